@@ -173,3 +173,36 @@ def test_weights_of_spectral_normalization_have_keras_order() -> None:
     assert list(layer.named_variables()) == ["layer.kernel", "vector_u", "layer.bias"]
     layer.layer.trainable = False
     assert not layer.trainable_variables
+
+
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_bilinear_upsampling(data_format: str) -> None:
+    x = np.array([[0.0, 4.0]], np.float32).reshape((1, 1, 2, 1) if data_format == "channels_last" else (1, 1, 1, 2))
+    found = layers.UpSampling2D((1, 2), data_format, interpolation="bilinear")(x)
+    assert np.ravel(found).tolist() == [0.0, 1.0, 3.0, 4.0]
+    with pytest.raises(hf.errors.ArgumentError, match="interpolation is 'cubic'"):
+        layers.UpSampling2D(interpolation="cubic")
+
+
+@pytest.mark.parametrize("kind", [layers.SpatialDropout2D, layers.SpatialDropout3D])
+def test_dropout_of_channels_that_come_first(kind: Any) -> None:
+    layer = kind(0.5, "channels_first", 1)
+    x = np.ones((2, 30, 2) + (2,) * (layer._axes - 3), np.float32)
+    found = np.asarray(layer(x, training=True)).reshape(2, 30, -1)
+    assert (found == found[:, :, :1]).all() and len(np.unique(found[0, :, 0])) == 2
+    assert kind.from_config(layer.get_config()).data_format == "channels_first"
+
+
+def test_first_weights_of_bidirectional() -> None:
+    x = np.ones((2, 3, 4), np.float32)
+    layer = layers.Bidirectional(layers.SimpleRNN(2))
+    expected = layer(x)
+    again = layers.Bidirectional(layers.SimpleRNN(2), "concat", layer.get_weights())
+    assert np.array_equal(again(x), expected)
+
+
+def test_the_whole_shape_of_an_input() -> None:
+    assert layers.InputLayer(batch_shape=(2, None, 3)).output.shape[0] == 2
+    assert layers.InputLayer(batch_shape=(None, 3)).shape == (3,)
+    with pytest.raises(hf.errors.ArgumentError, match="give batch_shape"):
+        layers.InputLayer((3,), batch_shape=(None, 3))

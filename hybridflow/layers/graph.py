@@ -75,7 +75,7 @@ class Operation(Layer):
 
 
 class InputLayer(Layer):
-    """Where a graph of layers begins, see ``hf.Input``.
+    """Where a graph of layers begins, see ``hf.Input``.  ``batch_shape`` is ``(batch_size, *shape)``.
 
     >>> hf.layers.InputLayer((3,), name="image").output
     <Symbol 'image' float32[None, 3]>
@@ -90,6 +90,10 @@ class InputLayer(Layer):
         **options: Any,
     ) -> None:
         given = options.pop("input_shape", None)
+        if (whole := options.pop("batch_shape", None)) is not None:
+            if shape is not None or batch_size is not None:
+                raise ArgumentError("Input", "give batch_shape, or shape and batch_size.")
+            batch_size, *shape = _sample(whole)
         if not isinstance(name, (str, type(None))):
             raise ArgumentTypeError("Input", f"name is {name!r}; give a text.")
         super().__init__(name=name, dtype=dtype, **options)

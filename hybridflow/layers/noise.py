@@ -80,7 +80,7 @@ class GaussianDropout(_Noise):
 
 
 class _SpatialDropout(_Noise):
-    """Dropout of whole channels, which are the last axis of ``_axes`` ones."""
+    """Dropout of whole channels, which are one axis of ``_axes``."""
 
     _axes: int
 
@@ -93,9 +93,14 @@ class _SpatialDropout(_Noise):
     def disturbed(self, inputs: Any, source: random.Generator) -> Any:
         if inputs.ndim != self._axes:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must have {self._axes} axes.")
-        between = (1,) * (self._axes - 2)
-        kept = source.bernoulli(1 - self.rate, (inputs.shape[0], *between, inputs.shape[-1]))
+        extents: list[Any] = [inputs.shape[0]] + [1] * (self._axes - 1)
+        extents[self._channels()] = inputs.shape[self._channels()]
+        kept = source.bernoulli(1 - self.rate, tuple(extents))
         return where(kept, inputs * (1 / (1 - self.rate)), 0)
+
+    def _channels(self) -> int:
+        """The axis of the channels."""
+        return -1
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"rate": self.rate}
@@ -113,8 +118,25 @@ class SpatialDropout1D(_SpatialDropout):
     _axes = 3
 
 
-class SpatialDropout2D(_SpatialDropout):
-    """Dropout of whole channels of ``[batch, rows, columns, channels]``.
+class _OfChannels(_SpatialDropout):
+    def __init__(self, rate: float, data_format: str | None = None, seed: int | None = None, **options: Any) -> None:
+        super().__init__(rate, seed, **options)
+        if data_format not in (None, "channels_last", "channels_first"):
+            raise ArgumentError(
+                self.name, f"data_format is {data_format!r}; it must be 'channels_last' or 'channels_first'."
+            )
+        self.data_format = data_format or "channels_last"
+
+    def _channels(self) -> int:
+        return 1 if self.data_format == "channels_first" else -1
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"data_format": self.data_format}
+
+
+class SpatialDropout2D(_OfChannels):
+    """Dropout of whole channels of ``[batch, rows, columns, channels]``, or with ``data_format="channels_first"`` of
+    ``[batch, channels, rows, columns]``.
 
     >>> layer = hf.layers.SpatialDropout2D(0.5, seed=1)
     >>> x = layer(hf.ones((1, 3, 3, 4)), training=True)
@@ -125,8 +147,9 @@ class SpatialDropout2D(_SpatialDropout):
     _axes = 4
 
 
-class SpatialDropout3D(_SpatialDropout):
-    """Dropout of whole channels of ``[batch, planes, rows, columns, channels]``.
+class SpatialDropout3D(_OfChannels):
+    """Dropout of whole channels of ``[batch, planes, rows, columns, channels]``, or with
+    ``data_format="channels_first"`` of ``[batch, channels, planes, rows, columns]``.
 
     >>> layer = hf.layers.SpatialDropout3D(0.5, seed=1)
     >>> x = layer(hf.ones((1, 2, 2, 2, 4)), training=True)

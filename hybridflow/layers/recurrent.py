@@ -218,6 +218,7 @@ _MERGES = {"sum": add, "mul": multiply}
 class Bidirectional(Layer, one_tensor=True):
     """Two layers like the given one, one of which goes backwards, or ``backward_layer``; and their outputs as one.
 
+    ``weights`` are the first values of all weights, as ``set_weights`` takes them.
     ``merge_mode`` is "concat", "sum", "mul", "ave", or None for a tuple of both.  With ``return_state`` the states of
     the one and then the other follow.
 
@@ -228,7 +229,12 @@ class Bidirectional(Layer, one_tensor=True):
     supports_masking = True
 
     def __init__(
-        self, layer: Any, merge_mode: str | None = "concat", backward_layer: Any = None, **options: Any
+        self,
+        layer: Any,
+        merge_mode: str | None = "concat",
+        weights: Any = None,
+        backward_layer: Any = None,
+        **options: Any,
     ) -> None:
         super().__init__(**options)
         if merge_mode not in ("concat", "sum", "mul", "ave", None):
@@ -251,6 +257,16 @@ class Bidirectional(Layer, one_tensor=True):
         self.return_sequences, self.return_state = given.return_sequences, given.return_state
         for one in (self.forward_layer, self.backward_layer):
             one.zero_output_for_mask = self.return_sequences
+        self._first = None if weights is None else list(weights)
+
+    def build(self, input_shape: Any) -> None:
+        if self._first is None:
+            return
+        for one in (self.forward_layer, self.backward_layer):
+            if not one.built:
+                one.build(input_shape)
+                one.built = True
+        self.set_weights(self._first)
 
     def _check(self) -> None:
         one, other = self.forward_layer, self.backward_layer

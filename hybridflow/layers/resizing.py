@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from hybridflow.array.elementwise import astype
 from hybridflow.array.selection import repeat
-from hybridflow.array.shapes import pad
+from hybridflow.array.shapes import moveaxis, pad
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.windows import WindowLayer
+from hybridflow.nn.pictures import SAMPLERS, resized
 
 
 class _ZeroPadding(WindowLayer, one_tensor=True):
@@ -140,7 +142,7 @@ class UpSampling1D(_UpSampling):
 
 
 class UpSampling2D(_UpSampling):
-    """Each row and each column ``size`` times.  ``interpolation`` is "nearest", the only one there is so far.
+    """Each row and each column ``size`` times.  ``interpolation`` is "nearest" or "bilinear".
 
     >>> hf.layers.UpSampling2D((2, 3))(hf.ones((2, 5, 5, 3))).shape
     (2, 10, 15, 3)
@@ -152,9 +154,20 @@ class UpSampling2D(_UpSampling):
         self, size: Any = (2, 2), data_format: str | None = None, interpolation: str = "nearest", **options: Any
     ) -> None:
         super().__init__(size, data_format, **options)
-        if interpolation != "nearest":
-            raise ArgumentError(self.name, f"interpolation is {interpolation!r}; only 'nearest' is there.")
+        if interpolation not in SAMPLERS:
+            raise ArgumentError(
+                self.name, f"interpolation is {interpolation!r}; it must be one of {', '.join(SAMPLERS)}."
+            )
         self.interpolation = interpolation
+
+    def call(self, inputs: Any) -> Any:
+        if self.interpolation == "nearest":
+            return super().call(inputs)
+        self._check(inputs)
+        first = self.data_format == "channels_first"
+        x = moveaxis(inputs, 1, -1) if first else inputs
+        x = resized(x, x.shape[1] * self.size[0], x.shape[2] * self.size[1], self.interpolation)
+        return astype(moveaxis(x, -1, 1) if first else x, inputs.dtype)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"interpolation": self.interpolation}
