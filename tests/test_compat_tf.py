@@ -37,7 +37,6 @@ MISSING = {
     "keras.applications": "there is no tf.keras.applications here: there are no pretrained models",
     "keras.datasetz.mnist": "there is no tf.keras.datasetz here",
     "keras.layers.TextVectorization": "there is no tf.keras.layers.TextVectorization here: there are no",
-    "keras.layers.RandomCrop": "there is no tf.keras.layers.RandomCrop here: crop the elements",
     "nn.ctc_beam_search_decoder": "there is no tf.nn.ctc_beam_search_decoder here: nothing decodes",
     "qqqqqq": "there is no tf.qqqqqq here, nor a name like it in tf.",
 }
@@ -168,3 +167,13 @@ def test_seeds_of_ops_make_streams_of_their_own() -> None:
     tf.random.set_seed(1)
     made = [step().numpy().tolist() for _ in range(2)]
     assert made[0] != made[1]
+
+
+def test_resize_with_pad_keeps_the_ratio() -> None:
+    x = np.arange(1.0, 13).reshape(2, 6, 1).astype("f4")
+    found = tf.image.resize_with_pad(x, 4, 3).numpy()[..., 0]  # of 2 x 6 there are 1 x 3
+    np.testing.assert_array_equal(found[[0, 2, 3]], 0)
+    np.testing.assert_array_equal(found[1], tf.image.resize(x, (1, 3)).numpy()[0, :, 0])
+    assert tf.image.resize_with_pad(x[None], 9, 7, method="nearest").shape == (1, 9, 7, 1)
+    above = tf.image.resize_with_pad(np.ones((7, 10, 1), "f4"), 11, 7).numpy()[:, 0, 0]
+    np.testing.assert_array_equal(above, [0] * 3 + [1] * 4 + [0] * 4)  # 4.9 rows: 3 above, as of what is exact

@@ -206,3 +206,44 @@ def test_the_whole_shape_of_an_input() -> None:
     assert layers.InputLayer(batch_shape=(None, 3)).shape == (3,)
     with pytest.raises(hf.errors.ArgumentError, match="give batch_shape"):
         layers.InputLayer((3,), batch_shape=(None, 3))
+
+
+def test_random_crop_takes_one_part_of_all_pictures() -> None:
+    x = np.arange(2 * 5 * 6 * 2, dtype="f4").reshape(2, 5, 6, 2)
+    layer = hf.layers.RandomCrop(2, 3, seed=4)
+    again = hf.layers.RandomCrop.from_config(layer.get_config())
+    crop = hf.function(lambda x: again(x, training=True))
+    places = set()
+    for _ in range(60):
+        found = layer(x, training=True).numpy()
+        row, column = (int(n) for n in np.argwhere(x[0, :, :, 0] == found[0, 0, 0, 0])[0])
+        np.testing.assert_array_equal(found, x[:, row : row + 2, column : column + 3])
+        np.testing.assert_array_equal(crop(x).numpy(), found)
+        places.add((row, column))
+    assert {row for row, _ in places} == {0, 1, 2, 3} and {column for _, column in places} == {0, 1, 2, 3}
+    np.testing.assert_array_equal(hf.layers.RandomCrop(5, 6)(x[0], training=True).numpy(), x[0])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_random_crop_keeps_the_ratio_where_it_does_not_draw(training: bool) -> None:
+    x = np.arange(2 * 4 * 6, dtype="f4").reshape(2, 4, 6, 1)
+    found = hf.layers.RandomCrop(8, 8)(x, training=training).numpy()
+    np.testing.assert_array_equal(found, hf.layers.Resizing(8, 8)(x[:, :, 1:5]).numpy())
+    small = hf.layers.RandomCrop(2, 2)(x).numpy()  # not training: the middle
+    np.testing.assert_array_equal(small, hf.layers.Resizing(2, 2)(x[:, :, 1:5]).numpy())
+
+
+def test_states_are_reset_by_their_old_name() -> None:
+    mean = hf.metrics.Mean()
+    mean.update_state(3.0)
+    mean.reset_states()
+    assert float(mean.result()) == 0
+    x = np.ones((2, 3, 4), "f4")
+    for layer in hf.layers.GRU(3, stateful=True), hf.layers.Bidirectional(hf.layers.GRU(3, stateful=True)):
+        first, second = layer(x).numpy(), layer(x).numpy()
+        layer.reset_states()
+        assert (layer(x).numpy() == first).all() and (second != first).any()
+    generator = hf.random.Generator(1)
+    drawn = generator.uniform((3,)).numpy()
+    generator.reset_from_seed(1)
+    assert (generator.uniform((3,)).numpy() == drawn).all()

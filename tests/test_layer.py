@@ -508,6 +508,7 @@ OF_ONE_TENSOR: list[Callable[[], Any]] = [
     lambda: layers.RandomFlip(),
     lambda: layers.RandomRotation(0.1),
     lambda: layers.CenterCrop(2, 2),
+    lambda: layers.RandomCrop(2, 2),
     lambda: layers.LSTM(2),
     lambda: layers.RNN(layers.GRUCell(2)),
     lambda: layers.Bidirectional(layers.GRU(2)),

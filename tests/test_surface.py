@@ -59,10 +59,10 @@ MODULES = {
         GlobalMaxPooling3D GroupNormalization GroupQueryAttention Identity Input InputLayer LSTM LSTMCell Lambda Layer
         LayerNormalization LeakyReLU Masking MaxPool1D MaxPool2D MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D
         Maximum Minimum MultiHeadAttention Multiply Normalization PReLU Permute RMSNormalization RNN RandomBrightness
-        RandomContrast RandomFlip RandomRotation RandomTranslation RandomZoom ReLU RepeatVector Rescaling Reshape
-        Resizing SeparableConv1D SeparableConv2D SeparableConvolution1D SeparableConvolution2D SimpleRNN SimpleRNNCell
-        Softmax SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells Subtract
-        TimeDistributed UnitNormalization UpSampling1D UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D
+        RandomContrast RandomCrop RandomFlip RandomRotation RandomTranslation RandomZoom ReLU RepeatVector Rescaling
+        Reshape Resizing SeparableConv1D SeparableConv2D SeparableConvolution1D SeparableConvolution2D SimpleRNN
+        SimpleRNNCell Softmax SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells
+        Subtract TimeDistributed UnitNormalization UpSampling1D UpSampling2D UpSampling3D ZeroPadding1D ZeroPadding2D
         ZeroPadding3D""",
     "debugging": """Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal

@@ -94,6 +94,8 @@ class Generator(Source):
         seed = rules.integer("random.Generator.reset", "seed", seed)
         self._state.assign(np.array([seed & _MASK, 0], np.uint64))
 
+    reset_from_seed = reset  # TensorFlow's name
+
     @entered
     def skip(self, blocks: int) -> None:
         """Go ``blocks`` blocks of four 32-bit words ahead, or back if it is negative."""

@@ -467,6 +467,7 @@ rot90: ~images.rot90
 crop_to_bounding_box: ~images.crop_to_bounding_box
 pad_to_bounding_box: ~images.pad_to_bounding_box
 resize_with_crop_or_pad: ~images.resize_with_crop_or_pad
+resize_with_pad: ~images.resize_with_pad
 central_crop: ~images.central_crop
 random_crop: ~images.random_crop
 rgb_to_grayscale: ~images.rgb_to_grayscale
@@ -1044,13 +1045,14 @@ ABSENT = """
 . div: write tf.divide
 . to_float: write tf.cast(x, tf.float32)
 . to_int32: write tf.cast(x, tf.int32)
+random log_uniform_candidate_sampler: draw numbers by tf.floor(tf.exp(tf.random.uniform(...) * log(n + 1))) - 1
+keras.callbacks CallbackList: give callbacks to fit, or call their methods after set_model
 keras.utils get_file: nothing is downloaded; give the path of a file that is there
 keras applications: there are no pretrained models; build the network of tf.keras.layers and load weights of your own
 keras.layers TextVectorization: there are no tensors of texts; turn words into numbers with a dict in Python
 keras.layers StringLookup: there are no tensors of texts; look them up in a dict, and make tensors of the numbers
 keras.layers IntegerLookup: look the numbers up with numpy.searchsorted, and give them to CategoryEncoding
 keras.layers Hashing: compute the numbers of the bins in Python
-keras.layers RandomCrop: crop the elements of a dataset with tf.image.random_crop
 nn ctc_greedy_decoder: take the largest class of each step, and leave out repetitions and blanks in NumPy
 nn ctc_beam_search_decoder: nothing decodes with beams; take the largest class of each step
 image decode_image: there are no decoders; read pictures with another library into NumPy arrays

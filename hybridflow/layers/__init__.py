@@ -50,7 +50,7 @@ from hybridflow.layers.normalization import (
     RMSNormalization,
     UnitNormalization,
 )
-from hybridflow.layers.picturing import CenterCrop, RandomRotation, RandomTranslation, RandomZoom, Resizing
+from hybridflow.layers.picturing import CenterCrop, RandomCrop, RandomRotation, RandomTranslation, RandomZoom, Resizing
 from hybridflow.layers.pooling import (
     AveragePooling1D,
     AveragePooling2D,
@@ -195,6 +195,7 @@ __all__ = [
     "RNN",
     "RandomBrightness",
     "RandomContrast",
+    "RandomCrop",
     "RandomFlip",
     "CenterCrop",
     "RandomRotation",

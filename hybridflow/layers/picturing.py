@@ -8,6 +8,7 @@ from typing import Any
 from hybridflow.array import random
 from hybridflow.array.creation import arange
 from hybridflow.array.elementwise import astype, clip, cos, floor, logical_and, remainder, sin, where
+from hybridflow.array.indexing import take
 from hybridflow.array.shapes import expand_dims, reshape, squeeze
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError, ShapeError
@@ -80,6 +81,36 @@ class CenterCrop(Layer, one_tensor=True):
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"height": self.height, "width": self.width}
+
+
+class RandomCrop(Layer, one_tensor=True):
+    """A part of pictures while training, at a place drawn by chance, the same one for all of a batch; otherwise, and
+    where pictures are smaller, the largest middle part of the same ratio, made to that size.
+
+    >>> hf.layers.RandomCrop(2, 3, seed=1)(hf.ones((5, 4, 4, 1)), training=True).shape
+    (5, 2, 3, 1)
+    """
+
+    def __init__(self, height: int, width: int, seed: int | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.height, self.width = positive(height, "height", self), positive(width, "width", self)
+        self.seed = seed
+        self.generator = None if seed is None else random.Generator(seed)
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        x = astype(_checked(self, inputs), self.compute_dtype)
+        if training and x.shape[-3] >= self.height and x.shape[-2] >= self.width:
+            return self._part(self._part(x, -3, self.height), -2, self.width)
+        found = resized(_of_ratio(x, self.height, self.width), self.height, self.width, "bilinear")
+        return astype(found, self.compute_dtype)
+
+    def _part(self, x: Any, axis: int, extent: int) -> Any:
+        source = self.generator or random.global_generator()
+        first = source.randint((), 0, x.shape[axis] - extent + 1)
+        return take(x, first + arange(extent), axis=axis)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {name: getattr(self, name) for name in ("height", "width", "seed")}
 
 
 def _of_ratio(x: Any, height: int, width: int) -> Any:

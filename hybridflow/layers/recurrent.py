@@ -86,6 +86,10 @@ class RNN(Layer, one_tensor=True):
             for state in Nest(self.states, "states").values:
                 state.assign(zeros_like(state))
 
+    def reset_states(self) -> None:
+        """``reset_state``, by the name that it had in Keras 2."""
+        self.reset_state()
+
     def call(self, inputs: Any, initial_state: Any = None, mask: Any = None, training: bool | None = None) -> Any:
         if inputs.ndim != 3 and (inputs.ndim < 3 or cells.takes_vectors(self.cell)):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, steps, features].")
@@ -303,6 +307,10 @@ class Bidirectional(Layer, one_tensor=True):
         """Make the states of both layers 0."""
         self.forward_layer.reset_state()
         self.backward_layer.reset_state()
+
+    def reset_states(self) -> None:
+        """``reset_state``, by the name that it had in Keras 2."""
+        self.reset_state()
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         kept = mask if self.return_sequences else None

@@ -85,6 +85,10 @@ class Metric(Configured):
         for variable, start in zip(self._variables, self._starts):
             variable.assign(start)
 
+    def reset_states(self) -> None:
+        """``reset_state``, by the name that it had in Keras 2."""
+        self.reset_state()
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """``update_state`` with these arguments, and ``result``."""
         self.update_state(*args, **kwargs)

@@ -236,6 +236,18 @@ def resize(
     return resized(x, height, width, method)
 
 
+def resize_with_pad(
+    image: Any, target_height: int, target_width: int, method: Any = "bilinear", antialias: bool = False
+) -> Any:
+    """``tf.image.resize_with_pad``: as large as it fits into that size with its own ratio, and zeros around it."""
+    x = _picture("resize_with_pad", image)
+    ratio = max(x.shape[_ROWS] / target_height, x.shape[_COLUMNS] / target_width)
+    height, width = x.shape[_ROWS] / ratio, x.shape[_COLUMNS] / ratio
+    above, before = (int(max(wanted - n, 0) // 2) for wanted, n in ((target_height, height), (target_width, width)))
+    found = resize(x, (int(height), int(width)), method, antialias=antialias)
+    return pad_to_bounding_box(found, above, before, target_height, target_width)
+
+
 class ResizeMethod:
     """``tf.image.ResizeMethod``, as far as ``resize`` knows them."""
 
