@@ -142,6 +142,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "dropout": {"rate": 0.5},
     "full": {"fill_value": 3.0},
     "nn.one_hot": {"indices": [0, 1]},
+    "nn.ctc_loss": {"labels": [[1]], "logits": hf.ones((2, 1, 2)), "label_length": [1], "logit_length": [2]},
     "nn.conv1d_transpose": {**_images(1), "output_shape": 4},
     "nn.conv2d_transpose": {**_images(2), "output_shape": (4, 4)},
     "nn.conv3d_transpose": {**_images(3), "output_shape": (4, 4, 4)},
