@@ -17,7 +17,7 @@ import threading
 import time
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybridflow.compiler.ir.extents import Dim
@@ -298,9 +298,17 @@ class Recording:
         return found
 
     def _first_failing(self) -> int | None:
-        """The first step that the next call would fail at, and all that come after it."""
-        for place, value in self._taken:
-            if not place.is_flag:
+        """The first step that a call would fail at which finds flags as this one did, and one that finds those set
+        that were not read before; None if either has no such step."""
+        found = self._failing_with([place.is_flag for place, _ in self._taken])
+        if found is None:
+            return None
+        return self._failing_with([place.is_flag and place.was_read for place, _ in self._taken])
+
+    def _failing_with(self, as_before: Sequence[bool]) -> int | None:
+        """The first step that a call would fail at which finds these attributes as this one did, and others set."""
+        for (place, value), is_before in zip(self._taken, as_before):
+            if not is_before:
                 place.own[place.name] = value
         try:
             return first_failing(self.steps)
