@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from hybridflow.core.devices import scope
+import numpy as np
+
+from hybridflow.core.devices import CPU, scope
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import DeviceError
+
+
+def shared(tensors: Sequence[Tensor]) -> str | None:
+    """The device on which all ``tensors`` lie; None where that is not one, or there are none.  What every call asks."""
+    if not tensors:
+        return None
+    first = tensors[0]._array
+    if type(first) is np.ndarray:
+        return CPU if all(type(x._array) is np.ndarray for x in tensors) else None
+    here = first.device.id
+    for x in tensors:
+        array = x._array
+        if type(array) is np.ndarray or array.device.id != here:
+            return None
+    return f"gpu:{here}"
 
 
 def common(stage: str, tensors: Iterable[Tensor]) -> str | None:

@@ -134,5 +134,6 @@ class SignatureCache:
     def bindings(self) -> list[tuple[Callable[..., Any], Variant]]:
         """What finds the variants of calls where native code does not answer, see ``entry.binding``, the latest
         first."""
-        pairs = [(entry.binding(call), v) for v in self.variants() for call in v.native_calls.values()]
+        calls = [(call, v) for v in self.variants() for call in v.native_calls.values() if call.python is None]
+        pairs = [(entry.binding(call), v) for call, v in calls]
         return [(bind, variant) for bind, variant in reversed(pairs) if bind is not None]

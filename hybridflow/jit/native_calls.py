@@ -6,15 +6,18 @@ import functools
 import itertools
 import types
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.ir.extents import LEAST, Dim, symbols
 from hybridflow.compiler.ir.graph import Role
+from hybridflow.compiler.program import Slot
 from hybridflow.core import devices, pytree
+from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
+from hybridflow.errors import of_user
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.concrete import ARGUMENT, EXTENT, NUMBER, RESULT, ConcreteFunction
 from hybridflow.jit.keys import IdentityKey, NumberKey, SameKey, TensorKey
@@ -42,8 +45,11 @@ def native_call_for(
 ) -> native_call.NativeCall | None:
     """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
     Calls in which a check fails are made again there if ``repeats`` says so."""
+    given, names = (*args, *kwargs.values()), tuple(kwargs)
     try:
-        return _native_call_for(concrete, guards, binder, (*args, *kwargs.values()), tuple(kwargs), repeats)
+        if any(not isinstance(x._array, np.ndarray) for x in _tensors_in(given)):
+            return _call_elsewhere(concrete, guards, binder, given, names)
+        return _native_call_for(concrete, guards, binder, given, names, repeats)
     except _InPythonError:
         return None
 
@@ -60,11 +66,8 @@ def _native_call_for(
     _require(not program.needs_python and len(guards) <= MAX_STEPS)
     _require(not (program.looks and concrete.graph.updates))  # a handler of signals may ask for the variables
     _require(len(program.inputs) + len(program.outputs) + len(concrete.graph.updates) <= MAX_BUFFERS)
-    reader = _Arguments(concrete)
-    places, defaults = binder.places(len(given) - len(names), names, concrete.key.structure)
-    arguments = [reader.argument(value, *place) for value, place in zip(given, places, strict=True)]
-    looked_at = [(value, s, first) for value, s, first in defaults if not reader.is_fixed(s, first)]
-    arguments += [reader.argument(*default) for default in looked_at]
+    reader = _Arguments(concrete, program.inputs)
+    arguments, defaults = reader.of_call(binder, given, names)
     nodes = list(native.in_order(arguments))
     _require(len(nodes) <= MAX_NODES and concrete.staged.device_for(reader.tensors) == devices.CPU)
     if concrete.tells_apart:
@@ -74,7 +77,7 @@ def _native_call_for(
         arguments,
         _captures(concrete, nodes),
         keywords=names,
-        defaults=[value for value, *_ in looked_at],
+        defaults=defaults,
         guards=guards,
         results=_result(concrete, nodes),
         minimums=_minimums(nodes),
@@ -89,17 +92,104 @@ def _require(condition: bool) -> None:
         raise _InPythonError
 
 
+# Calls on a GPU
+
+
+def _call_elsewhere(
+    concrete: ConcreteFunction,
+    guards: Sequence[Step],
+    binder: Binder,
+    given: Sequence[Any],
+    names: tuple[str, ...],
+) -> native_call.NativeCall:
+    """For calls with tensors of a GPU: native code looks at guards and at how the arguments are nested, and Python at
+    the types of the tensors."""
+    _require(len(guards) <= MAX_STEPS and not concrete.tells_apart)
+    reader = _Arguments(concrete, None)
+    arguments, defaults = reader.of_call(binder, given, names)
+    nodes = list(native.in_order(arguments))
+    _require(len(nodes) <= MAX_NODES and len(concrete.graph.inputs) <= MAX_BUFFERS)
+    _require(not any(isinstance(node, (native.IntArg, native.SameArg)) for node in nodes))
+    device = concrete.staged.device_for(reader.tensors)
+    return native_call.NativeCall(
+        concrete.staged.compile(device),
+        arguments,
+        keywords=names,
+        defaults=defaults,
+        guards=guards,
+        python=_Elsewhere(concrete),
+    )
+
+
+class _Elsewhere:
+    """Answers calls whose tensor arguments lie on a GPU, where their types are those that the program was traced for;
+    they are a tuple with None in the place of what is none."""
+
+    __slots__ = ("_concrete", "_known", "_types")
+
+    MOST_KNOWN = 1024
+
+    def __init__(self, concrete: ConcreteFunction) -> None:
+        self._concrete = concrete
+        self._types = [key for key in concrete.key.leaves if isinstance(key, (TensorKey, NumberKey))]
+        self._known: set[tuple[Any, ...]] = set()  # types of arguments that were found to fit
+
+    def __call__(self, inputs: tuple[Any, ...]) -> Any:
+        try:
+            arguments = [x for x in inputs if x is not None]
+            seen = tuple([(x._array.dtype, x._array.shape) for x in arguments])
+            if seen not in self._known:
+                if not self._fit(arguments):
+                    return NotImplemented
+                if len(self._known) < self.MOST_KNOWN:
+                    self._known.add(seen)
+            if self._concrete.is_open and current.tapes:
+                return NotImplemented  # see ``ConcreteFunction.key_for``
+            return self._concrete.call_tensors(arguments)
+        except BaseException as error:
+            raise of_user(error)  # noqa: B904  # the very error
+
+    def _fit(self, arguments: Sequence[Tensor]) -> bool:
+        concrete = self._concrete
+        leaves: list[Any] = list(concrete.key.leaves)
+        for position, x in zip(concrete.tensor_leaves, arguments, strict=True):
+            leaves[position] = x
+        types = zip(self._types, arguments, strict=True)
+        return all(_is_of(key, x) for key, x in types) and concrete.fits(leaves)
+
+
+def _is_of(key: TensorKey | NumberKey, x: Tensor) -> bool:
+    return isinstance(key, NumberKey) or (x.dtype == key.dtype and key.accepts_shape(x.shape))
+
+
+def _tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors among arguments."""
+    return (leaf for leaf in pytree.flatten(value)[0] if type(leaf) is Tensor)
+
+
 # Arguments
 
 
 class _Arguments:
-    """What native code is told of the arguments of a call; ``tensors`` are those among them."""
+    """What native code is told of the arguments of a call; ``tensors`` are those among them.  ``slots`` are the inputs
+    of the program, None for one that runs on a GPU, whose tensors native code does not look into."""
 
-    def __init__(self, concrete: ConcreteFunction) -> None:
+    def __init__(self, concrete: ConcreteFunction, slots: Sequence[Slot] | None) -> None:
         self._keys = concrete.key.leaves
-        self._program = concrete.staged.compile().program
+        self._slots = slots
+        self._structure = concrete.key.structure
         self._inputs = dict(zip(concrete.tensor_leaves, argument_inputs(concrete)))
         self.tensors: list[Tensor] = []
+
+    def of_call(
+        self, binder: Binder, given: Sequence[Any], names: tuple[str, ...]
+    ) -> tuple[list[native.Argument], list[Any]]:
+        """The arguments of a call, the last of which are for the defaults that are returned, too."""
+        places, defaults = binder.places(len(given) - len(names), names, self._structure)
+        arguments = [self.argument(value, *place) for value, place in zip(given, places, strict=True)]
+        looked_at = [(value, s, first) for value, s, first in defaults if not self.is_fixed(s, first)]
+        arguments += [self.argument(*default) for default in looked_at]
+        return arguments, [value for value, *_ in looked_at]
 
     def is_fixed(self, structure: pytree.Structure, first: int) -> bool:
         """Whether a default is a value that never changes."""
@@ -135,12 +225,15 @@ class _Arguments:
     def _leaf(self, value: Any, position: int) -> native.Argument:
         key = self._keys[position]
         if isinstance(key, TensorKey):
-            _require(type(value) is not Tensor or isinstance(value._array, np.ndarray))
+            is_elsewhere = type(value) is Tensor and not isinstance(value._array, np.ndarray)
+            _require(is_elsewhere == (self._slots is None))
             _require(isinstance(value, np.generic if key.is_weak else (Tensor, np.ndarray)))
             if isinstance(value, Tensor):
                 self.tensors.append(value)
-            slot = self._program.inputs[self._inputs[position]]
-            return native.TensorArg(key.dtype, slot.shape, self._inputs[position], key.is_weak)
+            index = self._inputs[position]
+            if self._slots is None:
+                return native.TensorArg(key.dtype, (), index, elsewhere=True)
+            return native.TensorArg(key.dtype, self._slots[index].shape, index, key.is_weak)
         if isinstance(key, NumberKey):
             return self._number(key, self._inputs[position])
         if isinstance(key, IdentityKey):
@@ -155,8 +248,9 @@ class _Arguments:
     def _number(self, key: NumberKey, index: int) -> native.Argument:
         if key.kind is float:
             return native.FloatArg(index)
-        extent = self._program.inputs[index].shape[0]
-        _require(isinstance(extent, Dim))
+        extent = None if self._slots is None else self._slots[index].shape[0]
+        if not isinstance(extent, Dim):
+            raise _InPythonError
         return native.IntArg(extent, index)
 
 

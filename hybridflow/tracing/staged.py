@@ -134,13 +134,11 @@ class Staged:
         Captured tensors are constants of the program, and go where it runs.
         """
         tensors = [*arguments, *(self.sources[i].variable._tensor for i in self._states)]  # type: ignore[union-attr]
-        if tensors and all(type(x._array) is np.ndarray for x in tensors):
-            return devices.CPU
-        return placement.meeting_place(self.graph.name, tensors, _SMALL)
+        return placement.shared(tensors) or placement.meeting_place(self.graph.name, tensors, _SMALL)
 
     def _on_device(self, inputs: Sequence[Tensor], device: str) -> list[Tensor]:
         """The inputs on the device where they run; captured tensors are copied there once."""
-        if device == devices.CPU and all(type(x._array) is np.ndarray for x in inputs):
+        if placement.shared(inputs) == device:
             return list(inputs)
         return [x if x.device == device else self._copy(i, x, device) for i, x in enumerate(inputs)]
 

@@ -39,13 +39,15 @@ MAPPINGS = (dict, defaultdict, OrderedDict)
 class TensorArg:
     """A Tensor or ndarray: dtype, and extents that are ints or symbols.  ``input`` is its place in the program, or
     None when the program does not read it.  With ``scalar`` it is one of NumPy's scalars, and nothing else; with
-    ``bare`` it is a Tensor whose elements lie one after the other."""
+    ``bare`` it is a Tensor whose elements lie one after the other; with ``elsewhere`` a Tensor on another device than
+    the host, whose dtype and shape native code does not see."""
 
     dtype: np.dtype[Any]
     shape: tuple[Extent, ...]
     input: int | None
     scalar: bool = False
     bare: bool = False
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,11 +145,19 @@ def item(
             scalar=id(dtype.type) if argument.scalar else 0,
             handed=handed,
             bare=int(argument.bare),
+            elsewhere=int(argument.elsewhere),
         )
     if isinstance(argument, FloatArg):
         dtype = canonical(np.dtype(np.float64))
         return TENSOR.pack(
-            input=argument.input, dtype=id(dtype), itemsize=8, ndim=0, scalar=id(float), handed=handed, bare=0
+            input=argument.input,
+            dtype=id(dtype),
+            itemsize=8,
+            ndim=0,
+            scalar=id(float),
+            handed=handed,
+            bare=0,
+            elsewhere=0,
         )
     if isinstance(argument, IntArg):
         return OPEN_INT.pack(input=argument.input, extent=-1 - extents([argument.extent])[0])

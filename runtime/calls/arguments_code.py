@@ -120,14 +120,25 @@ def _match_tensor(
     kind, data = f.load(obj, layout.TYPE, PTR), f.local(PTR, f.at(obj, layout.SCALAR_DATA))
     is_array = f.is_null(expected.scalar)
     with f.b.if_else(is_array, likely=True) as (array_wanted, scalar_wanted):
-        with array_wanted:
-            f.set(data, _array_data(f, offsets, obj, kind, expected, dims, copies, held))
+        with array_wanted, f.b.if_else(f.ne(expected.elsewhere, i64(0)), likely=False) as (there, here):
+            with there:
+                _require_elsewhere(f, offsets, obj, kind)
+            with here:
+                f.set(data, _array_data(f, offsets, obj, kind, expected, dims, copies, held))
         with scalar_wanted:
             f.ret_if(f.ne(kind, expected.scalar), i32(FAILS))
     index = expected.input
     with f.b.if_then(f.b.icmp_signed(">=", index, i64(0))):
         f.set(f.element(buffers, index, PTR), f.get(data, PTR))
         f.put(f.element(arrays, index, PTR), f.incref(f.get(held, PTR)))
+
+
+def _require_elsewhere(f: Function, offsets: Offsets, obj: ir.Value, kind: ir.Value) -> None:
+    """Return FAILS unless the object is a Tensor of an array that is none of NumPy's."""
+    f.ret_if(f.ne(kind, f.module.symbol("Tensor_Type")), i32(FAILS))
+    array = f.load(obj, offsets.tensor_array, PTR)
+    f.ret_if(f.is_null(array), i32(FAILS))
+    f.ret_if(is_type(f, array, "PyArray_Type"), i32(FAILS))
 
 
 def _array_data(

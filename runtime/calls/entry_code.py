@@ -215,6 +215,8 @@ def _attempt(module: Module, offsets: Offsets) -> None:
     address of ``miss`` when the NativeCall does not fit."""
     f = module.function("attempt", PTR, PTR, PTR, I64, PTR)
     with _fitting(f, offsets) as (record, objects, buffers, dims):
+        with f.b.if_then(f.b.not_(f.is_null(HEAD.at(f, record).python)), likely=False):
+            _answer_in_python(f, record, objects, buffers, dims)
         handed_count = HEAD.at(f, record).handed
         with f.owned_array(handed_count) as handed:
             with f.b.if_then(f.ne(handed_count, i64(0)), likely=False):
@@ -295,6 +297,20 @@ def _answer(
                 _run_with_captures(f, known, record, buffers, dims)
         f.set(head.address("calls"), f.b.add(head.calls, i64(1)))
         f.ret(f.call("result", PTR, record, outs, handed, dims))
+
+
+def _answer_in_python(f: Function, record: ir.Value, objects: ir.Value, buffers: ir.Value, dims: ir.Value) -> None:
+    """Return what the record's function in Python gives for a call that fits."""
+    head = HEAD.at(f, record)
+    with f.owned(f.call("inputs", PTR, record, objects, buffers, dims)) as inputs:
+        f.ret_if(f.is_null(inputs.value), NULL)
+        told = f.local(PTR, inputs.value)
+        given = f.call("PyObject_Vectorcall", PTR, head.python, told, i64(1), NULL)
+        with f.owned(given) as result:
+            f.ret_if(f.is_null(result.value), NULL)
+            f.ret_if(f.eq(result.value, f.module.symbol("_Py_NotImplementedStruct")), f.module.symbol("miss"))
+            f.set(head.address("calls"), f.b.add(head.calls, i64(1)))
+            f.ret(result.given())
 
 
 def _needs(f: Function, record: ir.Value, dims: ir.Value) -> tuple[ir.Value, ...]:

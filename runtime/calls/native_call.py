@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,6 @@ from hybridflow.runtime.calls.arguments import (
 from hybridflow.runtime.calls.dims import Dims
 from hybridflow.runtime.calls.results import SINGLE, Make, depth, handed, item as result_item
 from hybridflow.runtime.calls.steps import Step
-from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY, canonical
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.records import (
@@ -82,6 +81,9 @@ class NativeCall:
     ``conditions`` extents that are 0 or more
     ``guards``     what else must be as it was (see ``steps``)
     ``repeats``    whether a call in which a run-time check fails is made again in Python, which knows what to raise
+    ``python``     what answers in the place of the executable's machine code, for one that runs elsewhere: it is given
+                   a tuple with a tensor for each input of the program that is an argument, None for the others, and
+                   gives the result, or NotImplemented where they are not what it takes
     Raises ArgumentError when the parts do not make a whole.
     """
 
@@ -99,6 +101,7 @@ class NativeCall:
         "guards",
         "keywords",
         "minimums",
+        "python",
         "repeats",
         "results",
         "whole",
@@ -106,7 +109,7 @@ class NativeCall:
 
     def __init__(
         self,
-        executable: Executable,
+        executable: Any,
         arguments: Sequence[Argument],
         captures: Sequence[Capture] = (),
         *,
@@ -118,8 +121,9 @@ class NativeCall:
         conditions: Sequence[Extent] = (),
         apart: bool = False,
         repeats: bool = False,
+        python: Callable[[tuple[Any, ...]], Any] | None = None,
     ) -> None:
-        self.executable, self.apart, self.repeats = executable, apart, repeats
+        self.executable, self.apart, self.repeats, self.python = executable, apart, repeats, python
         self.whole: Any = None  # what a tape that is told of the call knows it by
         self.arguments, self.captures = tuple(arguments), tuple(captures)
         self.defaults = tuple(defaults)
@@ -129,8 +133,12 @@ class NativeCall:
         self.results, self.minimums = tuple(results), dict(minimums or {})
         self.conditions = tuple(conditions)
         self._nodes = tuple(in_order(self.arguments))
-        self._dims = Dims(executable.program.dims, self._named())
-        self._check()
+        if python is None:
+            self._dims = Dims(executable.program.dims, self._named())
+            self._check()
+        else:
+            self._dims = Dims((), ())
+            self._check_for_python()
         self._record = self._packed()
         self.captures = tuple([c for c in self.captures if not (isinstance(c, VariableInput) and c.borrowed)])
 
@@ -179,6 +187,17 @@ class NativeCall:
                 else:
                     self._require(node.input is not None and not node.bare, "what is handed through is no input")
 
+    def _check_for_python(self) -> None:
+        self._require(not self.captures and not self.apart, "what Python answers is told of arguments alone")
+        named = len(self.keywords) + len(self.defaults)
+        self._require(named <= len(self.arguments), "more keywords and defaults than arguments")
+        self._require(len(self._nodes) <= MAX_NODES, f"more than {MAX_NODES} arguments")
+        for node in self._nodes:
+            open_shape = isinstance(node, TensorArg) and any(isinstance(extent, Dim) for extent in node.shape)
+            self._require(
+                not open_shape and not isinstance(node, (IntArg, SameArg)), "native code sees no extents there"
+            )
+
     @property
     def nodes(self) -> tuple[Argument, ...]:
         """The arguments and what is nested in them, in the order of their items."""
@@ -200,24 +219,28 @@ class NativeCall:
 
     def _packed(self) -> bytes:
         program, writer = self.executable.program, Writer(HEAD)
+        runs = self.python is None
         steps, keeps = guard_steps.step_words(self.guards)
-        outputs = writer.items(map(self._output_item, program.outputs))
+        outputs = writer.items(map(self._output_item, program.outputs if runs else ()))
         captures = writer.items(map(self._capture_item, self.captures))
-        through = sorted({k for k in map(handed, self.results) if k is not None})
+        made = self.results if runs else SINGLE
+        through = sorted({k for k in map(handed, made) if k is not None})
         arguments = writer.items(
             argument_item(a, self._extents, through.index(k) if k in through else -1, self._nodes)
             for k, a in enumerate(self._nodes)
         )
-        results = writer.items(result_item(step, through, self._extent) for step in self.results)
-        arena, scratch, work = self._extents((program.memory(), program.scratch_bytes, program.work))
+        results = writer.items(result_item(step, through, self._extent) for step in made)
+        needs = (program.memory(), program.scratch_bytes, program.work) if runs else (0, 0, 0)
+        arena, scratch, work = self._extents(needs)
         least: dict[Extent, int] = {Dim(name): value for name, value in self.minimums.items()}
         for condition in self.conditions:
             if isinstance(condition, Dim):
                 self._dims.index(condition)
                 least[condition] = max(least.get(condition, 0), 0)
         return writer.pack(
-            entry=self.executable.address,
-            shared=ctypes.addressof(self.executable.shared),
+            entry=self.executable.address if runs else 0,
+            shared=ctypes.addressof(self.executable.shared) if runs else 0,
+            python=0 if runs else id(self.python),
             positional=len(self.arguments) - len(self.keywords) - len(self.defaults),
             keywords=len(self.keywords),
             keyword_names=writer.section(id(name) for name in self.keywords),
@@ -237,15 +260,15 @@ class NativeCall:
             inputs=len(program.inputs),
             captures=len(self.captures),
             capture_items=captures,
-            updates=len(self.executable.updated),
-            outputs=len(program.outputs),
+            updates=len(self.executable.updated) if runs else 0,
+            outputs=len(program.outputs) if runs else 0,
             output_items=outputs,
             arena=arena,
             scratch=scratch,
             work=work,
-            results=len(self.results),
+            results=len(made),
             result_items=results,
-            depth=depth(self.results),
+            depth=depth(made),
             repeats=int(self.repeats),
             looks=int(program.looks),
             calls=0,

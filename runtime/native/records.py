@@ -124,8 +124,9 @@ class Items:
 # Arguments, and what is nested in them (see ``calls.arguments``).
 # input -1: the program does not read it.  scalar: the class, where it is one of NumPy's scalars, or null.
 # handed: which of the arguments that results hold, -1 for none.  bare: whether it must be a Tensor whose elements lie
-# one after the other; of such a one, results hold the array.
-TENSOR = Item("tensor", "input *dtype itemsize ndim *scalar handed bare", tail="extents")
+# one after the other; of such a one, results hold the array.  elsewhere: whether it must be a Tensor of memory that is
+# not the host's; nothing else is looked at then.
+TENSOR = Item("tensor", "input *dtype itemsize ndim *scalar handed bare elsewhere", tail="extents")
 IDENTITY = Item("identity", "*object")
 FLOAT = Item("float", "bits")
 INT = Item("int", "value")
@@ -190,12 +191,14 @@ PROGRAM = Words("*entry *shared")
 # made, in ``results`` steps.
 # guards: how many steps; keeps: for how many of them native code takes a reference.  inputs: buffers of the program.
 # repeats: whether a call in which a check fails is none of this record.
+# python: null, or what is called in the place of the program, with a tuple of its inputs (see ``entry.binding``), and
+# gives the result, or NotImplemented where the call is none of this record.
 # calls: answered so far, the one word that native code writes.
 HEAD = Words(
     "*entry *shared positional keywords @keyword_names defaults @default_objects nodes @arguments handed apart "
     "dims dim_step_count @dim_steps @minimums guards @guard_steps keeps "
     "inputs captures @capture_items updates outputs @output_items arena scratch work results @result_items depth "
-    "repeats looks calls"
+    "repeats looks *python calls"
 )
 # One step of ``dims``: the place ``target`` becomes ``op`` of the place ``left`` and of ``right``, a place or a number.
 DIM_STEP = Words("op target left right is_place")
