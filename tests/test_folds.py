@@ -10,7 +10,11 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import order
+from hybridflow.compiler.ops.folding import Folding
+from hybridflow.compiler.ops.table import TABLE
 
 from .bits import same_bits
 from .compare_programs import op
@@ -103,3 +107,14 @@ def test_positions_of_extremes_over_some_axes() -> None:
         found = [op(name, x, axes=(0, 2)), hf.function(lambda x, name=name: op(name, x, axes=(0, 2)))(x)]
         for positions in found:
             assert same_bits(positions.numpy(), find(rows, axis=-1))
+
+
+def test_positions_are_narrow_where_all_of_them_fit():
+    def positions(*shape):
+        folding = Folding(TABLE["argmax"], [TensorType(shape, dt.float32)], {"axes": (0,)})
+        return folding.positions, folding.identity[1]
+
+    assert positions(2**31 - 1) == (dt.int32, (2**31 - 1, dt.int32))
+    assert positions(2**31) == (dt.int64, (2**63 - 1, dt.int64))
+    assert positions(2**16, 2**15) == (dt.int64, (2**63 - 1, dt.int64))
+    assert positions(Dim("n")) == (dt.int64, (2**63 - 1, dt.int64))

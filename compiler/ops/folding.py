@@ -5,36 +5,47 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import TensorType, is_static, static_size
 from hybridflow.compiler.ops.emission import Emit, State, Val
-from hybridflow.compiler.ops.table import OpDef
+from hybridflow.compiler.ops.table import NOWHERE, OpDef
 
 Component = tuple[Any, dt.DType]  # a number and the dtype in which it is kept
 _LOOPS = ("axes", "axis")  # attributes that say what is folded, not how
+_NARROW = 2**31 - 1  # int32 holds the positions of so many elements, and says nowhere by this number
 
 
 class Folding:
     """The fold of an op over inputs of ``types``.  Values are those of an emitter; narrow floats are widened first."""
 
-    __slots__ = ("attrs", "dtypes", "op")
+    __slots__ = ("attrs", "dtypes", "op", "positions")
 
     def __init__(self, op: OpDef, types: Sequence[TensorType], attrs: Mapping[str, Any]) -> None:
         self.op = op
         self.dtypes = tuple([dt.compute_dtype(type.dtype) for type in types])
         self.attrs = {name: value for name, value in attrs.items() if name not in _LOOPS}
+        # Narrow positions are half of the work where a vector of values needs two of wide ones.
+        narrow = bool(types) and is_static(types[0].shape) and static_size(types[0].shape) <= _NARROW
+        self.positions = dt.int32 if narrow else dt.int64
 
     @property
     def identity(self) -> tuple[Component, ...]:
         """The components of the state of nothing."""
         assert self.op.init is not None, self.op
-        return tuple(self.op.init(self.dtypes[0], **self.attrs))
+        found = self.op.init(self.dtypes[0], **self.attrs)
+        return tuple([self._nowhere if component is NOWHERE else component for component in found])
+
+    @property
+    def _nowhere(self) -> Component:
+        return int(np.iinfo(self.positions).max), self.positions
 
     def lift(self, e: Emit, values: Sequence[Val], position: Val) -> State:
         """The state of one element: its value in each input, and its position among what is folded together."""
         assert self.op.lift is not None, self.op
         wide = [e.convert(value, dtype) for value, dtype in zip(values, self.dtypes)]
-        return tuple(self.op.lift(e, *wide, position, **self.attrs))
+        return tuple(self.op.lift(e, *wide, e.convert(position, self.positions), **self.attrs))
 
     def combine(self, e: Emit, first: State, second: State) -> State:
         assert self.op.combine is not None, self.op

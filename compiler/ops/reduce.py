@@ -20,11 +20,8 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.emission import Emit, State, Val
 from hybridflow.compiler.ops.lowering import Running
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, TABLE, Kind, define
+from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, NOWHERE, TABLE, Kind, define
 from hybridflow.errors import ShapeError
-
-# Reduces for an element that is absent: larger than the position of any that is there.
-_NOWHERE = 2**63 - 1
 
 
 def _infer(name: str, dtypes: Any, result: Any = None, empty: bool = True) -> Any:
@@ -316,7 +313,7 @@ def _position_finish(e: Emit, state: State, larger: bool) -> State:
     value, position = state
     dtype = value.dtype
     worst = e.const((_lowest if larger else _highest)(dtype), dtype)
-    return value, e.select(e.eq(value, worst), e.const(0, dt.int64), position)
+    return value, e.select(e.eq(value, worst), e.zero(position.dtype), position)
 
 
 def _position_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
@@ -338,7 +335,7 @@ def _position(name: str, find: Any, larger: bool, doc: str) -> None:
         later=_position_later(larger),
         init=lambda dtype: (
             ((_lowest if larger else _highest)(dtype), dt.compute_dtype(dtype)),
-            (_NOWHERE, dt.int64),
+            NOWHERE,
         ),
         finish=lambda e, state, dtype: _position_finish(e, state, larger)[1],
         vjp=NOT_DIFFERENTIABLE,

@@ -14,6 +14,7 @@ from typing import Any, Concatenate
 
 import numpy as np
 
+from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.graph import Effect
@@ -53,6 +54,9 @@ class _NotDifferentiable:
 
 
 NOT_DIFFERENTIABLE: Any = _NotDifferentiable()
+
+NOWHERE = (2**63 - 1, dt.int64)
+"""The component of a fold's identity that is a position: larger than any that is there.  ``Folding`` narrows it."""
 """Said on purpose in place of a ``vjp``: the output does not depend smoothly on any input."""
 
 
