@@ -88,5 +88,5 @@ def _draw(text: str, path: str | os.PathLike[str], suffix: str) -> None:
             "hf.plot_model draws pictures through pydot, which is not installed: pip install 'hybridflow[plot]', or "
             "name the file *.dot for the text."
         ) from None
-    graphs = pydot.graph_from_dot_data(text)
-    graphs[0].write(os.fspath(path), format=suffix or "png")
+    (graph,) = pydot.graph_from_dot_data(text) or ()
+    graph.write(os.fspath(path), format=suffix or "png")
