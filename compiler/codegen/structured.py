@@ -310,15 +310,19 @@ class Code:
         narrow = e.convert(self.value(count), int32) if isinstance(count, str) else e.const(count, int32, 1)
         return e.lt(e.iota(int32), e.splat(narrow))
 
+    def bits_of(self, mask: Val) -> Ref:
+        """A mask of up to 64 lanes as a number, lane 0 in its lowest bit."""
+        width, bits = mask.width, mask.ref
+        if width > 1:
+            bits = self.e.fresh("m")
+            self.e.line(f"{bits} = bitcast <{width} x i1> {mask.ref} to i{width}")
+        return bits if width == 64 else self._op(f"zext i{width} {bits} to i64")
+
     def lanes_of(self, mask: Val) -> Ref:
         """How many lanes a mask has."""
-        e, width, bits = self.e, mask.width, self.e.fresh("m")
-        e.line(f"{bits} = bitcast <{width} x i1> {mask.ref} to i{width}")
-        wide = bits
-        if width < 64:
-            wide = self._op(f"zext i{width} {bits} to i64")
-        e.declare("declare i64 @llvm.ctpop.i64(i64)")
-        return self._op(f"call i64 @llvm.ctpop.i64(i64 {wide})")
+        bits = self.bits_of(mask)
+        self.e.declare("declare i64 @llvm.ctpop.i64(i64)")
+        return self._op(f"call i64 @llvm.ctpop.i64(i64 {bits})")
 
     def vector_loop(
         self,

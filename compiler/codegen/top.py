@@ -3,11 +3,16 @@
 A list of the best so far is kept in order.  Vectors of the line are compared with its last key, and only an element
 that beats that is inserted: of random lines few do, the longer the fewer.  The list begins full of the largest key,
 which no element beats, so elements that have it themselves are found afterwards, where places are left.
+
+Of lines whose elements get better and better nearly all would be inserted.  After a few insertions the rest of the line
+is looked over: of the best keys in each lane, as many as are wanted say what an element has to beat from then on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
@@ -18,11 +23,12 @@ from hybridflow.compiler.codegen.structured import MOST_LANES, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.loops.limits import FEW_OF, MOST_INSERTED
+from hybridflow.compiler.loops.limits import FEW_OF, MORE_PATIENCE, MOST_INSERTED, PATIENCE
 from hybridflow.compiler.ops.lowering import Ranking
 
 _POSITION = 8  # bytes
-_BEFORE = 64  # bytes before the keys; the last of them are the least key
+_LINE = 64  # bytes: the most that a vector of keys takes
+_LOOKED_AT = 4  # vectors of a line at once, in the search for a bound, or as many as the wanted elements fill twice
 
 
 def emit_top(
@@ -47,23 +53,37 @@ def emit_top(
     top.write()
     e.line("ret void")
     name = module.function(e, symbol, kernel_parameters(buffers), linkage="internal")
-    needed: Extent = _BEFORE + (count + 2 * lanes) * (dtype.itemsize + _POSITION) + 2 * _POSITION
+    needed: Extent = top.needed
     if not isinstance(n, int):
         needed = needed + scratch_bytes(n, dtype)
     return one_phase(name, lines, scratch=needed)
 
 
 class _Top(Sort):
-    """Scratch: the keys of the list, then the positions, each with one element before."""
+    """Scratch: the bound and what is left of patience; a vector of keys that are the least there is, then those of the
+    list; as much before its positions; and the best keys in each lane of what is looked over."""
 
     def _lay_out(self) -> None:
         super()._lay_out()
         c = self.c
         self.lanes = lanes_for(self.e.target, self.key, MOST_LANES)
         assert self.wanted is not None
-        self.room = -(-self.wanted // self.lanes) * self.lanes
-        self.best = c.at("%scratch", _BEFORE, 1)
-        self.where = c.at(self.best, self.room * self.key.itemsize + _POSITION, 1)
+        item, lanes = self.key.itemsize, self.lanes
+        self.room = -(-self.wanted // lanes) * lanes
+        self.seen = max(_LOOKED_AT, -(-2 * self.wanted // lanes))
+        sizes = (
+            _LINE,
+            _LINE,
+            lanes * item + self.room * item,
+            (lanes + self.room) * _POSITION,
+            self.seen * lanes * item,
+        )
+        starts = [sum(sizes[:k]) for k in range(len(sizes))]
+        self.bound, self.patience = (c.at("%scratch", at, 1) for at in starts[:2])
+        self.best = c.at("%scratch", starts[2] + lanes * item, 1)
+        self.where = c.at("%scratch", starts[3] + lanes * _POSITION, 1)
+        self.least = c.at("%scratch", starts[4], 1)
+        self.needed = sum(sizes)
 
     def write(self) -> None:
         c, count = self.c, self.wanted
@@ -83,10 +103,19 @@ class _Top(Sort):
 
     def _clear(self) -> None:
         c, e = self.c, self.e
-        e.store(e.const(0, self.key, 1), c.at(self.best, -1, self.key.itemsize))
-        with c.width(self.lanes), c.loop(0, self.room, self.lanes) as k:
-            e.store(e.const(self._largest, self.key), c.at(self.best, k.index, self.key.itemsize))
-            e.store(e.const(-1, dt.int64), c.at(self.where, k.index, _POSITION))
+        item = self.key.itemsize
+        with c.width(self.lanes):
+            e.store(e.const(0, self.key), c.at(self.best, -self.lanes, item))
+            e.store(e.const(-1, dt.int64), c.at(self.where, -self.lanes, _POSITION))
+            with c.loop(0, self.room, self.lanes) as k:
+                e.store(e.const(self._largest, self.key), c.at(self.best, k.index, item))
+                e.store(e.const(-1, dt.int64), c.at(self.where, k.index, _POSITION))
+        e.store(e.const(self._largest, self.key, 1), self.bound)
+        self._be_patient()
+
+    def _be_patient(self) -> None:
+        c = self.c
+        self.e.store(c.value(c.add(c.div(self.n, MORE_PATIENCE), PATIENCE)), self.patience)
 
     @property
     def _largest(self) -> int:
@@ -96,25 +125,54 @@ class _Top(Sort):
         """Insert those of the elements from ``j`` on that are before the last of the list."""
         c, e = self.c, self.e
         assert self.wanted is not None
-        bound = e.load_splat(c.at(self.best, self.wanted - 1, self.key.itemsize), self.key)
+        last = e.load_splat(c.at(self.best, self.wanted - 1, self.key.itemsize), self.key)
+        bound = e.minimum(last, e.load_splat(self.bound, self.key))
         found = e.lt(self._key(self.x.value(c, c.add(start, j), mask)), bound)
         found = found if mask is None else e.and_(found, mask)
         with c.when(e.any(found)), c.width(1):
-            for name in ("ctpop.i64(i64)", "cttz.i64(i64, i1)"):
-                e.declare(f"declare i64 @llvm.{name}")
-            bits = e.fresh("b")
-            if found.width == 1:
-                e.line(f"{bits} = zext i1 {found.ref} to i64")
-            else:
-                e.line(f"{bits}.n = bitcast <{found.width} x i1> {found.ref} to i{found.width}")
-                e.line(f"{bits} = zext i{found.width} {bits}.n to i64")
-            many = e.assign(f"call i64 @llvm.ctpop.i64(i64 {bits})", dt.int64, 1)
-            with c.loop(0, many.ref, 1, [Val(bits, dt.int64, 1)]) as hit:
+            many = c.value(c.lanes_of(found))
+            with c.loop(0, many.ref, 1, [c.value(c.bits_of(found))]) as hit:
                 rest = hit.carried[0]
+                e.declare("declare i64 @llvm.cttz.i64(i64, i1)")
                 lane = e.assign(f"call i64 @llvm.cttz.i64(i64 {rest.ref}, i1 true)", dt.int64, 1)
                 at = c.add(j, lane.ref)
                 self._insert(self._key(self.x.value(c, c.add(start, at))), c.value(at))
                 hit.next = [e.and_(rest, e.sub(rest, 1))]
+            left = e.sub(e.load(self.patience, dt.int64), many)
+            e.store(left, self.patience)
+            with c.when(e.lt(left, 0).ref):
+                self._look_over(start, c.add(j, self.lanes))
+                self._be_patient()
+
+    def _look_over(self, start: Ref, begin: Ref) -> None:
+        """Lower the bound to what the elements from ``begin`` on allow: as many of them as are wanted are better."""
+        c, e = self.c, self.e
+        item, step = self.key.itemsize, self.seen * self.lanes
+        assert self.wanted is not None
+        firsts = range(0, step, self.lanes)
+        with c.width(self.lanes):
+            carry = [e.const(self._largest, self.key) for _ in firsts]
+            with c.loop(begin, c.sub(self.n, step - 1), step, carry) as loop:
+                at = c.add(start, loop.index)
+                keys = [self._key(self.x.value(c, c.add(at, first))) for first in firsts]
+                loop.next = [e.minimum(old, key) for old, key in zip(loop.carried, keys)]
+            for first, least in zip(firsts, loop.carried):
+                e.store(least, c.at(self.least, first, item))
+        # The last of those that are wanted: the largest key before which there are fewer.
+        with c.width(1), c.loop(0, step, 1, [e.const(0, self.key)]) as one:
+            key = e.load(c.at(self.least, one.index, item), self.key)
+            with c.width(self.lanes):
+                wide = e.splat(key)
+                less = [e.lt(e.load(c.at(self.least, first, item), self.key), wide) for first in firsts]
+                before: Ref = 0
+                for mask in less:
+                    before = c.add(before, c.lanes_of(mask))
+            wanted = e.lt(c.value(before), self.wanted)
+            one.next = [e.select(wanted, e.maximum(one.carried[0], key), one.carried[0])]
+        with c.width(1):
+            last = one.carried[0]
+            bound = e.select(e.eq(last, self._largest), last, e.add(last, 1))
+            e.store(e.minimum(bound, e.load(self.bound, self.key)), self.bound)
 
     def _insert(self, key: Val, position: Val) -> None:
         """Behind what is not larger.  From the end on, each vector becomes itself, the new element, or its neighbours
@@ -124,13 +182,18 @@ class _Top(Sort):
             keys, positions = e.splat(key), e.splat(position)
             with c.loop(0, self.room, self.lanes) as turn:
                 at = c.sub(self.room - self.lanes, turn.index)
-                here, before = (c.at(self.best, c.sub(at, k), self.key.itemsize) for k in (0, 1))
-                old, shifted = e.load(here, self.key), e.load(before, self.key)
+                old, shifted = self._neighbours(self.best, at, self.key)
                 stays, new = e.le(old, keys), e.le(shifted, keys)
-                e.store(e.select(stays, old, e.select(new, keys, shifted)), here)
-                here, before = (c.at(self.where, c.sub(at, k), _POSITION) for k in (0, 1))
-                old, shifted = e.load(here, dt.int64), e.load(before, dt.int64)
-                e.store(e.select(stays, old, e.select(new, positions, shifted)), here)
+                e.store(e.select(stays, old, e.select(new, keys, shifted)), c.at(self.best, at, self.key.itemsize))
+                old, shifted = self._neighbours(self.where, at, dt.int64)
+                e.store(e.select(stays, old, e.select(new, positions, shifted)), c.at(self.where, at, _POSITION))
+
+    def _neighbours(self, cells: str, at: Ref, dtype: np.dtype) -> tuple[Val, Val]:
+        """The vector at ``at``, and that of the elements one before: by a shuffle, since a read across what two stores
+        have just written waits for both to reach the cache."""
+        c, e, lanes = self.c, self.e, self.lanes
+        before, here = (e.load(c.at(cells, c.sub(at, k), dtype.itemsize), dtype) for k in (lanes, 0))
+        return here, e.shuffle(before, here, range(lanes - 1, 2 * lanes - 1))
 
     def _fill_up(self, start: Ref) -> None:
         """Elements that have the largest key, in the places that are left."""

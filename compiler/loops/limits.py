@@ -101,5 +101,7 @@ CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
 ALL_PAIRS = 64  # elements up to which comparing all is quicker than summing counters: `thresholds.py pairs`
 FEW_SORTED = 256  # elements of lines that are sorted a line in each lane: `thresholds.py fewsorted`
 MOST_INSERTED = 128  # elements of a list in which new ones are inserted
+PATIENCE = 32  # elements inserted in such a list before the rest of the line is looked over for a bound, and
+MORE_PATIENCE = 64  # a further one for so many elements of the line: a look costs about as much as these insertions
 FEW_OF = 16  # times as many elements as are wanted: so many are worth looking through for them
 SORT_BLOCK = 1 << 15  # elements of a single line that are counted and moved together: `thresholds.py sort`

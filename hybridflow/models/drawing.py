@@ -88,5 +88,6 @@ def _draw(text: str, path: str | os.PathLike[str], suffix: str) -> None:
             "hf.plot_model draws pictures through pydot, which is not installed: pip install 'hybridflow[plot]', or "
             "name the file *.dot for the text."
         ) from None
-    (graph,) = pydot.graph_from_dot_data(text) or ()
-    graph.write(os.fspath(path), format=suffix or "png")
+    graphs = pydot.graph_from_dot_data(text)
+    assert graphs, "a text of ours has one graph"
+    graphs[0].write(os.fspath(path), format=suffix or "png")
