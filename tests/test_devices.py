@@ -18,8 +18,8 @@ from tests.device_programs import PROGRAMS
 on_emulator = pytest.mark.usefixtures("emulated")
 
 
-def gpu(value):
-    return hf.asarray(value).to_device("gpu:0")
+def gpu(value, number=0):
+    return hf.asarray(value).to_device(f"gpu:{number}")
 
 
 # ---- without a GPU
@@ -307,3 +307,70 @@ def test_random_functions_keep_their_stream():
 def test_arrays_of_the_gpu_never_become_numpy_s_unasked():
     with pytest.raises(TypeError):
         np.asarray(Array(np.ones(2), 0))
+
+
+@on_emulator
+def test_scopes_in_functions_say_where_these_run():
+    @hf.function
+    def f(x):
+        with hf.device("gpu:1"):  # the line
+            return x + hf.arange(float(x.shape[0]))
+
+    for n in (40, 41, 42):
+        assert f(gpu(np.ones(n), 1)).device == "gpu:1"
+    line = f.__wrapped__.__code__.co_firstlineno + 2
+    for x in (gpu(np.ones(40)), hf.ones(40)):
+        for _ in range(2):
+            with pytest.raises(DeviceError, match=rf"on gpu:1, and it runs on {x.device}.*test_devices\.py:{line}"):
+                f(x)
+    assert f(gpu(np.ones(40), 1)).tolist() == [k + 1 for k in range(40)]
+
+
+@on_emulator
+def test_scopes_place_functions_of_nothing_else():
+    @hf.function
+    def made(n):
+        with hf.device("gpu:0"):
+            return hf.zeros((3,)) + n
+
+    for n in (1.0, 2.0, 3.5, 4.5):
+        assert made(n).device == "gpu:0" and made(n).tolist() == [n] * 3
+    moved = hf.function(lambda x: (x * 2).to_device("gpu:1"))
+    assert moved(hf.ones(3)).device == "gpu:1"
+    with pytest.raises(DeviceError, match=r"on gpu:1, and it runs on cpu.*x\.to_device\('gpu:1'\)"):
+        moved(hf.ones(300))
+
+    @hf.function
+    def two():
+        with hf.device("gpu:0"):
+            x = hf.ones(3)
+        with hf.device("gpu:1"):
+            return x + hf.ones(3)
+
+    with pytest.raises(DeviceError, match="a compiled function runs on one device"):
+        two()
+    with pytest.raises(DeviceError, match="no gpu:7"):
+        hf.function(lambda: hf.ones(3).to_device("gpu:7"))()
+
+
+@on_emulator
+def test_scopes_in_what_a_function_calls_and_in_branches():
+    @hf.function
+    def inner(x):
+        with hf.device("cpu"):
+            return x + hf.ones(40)
+
+    concrete = inner.get_concrete_function(hf.TensorSpec([40], hf.float32))
+    x = gpu(np.ones(40, np.float32))
+    for body in (inner, concrete, lambda x: hf.cond(hf.sum(x) > 0, lambda: inner(x), lambda: x)):
+        f = hf.function(lambda x, body=body: body(x) * 2)
+        with pytest.raises(DeviceError, match="on cpu, and it runs on gpu:0"):
+            f(x)
+        assert f(hf.ones(40)).tolist() == [4.0] * 40
+
+
+@on_emulator
+def test_random_numbers_in_functions_name_no_device():
+    f = hf.function(lambda x: x + hf.random.normal(x.shape))
+    for _ in range(3):
+        assert f(gpu(np.ones(40))).device == "gpu:0"

@@ -20,7 +20,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.context import suspended
-from hybridflow.core.devices import device
+from hybridflow.core.devices import placing
 from hybridflow.core.promotion import default_float, default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -121,7 +121,7 @@ class Generator(Source):
 
         def advance() -> Tensor:
             state = self._state.value()
-            with device(self._state.device):  # numbers are made where they are wanted, the state stays where it is
+            with placing(self._state.device):  # numbers are made where they are wanted, the state stays where it is
                 self._state.assign(add(state, as_tensor(step, "random")))
             return state
 

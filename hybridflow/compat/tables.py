@@ -581,6 +581,7 @@ TFRecordWriter: data.TFRecordWriter
 cardinality: ~files.cardinality
 assert_cardinality: ~files.assert_cardinality
 bucket_by_sequence_length: ~files.bucket_by_sequence_length
+copy_to_device: ~files.copy_to_device
 enumerate_dataset: ~files.enumerate_dataset
 get_single_element: ~files.get_single_element
 group_by_window: ~files.group_by_window
@@ -588,6 +589,7 @@ ignore_errors: ~files.ignore_errors
 load: data.Dataset.load
 map_and_batch: ~files.map_and_batch
 parallel_interleave: ~files.parallel_interleave
+prefetch_to_device: ~files.prefetch_to_device
 rejection_resample: ~files.rejection_resample
 save: data.Dataset.save
 scan: ~files.scan

@@ -36,8 +36,10 @@ def number(device: str) -> int:
 class device:  # a lower-case name, because it reads as a statement
     """Put what is created inside the block onto a device: ``with hf.device("gpu:0"):``.
 
-    Tensors that exist already stay where they are; inside a traced function a scope means nothing, because the whole
-    function runs where its arguments lie.  Raises DeviceError where there is no such device.
+    Tensors that exist already stay where they are, and operations run where their operands lie.  A compiled function
+    runs on one device as a whole, where its arguments and variables lie: a scope inside of it has to name that one,
+    else the call is a DeviceError; where nothing but the scope says where, it runs there.  Raises DeviceError where
+    there is no such device.
 
     >>> with hf.device("cpu"):
     ...     x = hf.ones(2)
@@ -46,6 +48,7 @@ class device:  # a lower-case name, because it reads as a statement
     """
 
     __slots__ = ("_before", "name")
+    is_wish = True  # of the user, whom a program that is traced has to obey
 
     @entered
     def __init__(self, name: str) -> None:
@@ -57,6 +60,9 @@ class device:  # a lower-case name, because it reads as a statement
         self._before: list[str | None] = []
 
     def __enter__(self) -> None:
+        trace = current.trace
+        if trace is not None and self.is_wish:
+            trace.names_device(self.name)
         self._before.append(current.device)
         try:
             enter_device(self.name)
@@ -72,6 +78,13 @@ class device:  # a lower-case name, because it reads as a statement
             raise
         finally:
             self._before.pop()
+
+
+class placing(device):
+    """A scope of the product's own, which follows what is there."""
+
+    __slots__ = ()
+    is_wish = False
 
 
 def list_devices() -> list[str]:

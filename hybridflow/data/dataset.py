@@ -9,10 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.core import pytree
+from hybridflow.core import devices, pytree
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.data import arguments, elements, endless, folders, functions, grouping, keyed, mixing, order, tables
+from hybridflow.data import (
+    arguments,
+    elements,
+    endless,
+    folders,
+    functions,
+    grouping,
+    keyed,
+    mixing,
+    on_device,
+    order,
+    tables,
+)
 from hybridflow.data.iterator import Iterator, NumpyIterator
 from hybridflow.data.kept import FileCache
 from hybridflow.data.node import INFINITE, UNKNOWN, Node, TableNode, place
@@ -800,6 +812,21 @@ class Dataset(elements.Nested):
         """
         size = arguments.whole("buffer_size", buffer_size, "prefetch", AUTOTUNE)
         return _dataset(Prefetch(self._node, size)) if size else self
+
+    @entered
+    def prefetch_to_device(self, device: str, buffer_size: int | None = None) -> Dataset:
+        """The elements on a device: up to ``buffer_size`` (2) of them are made in advance by a thread, and as many are
+        on their way to a GPU while it works on those before.  It comes last: what follows gets tensors of that device.
+        Texts stay where they are.
+
+        Raises DeviceError where there is no such device, and DeviceMemoryError where it has no room for an element.
+
+        >>> [x.item() for x in hf.data.Dataset.range(3).prefetch_to_device("cpu")]
+        [0, 1, 2]
+        """
+        wanted = devices.device(device).name
+        size = 2 if buffer_size is None else arguments.whole("buffer_size", buffer_size, "prefetch_to_device", AUTOTUNE)
+        return _dataset(on_device.ToDevice(Prefetch(self._node, size) if size else self._node, wanted, size))
 
     # Looking at it
 

@@ -179,7 +179,7 @@ class ConcreteFunction:
         if len(tensors) == len(leaves):
             return tensors
         place = devices.scope() if current.trace else placement.meeting_place(self.name, tensors)
-        with devices.device(place):
+        with devices.placing(place):
             made = [leaf if isinstance(leaf, Tensor) else _tensor(leaf, self.name) for leaf in leaves]
         if place != devices.CPU and current.trace is None:
             for (name, _), leaf, tensor in zip(self.arguments, leaves, made):

@@ -115,26 +115,48 @@ class Staged:
         self._derivatives: dict[Watched, _Derivative] = {}
         self._lock = locks.make()
 
-    def compile(self, device: str = devices.CPU) -> Any:
-        """The executable of the plain program on a device, made on first use."""
-        key = device, numerics.is_on
+    def compile(self, device: str | None = None) -> Any:
+        """The executable of the plain program on a device, made on first use; where none is given on the one that the
+        code names, or on the CPU.  Raises DeviceError where the code names another one."""
+        key = device or self._named() or devices.CPU, numerics.is_on
         found = self._executables.get(key)
         if found is None:
             with self._lock:
                 found = self._executables.get(key)
                 if found is None:
+                    self._require_named(key[0])
                     found = self._executables[key] = executable_for(
-                        self.graph, self.fastmath, device, self.trace.functions, checked=key[1]
+                        self.graph, self.fastmath, key[0], self.trace.functions, checked=key[1]
                     )
         return found
 
     def device_for(self, arguments: Iterable[Tensor]) -> str:
         """Where a call runs: where its arguments and variables lie.  Raises DeviceError if that is not one device.
 
-        Captured tensors are constants of the program, and go where it runs.
+        Captured tensors are constants of the program, and go where it runs; so do small ones where the code names a
+        device.
         """
         tensors = [*arguments, *(self.sources[i].variable._tensor for i in self._states)]  # type: ignore[union-attr]
+        named = self._named()
+        if named is not None and not any(x.ndim and x._array.nbytes > _SMALL for x in tensors):
+            return named
         return placement.shared(tensors) or placement.meeting_place(self.graph.name, tensors, _SMALL)
+
+    def _named(self) -> str | None:
+        """The device that the code names; None where it names none, or several."""
+        named = self.trace.named_devices
+        return next(iter(named)) if len(named) == 1 else None
+
+    def _require_named(self, device: str) -> None:
+        for name, where in self.trace.named_devices.items():
+            if name != device:
+                raise DeviceError(
+                    self.graph.name,
+                    f"its code puts values on {name}, and it runs on {device}, where its arguments and variables lie: "
+                    f"a compiled function runs on one device. Move the arguments with x.to_device({name!r}), or make "
+                    f"what is to run on {name} a function of its own, and move what is between the two calls.",
+                    where,
+                )
 
     def _on_device(self, inputs: Sequence[Tensor], device: str) -> list[Tensor]:
         """The inputs on the device where they run; captured tensors are copied there once."""
@@ -293,6 +315,8 @@ class Staged:
                 "it holds a custom gradient, so it cannot be called as a concrete function inside another trace. "
                 "Call the hf.function itself there.",
             )
+        for name in self.trace.named_devices:
+            current.trace.names_device(name)  # type: ignore[union-attr]
         given = iter(arguments)
         values: dict[Node, Any] = {}  # of nodes with several results tuples
         for node, source in zip(self.graph.inputs, self.sources):

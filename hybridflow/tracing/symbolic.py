@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.core import pytree
+from hybridflow.core import devices, pytree
 from hybridflow.core.context import Tracer
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
@@ -77,6 +77,10 @@ class SymbolicTensor(Tensor):
     def device(self) -> str:
         """Where the function runs is decided when it is called."""
         return "cpu"
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        self._trace.names_device(devices.parse(device))
+        return +self
 
     @property
     def _array(self) -> Any:

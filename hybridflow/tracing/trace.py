@@ -119,6 +119,7 @@ class Trace:
         "lifted",
         "live_arrays",
         "name",
+        "named_devices",
         "numbers",
         "outside",
         "parent",
@@ -162,6 +163,11 @@ class Trace:
         self._order: Tensor | None = None  # the token of the last effect
         # What programs made of this trace, and of those that have it as parent, call by number.
         self.functions: list[Callable[..., Any]] = [] if parent is None else parent.functions
+        # The devices that the code names, and the user's line.
+        self.named_devices: dict[str, str | None] = {} if parent is None else parent.named_devices
+
+    def names_device(self, name: str) -> None:
+        self.named_devices.setdefault(name, user_location())
 
     # Inputs
 

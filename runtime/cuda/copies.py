@@ -17,6 +17,21 @@ def to_device(array: np.ndarray, number: int) -> Any:
         return used.transfers.upload(np.ascontiguousarray(array).reshape(array.shape))
 
 
+class OnTheWay:
+    """A copy of a host array that is sent to a GPU beside what is queued there; ``arrive`` gives it, and has to be
+    called once, also where nobody wants it any more.  Raises DeviceError where it cannot be sent."""
+
+    def __init__(self, array: np.ndarray, number: int) -> None:
+        used = device(number)
+        self._number = number
+        with gpus.on(number):
+            self._sent = used.transfers.send(np.ascontiguousarray(array).reshape(array.shape))
+
+    def arrive(self) -> Any:
+        with gpus.on(self._number):
+            return self._sent.arrive()
+
+
 def to_host(array: Any) -> np.ndarray:
     """A copy of an array of a GPU on the host, when all that was queued before it is done.  Raises the error of a check
     that has failed in a program that ran there before."""

@@ -6,6 +6,7 @@ and while the GPU copies one piece the host copies the next.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import Any
 
@@ -13,8 +14,8 @@ import numpy as np
 
 from hybridflow.runtime import locks
 from hybridflow.runtime.cuda import gpus
-from hybridflow.runtime.cuda.driver import Driver
-from hybridflow.runtime.cuda.events import Events
+from hybridflow.runtime.cuda.driver import NON_BLOCKING, Driver
+from hybridflow.runtime.cuda.events import Events, follow
 
 PIECE = 8 << 20  # bytes
 AT_ONCE = 4  # pieces under way
@@ -26,21 +27,43 @@ class Transfers:
     def __init__(self, driver: Driver, events: Events) -> None:
         self._driver, self._events = driver, events
         self._under_way: deque[tuple[int, Any]] = deque()
+        self._beside: int | None = None  # the stream of copies alone
         self._lock = locks.make()
 
     def upload(self, source: np.ndarray) -> Any:
         """A copy of a host array on the current GPU, on its current stream."""
-        target, data = gpus.empty(source.shape, source.dtype), _bytes_of(source)
-        stream = gpus.stream()
+        target = gpus.empty(source.shape, source.dtype)
+        self._upload(source, target, gpus.stream(), AT_ONCE - 1)
+        return target
+
+    def send(self, source: np.ndarray) -> Sent:
+        """A copy of a host array that comes to the current GPU on a stream of copies alone, beside what else is queued.
+        As much host memory is pinned meanwhile."""
+        with self._lock:
+            if self._beside is None:
+                self._beside = self._driver.made("cuStreamCreate", NON_BLOCKING)
+        sent = Sent(gpus.empty(source.shape, source.dtype), self._driver, self._events)
+        # Who had the memory before may still be at work there.
+        follow(self._driver, self._events, self._beside, sent.stream.ptr)
+        try:
+            self._upload(source, sent.array, self._beside, sys.maxsize)
+            sent.event = self._events.recorded(self._beside)
+        except BaseException:  # nobody else gets the memory before the GPU is done with it
+            follow(self._driver, self._events, sent.stream.ptr, self._beside)
+            raise
+        return sent
+
+    def _upload(self, source: np.ndarray, target: Any, stream: int, most: int) -> None:
+        """Queue copies of pieces; before each no more than so many are under way."""
+        data = _bytes_of(source)
         with self._lock:
             for start in range(0, data.size, PIECE):
-                self._tidy(AT_ONCE - 1)
+                self._tidy(most)
                 piece = data[start : start + PIECE]
                 pinned = gpus.cupy().cuda.alloc_pinned_memory(piece.size)
                 np.frombuffer(pinned, np.uint8, piece.size)[:] = piece
                 self._driver.call("cuMemcpyHtoDAsync_v2", target.data.ptr + start, pinned.ptr, piece.size, stream)
                 self._under_way.append((self._events.recorded(stream), pinned))
-        return target
 
     def download(self, source: Any) -> np.ndarray:
         """A copy of an array of the current GPU on the host, after all that was queued on its current stream."""
@@ -79,6 +102,23 @@ class Transfers:
                 return
             self._under_way.popleft()
             self._events.give(event)
+
+
+class Sent:
+    """An array that is on its way to the GPU that was current.  ``stream`` is the one that was, whose memory it has."""
+
+    def __init__(self, array: Any, driver: Driver, events: Events) -> None:
+        self.array, self.stream = array, gpus.cupy().cuda.get_current_stream()
+        self.event: int | None = None  # says that it is there
+        self._driver, self._events = driver, events
+
+    def arrive(self) -> Any:
+        """The array, for what is queued from now on on the current stream; called once, also where nobody wants it."""
+        for stream in {self.stream.ptr, gpus.stream()}:
+            self._driver.call("cuStreamWaitEvent", stream, self.event, 0)
+        if self.event is not None:
+            self._events.give(self.event)
+        return self.array
 
 
 def _bytes_of(array: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.checkpoint.checkpoint import SUFFIX, opened
+from hybridflow.compat.adapters.settings import device_of
 from hybridflow.compat.adapters.values import DType, as_dtype, convert_to_tensor
 from hybridflow.compat.facade import Facade
 from hybridflow.errors import ArgumentError
@@ -99,6 +100,16 @@ snapshot = _applied("snapshot")
 take_while = _applied("take_while")
 unbatch = _applied("unbatch")
 unique = _applied("unique")
+
+
+def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Callable[[Any], Any]:
+    """``tf.data.experimental.prefetch_to_device``."""
+    return lambda dataset: dataset.prefetch_to_device(device_of(device), buffer_size)
+
+
+def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Callable[[Any], Any]:
+    """``tf.data.experimental.copy_to_device``: elements come from where they are."""
+    return lambda dataset: dataset.prefetch_to_device(device_of(target_device))
 
 
 def get_single_element(dataset: Any) -> Any:
