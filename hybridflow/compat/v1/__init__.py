@@ -64,6 +64,7 @@ from hybridflow.compat.v1.surroundings import (
     RunMetadata as RunMetadata,
     RunOptions as RunOptions,
 )
+from hybridflow.compat.v1.tensor_arrays import TensorArray as TensorArray
 from hybridflow.compat.v1.variables import (
     AUTO_REUSE as AUTO_REUSE,
     Variable as Variable,

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hybridflow.compat.v1.effects import Assert
 from hybridflow.compat.v1.evaluation import Body, as_value
 from hybridflow.compat.v1.functions import TABLE, convert_to_tensor
 from hybridflow.compat.v1.graph import Graph, Info, Operation, Tensor, default_graph
 from hybridflow.compat.v1.recording import as_graph_tensor
+from hybridflow.compat.v1.tensor_arrays import like
+from hybridflow.compiler.ir.dtypes import int32
 from hybridflow.control import branches, loops, walks
 from hybridflow.core import pytree
 from hybridflow.core.variable import Variable as Held
@@ -24,17 +27,18 @@ def _given(run: Any, values: Any) -> Any:
 
 def _built(
     graph: Graph, function: Callable[..., Any], infos: Sequence[Info], scope: str, arrange: Any = None
-) -> tuple[Body, Any]:
-    """The body that a function builds of tensors of these kinds, and the structure of its result."""
+) -> tuple[Body, Callable[[Sequence[Tensor]], Any]]:
+    """The body that a function builds of tensors of these kinds, and how to make its result of tensors."""
     body = Body([])
     with graph.in_body(body), graph.name_scope(scope):
         body.parameters = [_parameter(graph, info, f"arg{k}") for k, info in enumerate(infos)]
         result = function(*body.parameters) if arrange is None else function(*arrange(body.parameters))
         leaves, structure = pytree.flatten(result)
         ops = [leaf for leaf in leaves if isinstance(leaf, Operation)]
-        tensors = [_result(leaf) for leaf in leaves if leaf is not None and not isinstance(leaf, Operation)]
+        kept = [leaf for leaf in leaves if leaf is not None and not isinstance(leaf, Operation)]
+        tensors = [_result(leaf) for leaf in kept]
     body.close(tensors, ops)
-    return body, structure
+    return body, lambda found: pytree.unflatten(structure, like(kept, found))
 
 
 def _result(leaf: Any) -> Tensor:
@@ -100,7 +104,7 @@ def _branching(chooser: Tensor, functions: Sequence[Any], name: str, choose: Any
     with graph.name_scope(name) as scope:
         built = [_built(graph, f, [], scope) for f in functions]
         bodies = [body for body, _ in built]
-        structure = built[0][1]
+        rebuild = built[0][1]
         if any(len(body.results) != len(bodies[0].results) for body in bodies):
             raise TypeError(f"the branches of {name} return different numbers of tensors.")
         for tensors in zip(*(body.results for body in bodies)):
@@ -120,23 +124,25 @@ def _branching(chooser: Tensor, functions: Sequence[Any], name: str, choose: Any
             return found
 
         op = _note(graph.add("If", "If", [chooser, *captured], merged, compute), bodies)
-    return _returned(structure, op)
-
-
-def _returned(structure: Any, op: Operation) -> Any:
-    """The tensors of an operation in the structure of what a function returned; in the place of operations, it."""
-    return pytree.unflatten(structure, op.outputs) if op.outputs else op
+    return rebuild(op.outputs) if op.outputs else op  # where functions return operations, one for all of them
 
 
 def case(
     pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case"
 ) -> Any:
-    """The result of the first function whose condition is True, or of ``default``."""
+    """The result of the first function whose condition is True, or of ``default``; with ``exclusive`` a session raises
+    InvalidArgumentError where several are."""
     pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
     if default is None:
         (_, default), pairs = pairs[-1], pairs[:-1]
     if not pairs:
         return default()
+    if exclusive and len(pairs) > 1:
+        conditions = TABLE["stack"]([pred for pred, _ in pairs])
+        count = TABLE["reduce_sum"](TABLE["cast"](conditions, int32))
+        told = [f"{name}: more than one condition is True with exclusive=True:", conditions]
+        with default_graph().control_dependencies([Assert(TABLE["less_equal"](count, 1), told)]):
+            pairs = [(TABLE["identity"](pred), function) for pred, function in pairs]
     (pred, function), rest = pairs[0], pairs[1:]
     return cond(pred, function, (lambda: case(rest, default, name=name)) if rest else default, name=name)
 
@@ -173,7 +179,7 @@ def while_loop(
     several = isinstance(loop_vars, (list, tuple))
 
     def arranged(tensors: Sequence[Tensor]) -> Any:
-        found = pytree.unflatten(structure, tensors)
+        found = pytree.unflatten(structure, like(leaves, tensors))
         return found if several else (found,)
 
     with graph.name_scope(name or "while") as scope:
@@ -184,6 +190,8 @@ def while_loop(
             raise ValueError(
                 f"The body of {name or 'the loop'} returns {len(turn.results)} tensors for {len(start)} variables."
             )
+        if shape_invariants is None:
+            _check_kept(start, turn.results)
         bodies = [condition, turn]
         captured = _inputs(bodies)
 
@@ -200,10 +208,20 @@ def while_loop(
 
         results = [_merged(a, b.info) for a, b in zip(infos, turn.results)]
         op = _note(graph.add("While", "While", [*start, *captured], results, compute), bodies)
-    found = pytree.unflatten(structure, op.outputs)
+    found = pytree.unflatten(structure, like(leaves, op.outputs))
     if several and len(op.outputs) == 1 and not return_same_structure:
-        return op.outputs[0]
+        return pytree.flatten(found)[0][0]
     return list(found) if isinstance(loop_vars, list) else found
+
+
+def _check_kept(start: Sequence[Tensor], after: Sequence[Tensor]) -> None:
+    """Raise ValueError for a variable of another shape after a turn."""
+    for before, tensor in zip(start, after):
+        if not before.shape.is_compatible_with(tensor.shape):
+            raise ValueError(
+                f"Input tensor {before.name!r} enters the loop with shape {before.shape}, but has shape {tensor.shape} "
+                "after one iteration."
+            )
 
 
 def _opened(infos: Sequence[Info], invariants: Any) -> list[Info]:
@@ -295,7 +313,7 @@ def _walked(type: str, fn: Callable[..., Any], elems: Any, start: Any, name: str
         return (pytree.unflatten(held_structure, tensors[: len(of_carry)]), row) if of_carry else (row,)
 
     with graph.name_scope(name) as scope:
-        body, found_structure = _built(graph, fn, [*of_carry, *of_rows], scope, arranged)
+        body, rebuild = _built(graph, fn, [*of_carry, *of_rows], scope, arranged)
         captured = _inputs([body])
 
         def compute(run: Any, values: Sequence[Any]) -> list[Any]:
@@ -310,7 +328,7 @@ def _walked(type: str, fn: Callable[..., Any], elems: Any, start: Any, name: str
         front = (count,) if type in ("Map", "Scan") else ()
         infos = [Info(None if t.info.shape is None else front + t.info.shape, t.dtype) for t in body.results]
         op = _note(graph.add(type, type, [*rows, *carry, *captured], infos, compute), [body])
-    return pytree.unflatten(found_structure, op.outputs)
+    return rebuild(op.outputs)
 
 
 __all__ = ["case", "cond", "foldl", "foldr", "map_fn", "scan", "switch_case", "while_loop"]

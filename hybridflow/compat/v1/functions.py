@@ -10,7 +10,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.array.indexing import getitem
-from hybridflow.compat.adapters import maths
+from hybridflow.compat.adapters import arrays, linear, maths
 from hybridflow.compat.v1.graph import Info, Operation, Tensor, default_graph
 from hybridflow.compat.v1.kinds import STRING, kind_of
 from hybridflow.compat.v1.recording import Recorded, Sizes, as_graph_tensor, is_symbolic
@@ -526,10 +526,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 @op("OneShotScatter", "scatter_nd")
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
-    extents = _extents(shape)
-    if indices.shape[-1] != 1:
-        raise NotImplementedError("tf.scatter_nd of several axes at once: scatter into a flat tensor and reshape.")
-    return hf.scatter_add(hf.zeros(extents, dtype=updates.dtype), hf.squeeze(indices, -1), updates)
+    return arrays.scatter_nd(indices, updates if isinstance(updates, Value) else _literal(updates), _extents(shape))
 
 
 # ---- arithmetic
@@ -601,7 +598,7 @@ _BINARY: dict[str, tuple[str, Callable[[Any, Any], Any], Any]] = {
     "logical_or": ("LogicalOr", hf.logical_or, None),
     "logical_xor": ("LogicalXor", hf.logical_xor, None),
     "squared_difference": ("SquaredDifference", lambda x, y: hf.square(x - y), None),
-    "div_no_nan": ("DivNoNan", lambda x, y: hf.where(y == 0, 0.0, x / hf.where(y == 0, 1.0, y)), None),
+    "div_no_nan": ("DivNoNan", maths.divide_no_nan, None),
 }
 for _name, (_type, _function, _sizes) in _BINARY.items():
     TABLE[_name] = Recorded(_binary(_function), _type, of_sizes=_of_numbers(_sizes) if _sizes else None)
@@ -685,7 +682,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:
 
 _global_norm = Recorded(lambda tensors: clipping.global_norm(tensors), "GlobalNorm", "global_norm")
 _clip_all = Recorded(
-    lambda tensors, norm: list(clipping.clip_by_global_norm(tensors, norm)[0]),
+    lambda tensors, norm, own: list(clipping.clip_by_global_norm(tensors, norm, own)[0]),
     "ClipByGlobalNorm",
     "clip_by_global_norm",
 )
@@ -696,10 +693,12 @@ def global_norm(t_list: Any, name: str | None = None) -> Any:
 
 
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
-    """The tensors, scaled so that the norm of all together is at most this, and the norm that it was."""
+    """The tensors, scaled so that the norm of all together is at most this, and the norm that it was, or is said to be
+    by ``use_norm``."""
     present = [t for t in t_list if t is not None]
-    clipped = iter(_clip_all(present, clip_norm, name=name))
-    return [None if t is None else next(clipped) for t in t_list], _global_norm(present)
+    norm = _global_norm(present) if use_norm is None else convert_to_tensor(use_norm)
+    clipped = iter(_clip_all(present, clip_norm, norm, name=name))
+    return [None if t is None else next(clipped) for t in t_list], norm
 
 
 TABLE.update(global_norm=global_norm, clip_by_global_norm=clip_by_global_norm)
@@ -768,14 +767,7 @@ def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = Fals
 
 @op("Norm", default="norm")
 def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None, keep_dims: Any = None) -> Any:
-    keeps = bool(keep_dims if keepdims is None else keepdims)
-    if ord not in ("euclidean", 2, 2.0):
-        return (
-            hf.sum(hf.abs(tensor), axis=axis, keepdims=keeps)
-            if ord == 1
-            else hf.max(hf.abs(tensor), axis=axis, keepdims=keeps)
-        )
-    return hf.sqrt(hf.sum(hf.square(tensor), axis=axis, keepdims=keeps))
+    return linear.norm(tensor, ord, axis, bool(keep_dims if keepdims is None else keepdims))
 
 
 # ---- random numbers

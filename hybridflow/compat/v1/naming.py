@@ -16,7 +16,6 @@ _INSTEAD = {
     "tf.contrib.slim": "there is no slim; use tf.layers",
     "tf.SparseTensor": "there are no sparse tensors; use a dense one, or tf.IndexedSlices",
     "tf.sparse_placeholder": "there are no sparse tensors; feed a dense one",
-    "tf.TensorArray": "there are no tensor arrays in graphs; use tf.map_fn or tf.scan, which stack what they compute",
 }
 
 

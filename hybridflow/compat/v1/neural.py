@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import hybridflow as hf
 from hybridflow.array.random import global_generator
+from hybridflow.compat.adapters import network
 from hybridflow.compat.v1.functions import TABLE as FUNCTIONS, _extents, _static, convert_to_tensor
 from hybridflow.compat.v1.recording import Recorded, as_graph_tensor, is_symbolic
 from hybridflow.compiler.ir import dtypes
@@ -130,9 +131,7 @@ TABLE.update(
 def weighted_cross_entropy_with_logits(
     labels: Any = None, logits: Any = None, pos_weight: Any = None, targets: Any = None
 ) -> Any:
-    z = targets if labels is None else labels
-    weight = 1 + (pos_weight - 1) * z
-    return (1 - z) * logits + weight * (hf.log1p(hf.exp(-hf.abs(logits))) + hf.nn.relu(-logits))
+    return network.weighted_cross_entropy_with_logits(targets if labels is None else labels, logits, pos_weight)
 
 
 @op("L2Loss")
@@ -311,17 +310,28 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
 def local_response_normalization(
     input: Any, depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5
 ) -> Any:
-    channels = input.shape[-1]
-    squares = hf.pad(hf.square(input), [(0, 0)] * (len(input.shape) - 1) + [(depth_radius, depth_radius)])
-    total = sum(squares[..., k : k + channels] for k in range(2 * depth_radius + 1))
-    return input / hf.pow(bias + alpha * total, beta)
+    return network.local_response_normalization(input, depth_radius, bias, alpha, beta)
 
 
 @op("GatherV2", default="embedding_lookup")
 def embedding_lookup(
     params: Any, ids: Any, partition_strategy: str = "mod", validate_indices: bool = True, max_norm: Any = None
 ) -> Any:
-    return hf.take(params, ids, axis=0)
+    return network.embedding_lookup(_whole(params, partition_strategy), ids, max_norm)
+
+
+def _whole(params: Any, strategy: str) -> Any:
+    """A table of rows that may be in several parts: ``"mod"`` deals the rows out in turns, ``"div"`` in runs."""
+    if not isinstance(params, (list, tuple)):
+        return params
+    if strategy == "div" or len(params) == 1:
+        return hf.concat(list(params), axis=0)
+    if strategy != "mod":
+        raise ValueError(f"Unrecognized partition strategy: {strategy}")
+    counts = [part.shape[0] for part in params]
+    starts = [sum(counts[:k]) for k in range(len(counts))]
+    places = [starts[k % len(counts)] + k // len(counts) for k in range(sum(counts))]
+    return hf.take(hf.concat(list(params), axis=0), hf.asarray(places), axis=0)
 
 
 class TopKV2(NamedTuple):
@@ -343,47 +353,68 @@ def in_top_k(predictions: Any, targets: Any, k: int) -> Any:
     return hf.sum(hf.astype(predictions > own, dtypes.int32), axis=-1) < k
 
 
-def _sampled(generator: Any, count: int, classes: int) -> tuple[Any, Any]:
-    """Classes drawn log-uniformly, as for words in the order of their frequency, and how often each is expected."""
+def _sampled(generator: Any, labels: Any, count: int, classes: int) -> tuple[Any, Any, Any]:
+    """Classes drawn log-uniformly, as for words in the order of their frequency; how often labels and they are
+    expected."""
     source = global_generator() if generator is None else generator
     uniform = source.uniform((count,), 0.0, 1.0)
-    drawn = hf.astype(hf.exp(uniform * math.log(classes + 1.0)), dtypes.int64) - 1
-    return hf.clip(drawn, 0, classes - 1), classes
+    drawn = hf.clip(hf.astype(hf.exp(uniform * math.log(classes + 1.0)), dtypes.int64) - 1, 0, classes - 1)
+    return drawn, _expected(labels, classes, count), _expected(drawn, classes, count)
 
 
 def _expected(labels: Any, classes: int, count: int) -> Any:
     x = hf.astype(labels, dtypes.float32)
-    return hf.log((hf.log(x + 2) - hf.log(x + 1)) / math.log(classes + 1.0) * count)
+    return (hf.log(x + 2) - hf.log(x + 1)) / math.log(classes + 1.0) * count
 
 
 def _sampled_logits(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, generator: Any
+    weights: Any, biases: Any, labels: Any, inputs: Any, counts: _Counts, given: Any, strategy: str, generator: Any
 ) -> Any:
-    true = hf.astype(hf.reshape(labels, (-1,)), dtypes.int64)
-    drawn, _ = _sampled(generator, num_sampled, num_classes)
-    own = hf.sum(inputs * hf.take(weights, true, axis=0), axis=1) + hf.take(biases, true, axis=0)
+    """Logits [batch, num_true + num_sampled] less the logarithms of what is expected, with those classes that were
+    drawn and are true ones at the lowest if they are to count once; and how many are true."""
+    weights, biases = _whole(weights, strategy), _whole(biases, strategy)
+    true = hf.reshape(hf.astype(labels, dtypes.int64), (-1, counts.true))
+    drawn, of_true, of_drawn = _sampled(generator, true, counts.sampled, counts.classes) if given is None else given
+    drawn = hf.astype(drawn, dtypes.int64)
+    rows = hf.take(weights, true, axis=0)
+    own = hf.sum(hf.expand_dims(inputs, 1) * rows, axis=-1) + hf.take(biases, true, axis=0)
     others = hf.matmul(inputs, hf.matrix_transpose(hf.take(weights, drawn, axis=0))) + hf.take(biases, drawn, axis=0)
-    own = own - _expected(true, num_classes, num_sampled)
-    others = others - _expected(drawn, num_classes, num_sampled)
-    return hf.concat([hf.expand_dims(own, 1), others], axis=1), true, drawn
+    own, others = own - hf.log(hf.reshape(of_true, true.shape)), others - hf.log(of_drawn)
+    if counts.hits_removed:
+        hits = hf.any(hf.expand_dims(true, 2) == hf.reshape(drawn, (1, 1, -1)), axis=1)
+        others = hf.where(hits, others - 1e37, others)
+    return hf.concat([own, others], axis=1)
+
+
+class _Counts(NamedTuple):
+    """How many classes there are of each kind, and whether true ones that are drawn are left out."""
+
+    true: int
+    sampled: int
+    classes: int
+    hits_removed: bool
+
+
+def _targets(logits: Any, true: int) -> Any:
+    """What the logits should say: the true classes share probability 1."""
+    return hf.concat([hf.ones_like(logits[:, :true]) / true, hf.zeros_like(logits[:, true:])], axis=1)
 
 
 def _nce(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, generator: Any = None
+    weights: Any, biases: Any, labels: Any, inputs: Any, counts: Any, given: Any, strategy: str, generator: Any = None
 ) -> Any:
-    logits, _, _ = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, generator)
-    targets = hf.concat([hf.ones_like(logits[:, :1]), hf.zeros_like(logits[:, 1:])], axis=1)
-    return hf.sum(hf.losses.sigmoid_cross_entropy(targets, logits, reduction="none"), axis=1)
+    told = _Counts(*counts)
+    logits = _sampled_logits(weights, biases, labels, inputs, told, given, strategy, generator)
+    losses = hf.losses.sigmoid_cross_entropy(_targets(logits, told.true), logits, reduction="none")
+    return hf.sum(losses, axis=1)
 
 
 def _sampled_softmax(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, generator: Any = None
+    weights: Any, biases: Any, labels: Any, inputs: Any, counts: Any, given: Any, strategy: str, generator: Any = None
 ) -> Any:
-    logits, true, drawn = _sampled_logits(weights, biases, labels, inputs, num_sampled, num_classes, generator)
-    hits = hf.expand_dims(true, 1) == hf.expand_dims(drawn, 0)  # those that are the true class do not count twice
-    others = hf.where(hits, logits[:, 1:] - 1e37, logits[:, 1:])
-    joined = hf.concat([logits[:, :1], others], axis=1)
-    return hf.losses.softmax_cross_entropy(hf.zeros_like(true), joined, reduction="none")
+    told = _Counts(*counts)
+    logits = _sampled_logits(weights, biases, labels, inputs, told, given, strategy, generator)
+    return hf.losses.softmax_cross_entropy(_targets(logits, told.true), logits, reduction="none")
 
 
 _nce_loss = Recorded(_nce, "NceLoss", "nce_loss", draws=True)
@@ -403,8 +434,10 @@ def nce_loss(
     partition_strategy: str = "mod",
     name: str | None = None,
 ) -> Any:
-    """Noise-contrastive losses: the true class against some that are drawn log-uniformly."""
-    return _nce_loss(weights, biases, labels, inputs, num_sampled, num_classes, name=name)
+    """Noise-contrastive losses: true classes against some that are drawn log-uniformly, each time anew, or are
+    ``sampled_values``: classes, and how often the true ones and they were expected."""
+    counts = (num_true, num_sampled, num_classes, remove_accidental_hits)
+    return _nce_loss(weights, biases, labels, inputs, counts, sampled_values, partition_strategy, name=name)
 
 
 def sampled_softmax_loss(
@@ -421,8 +454,11 @@ def sampled_softmax_loss(
     name: str | None = None,
     seed: int | None = None,
 ) -> Any:
-    """Softmax losses over the true class and some that are drawn log-uniformly."""
-    return _sampled_loss(weights, biases, labels, inputs, num_sampled, num_classes, name=name, op_seed=seed)
+    """Softmax losses over true classes and some that are drawn as for ``nce_loss``."""
+    counts = (num_true, num_sampled, num_classes, remove_accidental_hits)
+    return _sampled_loss(
+        weights, biases, labels, inputs, counts, sampled_values, partition_strategy, name=name, op_seed=seed
+    )
 
 
 TABLE.update(nce_loss=nce_loss, sampled_softmax_loss=sampled_softmax_loss)

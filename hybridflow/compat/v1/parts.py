@@ -301,12 +301,15 @@ def _weighted(losses: Any, weights: Any, scope: str | None, collection: Any, red
 
 
 def _outer(weights: Any, x: Tensor) -> Any:
-    """Weights with as many axes as what they weight."""
+    """Weights as a number or a tensor that fits what they weight.  Raises ValueError for one that does not."""
     if isinstance(weights, (int, float)):
         return weights
     w = tf["cast"](convert_to_tensor(weights), x.dtype)
-    for _ in range((x.shape.ndims or 0) - (w.shape.ndims or 0)):
-        w = tf["expand_dims"](w, -1)
+    if x.shape.ndims is None or not w.shape.ndims:  # not known, or a number
+        return w
+    pairs = zip(w.shape.as_list(), x.shape.as_list())
+    if w.shape.ndims != x.shape.ndims or any(None not in (a, b) and a not in (1, b) for a, b in pairs):
+        raise ValueError(f"weights can not be broadcast to values: they have shapes {w.shape} and {x.shape}.")
     return w
 
 
@@ -394,6 +397,10 @@ def sparse_softmax_cross_entropy(
     reduction: str = _BY_COUNT,
 ) -> Any:
     found = nn["sparse_softmax_cross_entropy_with_logits"](labels=labels, logits=logits)
+    if not isinstance(weights, (int, float)):
+        weights = convert_to_tensor(weights)
+        if found.shape.ndims is not None and weights.shape.ndims == found.shape.ndims + 1:
+            weights = tf["squeeze"](weights, [-1])
     return _weighted(found, weights, scope, loss_collection, reduction, "sparse_softmax_cross_entropy_loss")
 
 
@@ -442,8 +449,8 @@ def mean_pairwise_squared_error(
     count = float(d.shape[1:].num_elements() or 0)
     if count < 2:
         raise ValueError(f"pairs of elements are needed in each row: the shape is {d.shape}.")
-    squares = tf["reduce_sum"](tf["square"](d), axis=axes)
-    total = tf["reduce_sum"](d, axis=axes)
+    squares = tf["reduce_sum"](tf["square"](d), axis=axes, keepdims=True)
+    total = tf["reduce_sum"](d, axis=axes, keepdims=True)
     found = 2.0 * squares / (count - 1) - 2.0 * tf["square"](total) / (count * (count - 1))
     return _weighted(found, weights, scope, loss_collection, Reduction.SUM, "mean_pairwise_squared_error")
 

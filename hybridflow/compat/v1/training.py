@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridflow import optimizers
 from hybridflow.array.creation import zeros
-from hybridflow.array.elementwise import astype, cos, minimum
+from hybridflow.array.elementwise import astype, cos, maximum, minimum, rsqrt, sign
 from hybridflow.compat.v1.derivatives import gradients
 from hybridflow.compat.v1.functions import TABLE, convert_to_tensor, group
 from hybridflow.compat.v1.graph import Operation, Tensor, computing, default_graph
@@ -38,6 +38,41 @@ class _Heavy(optimizers.Optimizer):
         self.assign(slot, self._momentum * slot + gradient)
         step = gradient + self._momentum * slot if self._nesterov else slot
         self.assign_sub(variable, learning_rate * step)
+
+
+def _nearest(x: Any, rate: Any, l1: float, l2: float) -> Any:
+    """What a step towards 0 makes of elements, by as much as penalties of their size and of its square ask for."""
+    return sign(x) * maximum(abs(x) - rate * l1, 0.0) / (1.0 + rate * l2)
+
+
+class _Proximal(optimizers.Optimizer):
+    """Gradient descent whose penalties are taken into account behind the step.
+
+    Source: Duchi and Singer, "Efficient Learning using Forward-Backward Splitting", 2009.
+    """
+
+    def __init__(self, learning_rate: Any, l1: float, l2: float) -> None:
+        super().__init__(learning_rate)
+        self._l1, self._l2 = l1, l2
+
+    def update_step(self, gradient: Value, variable: Held, learning_rate: Value) -> None:
+        self.assign(variable, _nearest(variable - learning_rate * gradient, learning_rate, self._l1, self._l2))
+
+
+class _ProximalAdagrad(_Proximal):
+    """The same with a learning rate for each element, of the squares of its gradients."""
+
+    def __init__(self, learning_rate: Any, start: float, l1: float, l2: float) -> None:
+        super().__init__(learning_rate, l1, l2)
+        self._start = start
+
+    def create_slots(self, variable: Held) -> None:
+        self.add_slot(variable, "accumulator", self._start)
+
+    def update_step(self, gradient: Value, variable: Held, learning_rate: Value) -> None:
+        slot = self.get_slot(variable, "accumulator")
+        self.assign(slot, slot + gradient * gradient)
+        super().update_step(gradient, variable, learning_rate * rsqrt(slot))
 
 
 class Optimizer:
@@ -268,6 +303,34 @@ FtrlOptimizer = _optimizer(
     {},
     {"accum": "accumulator"},
 )
+ProximalGradientDescentOptimizer = _optimizer(
+    "ProximalGradientDescent",
+    lambda rate, l1_regularization_strength, l2_regularization_strength: _Proximal(
+        rate, l1_regularization_strength, l2_regularization_strength
+    ),
+    ("learning_rate", "l1_regularization_strength", "l2_regularization_strength", "use_locking", "name"),
+    {},
+    l1_regularization_strength=0.0,
+    l2_regularization_strength=0.0,
+)
+ProximalAdagradOptimizer = _optimizer(
+    "ProximalAdagrad",
+    lambda rate, initial_accumulator_value, l1_regularization_strength, l2_regularization_strength: _ProximalAdagrad(
+        rate, initial_accumulator_value, l1_regularization_strength, l2_regularization_strength
+    ),
+    (
+        "learning_rate",
+        "initial_accumulator_value",
+        "l1_regularization_strength",
+        "l2_regularization_strength",
+        "use_locking",
+        "name",
+    ),
+    {},
+    initial_accumulator_value=0.1,
+    l1_regularization_strength=0.0,
+    l2_regularization_strength=0.0,
+)
 
 
 # ---- steps and rates
@@ -412,14 +475,17 @@ def natural_exp_decay(
 class ExponentialMovingAverage:
     """Averages of variables that follow them: ``average -= (1 - decay) * (average - variable)``.
 
-    With ``num_updates`` the decay is at most ``(1 + n) / (10 + n)``.
+    With ``num_updates`` the decay is at most ``(1 + n) / (10 + n)``.  Averages of variables begin with their values,
+    those of other tensors with 0, of which ``zero_debias`` frees them.
     """
 
     def __init__(
         self, decay: float, num_updates: Any = None, zero_debias: bool = False, name: str = "ExponentialMovingAverage"
     ) -> None:
         self._decay, self._updates, self._name = decay, num_updates, name
+        self._zero_debias = zero_debias
         self._averages: dict[Any, Variable] = {}
+        self._biased: dict[Any, tuple[Variable, Variable]] = {}  # averages from 0 on, and how often they moved
 
     def apply(self, var_list: Any = None) -> Operation:
         """The operation that moves the averages."""
@@ -435,7 +501,10 @@ class ExponentialMovingAverage:
                 if isinstance(variable, Variable):
                     default_graph().add_to_collection(AVERAGED, variable)
             average = self._averages[variable]
-            moves.append(average.assign_sub((1.0 - decay) * (average - variable)))
+            if variable in self._biased:
+                moves.append(self._freed(variable, average, decay))
+            else:
+                moves.append(average.assign_sub((1.0 - decay) * (average - variable)))
         return group(*moves, name=self._name)
 
     def _made(self, variable: Any) -> Variable:
@@ -443,10 +512,18 @@ class ExponentialMovingAverage:
         with graph.name_scope(None), graph.control_dependencies(None):
             if isinstance(variable, Variable):
                 return Variable(variable.initialized_value(), False, name=f"{variable.op.name}/{self._name}")
-            start = Initial(lambda _: _Constant(0))
-            return Variable(
-                lambda: start(variable.shape, variable.dtype), False, name=f"{variable.op.name}/{self._name}"
-            )
+            name, extents, kind = f"{variable.op.name}/{self._name}", tuple(variable.shape.as_list()), variable.dtype
+            if self._zero_debias:
+                self._biased[variable] = (
+                    _state(f"{name}/biased", extents, kind, 0.0), _state(f"{name}/local_step", (), dtypes.float32, 0.0)
+                )  # fmt: skip
+            return _state(name, extents, kind, 0.0)
+
+    def _freed(self, variable: Any, average: Variable, decay: Any) -> Tensor:
+        """The average without its beginning, which was 0 and no value of the variable's."""
+        biased, steps = self._biased[variable]
+        moved = biased.assign_sub((1.0 - decay) * (biased - variable))
+        return average.assign(moved / (1.0 - TABLE["pow"](decay, steps.assign_add(1.0))))
 
     def average(self, var: Any) -> Any:
         return self._averages.get(var)
