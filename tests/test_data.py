@@ -10,6 +10,7 @@ import queue
 import random
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
@@ -22,6 +23,8 @@ from hypothesis import given, settings, strategies as st
 import hybridflow as hf
 from hybridflow import errors
 from hybridflow.data import AUTOTUNE, Dataset, threads
+from hybridflow.data.grouping import Batch
+from hybridflow.data.node import Table, TableNode
 
 INFINITE, UNKNOWN = hf.data.INFINITE_CARDINALITY, hf.data.UNKNOWN_CARDINALITY
 
@@ -604,6 +607,91 @@ def test_prefetching_goes_on_while_the_caller_works() -> None:
     assert made[2].wait(60)  # nobody asked for it yet
     assert not made[4].is_set()
     assert listed(running) == [1, 2, 3, 4, 5]
+
+
+def _mixed(k: int, order: list[int]) -> Dataset:
+    """Shuffled numbers, with what only changes the order around them."""
+    steps: list[Callable[[Dataset], Dataset]] = [
+        lambda d: d.shuffle(k + 1, seed=k),
+        lambda d: d.repeat(2),
+        lambda d: d.take(20),
+        lambda d: d.skip(2),
+        lambda d: d.cache(),
+    ]
+    data = Dataset.range(13)
+    for place in order:
+        data = steps[place](data)
+    return data
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 15), st.permutations(range(5)), st.integers(1, 30), st.integers(0, 8), st.booleans())
+def test_many_at_a_time_are_those_of_one_by_one(
+    k: int, order: list[int], size: int, pause: int, is_ahead: bool
+) -> None:
+    """Batches, made with or without a thread, hold what comes without them, as do those after a state was restored."""
+    wanted = [chunks(listed(_mixed(k, order)), size) for _ in range(2)]
+
+    def made() -> Dataset:
+        data = _mixed(k, order).batch(size)
+        return data.prefetch(3) if is_ahead else data
+
+    data, again = made(), made()
+    assert [listed(data), listed(_mixed(k, order).batch(size))] == wanted
+    running = iter(again)
+    begun = [plain(x) for x in islice(running, pause)]
+    resumed = iter(made()).restore(running.state())
+    assert begun + listed(resumed) == begun + listed(running) == wanted[0]
+
+
+class _Slow(Table):
+    """Numbers of rows, of which some wait and some keep the processor busy."""
+
+    length = 60
+
+    def row(self) -> Any:
+        raise NotImplementedError
+
+    def span(self, start: int, stop: int) -> Any:
+        makers.append(threading.current_thread().name)
+        end = time.perf_counter() + (0.002 if 20 <= start < 30 else 0)
+        while time.perf_counter() < end:
+            pass
+        time.sleep(0.002 if 40 <= start < 50 else 0)
+        return hf.asarray(np.arange(start, stop))
+
+    def spec(self) -> Any:
+        return hf.TensorSpec((), "int64")
+
+
+makers: list[str] = []
+
+
+def test_elements_that_come_at_once_are_not_handed_over() -> None:
+    """A thread makes those that take long, be it for work or for waiting, as soon as they do."""
+    for _ in range(10):  # the machine may have others to do, and any element take long
+        makers.clear()
+        numbers = threads.Prefetch(Batch(TableNode(_Slow()), 1, False), 2)
+        assert listed(numbers.runner().run()) == [[k] for k in range(60)]
+        assert not workers()
+        ours = [k for k, name in enumerate(makers) if not name.startswith("hybridflow.data")]
+        if len([k for k in ours if 2 <= k < 20]) > 12 and len([k for k in ours if 21 <= k < 30]) < 4:
+            return
+    raise AssertionError(makers)
+
+
+def test_functions_stay_in_their_thread() -> None:
+    """What began in the thread of a prefetch may want to go on there, however little time it takes."""
+    names = []
+
+    def numbers() -> Iterator[int]:
+        for k in range(100):
+            names.append(threading.current_thread().name)
+            yield k
+
+    assert len(listed(Dataset.from_generator(numbers).batch(2).prefetch(2))) == 50
+    assert len(set(names)) == 1
+    assert names[0].startswith("hybridflow.data")
 
 
 def test_calls_are_at_the_same_time() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
-from hybridflow.data.node import INFINITE, Elements, Node, OneSource, Positions, Rows, Runner, State
+from hybridflow.data.node import INFINITE, Elements, Node, OneSource, Passing, Positions, Rows, Runner, State
 from hybridflow.data.texts import KINDS, array_of, is_text, leaf_of, spec_of_text, with_shape
 from hybridflow.errors import ArgumentError, ShapeError
 
@@ -43,7 +43,7 @@ def batches(length: int, size: int, drop_remainder: bool) -> int:
     return length // size if drop_remainder else -(-length // size)
 
 
-class BatchRun(OneSource):
+class BatchRun(Passing):
     """``together`` makes an element of a list of them."""
 
     def __init__(self, source: Node, size: int, drop_remainder: bool, together: Callable[[list[Any]], Any]) -> None:
@@ -51,13 +51,15 @@ class BatchRun(OneSource):
         self.size, self.least, self.together = size, size if drop_remainder else 1, together
 
     def run(self) -> Elements:
-        found = self.source.run()
-        while len(some := list(islice(found, self.size))) >= self.least:
+        take = self.source.taker()
+        while len(some := take(self.size)) >= self.least:
             yield self.together(some)
 
 
 class RowBatchRun(OneSource):
     """Batches of rows: a span of the table where they come in its order."""
+
+    is_prompt = True
 
     def __init__(self, rows: Rows, size: int, drop_remainder: bool) -> None:
         super().__init__(rows.numbers)
@@ -74,9 +76,9 @@ class RowBatchRun(OneSource):
             yield self.table.span(start, stop)
 
     def _picks(self) -> Elements:
-        found = self.source.run()
-        while len(some := list(islice(found, self.size))) >= self.least:
-            yield self.table.pick(some)
+        take = self.source.taker()
+        while len(some := take(self.size)) >= self.least:
+            yield self.table.pick(np.array(some, np.int64))
 
 
 class PaddedBatch(Node):

@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from hybridflow.data import elements
-from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Node, OneSource, Reordering, Runner, State, skipped
+from hybridflow.data.node import (
+    INFINITE,
+    UNKNOWN,
+    Elements,
+    Node,
+    Passing,
+    Reordering,
+    Runner,
+    State,
+    Taker,
+    skipped,
+)
 from hybridflow.errors import ArgumentError
 
 _BLOCK = 512  # random numbers drawn at a time
@@ -36,7 +47,7 @@ class Take(Reordering):
         return self.count if length == INFINITE else min(self.count, length)
 
 
-class TakeRun(OneSource):
+class TakeRun(Passing):
     def __init__(self, source: Node, count: int) -> None:
         super().__init__(source)
         self.left = count
@@ -49,6 +60,16 @@ class TakeRun(OneSource):
             yield element
             if not self.left:
                 return
+
+    def taker(self) -> Taker:
+        take = self.source.taker()
+
+        def some(count: int) -> list[Any]:
+            found = take(count if self.left < 0 else min(count, self.left)) if self.left else []
+            self.left -= len(found)
+            return found
+
+        return some
 
     def state(self) -> State:
         return {"left": self.left, **super().state()}
@@ -78,7 +99,7 @@ class Skip(Reordering):
         return length if length < 0 else max(0, length - self.count)
 
 
-class SkipRun(OneSource):
+class SkipRun(Passing):
     def __init__(self, source: Node, count: int) -> None:
         super().__init__(source)
         self.left = count
@@ -117,7 +138,7 @@ class Shard(Reordering):
         return length if length < 0 else len(range(self.index, length, self.count))
 
 
-class ShardRun(OneSource):
+class ShardRun(Passing):
     def __init__(self, source: Node, count: int, index: int) -> None:
         super().__init__(source)
         self.count, self.next = count, index  # how many elements come before the next one
@@ -176,6 +197,32 @@ class RepeatRun(Runner):
                 return  # nothing, for ever
             self.source = None
             self.left -= 1
+
+    def taker(self) -> Taker:
+        take: Taker | None = None
+        some = over = False  # elements came in this round; there are no more
+
+        def next_ones(count: int) -> list[Any]:
+            nonlocal take, some, over
+            out: list[Any] = []
+            while self.left and len(out) < count and not over:
+                self.source = self.source or self.node.runner()
+                take = take or self.source.taker()
+                found = take(count - len(out))
+                some = some or bool(found)
+                out = out + found if out else found
+                if len(out) < count:
+                    over = not some and self.left < 0 and not self.resumed()  # nothing, for ever
+                    if not over:
+                        self.source, take, some = None, None, False
+                        self.left -= 1
+            return out
+
+        return next_ones
+
+    @property
+    def is_prompt(self) -> bool:
+        return self.source is not None and self.source.is_prompt
 
     def resumed(self) -> bool:
         """Whether this round began with a state, so that an empty one may be the end of one that was not."""
@@ -254,7 +301,7 @@ class Counted(Node):
         return self.count
 
 
-class CountedRun(OneSource):
+class CountedRun(Passing):
     def __init__(self, node: Counted) -> None:
         super().__init__(node.source)
         self.count, self.given = node.count, 0
@@ -308,7 +355,7 @@ class Shuffle(Reordering):
         return self.source.cardinality()
 
 
-class ShuffleRun(OneSource):
+class ShuffleRun(Passing):
     def __init__(self, node: Shuffle, seed: list[int]) -> None:
         super().__init__(node.source)
         self.node, self.size, self.seed, self.drawn = node, node.size, seed, 0
@@ -331,13 +378,42 @@ class ShuffleRun(OneSource):
             self.drawn += 1
             yield chosen
 
+    def taker(self) -> Taker:
+        take, buffer = self.source.taker(), self.buffer
+        draw: np.random.Generator | None = None
+
+        def some(count: int) -> list[Any]:
+            nonlocal draw
+            if draw is None:
+                buffer.extend(take(self.size - len(buffer)))
+                draw = self._draws()
+            found = take(count)
+            out: list[Any] = []
+            for place, element in zip((draw.random(len(found)) * len(buffer)).astype(np.int64).tolist(), found):
+                out.append(buffer[place])
+                buffer[place] = element
+            if len(out) < count:
+                full = len(buffer)
+                lengths = np.arange(full, full - min(count - len(out), full), -1)
+                for place in (draw.random(len(lengths)) * lengths).astype(np.int64).tolist():
+                    out.append(buffer[place])
+                    buffer[place] = buffer[-1]
+                    buffer.pop()
+            self.drawn += len(out)
+            return out
+
+        return some
+
     def _numbers(self) -> Elements:
         """Uniform random numbers in [0, 1), after those that were drawn."""
-        bits = np.random.PCG64(self.seed)
-        bits.advance(self.drawn)
-        draw = np.random.Generator(bits)
+        draw = self._draws()
         while True:
             yield from draw.random(_BLOCK).tolist()
+
+    def _draws(self) -> np.random.Generator:
+        bits = np.random.PCG64(self.seed)
+        bits.advance(self.drawn)
+        return np.random.Generator(bits)
 
     def state(self) -> State:
         return {"seed": self.seed, "drawn": self.drawn, "buffer": list(self.buffer), **super().state()}
@@ -375,6 +451,10 @@ class CacheRun(Runner):
         self.node, self.position = node, 0
         self.kept = node.kept or []
         self.source = None if node.kept is not None else node.source.runner()
+
+    @property
+    def is_prompt(self) -> bool:
+        return self.source is None
 
     def run(self) -> Elements:
         while self.position < len(self.kept):

@@ -42,7 +42,7 @@ class ArrayTable(Table):
     def span(self, start: int, stop: int) -> Any:
         return self._built([array[start:stop] for array in self.arrays])
 
-    def pick(self, numbers: list[int]) -> Any:
+    def pick(self, numbers: np.ndarray) -> Any:
         return self._built([array.take(numbers, axis=0) for array in self.arrays])
 
     def _built(self, arrays: list[np.ndarray]) -> Any:
@@ -65,8 +65,8 @@ class NumberTable(Table):
     def span(self, start: int, stop: int) -> Any:
         return self._numbers(np.arange(start, stop, dtype=np.int64))
 
-    def pick(self, numbers: list[int]) -> Any:
-        return self._numbers(np.array(numbers, np.int64))
+    def pick(self, numbers: np.ndarray) -> Any:
+        return self._numbers(numbers)
 
     def _numbers(self, positions: np.ndarray) -> Tensor:
         return wrap((positions * self.step + self.start).astype(self.dtype))
@@ -92,7 +92,7 @@ class SideBySide(Table):
     def span(self, start: int, stop: int) -> Any:
         return pytree.unflatten(self.structure, [table.span(start, stop) for table in self.tables])
 
-    def pick(self, numbers: list[int]) -> Any:
+    def pick(self, numbers: np.ndarray) -> Any:
         return pytree.unflatten(self.structure, [table.pick(numbers) for table in self.tables])
 
     def spec(self) -> Any:

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -28,7 +28,10 @@ _BRIEF = 10e-6  # seconds that a call takes which is not worth a task of its own
 _BRIEF_TASKS = 16  # of such calls in a row after which tasks grow
 _MOST_ELEMENTS, _TASK_BYTES = 64, 1 << 20  # of a task
 _TASK_SECONDS = 100e-6  # that elements of a task are waited for
-_END = object()
+_HANDOVER = 50e-6  # seconds that an element takes which is not worth being handed from thread to thread
+_LATEST = 200e-6  # seconds that such elements may be late until a thread makes them again
+_FEWEST, _MOST = 2, 256  # elements that a thread makes before it looks whether they are
+_END, _LEFT = object(), object()
 
 
 def start(work: Callable[[], None], name: str) -> threading.Thread:
@@ -75,15 +78,35 @@ class PrefetchRun(OneSource):
         return running
 
     def _working(self) -> Elements:
+        found: Elements | None = None
+        patience = _FEWEST
+        if self.source.is_prompt and not self.ready:
+            found = iter(self.source.run())
+            yield None
+        while True:
+            if found is not None:
+                count = yield from self._alone(found)
+                if count is None:
+                    return
+                patience = _FEWEST if count > patience else min(2 * patience, _MOST)
+            found = yield from self._ahead(found, patience)
+            if found is None:
+                return
+
+    def _ahead(self, found: Elements | None, patience: int) -> Generator[Any, None, Elements | None]:
+        """Elements that a thread makes in advance, after None for the first of all.  Returns those that it leaves."""
         ready, made, room = self.ready, self.made, SimpleQueue[bool]()
         for _ in range(self.count):
             room.put(True)
-        maker = _Maker(self.source, made, room, self.busy)
+        maker = _Maker(self.source, found, made, room, self.busy, patience)
         threads = []
         try:  # Ctrl-C may come as soon as a thread runs
             threads.append(start(maker.work, "prefetch"))
-            yield None
+            if found is None:
+                yield None
             while (item := ready.popleft() if ready else made.get()) is not _END:
+                if item is _LEFT:
+                    return maker.found
                 if type(item) is Failure:
                     raise item.error
                 if self.restored:
@@ -91,10 +114,25 @@ class PrefetchRun(OneSource):
                 else:
                     room.put(True)
                 yield item
+            return None
         finally:
             maker.stopped = True
             room.put(False)
             ended(threads)
+
+    def _alone(self, found: Elements) -> Generator[Any, None, int | None]:
+        """Elements made when they are asked for, until they take long.  Returns how many; None where it was all."""
+        count, late = 0, float("-inf")  # seconds by which they were late; the first, which may fill a buffer, never is
+        while late < _LATEST:
+            with self.busy:
+                begin = time.perf_counter()
+                item = next(found, _END)
+                late = max(0.0, late + time.perf_counter() - begin - _HANDOVER)
+            if item is _END:
+                return None
+            count += 1
+            yield item
+        return count
 
     def state(self) -> State:
         with self.busy:
@@ -103,7 +141,7 @@ class PrefetchRun(OneSource):
                     self.ready.append(self.made.get_nowait())
             except Empty:
                 pass
-            held = [item for item in self.ready if item is not _END and type(item) is not Failure]
+            held = [item for item in self.ready if item is not _END and item is not _LEFT and type(item) is not Failure]
             return {"ready": held, **super().state()}
 
     def restore(self, state: State) -> None:
@@ -113,22 +151,42 @@ class PrefetchRun(OneSource):
 
 
 class _Maker:
-    """What the thread of a prefetching run does, and all that it holds."""
+    """What the thread of a prefetching run does, and all that it holds.
 
-    def __init__(self, source: Runner, made: SimpleQueue[Any], room: SimpleQueue[bool], busy: threading.Lock) -> None:
-        self.source, self.made, self.room, self.busy = source, made, room, busy
-        self.stopped = False
+    Elements that take less time than handing them over does, however little that be, it leaves to the thread that
+    wants them after ``patience`` of them, where that thread may as well make them.
+    """
+
+    def __init__(
+        self,
+        source: Runner,
+        found: Elements | None,
+        made: SimpleQueue[Any],
+        room: SimpleQueue[bool],
+        busy: threading.Lock,
+        patience: int,
+    ) -> None:
+        self.source, self.found, self.made, self.room, self.busy = source, found, made, room, busy
+        self.patience, self.stopped = patience, False
 
     def work(self) -> None:
-        made, room, busy = self.made, self.room, self.busy
+        made, room, busy, source = self.made, self.room, self.busy, self.source
         try:
-            found = self.source.run()
+            if self.found is None:
+                self.found = iter(source.run())
+            count = 0
             while room.get() and not self.stopped:
                 with busy:
-                    item = next(found, _END)
+                    begin = time.thread_time()  # without waiting for the other thread, which holds the interpreter
+                    item = next(self.found, _END)
+                    seconds = time.thread_time() - begin
                     made.put(item)
-                if item is _END:
-                    return
+                    if item is _END:
+                        return
+                    count += 1
+                    if count >= self.patience and seconds < _HANDOVER and source.is_prompt:
+                        made.put(_LEFT)
+                        return
         except BaseException as error:
             made.put(Failure(error))
 
