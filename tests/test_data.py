@@ -974,7 +974,7 @@ class Interrupted(threading.Thread):
 def test_an_interrupt_while_threads_start_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = Dataset.range(1000)
     for dataset in (
-        numbers.prefetch(2),
+        Dataset.from_generator(lambda: iter(range(1000))).prefetch(2),
         numbers.map(lambda x: x, num_parallel_calls=2),
         numbers.map(lambda x: x, num_parallel_calls=2).prefetch(2),
     ):
