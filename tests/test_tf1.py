@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +97,51 @@ def test_what_is_computed_of_an_unknown_rank_has_the_right_dtype() -> None:
     assert losses.dtype == tf.float32 and tf.reduce_mean(losses).shape.as_list() == []
     with tf.Session() as sess:
         assert sess.run(losses, {labels: [1, 2], logits: np.zeros((2, 3))}).shape == (2,)
+
+
+def test_steps_behind_the_end_of_rows_are_not_made() -> None:
+    """The same of a list of steps as of a tensor of them."""
+    rng = np.random.RandomState(0)
+    x = tf.constant(rng.randn(3, 4, 2).astype(np.float32))
+    cell = tf.nn.rnn_cell.LSTMCell(5, initializer=tf.random_uniform_initializer(-1, 1, seed=1))
+    outputs, last = tf.nn.dynamic_rnn(cell, x, sequence_length=[1, 4, 0], dtype=tf.float32)
+    with tf.variable_scope("rnn", reuse=True):
+        steps, end = tf.nn.static_rnn(cell, tf.unstack(x, axis=1), dtype=tf.float32, sequence_length=[1, 4, 0])
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for own, theirs in ((tf.stack(steps, 1), outputs), (end.c, last.c), (end.h, last.h)):
+            np.testing.assert_array_equal(*sess.run([own, theirs]))
+        assert not sess.run(end.h)[2].any() and not sess.run(steps[1])[0].any() and sess.run(end.h)[0].any()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda cell: tf.nn.rnn_cell.MultiRNNCell([cell], state_is_tuple=False),
+        lambda cell: tf.nn.rnn_cell.DropoutWrapper(cell, state_keep_prob=0.5),
+        lambda cell: tf.nn.rnn_cell.DropoutWrapper(cell, variational_recurrent=True),
+    ],
+)
+def test_cells_refuse_what_they_do_not_do(make: Callable[[object], object]) -> None:
+    with pytest.raises(NotImplementedError, match="in hybridflow"):
+        make(tf.nn.rnn_cell.GRUCell(2))
+
+
+def test_arrays_of_parts_that_are_not_known_say_what_to_give() -> None:
+    x = tf.placeholder(tf.float32, [None, 2])
+    found = tf.TensorArray(tf.float32, 3).write(0, x).stack()
+    with tf.Session() as sess, pytest.raises(tf.errors.UnimplementedError, match="element_shape"):
+        sess.run(found, {x: np.zeros((2, 2))})
+    with pytest.raises(tf.errors.UnimplementedError, match="do not grow"):
+        tf.TensorArray(tf.float32, 0, dynamic_size=True)
+    with pytest.raises(ValueError, match="int32, of an array of float32"):
+        tf.TensorArray(tf.float32, 1).write(0, tf.constant(1))
+
+
+def test_tensors_print_as_in_tensorflow() -> None:
+    x = tf.placeholder(tf.float32, [2, 3], name="x")
+    assert str(x) == 'Tensor("x:0", shape=(2, 3), dtype=float32)'
+    assert str(tf.placeholder(tf.int32, name="y")) == 'Tensor("y:0", dtype=int32)'
 
 
 def test_operations_have_their_arguments_as_attributes() -> None:

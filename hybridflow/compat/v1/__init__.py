@@ -311,7 +311,7 @@ train = _old.room(
         for name in (
             "Coordinator", "QueueRunner", "add_queue_runner", "start_queue_runners", "range_input_producer",
             "slice_input_producer", "string_input_producer", "input_producer", "limit_epochs", "batch", "shuffle_batch",
-            "match_filenames_once",
+            "match_filenames_once", "batch_join", "shuffle_batch_join",
         )
     }
     | {

@@ -48,10 +48,13 @@ def _of_texts(func: Callable[..., Any], inputs: Sequence[Any], dtypes: Sequence[
 
     def compute(*arrays: Any) -> list[Any]:
         found = func(*arrays)
+        found = [] if found is None and not dtypes else found
         values = list(found) if isinstance(found, (list, tuple)) else [found]
         return [encoded(x) if d == STRING else np.asarray(x, d) for x, d in zip(values, dtypes)]
 
     found = on_host("PyFunc", name or "PyFunc", inputs, [Info(None, d) for d in dtypes], compute)
+    if not dtypes:  # an operation
+        return found
     return list(found) if several and len(dtypes) > 1 else [found] if several else found
 
 

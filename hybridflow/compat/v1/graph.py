@@ -205,6 +205,10 @@ class Tensor:
         dtype = "?" if self.dtype is None else self.dtype.name
         return f"<tf.Tensor {self.name!r} shape={self.shape} dtype={dtype}>"
 
+    def __str__(self) -> str:
+        shape = "" if self.shape.ndims is None else f", shape={self.shape}"
+        return f'Tensor("{self.name}"{shape}, dtype={"?" if self.dtype is None else self.dtype.name})'
+
 
 def _operator(name: str, reflected: bool) -> Callable[[Any, Any], Any]:
     def apply(self: Any, other: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -173,13 +174,13 @@ class LoggingTensorHook(_Every):
         at_end: bool = False,
         formatter: Callable[[dict[str, Any]], str] | None = None,
     ) -> None:
-        never = every_n_iter is None and every_n_secs is None and at_end
-        super().__init__(every_n_iter, float("inf") if never else every_n_secs)
-        named = tensors if isinstance(tensors, dict) else {t if isinstance(t, str) else t.name: t for t in tensors}
+        self._only_at_end = every_n_iter is None and every_n_secs is None and at_end
+        super().__init__(every_n_iter, float("inf") if self._only_at_end else every_n_secs)
+        named = tensors if isinstance(tensors, dict) else {tensor: tensor for tensor in tensors}
         self._tensors, self._at_end, self._formatter = dict(named), at_end, formatter
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
-        self._due = self._is_due()
+        self._due = not self._only_at_end and self._is_due()
         return SessionRunArgs(self._tensors) if self._due else None
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
@@ -219,6 +220,22 @@ class StepCounterHook(SessionRunHook):
                 log_names["info"]("global_step/sec: %g", (steps or 0) / seconds)
 
 
+class CheckpointSaverListener:
+    """What is called around the saving of a CheckpointSaverHook."""
+
+    def begin(self) -> None:
+        """Before the session is made."""
+
+    def before_save(self, session: Any, global_step_value: int) -> None:
+        """Before each saving."""
+
+    def after_save(self, session: Any, global_step_value: int) -> Any:
+        """After each saving; returns True to end the training."""
+
+    def end(self, session: Any, global_step_value: int) -> None:
+        """After the last saving."""
+
+
 class CheckpointSaverHook(SessionRunHook):
     """Save every so many seconds or steps, at the beginning and at the end."""
 
@@ -236,9 +253,12 @@ class CheckpointSaverHook(SessionRunHook):
         self._path = os.path.join(checkpoint_dir, checkpoint_basename)
         self._timer = SecondOrStepTimer(save_secs, save_steps)
         self._saver, self._scaffold, self._saved = saver, scaffold, -1
+        self._listeners = list(listeners or ())
 
     def begin(self) -> None:
         self._step = _step_tensor("CheckpointSaverHook")
+        for listener in self._listeners:
+            listener.begin()
 
     def _now(self, session: Any) -> int:
         return int(session.run(self._step))
@@ -250,18 +270,25 @@ class CheckpointSaverHook(SessionRunHook):
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         step = self._now(run_context.session)
-        if self._timer.should_trigger_for_step(step):
-            self._save(run_context.session, step)
+        if self._timer.should_trigger_for_step(step) and self._save(run_context.session, step):
+            run_context.request_stop()
 
     def end(self, session: Any) -> None:
         step = self._now(session)
         if step != self._saved:
             self._save(session, step)
+        for listener in self._listeners:
+            listener.end(session, step)
 
-    def _save(self, session: Any, step: int) -> None:
+    def _save(self, session: Any, step: int) -> bool:
+        """Save; whether a listener asks for the end."""
         self._timer.update_last_triggered_step(step)
+        for listener in self._listeners:
+            listener.before_save(session, step)
         self._saver.save(session, self._path, global_step=step)
         self._saved = step
+        asked = [listener.after_save(session, step) for listener in self._listeners]  # each of them is called
+        return any(asked)
 
 
 class SummarySaverHook(SessionRunHook):
@@ -397,7 +424,8 @@ class _StepContext(NamedTuple):
         return self.owner.run(*args, **kwargs)
 
     def request_stop(self) -> None:
-        self.owner._coordinator.request_stop()
+        """Leave the function, and the block of the session, as at the end of a data set."""
+        raise StopIteration("step_fn has requested the iterations to stop.")
 
 
 class MonitoredSession:
@@ -433,6 +461,9 @@ class MonitoredSession:
         wanted: dict[Any, Any] = {}
         for number, (_, more) in enumerate(asked):
             if more is not None:
+                twice = [key for key in more.feed_dict or () if key in feeds]
+                if twice:
+                    raise RuntimeError(f"Same tensor is fed by a SessionRunHook and user, or by two hooks: {twice}")
                 feeds.update(more.feed_dict or {})
                 if more.fetches is not None:
                     wanted[number] = more.fetches
@@ -444,7 +475,10 @@ class MonitoredSession:
         return found["caller"]
 
     def run_step_fn(self, step_fn: Callable[..., Any]) -> Any:
-        """``step_fn(step_context)``, which has the plain session."""
+        """``step_fn(step_context)``, which has the plain session.  Raises ValueError for other arguments."""
+        names = [name for name in inspect.signature(step_fn).parameters if name != "self"]
+        if names != ["step_context"]:
+            raise ValueError(f"`step_fn` may either have one `step_context` argument, or `self` and it. Got {names}.")
         return step_fn(_StepContext(self._session, self))
 
     def should_stop(self) -> bool:
@@ -556,8 +590,8 @@ NAMES: dict[str, Any] = {
     for thing in (
         SessionRunArgs, SessionRunValues, SessionRunContext, SessionRunHook, SecondOrStepTimer, StopAtStepHook,
         NanLossDuringTrainingError, NanTensorHook, LoggingTensorHook, StepCounterHook, CheckpointSaverHook,
-        SummarySaverHook, FinalOpsHook, FeedFnHook, Scaffold, ChiefSessionCreator, MonitoredSession,
-        SingularMonitoredSession, MonitoredTrainingSession,
+        CheckpointSaverListener, SummarySaverHook, FinalOpsHook, FeedFnHook, Scaffold, ChiefSessionCreator,
+        MonitoredSession, SingularMonitoredSession, MonitoredTrainingSession,
     )
 }  # fmt: skip
 __all__ = ["NAMES"]

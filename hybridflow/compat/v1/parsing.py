@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 from hybridflow import data
 from hybridflow.array.creation import asarray
 from hybridflow.compat.adapters.files import decode_raw as decoded_raw
-from hybridflow.compat.v1.errors import UnimplementedError
+from hybridflow.compat.v1.errors import OutOfRangeError, UnimplementedError
 from hybridflow.compat.v1.functions import convert_to_tensor, encoded, on_host
 from hybridflow.compat.v1.graph import Info, Tensor, default_graph, is_recording
 from hybridflow.compat.v1.kinds import STRING, kind_of
@@ -57,7 +58,10 @@ def decode_csv(
     def compute(texts: Any) -> list[Any]:
         rows = np.asarray(texts, dtype=object)
         lines = [_bytes(x).decode() for x in rows.ravel()]
-        table = list(csv.reader(lines, delimiter=field_delim, quoting=quoting))
+        try:
+            table = [next(csv.reader([x], delimiter=field_delim, quoting=quoting, strict=True), [""]) for x in lines]
+        except csv.Error as error:
+            raise InvalidArgumentError("decode_csv", f"a record is no line of fields: {error}") from None
         if select_cols is not None:
             table = [[row[k] for k in select_cols] for row in table]
         for row in table:
@@ -113,6 +117,11 @@ def decode_raw(
 
     def compute(held: Any) -> list[Any]:
         rows = np.asarray(held, dtype=object)
+        for x in rows.ravel():
+            if len(_bytes(x)) % kind.itemsize:
+                raise InvalidArgumentError(
+                    "decode_raw", f"Input has length {len(_bytes(x))} that is not a multiple of {kind.itemsize}."
+                )
         found = [decoded_raw(_bytes(x), kind, little_endian).numpy() for x in rows.ravel()]
         return [np.stack(found).reshape(*rows.shape, -1)]
 
@@ -191,16 +200,35 @@ def string_to_number(
 ) -> Any:
     """Texts as numbers."""
     kind = kind_of(out_type)
-    return _each("StringToNumber", name, [string_tensor if input is None else input], kind, lambda x: kind.type(x))
+
+    def number(text: Any) -> Any:
+        try:
+            return kind.type(text)
+        except ValueError:
+            raise InvalidArgumentError("string_to_number", f"{text!r} is not a valid {kind}.") from None
+
+    return _each("StringToNumber", name, [string_tensor if input is None else input], kind, number)
 
 
-def as_string(input: Any, precision: int = -1, name: str | None = None, **_: Any) -> Any:
-    """Numbers as texts."""
+def as_string(
+    input: Any,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
+    name: str | None = None,
+) -> Any:
+    """Numbers as texts of at least ``width`` characters, filled up with spaces or ``"0"`` in front."""
+    form = (fill + str(width) if width > 0 else "") + (f".{precision}" if precision >= 0 else "")
+    kind = "e" if scientific else "g" if shortest else "f"
 
     def text(x: Any) -> bytes:
         if isinstance(x, (float, np.floating)):
-            return (f"{x:f}" if precision < 0 else f"{x:.{precision}f}").encode()
-        return str(x).lower().encode() if isinstance(x, (bool, np.bool_)) else str(x).encode()
+            return f"{x:{form}{kind}}".encode()
+        if isinstance(x, (bool, np.bool_)):
+            return f"{str(x).lower():>{max(width, 0)}}".encode()
+        return f"{x:{form}d}".encode()
 
     return _each("AsString", name, [input], STRING, text)
 
@@ -243,17 +271,59 @@ class _Reader:
         """The next part: its name and itself.  Raises OutOfRangeError when there are no more files."""
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
-            held = state.resource(self, lambda: {"rest": iter(())})
-            while True:
-                found = next(held["rest"], None)
-                if found is not None:
-                    return [f"{held['path']}:{found[0]}".encode(), found[1]]
-                path = os.fsdecode(queue._held(state).take(1)[0][0].item())
-                held.update(path=path, rest=self._numbered(path))
+            return list(self._next(queue, state))
 
         op = default_graph().add("ReaderReadV2", name or "ReaderReadV2", [], [Info((), STRING)] * 2, compute)
         op.on_host, op.source = True, self
         return op.outputs[0], op.outputs[1]
+
+    def _next(self, queue: Any, state: Any) -> tuple[bytes, bytes]:
+        held = self._held(state)
+        while True:
+            found = next(held["rest"], None)
+            if found is not None:
+                held["count"] += 1
+                return f"{held['path']}:{found[0]}".encode(), found[1]
+            path = os.fsdecode(queue._held(state).take(1)[0][0].item())
+            held.update(path=path, rest=self._numbered(path))
+
+    def _held(self, state: Any) -> dict[str, Any]:
+        found: dict[str, Any] = state.resource(self, lambda: {"rest": iter(()), "count": 0})
+        return found
+
+    def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+        """The next parts, so many, or those that are left."""
+
+        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+            pairs: list[Any] = []
+            with contextlib.suppress(OutOfRangeError):
+                while len(pairs) < int(values[0]):
+                    pairs.append(self._next(queue, state))
+            if not pairs:
+                pairs.append(self._next(queue, state))  # tells the end
+            return [np.array(column, dtype=object) for column in zip(*pairs)]
+
+        op = default_graph().add(
+            "ReaderReadUpToV2",
+            name or "ReaderReadUpToV2",
+            [convert_to_tensor(num_records)],
+            [Info((None,), STRING)] * 2,
+            compute,
+        )
+        op.on_host, op.source = True, self
+        return op.outputs[0], op.outputs[1]
+
+    def num_records_produced(self, name: str | None = None) -> Tensor:
+        """How many parts it has given."""
+        op = default_graph().add(
+            "ReaderNumRecordsProducedV2",
+            name or "ReaderNumRecordsProducedV2",
+            [],
+            [Info((), np.dtype("int64"))],
+            lambda state, _: [np.int64(self._held(state)["count"])],
+        )
+        op.on_host, op.source = True, self
+        return op.outputs[0]
 
     def _numbered(self, path: str) -> Iterator[tuple[int, bytes]]:
         for number, part in enumerate(type(self).parts(path), 1):

@@ -98,8 +98,8 @@ class Dataset:
 
     def spec(self) -> Any:
         """What is known of elements: for inputs that are fed later, as far as these are known."""
-        samples = [
-            np.zeros([1 if x is None else x for x in t.info.shape or ()], np.dtype(t.dtype)) for t in self._inputs
+        samples = [  # of ones, since a number may say how many elements there are
+            np.ones([1 if x is None else x for x in t.info.shape or ()], np.dtype(t.dtype)) for t in self._inputs
         ]
         return self._make(samples).element_spec
 

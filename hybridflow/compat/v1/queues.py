@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import functools
 import glob
 import random
 import threading
@@ -30,7 +31,7 @@ class _Held:
         self._name, self._capacity, self._least, self._pick = name, capacity, least, pick
         self._elements: list[tuple[Any, ...]] = []
         self._changed = threading.Condition()
-        self._closed = self._cancelled = False
+        self._closed = False
 
     def put(self, element: tuple[Any, ...]) -> None:
         with self._changed:
@@ -63,6 +64,10 @@ class _Held:
     def size(self) -> int:
         return len(self._elements)
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
     def close(self) -> None:
         with self._changed:
             self._closed = True
@@ -93,6 +98,9 @@ class QueueBase:
         ):
             given = [shapes]
         self.shapes = [TensorShape(s) for s in given]
+        if names is not None and len(names) != len(self.dtypes):
+            raise ValueError(f"there are {len(names)} names for elements of {len(self.dtypes)} parts.")
+        self.names = None if names is None else list(names)
         self.name = default_graph().unique_name(name)
         self._capacity, self._least = capacity, least
 
@@ -110,7 +118,24 @@ class QueueBase:
         op.on_host, op.source = True, self
         return op
 
-    def _tensors(self, vals: Any) -> list[Tensor]:
+    def _tensors(self, vals: Any, several: bool = False) -> list[Tensor]:
+        """The parts of an element, or of ``several``.  Raises ValueError for others than the queue has."""
+        if isinstance(vals, dict) != (self.names is not None):
+            raise ValueError(f"{self.name} has {'' if self.names else 'no '}names for the parts of its elements.")
+        if self.names is not None:
+            if sorted(vals) != sorted(self.names):
+                raise ValueError(f"Keys in dictionary to enqueue do not match names of {self.name}: {self.names}.")
+            vals = [vals[key] for key in self.names]
+        tensors = self._converted(vals)
+        for tensor, kind, shape in zip(tensors, self.dtypes, self.shapes):
+            if tensor.dtype is not None and tensor.dtype != kind:
+                raise ValueError(f"{self.name} has elements of {kind}, {tensor.name} is {tensor.dtype.name}.")
+            own = tensor.shape[1:] if several else tensor.shape
+            if not own.is_compatible_with(shape):
+                raise ValueError(f"Shapes {own} and {shape} are incompatible: {tensor.name} is put into {self.name}.")
+        return tensors
+
+    def _converted(self, vals: Any) -> list[Tensor]:
         values = (
             vals
             if isinstance(vals, (list, tuple)) and len(self.dtypes) > 1
@@ -144,7 +169,7 @@ class QueueBase:
                 held.put(tuple([np.array(x) for x in row]))
             return []
 
-        return self._op("EnqueueMany", name, self._tensors(vals), [], compute)
+        return self._op("EnqueueMany", name, self._tensors(vals, True), [], compute)
 
     def dequeue(self, name: str | None = None) -> Any:
         """Take an element; waits for one."""
@@ -165,15 +190,19 @@ class QueueBase:
         infos = [Info(None if s.ndims is None else (known, *s.as_list()), d) for s, d in zip(self.shapes, self.dtypes)]
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
-            return [self._stacked(part) for part in zip(*self._held(state).take(int(values[0]), exact))]
+            taken = self._held(state).take(int(values[0]), exact)
+            if not taken:
+                return [np.zeros((0, *[x or 0 for x in s.as_list()]), d) for s, d in zip(self.shapes, self.dtypes)]
+            return [self._stacked(part) for part in zip(*taken)]
 
         return self._taken(self._op(kind, name, [count], infos, compute))
 
     def _stacked(self, part: Sequence[Any]) -> np.ndarray:
         return np.stack(part)
 
-    @staticmethod
-    def _taken(op: Operation) -> Any:
+    def _taken(self, op: Operation) -> Any:
+        if self.names is not None:
+            return dict(zip(self.names, op.outputs))
         return op.outputs[0] if len(op.outputs) == 1 else list(op.outputs)
 
     def size(self, name: str | None = None) -> Tensor:
@@ -182,8 +211,15 @@ class QueueBase:
         )
         return op.outputs[0]
 
+    def is_closed(self, name: str | None = None) -> Tensor:
+        """Whether it was closed."""
+        info = Info((), np.dtype(bool))
+        op = self._op("IsClosed", name, [], [info], lambda state, _: [np.bool_(self._held(state).is_closed)])
+        return op.outputs[0]
+
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
-        """Let nothing come in any more; what is there can be taken."""
+        """Let nothing come in any more; what is there can be taken.  Who waits to put something gets a
+        CancelledError, whatever ``cancel_pending_enqueues`` says."""
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
             self._held(state).close()
@@ -269,6 +305,7 @@ class Coordinator:
         self._error: BaseException | None = None
         self._threads: list[threading.Thread] = []
         self._closing: list[Callable[[], None]] = []
+        self._joined = False
         self._clean = clean_stop_exception_types or (OutOfRangeError,)
 
     def should_stop(self) -> bool:
@@ -295,6 +332,11 @@ class Coordinator:
     def clear_stop(self) -> None:
         self._stopped.clear()
 
+    @property
+    def joined(self) -> bool:
+        """Whether ``join`` came to its end."""
+        return self._joined
+
     @contextlib.contextmanager
     def stop_on_exception(self) -> Iterator[None]:
         try:
@@ -310,6 +352,7 @@ class Coordinator:
             thread.join(stop_grace_period_secs)
             if thread.is_alive() and not ignore_live_threads:
                 raise RuntimeError(f"Coordinator stopped with threads still running: {thread.name}")
+        self._joined = True
         if self._error is not None:
             raise self._error
 
@@ -500,10 +543,27 @@ def batch(
     shared_name: Any = None,
     name: str = "batch",
 ) -> Any:
-    """So many elements at once, of those that threads put into a queue."""
-    return _batched(
-        FIFOQueue, (capacity,), tensors, batch_size, num_threads, enqueue_many, allow_smaller_final_batch, name
-    )
+    """So many elements at once, of those that threads put into a queue; with ``dynamic_pad`` shorter ones are filled up
+    with zeros."""
+    make = PaddingFIFOQueue if dynamic_pad else FIFOQueue
+    joined = [tensors] * num_threads
+    return _batched(make, (capacity,), joined, batch_size, enqueue_many, shapes, allow_smaller_final_batch, name)
+
+
+def batch_join(
+    tensors_list: Sequence[Any],
+    batch_size: int,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Any = None,
+    name: str = "batch_join",
+) -> Any:
+    """The same of several sources, with a thread for each."""
+    make = PaddingFIFOQueue if dynamic_pad else FIFOQueue
+    return _batched(make, (capacity,), tensors_list, batch_size, enqueue_many, shapes, allow_smaller_final_batch, name)
 
 
 def shuffle_batch(
@@ -520,34 +580,48 @@ def shuffle_batch(
     name: str = "shuffle_batch",
 ) -> Any:
     """The same in random order."""
-
-    def make(*args: Any, **kwargs: Any) -> RandomShuffleQueue:
-        kwargs["seed"] = seed
-        return RandomShuffleQueue(*args, **kwargs)
-
-    return _batched(
-        make,
-        (capacity, min_after_dequeue),
-        tensors,
+    return shuffle_batch_join(
+        [tensors] * num_threads,
         batch_size,
-        num_threads,
+        capacity,
+        min_after_dequeue,
+        seed,
         enqueue_many,
+        shapes,
         allow_smaller_final_batch,
-        name,
+        name=name,
     )
 
 
-def _batched(
-    make: Any, sizes: Any, tensors: Any, batch_size: int, threads: int, many: bool, smaller: bool, name: str
+def shuffle_batch_join(
+    tensors_list: Sequence[Any],
+    batch_size: int,
+    capacity: int,
+    min_after_dequeue: int,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: Any = None,
+    name: str = "shuffle_batch_join",
 ) -> Any:
-    is_dict = isinstance(tensors, dict)
-    keys = list(tensors) if is_dict else []
-    several = isinstance(tensors, (list, tuple))
-    values = [convert_to_tensor(t) for t in (tensors.values() if is_dict else tensors if several else [tensors])]
-    shapes = [t.shape[1:] if many else t.shape for t in values]
-    queue = make(*sizes, [t.dtype for t in values], shapes, name=name)
+    """``batch_join`` in random order."""
+    make = functools.partial(RandomShuffleQueue, seed=seed)
+    sizes = (capacity, min_after_dequeue)
+    return _batched(make, sizes, tensors_list, batch_size, enqueue_many, shapes, allow_smaller_final_batch, name)
+
+
+def _batched(
+    make: Any, sizes: Any, sources: Sequence[Any], batch_size: Any, many: bool, shapes: Any, smaller: bool, name: str
+) -> Any:
+    """Elements of a queue that a thread for each of the sources fills, in the structure of these."""
+    first = sources[0]
+    keys = sorted(first) if isinstance(first, dict) else None
+    parts = [[x[k] for k in keys] if keys else x if isinstance(x, (list, tuple)) else [x] for x in sources]
+    values = [[convert_to_tensor(t) for t in own] for own in parts]
+    given = [t.shape[1:] if many else t.shape for t in values[0]] if shapes is None else shapes
+    queue = make(*sizes, [t.dtype for t in values[0]], given, name=name)
     put = queue.enqueue_many if many else queue.enqueue
-    add_queue_runner(QueueRunner(queue, [put(values) for _ in range(threads)]))
+    add_queue_runner(QueueRunner(queue, [put(own if len(own) > 1 else own[0]) for own in values]))
     found = queue.dequeue_up_to(batch_size) if smaller else queue.dequeue_many(batch_size)
-    rows = found if isinstance(found, list) else [found]
-    return dict(zip(keys, rows)) if is_dict else rows if several else found
+    return found if keys is None else dict(zip(keys, found if isinstance(found, list) else [found]))

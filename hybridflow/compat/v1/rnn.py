@@ -169,6 +169,8 @@ class MultiRNNCell(RNNCell):
     """Cells on top of each other."""
 
     def __init__(self, cells: Sequence[RNNCell], state_is_tuple: bool = True) -> None:
+        if not state_is_tuple:
+            raise NotImplementedError("MultiRNNCell has states that are tuples alone in hybridflow.")
         super().__init__("multi_rnn_cell")
         self._cells = list(cells)
 
@@ -198,8 +200,12 @@ class DropoutWrapper(RNNCell):
         input_keep_prob: Any = 1.0,
         output_keep_prob: Any = 1.0,
         state_keep_prob: Any = 1.0,
-        **_: Any,
+        **more: Any,
     ) -> None:
+        if not (isinstance(state_keep_prob, (int, float)) and state_keep_prob == 1) or more.get(
+            "variational_recurrent"
+        ):
+            raise NotImplementedError("DropoutWrapper drops inputs and outputs alone in hybridflow, each time anew.")
         super().__init__("dropout_wrapper")
         self._cell, self._into, self._out = cell, input_keep_prob, output_keep_prob
 
@@ -235,6 +241,8 @@ def dynamic_rnn(
 
     Rows end after ``sequence_length`` steps: from there on outputs are 0 and the state stays.
     """
+    if initial_state is None and dtype is None:
+        raise ValueError("If there is no initial_state, you must give a dtype.")
     with variable_scope(scope or "rnn"):
         x = convert_to_tensor(inputs)
         x = x if time_major else tf["transpose"](x, [1, 0, *range(2, x.shape.ndims or 3)])
@@ -246,13 +254,7 @@ def dynamic_rnn(
         def step(before: Any, row: Any) -> Any:
             step_inputs, number = row
             output, state = cell(step_inputs, before[1])
-            if lengths is not None:
-                goes_on = number < lengths
-                output = tf["where"](goes_on, output, tf["zeros_like"](output))
-                leaves, structure = pytree.flatten(state)
-                olds = pytree.flatten(before[1])[0]
-                state = pytree.unflatten(structure, [tf["where"](goes_on, a, b) for a, b in zip(leaves, olds)])
-            return output, state
+            return (output, state) if lengths is None else _ended(number < lengths, output, state, before[1])
 
         outputs, states = scan(step, (x, tf["range"](sizes[0])), (blank, start))
         outputs.set_shape([None, None, cell.output_size])
@@ -261,6 +263,13 @@ def dynamic_rnn(
             leaf.set_shape([None, None, size])
         last = pytree.unflatten(structure, [leaf[-1] for leaf in leaves])
         return (outputs if time_major else tf["transpose"](outputs, [1, 0, 2])), last
+
+
+def _ended(goes_on: Any, output: Any, state: Any, before: Any) -> tuple[Any, Any]:
+    """What a step makes of the rows that go on; of others the output is 0 and the state stays."""
+    leaves, structure = pytree.flatten(state)
+    kept = [tf["where"](goes_on, a, b) for a, b in zip(leaves, pytree.flatten(before)[0])]
+    return tf["where"](goes_on, output, tf["zeros_like"](output)), pytree.unflatten(structure, kept)
 
 
 def bidirectional_dynamic_rnn(
@@ -314,13 +323,17 @@ def static_rnn(
     sequence_length: Any = None,
     scope: Any = None,
 ) -> tuple[list[Any], Any]:
-    """The outputs for a list of inputs, one for each step, and the last state."""
+    """The outputs for a list of inputs, one for each step, and the last state; rows end as those of ``dynamic_rnn``."""
     with variable_scope(scope or "rnn"):
         first = convert_to_tensor(inputs[0])
         state = cell.zero_state(tf["shape"](first)[0], dtype or first.dtype) if initial_state is None else initial_state
         outputs = []
-        for x in inputs:
-            output, state = cell(x, state)
+        lengths = None if sequence_length is None else tf["cast"](convert_to_tensor(sequence_length), np.dtype("int32"))
+        for number, x in enumerate(inputs):
+            before = state
+            output, state = cell(x, before)
+            if lengths is not None:
+                output, state = _ended(number < lengths, output, state, before)
             outputs.append(output)
         return outputs, state
 
