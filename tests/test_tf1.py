@@ -114,6 +114,27 @@ def test_steps_behind_the_end_of_rows_are_not_made() -> None:
         assert not sess.run(end.h)[2].any() and not sess.run(steps[1])[0].any() and sess.run(end.h)[0].any()
 
 
+@pytest.mark.parametrize("layer", ["dense", "conv2d", "conv2d_transpose"])
+def test_layers_heed_penalties_and_constraints(layer: str) -> None:
+    x = tf.ones([1, 4, 4, 2] if layer != "dense" else [1, 2])
+    size = () if layer == "dense" else (3,)
+    out = getattr(tf.layers, layer)(
+        x, 2, *size, kernel_initializer=tf.ones_initializer(), bias_initializer=tf.ones_initializer(),
+        kernel_regularizer=tf.nn.l2_loss, bias_regularizer=tf.reduce_sum, activity_regularizer=tf.reduce_max,
+        kernel_constraint=lambda w: hf.minimum(w, 0.25), bias_constraint=lambda b: hf.minimum(b, 0.5),
+    )  # fmt: skip
+    assert len(tf.losses.get_regularization_losses()) == 3
+    train = tf.train.GradientDescentOptimizer(0.01).minimize(-tf.reduce_sum(out))
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        penalties = sess.run(tf.losses.get_regularization_losses())
+        count = float(np.prod([int(n) for n in tf.trainable_variables()[0].shape]))
+        assert penalties[:2] == [count / 2, 2.0] and penalties[2] == sess.run(out).max()
+        sess.run(train)
+        kernel, bias = sess.run(tf.trainable_variables())
+        assert kernel.max() == 0.25 and bias.max() == 0.5
+
+
 @pytest.mark.parametrize(
     "make",
     [

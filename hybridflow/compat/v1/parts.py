@@ -28,8 +28,12 @@ def _pair(value: Any) -> list[int]:
     return [value, value] if isinstance(value, int) else list(value)
 
 
-def _activated(x: Any, activation: Any) -> Any:
-    return x if activation is None else activation(x)
+def _activated(x: Any, activation: Any, regularizer: Any = None) -> Any:
+    """The layer's output, whose penalty, if there is one, is noted as one of the graph's."""
+    out = x if activation is None else activation(x)
+    if regularizer is not None:
+        default_graph().add_to_collection(REGULARIZATION, regularizer(out))
+    return out
 
 
 def _static_extent(x: Tensor, axis: int, what: str) -> int:
@@ -59,18 +63,22 @@ def dense(
     x = convert_to_tensor(inputs)
     with variable_scope(name, "dense", reuse=reuse):
         size = _static_extent(x, -1, "Dense")
-        kernel = get_variable("kernel", [size, units], x.dtype, kernel_initializer, kernel_regularizer, trainable)
+        kernel = get_variable(
+            "kernel", [size, units], x.dtype, kernel_initializer, kernel_regularizer, trainable,
+            constraint=kernel_constraint,
+        )  # fmt: skip
         flat = x if x.shape.ndims == 2 else tf["reshape"](x, [-1, size])
         out = tf["matmul"](flat, kernel)
         if x.shape.ndims != 2:
             front = tf["shape"](x)[:-1]
             out = tf["reshape"](out, tf["concat"]([front, [units]], 0))
         if use_bias:
+            start = bias_initializer or zeros_initializer()
             bias = get_variable(
-                "bias", [units], x.dtype, bias_initializer or zeros_initializer(), bias_regularizer, trainable
+                "bias", [units], x.dtype, start, bias_regularizer, trainable, constraint=bias_constraint
             )
             out = nn["bias_add"](out, bias)
-        return _activated(out, activation)
+        return _activated(out, activation, activity_regularizer)
 
 
 def conv2d(
@@ -100,17 +108,20 @@ def conv2d(
     with variable_scope(name, "conv2d", reuse=reuse):
         channels = _static_extent(x, 1 if first else -1, "Conv2D")
         shape = [*_pair(kernel_size), channels, filters]
-        kernel = get_variable("kernel", shape, x.dtype, kernel_initializer, kernel_regularizer, trainable)
+        kernel = get_variable(
+            "kernel", shape, x.dtype, kernel_initializer, kernel_regularizer, trainable, constraint=kernel_constraint
+        )
         layout = "NCHW" if first else "NHWC"
         out = nn["conv2d"](
             x, kernel, _pair(strides), padding.upper(), data_format=layout, dilations=_pair(dilation_rate)
         )
         if use_bias:
+            start = bias_initializer or zeros_initializer()
             bias = get_variable(
-                "bias", [filters], x.dtype, bias_initializer or zeros_initializer(), bias_regularizer, trainable
+                "bias", [filters], x.dtype, start, bias_regularizer, trainable, constraint=bias_constraint
             )
             out = nn["bias_add"](out, bias, layout)
-        return _activated(out, activation)
+        return _activated(out, activation, activity_regularizer)
 
 
 def conv2d_transpose(
@@ -124,12 +135,18 @@ def conv2d_transpose(
     use_bias: bool = True,
     kernel_initializer: Any = None,
     bias_initializer: Any = None,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    activity_regularizer: Any = None,
+    kernel_constraint: Any = None,
+    bias_constraint: Any = None,
     trainable: bool = True,
     name: str | None = None,
     reuse: Any = None,
-    **_: Any,
 ) -> Any:
     """The transpose of a convolution: images grow by the strides."""
+    if data_format != "channels_last":
+        raise NotImplementedError("tf.layers.conv2d_transpose has its channels last in hybridflow: transpose before.")
     x = convert_to_tensor(inputs)
     (kh, kw), (sh, sw) = _pair(kernel_size), _pair(strides)
     with variable_scope(name, "conv2d_transpose", reuse=reuse):
@@ -138,7 +155,9 @@ def conv2d_transpose(
             [kh, kw, filters, _static_extent(x, -1, "Conv2DTranspose")],
             x.dtype,
             kernel_initializer,
-            trainable=trainable,
+            kernel_regularizer,
+            trainable,
+            constraint=kernel_constraint,
         )
         sizes = tf["shape"](x)
         grown = [sizes[1] * sh, sizes[2] * sw]
@@ -146,11 +165,12 @@ def conv2d_transpose(
             grown = [grown[0] + max(kh - sh, 0), grown[1] + max(kw - sw, 0)]
         out = nn["conv2d_transpose"](x, kernel, tf["stack"]([sizes[0], *grown, filters]), [sh, sw], padding.upper())
         if use_bias:
+            start = bias_initializer or zeros_initializer()
             bias = get_variable(
-                "bias", [filters], x.dtype, bias_initializer or zeros_initializer(), trainable=trainable
+                "bias", [filters], x.dtype, start, bias_regularizer, trainable, constraint=bias_constraint
             )
             out = nn["bias_add"](out, bias)
-        return _activated(out, activation)
+        return _activated(out, activation, activity_regularizer)
 
 
 def max_pooling2d(
