@@ -66,11 +66,13 @@ class Arithmetic(Writer):
 
     def iota(self, dtype: np.dtype = dt.int64) -> Val:
         """0, 1, 2 ... along the lanes."""
-        if self.width == 1:
-            return self.const(0, dtype)
+        return self.const(0, dtype) if self.width == 1 else self.numbers(range(self.width), dtype)
+
+    def numbers(self, values: Sequence[int], dtype: np.dtype) -> Val:
+        """A vector of constant numbers."""
         scalar = LLVM[dtype]
-        lanes = ", ".join(f"{scalar} {literal_text(i, dtype)}" for i in range(self.width))
-        return Val(f"<{lanes}>", dtype, self.width)
+        lanes = ", ".join(f"{scalar} {literal_text(i, dtype)}" for i in values)
+        return Val(f"<{lanes}>", dtype, len(values))
 
     def splat(self, scalar: Val) -> Val:
         """A scalar in every lane."""

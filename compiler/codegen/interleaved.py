@@ -44,6 +44,8 @@ class Interleaved(Elements):
         self.inner, self.turn = inner, turn
         self.first = self if first is None else first
         self._groups: dict[tuple[str, Ix], list[Val]] = {}
+        # By whether the last lane comes first, and the block that they are in.
+        self._group_masks: dict[tuple[bool, str], list[Val]] = {}
         self._origins: dict[str, tuple[Sequence[Val], list[int]]] = {}  # of values as they were read, by their text
 
     def value(self, node: Node, index: Index) -> Val:
@@ -76,21 +78,22 @@ class Interleaved(Elements):
             self._origins[value.ref] = vectors, [self._place(turn, lane, position) for lane in range(e.width)]
         return found
 
-    def _masks(self, position: Ix) -> list[Val | None]:
+    def _masks(self, position: Ix) -> Sequence[Val | None]:
         """For the vectors of a group, which of their lanes belong to lanes that are active: the first few of these."""
         e, count = self.e, static_size((self.inner.extent,))
         if self.mask is None:
             return [None] * count
-        active = self.code.mul(self.code.lanes_of(self.mask), count)
         behind = self._reversed(position)[1]
-        first = self.code.sub(count * e.width, active)
-        masks: list[Val | None] = []
-        for k in range(count):
+        known = self.first._group_masks
+        if (behind, e.block) not in known:
+            active = self.code.value(self.code.mul(self.code.lanes_of(self.mask), count))
+            active = e.splat(e.convert(active, dt.int32))
+            numbers = range(count * e.width)
             if behind:  # the first lanes come last
-                masks.append(e.not_(self.code.lanes_below(self.code.max(self.code.sub(first, k * e.width), 0))))
-            else:
-                masks.append(self.code.lanes_below(self.code.max(self.code.sub(active, k * e.width), 0)))
-        return masks
+                numbers = numbers[::-1]
+            starts = range(0, count * e.width, e.width)
+            known[behind, e.block] = [e.lt(e.numbers(numbers[k : k + e.width], dt.int32), active) for k in starts]
+        return known[behind, e.block]
 
     def _place(self, turn: int, lane: int, position: Ix) -> int:
         """Which element of a group a lane of a turn has."""
