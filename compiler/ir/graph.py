@@ -218,13 +218,12 @@ class Graph:
 
 def graphs_in(attrs: Mapping[str, Any]) -> list[Graph]:
     """The sub-graphs among a node's attributes, in the order of their names."""
-    found: list[Graph] = []
-    if not attrs:
-        return found
-    for name in sorted(attrs):
-        value = attrs[name]
+    found: dict[str, list[Graph]] = {}
+    for name, value in attrs.items():
         if isinstance(value, Graph):
-            found.append(value)
+            found[name] = [value]
         elif isinstance(value, tuple):
-            found += [part for part in value if isinstance(part, Graph)]
-    return found
+            for part in value:
+                if isinstance(part, Graph):
+                    found.setdefault(name, []).append(part)
+    return [graph for name in sorted(found) for graph in found[name]] if found else []

@@ -74,7 +74,8 @@ def type_text(type: Any) -> str:
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     if isinstance(type, TokenType):
         return str(type)
-    return f"{dtypes.SHORT[type.dtype]}[{','.join(map(_extent_text, type.shape))}]"
+    extents = [str(n) if n.__class__ is int else _extent_text(n) for n in type.shape]
+    return f"{dtypes.SHORT[type.dtype]}[{','.join(extents)}]"
 
 
 def _float_text(value: float) -> str:
@@ -112,6 +113,8 @@ def _literal(type: TensorType, elements: Iterable[Any]) -> Literal:
 
 def value_text(value: Any, locations: bool = True, indent: str = "") -> str:
     """One attribute value.  Graphs take several lines, of which all but the first begin with ``indent``."""
+    if value.__class__ is int:  # as most are
+        return str(value)
     if isinstance(value, Graph):
         return _graph_text(value, locations, indent)
     if isinstance(value, tuple):

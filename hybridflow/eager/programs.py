@@ -28,8 +28,9 @@ _Moved = Callable[["str | None"], "str | None"]
 
 def program_for(graph: Graph, target: Target, fastmath: bool = False, timed: bool = False) -> Program:
     """The program of a graph (see ``compiler.pipeline.compile_graph``)."""
-    places = list(dict.fromkeys(where for where in _lines(graph) if where))
-    key = None if _is_watched() else _key(graph, target, (fastmath, timed), places)
+    lines = _lines(graph)
+    places = list(dict.fromkeys(filter(None, lines)))
+    key = None if _is_watched() else _key(graph, target, (fastmath, timed), lines, places)
     found = disk_cache.get(key) if key is not None else None
     program = _read(found, target, places) if found is not None else None
     if program is None:
@@ -60,16 +61,18 @@ def _is_watched() -> bool:
     return bool(topics or flags.DEBUG.value or flags.DUMP.value or flags.VERIFY.value)
 
 
-def _key(graph: Graph, target: Target, options: tuple[bool, ...], places: list[str]) -> str | None:
+def _key(
+    graph: Graph, target: Target, options: tuple[bool, ...], lines: list[str | None], places: list[str]
+) -> str | None:
     source = _compiler()
     if source is None or disk_cache.folder() is None:
         return None
     from hybridflow.compiler.ir.text import to_text
 
     numbers = {place: k for k, place in enumerate(places)}
-    lines = [numbers.get(where or "", -1) for where in _lines(graph)]
+    numbered = [numbers.get(where or "", -1) for where in lines]
     settings = source, np.__version__, target, options, flags.SKIP.value
-    return f"program\n{settings}\n{lines}\n{to_text(graph, locations=False)}"
+    return f"program\n{settings}\n{numbered}\n{to_text(graph, locations=False)}"
 
 
 def _lines(graph: Graph) -> list[str | None]:

@@ -77,6 +77,7 @@ def _tiles_are_permitted() -> bool:
     return bool(call(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0)
 
 
+@functools.lru_cache(maxsize=64)
 def can_run(other: Target) -> bool:
     """Whether this machine executes the code of ``other``: same architecture and features, and registers at least
     as wide."""
