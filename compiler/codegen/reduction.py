@@ -70,7 +70,7 @@ class Fold:
         e = elements.e
         values = [elements.value(n, Index(n.shape, linear=full)) for n in self.node.inputs]
         e.at(self.node)
-        return self.rules.lift(e, values, elements.lanes(within))
+        return self.rules.lift(e, values, lambda: elements.lanes(within))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hybridflow.compiler.ops.table import NOWHERE, OpDef
 Component = tuple[Any, dt.DType]  # a number and the dtype in which it is kept
 _LOOPS = ("axes", "axis")  # attributes that say what is folded, not how
 _NARROW = 2**31 - 1  # int32 holds the positions of so many elements, and says nowhere by this number
+_NOT_MADE = Val("%no.position", dt.int64, 1)  # LLVM knows no such value: an op that asked for it would not compile
 
 
 class Folding:
@@ -33,19 +34,25 @@ class Folding:
     @property
     def identity(self) -> tuple[Component, ...]:
         """The components of the state of nothing."""
+        return tuple([self._nowhere if component is NOWHERE else component for component in self._nothing])
+
+    @property
+    def _nothing(self) -> Sequence[Component]:
         assert self.op.init is not None, self.op
-        found = self.op.init(self.dtypes[0], **self.attrs)
-        return tuple([self._nowhere if component is NOWHERE else component for component in found])
+        return tuple(self.op.init(self.dtypes[0], **self.attrs))
 
     @property
     def _nowhere(self) -> Component:
         return int(np.iinfo(self.positions).max), self.positions
 
-    def lift(self, e: Emit, values: Sequence[Val], position: Val) -> State:
-        """The state of one element: its value in each input, and its position among what is folded together."""
+    def lift(self, e: Emit, values: Sequence[Val], position: Callable[[], Val]) -> State:
+        """The state of one element: its value in each input, and its position among what is folded together, which is
+        made only where a state has one."""
         assert self.op.lift is not None, self.op
         wide = [e.convert(value, dtype) for value, dtype in zip(values, self.dtypes)]
-        return tuple(self.op.lift(e, *wide, e.convert(position, self.positions), **self.attrs))
+        has_position = any(component is NOWHERE for component in self._nothing)
+        at = e.convert(position(), self.positions) if has_position else _NOT_MADE
+        return tuple(self.op.lift(e, *wide, at, **self.attrs))
 
     def combine(self, e: Emit, first: State, second: State) -> State:
         assert self.op.combine is not None, self.op

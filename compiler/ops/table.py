@@ -54,10 +54,11 @@ class _NotDifferentiable:
 
 
 NOT_DIFFERENTIABLE: Any = _NotDifferentiable()
+"""Said on purpose in place of a ``vjp``: the output does not depend smoothly on any input."""
 
 NOWHERE = (2**63 - 1, dt.int64)
-"""The component of a fold's identity that is a position: larger than any that is there.  ``Folding`` narrows it."""
-"""Said on purpose in place of a ``vjp``: the output does not depend smoothly on any input."""
+"""The component of a fold's identity that is a position: larger than any that is there.  ``Folding`` narrows it, and
+makes positions for folds that have one."""
 
 
 class Waiting:
@@ -118,7 +119,8 @@ class OpDef:
     lift/combine/init/finish         REDUCE and SCAN: state = lift(e, *xs, i); state = combine(e, s, t); init(dtype) are
                                      the identity's components, for the (wide) dtype of the first input; finish(e,
                                      state, dtype) is the result.  All take the op's attributes too, but for ``axes``
-                                     and ``axis``.  All inputs have one shape; see folding.py
+                                     and ``axis``.  All inputs have one shape.  ``i`` is the element's position; a
+                                     REDUCE has it if NOWHERE is among its identity's components; see folding.py
     later(e, s, t)                   REDUCE: ``combine`` where all of t's elements come after all of s's, if that takes
                                      fewer instructions
     contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction.py)
