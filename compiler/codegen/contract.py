@@ -11,12 +11,13 @@ and odd ones are summed apart, by an fma that takes denormal numbers for zeros. 
 decides how factors are packed, and changes no bits (``factors.py``).  One row or one column may be summed in the order
 of a row reduction instead: see ``vectors.py``.
 
-How a kernel runs: the longer side, rows or columns, is cut into units; the rows and columns that a piece asks for are
-walked in blocks.  Per block and k-block, rows of x are packed so that the micro-kernel finds each element at a constant
-distance; then, panel by panel of columns, y is packed (or read where it lies) and the micro-kernel runs down the rows.
-It is one function that knows only full tiles: at the edges the packing repeats the last row or column, and what was
-computed from those is not stored.  Totals rest in scratch between k-blocks; the epilogue reads a finished tile from
-there while it is still in the cache.
+How a kernel runs: rows or columns are cut into units (see ``cut_by_rows``); the rows and columns that a piece asks for
+are walked in blocks.  Per block and k-block, rows of x are packed so that the micro-kernel finds each element at a
+constant distance; then, panel by panel of columns, y is packed (or read where it lies) and the micro-kernel runs down
+the rows.  It is one function that knows only full tiles: at the edges the packing repeats the last row or column, and
+what was computed from those is not stored.  Between k-blocks totals of full tiles rest where the product is wanted, if
+all there is to do is to store it; others rest in scratch, and the epilogue reads a finished tile from there while it is
+still in the cache.
 
 Factors are read through ``operand.Operand``, so whatever a factor is made of is computed as it is packed.
 
@@ -65,11 +66,12 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.index import Ix
 from hybridflow.compiler.loops.limits import (
     CYCLES_PER_TILE,
+    ENOUGH_PANELS,
     FAR,
+    FAR_MORE,
     FEW_TILES,
     FEW_UNITS,
     PACKED_COLUMNS,
-    PANELS,
     WORTH_PACKING,
 )
 from hybridflow.compiler.ops.order import K_BLOCK
@@ -118,7 +120,7 @@ class Blocks:
     """How a product is cut: tiles, the rows and columns for which factors are packed together, the depth of packed
     panels in cells, and whether that is all of the depth.  ``direct``: so few tiles read a panel of columns that it may
     be read where it lies; None where that depends on symbolic extents.  ``narrow``: there are so few columns that rows
-    of x may be read where they lie."""
+    of x may be read where they lie.  ``even_rows``, ``even_columns``: they fill whole tiles."""
 
     tile: Tile
     rows: int
@@ -127,6 +129,8 @@ class Blocks:
     one_block: bool
     direct: bool | None
     narrow: bool
+    even_rows: bool
+    even_columns: bool
 
 
 def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -> Blocks:
@@ -147,6 +151,8 @@ def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -
         isinstance(k, int) and k <= form.block,
         direct,
         isinstance(n, int) and n <= WORTH_PACKING,
+        isinstance(m, int) and m % tile.rows == 0,
+        isinstance(n, int) and n % tile.columns == 0,
     )
 
 
@@ -184,13 +190,8 @@ class _Side:
     grain: int
 
     @property
-    def step(self) -> int:
-        """Of a unit."""
-        return PANELS * self.grain
-
-    @property
     def steps(self) -> Extent:
-        return _steps(self.extent, self.step)
+        return _steps(self.extent, self.grain)
 
     @property
     def blocks(self) -> Extent:
@@ -199,12 +200,18 @@ class _Side:
     @property
     def least(self) -> int:
         """Units of a piece that are worth packing the factor of the other side for."""
-        return -(-WORTH_PACKING // self.step)
+        return -(-WORTH_PACKING // self.grain)
 
 
-def cut_by_rows(m: Extent, n: Extent) -> bool:
-    """Whether units are rows of an m x n product, rather than columns: the side that has more to cut."""
-    return isinstance(m, int) and isinstance(n, int) and m >= n
+def cut_by_rows(tile: Tile, m: Extent, n: Extent) -> bool:
+    """Whether units are rows of an m x n product, rather than columns.
+
+    Each worker packs the factor of the other side, and rows, which are copied as they lie, cost less than columns: so
+    columns are cut unless they are far fewer, or make fewer units than rows do and not enough of them."""
+    if not (isinstance(m, int) and isinstance(n, int)):
+        return False
+    rows, columns = -(-m // tile.rows), -(-n // tile.columns)
+    return m >= FAR_MORE * n or (m >= n and columns < min(rows, ENOUGH_PANELS))
 
 
 @dataclass(frozen=True)
@@ -226,12 +233,14 @@ _Written = Callable[..., "tuple[_Product, KernelCode]"]
 
 class Source(NamedTuple):
     """What the body of a phase is written with, from its beginning: the parts of the operands are batch, rows or
-    columns, and depth (see ``packing``)."""
+    columns, and depth (see ``packing``).  ``plain`` points to the product itself, [batch, m, n], where the epilogue
+    does nothing else than store it."""
 
     code: Code
     left: Operand
     right: Operand
     epilogue: Epilogue
+    plain: str | None = None
 
 
 def emit_product(
@@ -248,8 +257,8 @@ def emit_product(
     dtype ``result``; a single row or column is summed by ``lanes`` where asked for.  Also says how, for a GPU, where
     units may be those of ``teams`` of threads.
 
-    ``source`` is asked once for each phase.  Units on a CPU: a few panels of rows by blocks of columns, or of columns
-    by blocks of rows, of each batch entry; where the depth is cut, blocks of it, and then rows; on a GPU: tiles, or
+    ``source`` is asked once for each phase.  Units on a CPU: a panel of rows by blocks of columns, or of columns by
+    blocks of rows, of each batch entry; where the depth is cut, blocks of it, and then rows; on a GPU: tiles, or
     elements of the product.
     """
 
@@ -306,7 +315,7 @@ class _Product:
     """One product being emitted."""
 
     def __init__(self, source: Source, shape: Shape, result: np.dtype) -> None:
-        self.c, self.left, self.right, self.epilogue = source
+        self.c, self.left, self.right, self.epilogue, self.plain = source
         self.e, self.shape, self.result = self.c.e, shape, result
         self.form = form_of(self.e.target, self.left.dtype, result)
         self.m, self.n, self.k = (self.c.extent(x) for x in (shape.m, shape.n, shape.k))
@@ -322,7 +331,7 @@ class _Product:
         def epilogue(e: Emitter, value: Val, batch: str, row: str, col: str, mask: Val | None) -> None:
             finish(e, value, batch, col, row, mask)
 
-        return _Product(Source(self.c, self.right, self.left, epilogue), self.shape.swapped, self.result)
+        return _Product(Source(self.c, self.right, self.left, epilogue, self.plain), self.shape.swapped, self.result)
 
     def by_lanes(self) -> Work:
         """One row: the lines are the columns of the other factor."""
@@ -428,9 +437,9 @@ class _Product:
         c, tile = self.c, block.tile
         routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.form, block)
         sides = _Side(self.shape.m, block.rows, tile.rows), _Side(self.shape.n, block.columns, tile.columns)
-        by_rows = cut_by_rows(self.shape.m, self.shape.n)
+        by_rows = cut_by_rows(tile, self.shape.m, self.shape.n)
         cut, whole = sides if by_rows else sides[::-1]
-        self.least = cut.least
+        self.least = 1 if routine.steps_of_rows and not by_rows else cut.least  # there, no rows are packed
         across, down = cut.steps, whole.blocks  # units of a line, and lines of a batch entry
         whole_step = _even(c, 0, c.extent(whole.extent), whole.block, whole.grain)
 
@@ -438,7 +447,7 @@ class _Product:
             entry, at = c.div(line, c.extent(down)), c.mul(c.rem(line, c.extent(down)), whole_step)
             beside = at, c.min(whole_step, c.sub(c.extent(whole.extent), at))
             x, y = self.left.start.at(BATCH, entry), self.right.start.at(BATCH, entry)
-            begin, end = c.mul(first, cut.step), c.min(c.mul(last, cut.step), c.extent(cut.extent))
+            begin, end = c.mul(first, cut.grain), c.min(c.mul(last, cut.grain), c.extent(cut.extent))
             cut_step = _even(c, begin, end, cut.block, cut.grain)
 
             def finish(totals: str, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
@@ -448,8 +457,15 @@ class _Product:
                 own = part.index, c.min(cut_step, c.sub(end, part.index))
                 (row, height), (col, length) = (own, beside) if by_rows else (beside, own)
                 with c.loop(0, c.max(self.k, 1), self.form.block) as at_k:  # an empty sum takes one turn as well
-                    routine.run(x, y, row, height, col, length, at_k.index, self.k, finish)
+                    routine.run(x, y, row, height, col, length, at_k.index, self.k, finish, self._home(entry))
         return (*self.shape.batch, down, across), 1, routine.scratch
+
+    def _home(self, entry: Ref) -> Home | None:
+        """Where the totals of whole tiles may grow: in the product, if these are all that there is to store."""
+        if self.plain is None or self.form.sums != self.result:
+            return None
+        c, size = self.c, self.result.itemsize
+        return Home(c.at(self.plain, c.mul(entry, c.mul(self.m, self.n)), size), self.n)
 
     # ---- blocks of the depth
 
@@ -502,6 +518,7 @@ class _Product:
                         c.mul(at.index, self.form.least_block),
                         self.k,
                         finish,
+                        Home(c.at("%shared", c.mul(base, self.n), sums.itemsize), self.n),
                         True,
                     )
         self.shared = product((*self.shape.batch, count, self.shape.m, self.shape.n)) * sums.itemsize
@@ -557,6 +574,13 @@ class _Product:
 Finish = Callable[[str, Ref, Ref, Ref, Ref], None]
 """``finish(totals, row, height, col, width)`` reads the finished sums of ``height`` rows and ``width`` columns.
 The rows lie a tile's columns apart at the address ``totals``."""
+
+
+class Home(NamedTuple):
+    """Where a matrix of totals lies in memory: the address of its first element, and the elements from row to row."""
+
+    address: str
+    pitch: Ref
 
 
 class BlockRoutine:
@@ -618,10 +642,12 @@ class BlockRoutine:
         k: Ref,
         end: Ref,
         finish: Finish,
+        home: Home | None = None,
         alone: bool = False,
     ) -> None:
         """One k-block, from ``k`` of ``end``, for ``height`` rows from ``row`` and ``length`` columns from ``col``.
-        After the last k-block, or if it stands ``alone``, each tile is handed to ``finish``."""
+        After the last k-block, or if it stands ``alone``, each tile is handed to ``finish``; but totals of whole tiles
+        are left in their ``home``, if they have one."""
         c, tile, blocks = self.c, self.blocks.tile, self.blocks
         depth = c.min(self.form.least_block if alone else self.form.block, c.sub(end, k))
         alone |= blocks.one_block
@@ -632,7 +658,7 @@ class BlockRoutine:
         least = self._least_of_rows(height, depth)
         cells = self.form.cells(c, depth)
         with c.loop(0, length, tile.columns) as panel:
-            width = c.min(tile.columns, c.sub(length, panel.index))
+            width = tile.columns if blocks.even_columns else c.min(tile.columns, c.sub(length, panel.index))
             source, pitch = self._panel(y, k, c.add(col, panel.index), depth, width, height)
             routine = self._micro_kernel(least, source, depth)
             with c.loop(0, height, tile.rows) as down:
@@ -641,14 +667,35 @@ class BlockRoutine:
                     total = c.add(c.mul(panel.index, blocks.rows), c.mul(down.index, tile.columns))
                 totals = c.at(self.totals, total, self.form.sums.itemsize)
                 a, above = self._tile_of_rows(x, c.add(row, down.index), down.index, k)
-                starts = str(first).lower()
-                self.e.line(
-                    f"call void {routine}(ptr {a}, ptr {source}, i64 {pitch}, ptr {totals}, i64 {cells}, i1 {starts})"
-                )
-                with c.when(last):
-                    high = c.min(tile.rows, c.sub(height, down.index))
+                high = tile.rows if blocks.even_rows else c.min(tile.rows, c.sub(height, down.index))
+                at_home: str | bool = False
+                if self.form.how is How.TILES:
+                    starts = str(first).lower()
+                    self._call(routine, f"ptr {a}, ptr {source}, i64 {pitch}, ptr {totals}, i64 {cells}, i1 {starts}")
+                else:
+                    there: str = totals
+                    apart: Ref = tile.columns
+                    if home is not None:
+                        at_home = c.both(c.compare("eq", width, tile.columns), c.compare("eq", high, tile.rows))
+                        start = c.add(c.mul(c.add(row, down.index), home.pitch), c.add(col, panel.index))
+                        there = c.choose_pointer(at_home, c.at(home.address, start, self.form.sums.itemsize), totals)
+                        apart = c.choose(at_home, home.pitch, tile.columns)
+                    before = "" if blocks.one_block else f"{self._before(first, there, apart)}, "
+                    self._call(
+                        routine, f"ptr {a}, ptr {source}, i64 {pitch}, i64 {cells}, {before}ptr {there}, i64 {apart}"
+                    )
+                with c.when(c.both(last, c.negation(at_home))):
                     begin = c.at(totals, c.mul(above, tile.columns), self.form.sums.itemsize)
                     finish(begin, c.add(row, down.index), high, c.add(col, panel.index), width)
+
+    def _call(self, routine: str, arguments: str) -> None:
+        self.e.line(f"call void {routine}({arguments})")
+
+    def _before(self, first: str | bool, totals: str, pitch: Ref) -> str:
+        """Where a tile's totals of the blocks before are, and how far apart its rows lie there."""
+        c, columns, sums = self.c, self.blocks.tile.columns, self.form.sums
+        zeros = self.e.table(np.zeros(columns, sums), f"zeros_{sums}_{columns}")
+        return f"ptr {c.choose_pointer(first, zeros, totals)}, i64 {c.choose(first, 0, pitch)}"
 
     # ---- sums that may be denormal
 

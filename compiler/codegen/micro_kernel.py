@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hybridflow.compiler.codegen.emitter import Emitter
@@ -10,7 +10,6 @@ from hybridflow.compiler.codegen.factors import Form, How, corrections, multiply
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.loops.limits import LINE, MOST_CELLS, SUMS_OF_A_TURN
 from hybridflow.compiler.target import Target
 
@@ -39,10 +38,11 @@ def emit_micro_kernel(
     k_step: int,
     one_block: bool,
 ) -> str:
-    """Add the function of one tile over one k-block: totals = (0 if %first else totals) + the block's sums.  Its name.
+    """Add the function of one tile over one k-block: totals = before + the block's sums.  Its name.
 
     %a has the tile's rows ``row_step`` apart and their cells ``k_step`` apart, %b those of columns side by side and
-    %b_pitch apart; %depth counts cells.  ``one_block`` says that %first is always true.
+    %b_pitch apart; %depth counts cells.  Rows of totals are %totals_pitch elements apart.  Those of the blocks before
+    may be the same memory, or one row of zeros for all; with ``one_block`` they are always zero, and not asked for.
     """
     item = form.cell.itemsize
     e = Emitter(target, tile.width, fastmath)
@@ -75,20 +75,34 @@ def emit_micro_kernel(
     sums = found[: tile.rows * tile.vectors]
     if excess:
         sums = [e.sub(total, found[len(sums) + i % tile.vectors]) for i, total in enumerate(sums)]
-    first = e.splat(Val("%first", dt.bool_, 1))  # a mask: a scalar condition would become a branch each time
-    for i, p in enumerate(sums):
-        address = c.at("%totals", i * tile.width, form.sums.itemsize)
-        before = e.zero(form.sums)
-        if not one_block:
-            before = e.select(first, before, e.load(address, form.sums))
-        e.store(e.add(before, p), address)
+    for r, (here, there) in enumerate(
+        zip(_rows(c, "%totals_pitch", tile), _rows(c, 0 if one_block else "%before_pitch", tile))
+    ):
+        for v in range(tile.vectors):
+            before = e.zero(form.sums)
+            if not one_block:
+                before = e.load(c.at("%before", c.add(there, v * tile.width), form.sums.itemsize), form.sums)
+            address = c.at("%totals", c.add(here, v * tile.width), form.sums.itemsize)
+            e.store(e.add(before, sums[r * tile.vectors + v]), address)
     e.line("ret void")
-    parameters = "ptr noalias %a, ptr noalias %b, i64 %b_pitch, ptr noalias %totals, i64 %depth, i1 %first"
+    before_parameters = "" if one_block else "ptr %before, i64 %before_pitch, "
+    parameters = (
+        f"ptr noalias %a, ptr noalias %b, i64 %b_pitch, i64 %depth, {before_parameters}ptr %totals, i64 %totals_pitch"
+    )
     return module.function(e, symbol, parameters, linkage="internal")
 
 
+def _rows(c: Code, pitch: Ref, tile: Tile) -> Iterator[Ref]:
+    """The positions of a tile's rows."""
+    row: Ref = 0
+    for _ in range(tile.rows):
+        yield row
+        row = c.add(row, pitch)
+
+
 def _ask_for_totals(c: Code, form: Form, tile: Tile) -> None:
-    """Totals of a large block lie far away, and are wanted all at once when the loop has ended."""
+    """Totals lie far away, and are wanted all at once when the loop has ended."""
     item = form.sums.itemsize
-    for at in range(0, tile.rows * tile.columns, LINE // item):
-        c.e.prefetch(c.at("%totals", at, item))
+    for row in _rows(c, "%totals_pitch", tile):
+        for at in range(0, tile.columns, LINE // item):
+            c.e.prefetch(c.at("%totals", c.add(row, at), item))

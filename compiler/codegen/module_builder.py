@@ -318,7 +318,8 @@ class ModuleBuilder:
                     elements.store(result, pointers[root], space.full)
 
             left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes.factors))
-            return contract.Source(code, left, right, epilogue)
+            plain = pointers[node] if list(kernel.roots) == [node] else None
+            return contract.Source(code, left, right, epilogue, plain)
 
         teams = self.is_outermost
         return contract.emit_product(self.module, source, symbol, shape, len(operands), node.dtype, axes.lanes, teams)
