@@ -47,6 +47,10 @@ CASES = {
     "adam ema finalized": "O.Adam(0.05, use_ema=True, ema_momentum=0.9)",
     "adam ema overwriting": "O.Adam(0.05, use_ema=True, ema_momentum=0.8, ema_overwrite_frequency=5)",
     "adam accumulation": "O.Adam(0.05, gradient_accumulation_steps=4)",
+    "adam accumulation ema": "O.Adam(0.05, gradient_accumulation_steps=3, use_ema=True, ema_momentum=0.8)",
+    "sgd accumulation ema overwriting": (
+        "O.SGD(0.05, gradient_accumulation_steps=2, use_ema=True, ema_momentum=0.8, ema_overwrite_frequency=3)"
+    ),
     "sgd accumulation clipping decay": (
         "O.SGD(0.05, momentum=0.9, gradient_accumulation_steps=3, clipnorm=0.8, weight_decay=0.05)"
     ),

@@ -229,7 +229,7 @@ def test_random_crop_keeps_the_ratio_where_it_does_not_draw(training: bool) -> N
     x = np.arange(2 * 4 * 6, dtype="f4").reshape(2, 4, 6, 1)
     found = hf.layers.RandomCrop(8, 8)(x, training=training).numpy()
     np.testing.assert_array_equal(found, hf.layers.Resizing(8, 8)(x[:, :, 1:5]).numpy())
-    small = hf.layers.RandomCrop(2, 2)(x).numpy()  # not training: the middle
+    small = hf.layers.RandomCrop(2, 2)(x, training=False).numpy()  # the middle
     np.testing.assert_array_equal(small, hf.layers.Resizing(2, 2)(x[:, :, 1:5]).numpy())
 
 
@@ -247,3 +247,138 @@ def test_states_are_reset_by_their_old_name() -> None:
     drawn = generator.uniform((3,)).numpy()
     generator.reset_from_seed(1)
     assert (generator.uniform((3,)).numpy() == drawn).all()
+
+
+# The names of arguments that may be given without one, in Keras 3.15's order.
+_STARTS = ["kernel_initializer", "recurrent_initializer", "bias_initializer"]
+_RULES = ["kernel_regularizer", "recurrent_regularizer", "bias_regularizer", "activity_regularizer"]
+_RULES += ["kernel_constraint", "recurrent_constraint", "bias_constraint", "dropout", "recurrent_dropout"]
+_WALKS = ["return_sequences", "return_state", "go_backwards", "stateful"]
+_RNN = ["units", "activation", "recurrent_activation", "use_bias", *_STARTS]
+_CELL = [name for name in _RULES if name != "activity_regularizer"]
+_DENSE = ["activation", "use_bias", "kernel_initializer", "bias_initializer", "kernel_regularizer", "bias_regularizer"]
+_DENSE += ["activity_regularizer", "kernel_constraint", "bias_constraint"]
+_PLACES = ["filters", "kernel_size", "strides", "padding"]
+_DEPTH = ["depthwise_initializer", "bias_initializer", "depthwise_regularizer", "bias_regularizer"]
+_DEPTH += ["activity_regularizer", "depthwise_constraint", "bias_constraint"]
+_BOTH = ["depthwise_initializer", "pointwise_initializer", "bias_initializer", "depthwise_regularizer"]
+_BOTH += ["pointwise_regularizer", "bias_regularizer", "activity_regularizer", "depthwise_constraint"]
+_BOTH += ["pointwise_constraint", "bias_constraint"]
+_AFFINE = ["axis", "epsilon", "center", "scale", "beta_initializer", "gamma_initializer"]
+_ENDS = ["beta_regularizer", "gamma_regularizer", "beta_constraint", "gamma_constraint"]
+_MOVING = ["moving_mean_initializer", "moving_variance_initializer"]
+_MEMORY = ["unit_forget_bias", *_RULES, "seed", *_WALKS]
+ORDERS = {
+    "Dense": ["units", *_DENSE],
+    "Conv2D": [*_PLACES, "data_format", "dilation_rate", "groups", *_DENSE],
+    "Conv2DTranspose": [*_PLACES, "output_padding", "data_format", "dilation_rate", *_DENSE],
+    "Conv3DTranspose": [*_PLACES, "data_format", "output_padding", "dilation_rate", *_DENSE],
+    "DepthwiseConv2D": [
+        *("kernel_size", "strides", "padding", "depth_multiplier", "data_format", "dilation_rate", "activation"),
+        *("use_bias", *_DEPTH),
+    ],
+    "SeparableConv2D": [
+        *(*_PLACES, "data_format", "dilation_rate", "depth_multiplier", "activation", "use_bias"),
+        *_BOTH,
+    ],
+    "BatchNormalization": ["axis", "momentum", *_AFFINE[1:], *_MOVING, *_ENDS],
+    "LayerNormalization": [*_AFFINE, *_ENDS],
+    "GroupNormalization": ["groups", *_AFFINE, *_ENDS],
+    "LSTMCell": [*_RNN, "unit_forget_bias", *_CELL, "seed"],
+    "GRUCell": [*_RNN, *_CELL],
+    "SimpleRNNCell": ["units", "activation", "use_bias", *_STARTS, *_CELL, "seed"],
+    "LSTM": [*_RNN, *_MEMORY, "unroll"],
+    "GRU": [*_RNN, *_RULES, "seed", *_WALKS, "unroll", "reset_after"],
+    "SimpleRNN": ["units", "activation", "use_bias", *_STARTS, *_RULES, *_WALKS, "unroll", "seed"],
+    "ConvLSTM2D": [*_PLACES, "data_format", "dilation_rate", *_RNN[1:], *_MEMORY],
+}
+_WORDS = {"activation": "relu", "recurrent_activation": "tanh", "padding": "same", "data_format": "channels_first"}
+_NUMBERS = {"output_padding": 0, "axis": 1, "epsilon": 0.25, "momentum": 0.5, "dropout": 0.25, "recurrent_dropout": 0.5}
+
+
+def _unlike(name: str, place: int) -> Any:
+    """A value that an argument does not have unless it is given, and that no other of its kind has."""
+    if name in _WORDS or name in _NUMBERS:
+        return _WORDS.get(name, _NUMBERS.get(name))
+    kind = name.rpartition("_")[2]
+    if kind == "initializer":
+        return hf.initializers.Constant(float(place))
+    if kind == "regularizer":
+        return hf.regularizers.L2(float(place))
+    if kind == "constraint":
+        return hf.constraints.MaxNorm(float(place))
+    flags = "use_bias", "center", "scale", "unit_forget_bias", "reset_after"
+    if name in flags:
+        return False
+    return True if name in (*_WALKS, "unroll") else 2
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_arguments_without_names_have_the_order_of_keras(name: str) -> None:
+    given = {argument: _unlike(argument, place) for place, argument in enumerate(ORDERS[name])}
+    if "groups" in given and name == "Conv2D":
+        given["groups"] = 1
+    kind = getattr(layers, name)
+    assert kind(*given.values()).get_config() == kind(**given).get_config()
+
+
+def test_too_many_arguments_without_a_name_are_an_error() -> None:
+    with pytest.raises(ArgumentTypeError, match="there are 22 arguments without a name; at most 20"):
+        layers.SimpleRNN(2, *[None] * 22)
+    with pytest.raises(ArgumentTypeError, match="activation is given twice"):
+        layers.LSTM(2, "relu", activation="tanh")
+
+
+def test_a_layer_that_nobody_told_trains_as_its_own_call_says() -> None:
+    class Twice(layers.Layer):
+        def call(self, inputs: Any, training: bool = True) -> Any:
+            return inputs * 2 if training else inputs
+
+    x = np.ones((1, 2), np.float32)
+    model = hf.Sequential([Twice()])
+    for found, wanted in (
+        (Twice()(x), 2),
+        (model(x), 2),
+        (model(x, training=False), 1),
+        (model.predict(x, verbose=0), 1),
+        (hf.function(lambda x: model(x))(x), 2),
+    ):
+        np.testing.assert_array_equal(found, x * wanted)
+    pictures = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
+    np.testing.assert_array_equal(layers.RandomFlip()(pictures, training=False), pictures)
+    for kind in (layers.RandomRotation((0.25, 0.25)), layers.RandomContrast((0.5, 0.5)), layers.RandomZoom((0.5, 0.5))):
+        assert not np.array_equal(kind(pictures), pictures)
+        assert not np.array_equal(hf.Sequential([kind])(pictures), pictures)
+        np.testing.assert_array_equal(hf.Sequential([kind])(pictures, training=False), pictures)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_a_layer_whose_calls_change_it_is_called_step_by_step(steps: int) -> None:
+    x = np.random.default_rng(0).standard_normal((3, steps, 2)).astype("f4")
+    alone, around, compiled = (layers.BatchNormalization(momentum=0.5) for _ in range(3))
+    wanted = np.stack([alone(x[:, step], training=True).numpy() for step in range(steps)], axis=1)
+    found = layers.TimeDistributed(around)(x, training=True)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+    whole = layers.TimeDistributed(compiled)
+    np.testing.assert_array_equal(hf.function(lambda x: whole(x, training=True))(x), found)
+    for one, other, third in zip(alone.get_weights(), around.get_weights(), compiled.get_weights()):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+        np.testing.assert_array_equal(other, third)
+    fixed = alone(x.reshape(-1, 2)).numpy().reshape(x.shape)
+    np.testing.assert_allclose(layers.TimeDistributed(alone)(x), fixed, rtol=1e-6)
+
+
+def test_a_layer_that_its_calls_leave_alone_is_called_once_for_all_steps() -> None:
+    called: list[Any] = []
+
+    class Told(layers.Dense):
+        def call(self, inputs: Any) -> Any:
+            called.append(inputs.shape)
+            return super().call(inputs)
+
+    layer = layers.TimeDistributed(Told(2))
+    x = np.ones((3, 4, 2), np.float32)
+    layer(x)
+    called.clear()
+    layer(x, training=True)
+    assert called == [(12, 2)]

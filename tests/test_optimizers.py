@@ -672,3 +672,51 @@ def test_muon_updates_matrices_only() -> None:
     for wrong in ({"beta_2_decay": 1.0}, {"clip_threshold": 0.0}, {"epsilon_2": -1.0}):
         with pytest.raises(errors.ArgumentError):
             optimizers.Adafactor(**wrong)
+
+
+def test_arguments_are_attributes_until_the_first_update() -> None:
+    optimizer = optimizers.AdamW(0.1, beta_1=0.8, clipnorm=2.0)
+    shown = optimizer.weight_decay, optimizer.beta_1, optimizer.clipnorm, optimizer.use_ema, optimizer.amsgrad
+    assert shown == (0.004, 0.8, 2.0, False, False)
+    ftrl, muon = optimizers.Ftrl(beta=0.5), optimizers.Muon(ns_steps=3)
+    assert (ftrl.beta, ftrl.initial_accumulator_value, muon.ns_steps, muon.rms_rate) == (0.5, 0.1, 3, 0.2)
+    plain, changed, w, v = optimizers.SGD(0.1), optimizers.SGD(0.1), hf.Variable([1.0]), hf.Variable([1.0])
+    changed.weight_decay = 0.5
+    plain.apply_gradients([(hf.asarray([1.0]), w)])
+    changed.apply_gradients([(hf.asarray([1.0]), v)])
+    np.testing.assert_allclose([w.numpy(), v.numpy()], [[0.9], [0.85]], rtol=1e-6)
+    with pytest.raises(hf.errors.ArgumentError, match="weight_decay comes before the first update; it stays 0\\.5"):
+        changed.weight_decay = 0.1
+    changed.learning_rate = 0.0
+    changed.apply_gradients([(hf.asarray([1.0]), v)])
+    np.testing.assert_allclose(v.numpy(), [0.85], rtol=1e-6)
+    wrapped = hf.mixed_precision.LossScaleOptimizer(plain)  # which has trained
+    assert wrapped.inner_optimizer is plain
+
+
+def test_all_state_of_nadam_is_kept(tmp_path: Any) -> None:
+    gradients = [hf.asarray([g]) for g in (1.0, -0.5, 2.0, 0.25)]
+
+    def run(optimizer: Any, w: Any, some: list[Any]) -> None:
+        for gradient in some:
+            optimizer.apply_gradients([(gradient, w)])
+
+    whole, w = optimizers.Nadam(0.1), hf.Variable([1.0])
+    run(whole, w, gradients)
+    for wrap in (lambda one: one, hf.mixed_precision.LossScaleOptimizer):
+        first, v = wrap(optimizers.Nadam(0.1)), hf.Variable([1.0])
+        run(first, v, gradients[:2] if first.__class__ is optimizers.Nadam else [g * 2.0**15 for g in gradients[:2]])
+        hf.checkpoint.Checkpoint(optimizer=first, w=v).write(tmp_path / "half.safetensors")
+        again, u = wrap(optimizers.Nadam(0.1)), hf.Variable([0.0])
+        hf.checkpoint.Checkpoint(optimizer=again, w=u).restore(tmp_path / "half.safetensors")
+        run(again, u, gradients[2:] if again.__class__ is optimizers.Nadam else [g * 2.0**15 for g in gradients[2:]])
+        np.testing.assert_array_equal(u, w)
+
+
+def test_the_loss_is_scaled_by_both_factors() -> None:
+    optimizer = hf.mixed_precision.LossScaleOptimizer(optimizers.SGD(1.0, loss_scale_factor=4.0), initial_scale=8.0)
+    w = hf.Variable(1.0)
+    with hf.GradientTape() as tape:
+        loss = optimizer.scale_loss(w * 2.0)
+    optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+    assert loss.item() == 64.0 and w.item() == -1.0

@@ -43,10 +43,10 @@ class _Added(NamedTuple):
 _kept: weakref.WeakKeyDictionary[Mark, _Added] = weakref.WeakKeyDictionary()
 
 
-def training_now() -> bool:
-    """Whether the innermost layer that was told, or has told itself, trains; False outside of all."""
+def training_now() -> bool | None:
+    """Whether the innermost layer that was told, or has told itself, trains; None where none was."""
     call = _now.get()
-    return call is not None and bool(call.training)
+    return None if call is None else call.training
 
 
 def enter(training: bool | None) -> Token[_Call | None]:

@@ -49,6 +49,7 @@ class MultiHeadAttention(Layer, one_tensor=True):
         dropout: float = 0.0,
         use_bias: bool = True,
         output_shape: int | None = None,
+        *,
         kernel_initializer: Any = "glorot_uniform",
         bias_initializer: Any = "zeros",
         kernel_regularizer: Any = None,

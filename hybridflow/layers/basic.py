@@ -43,11 +43,12 @@ class Dense(Layer, one_tensor=True):
         bias_initializer: Any = "zeros",
         kernel_regularizer: Any = None,
         bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
         kernel_constraint: Any = None,
         bias_constraint: Any = None,
         **options: Any,
     ) -> None:
-        super().__init__(**options)
+        super().__init__(activity_regularizer=activity_regularizer, **options)
         self.units = positive(units, "units", self)
         self.activation, self.use_bias = activation_of(activation), bool(use_bias)
         self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)

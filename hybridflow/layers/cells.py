@@ -145,8 +145,10 @@ class SimpleRNNCell(Cell):
 
     _gates = 1
 
-    def __init__(self, units: int, activation: Any = "tanh", use_bias: bool = True, **options: Any) -> None:
-        super().__init__(units, activation, use_bias, **options)
+    def __init__(
+        self, units: int, activation: Any = "tanh", use_bias: bool = True, *arguments: Any, **options: Any
+    ) -> None:
+        super().__init__(units, activation, use_bias, *arguments, **options)
 
     def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
         out = self.activation(projected + seen @ self.recurrent_kernel)
@@ -160,9 +162,10 @@ class _Gated(Cell):
         activation: Any = "tanh",
         recurrent_activation: Any = "sigmoid",
         use_bias: bool = True,
+        *arguments: Any,
         **options: Any,
     ) -> None:
-        super().__init__(units, activation, use_bias, **options)
+        super().__init__(units, activation, use_bias, *arguments, **options)
         self.recurrent_activation = activation_of(recurrent_activation)
 
     def get_config(self) -> dict[str, Any]:
@@ -191,10 +194,15 @@ class LSTMCell(_Gated):
         activation: Any = "tanh",
         recurrent_activation: Any = "sigmoid",
         use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        recurrent_initializer: Any = "orthogonal",
+        bias_initializer: Any = "zeros",
         unit_forget_bias: bool = True,
+        *arguments: Any,
         **options: Any,
     ) -> None:
-        super().__init__(units, activation, recurrent_activation, use_bias, **options)
+        starts = kernel_initializer, recurrent_initializer, bias_initializer
+        super().__init__(units, activation, recurrent_activation, use_bias, *starts, *arguments, **options)
         self.unit_forget_bias = bool(unit_forget_bias)
 
     @property
@@ -244,10 +252,11 @@ class GRUCell(_Gated):
         activation: Any = "tanh",
         recurrent_activation: Any = "sigmoid",
         use_bias: bool = True,
+        *arguments: Any,
         reset_after: bool = True,
         **options: Any,
     ) -> None:
-        super().__init__(units, activation, recurrent_activation, use_bias, **options)
+        super().__init__(units, activation, recurrent_activation, use_bias, *arguments, **options)
         self.reset_after = bool(reset_after)
 
     def _bias(self) -> Variable:

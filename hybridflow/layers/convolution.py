@@ -96,6 +96,7 @@ class _Filters(_Convolution, one_tensor=True):
         bias_initializer: Any = "zeros",
         kernel_regularizer: Any = None,
         bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
         kernel_constraint: Any = None,
         bias_constraint: Any = None,
         **options: Any,
@@ -103,6 +104,7 @@ class _Filters(_Convolution, one_tensor=True):
         bias = bias_initializer, bias_regularizer, bias_constraint
         super().__init__(
             kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias, self._paddings,
+            activity_regularizer=activity_regularizer,
             **options,
         )  # fmt: skip
         self.filters, self.groups = positive(filters, "filters", self), positive(groups, "groups", self)
@@ -176,14 +178,17 @@ class _Transposed(_Convolution, one_tensor=True):
         bias_initializer: Any = "zeros",
         kernel_regularizer: Any = None,
         bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
         kernel_constraint: Any = None,
         bias_constraint: Any = None,
         **options: Any,
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
         super().__init__(
-            kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias, **options
-        )
+            kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias,
+            activity_regularizer=activity_regularizer,
+            **options,
+        )  # fmt: skip
         self.filters = positive(filters, "filters", self)
         self.output_padding = None if output_padding is None else self._each(output_padding, "output_padding", 0)
         if self.output_padding is not None and any(p >= s for p, s in zip(self.output_padding, self.strides)):
@@ -245,13 +250,27 @@ class Conv2DTranspose(_Transposed):
 
 
 class Conv3DTranspose(_Transposed):
-    """Volumes drawn apart, ``[batch, a, b, c, channels]``.
+    """Volumes drawn apart, ``[batch, a, b, c, channels]``.  Where arguments have no names ``data_format`` comes before
+    ``output_padding``, as in Keras.
 
     >>> hf.layers.Conv3DTranspose(4, 2, strides=2)(hf.ones((2, 2, 2, 2, 3))).shape
     (2, 4, 4, 4, 4)
     """
 
     _places = 3
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str | None = None,
+        output_padding: Any = None,
+        *arguments: Any,
+        **options: Any,
+    ) -> None:
+        super().__init__(filters, kernel_size, strides, padding, output_padding, data_format, *arguments, **options)
 
 
 class _Depthwise(_Convolution, one_tensor=True):
@@ -271,14 +290,17 @@ class _Depthwise(_Convolution, one_tensor=True):
         bias_initializer: Any = "zeros",
         depthwise_regularizer: Any = None,
         bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
         depthwise_constraint: Any = None,
         bias_constraint: Any = None,
         **options: Any,
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
         super().__init__(
-            kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias, **options
-        )
+            kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias,
+            activity_regularizer=activity_regularizer,
+            **options,
+        )  # fmt: skip
         self.depth_multiplier = positive(depth_multiplier, "depth_multiplier", self)
         self._settle("depthwise", depthwise_initializer, depthwise_regularizer, depthwise_constraint)
 
@@ -340,6 +362,7 @@ class _Separable(_Convolution, one_tensor=True):
         depthwise_regularizer: Any = None,
         pointwise_regularizer: Any = None,
         bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
         depthwise_constraint: Any = None,
         pointwise_constraint: Any = None,
         bias_constraint: Any = None,
@@ -348,6 +371,7 @@ class _Separable(_Convolution, one_tensor=True):
         bias = bias_initializer, bias_regularizer, bias_constraint
         super().__init__(
             kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias, self._paddings,
+            activity_regularizer=activity_regularizer,
             **options,
         )  # fmt: skip
         self.filters = positive(filters, "filters", self)

@@ -15,7 +15,7 @@ from hybridflow.layers.activations import activation as activation_of, name_of_a
 from hybridflow.layers.basic import positive
 from hybridflow.layers.cells import Project, Step
 from hybridflow.layers.layer import Layer
-from hybridflow.layers.recurrent import OF_LAYERS, RNN
+from hybridflow.layers.recurrent import REMEMBERING, RNN, split_arguments
 from hybridflow.layers.windows import WindowLayer
 from hybridflow.nn.convolution import convolved
 from hybridflow.nn.functional import dropout as dropped
@@ -177,10 +177,10 @@ class _ConvLSTM(RNN, one_tensor=True):
     _places: int
 
     def __init__(self, filters: int, kernel_size: Any, *arguments: Any, **options: Any) -> None:
-        own = {name: options.pop(name) for name in list(options) if name in OF_LAYERS}
-        shared = {name: own[name] for name in ("dtype", "trainable") if name in own}
+        order = "strides", "padding", "data_format", "dilation_rate", *REMEMBERING
+        of_cell, own = split_arguments(type(self).__name__, order, arguments, options)
         kind: Any = ConvLSTMCell
-        super().__init__(kind(self._places, filters, kernel_size, *arguments, **options, **shared), **own)
+        super().__init__(kind(self._places, filters, kernel_size, **of_cell), **own)
 
     def build(self, input_shape: Any) -> None:
         if len(input_shape) != self._places + 3:

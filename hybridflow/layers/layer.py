@@ -30,7 +30,8 @@ class Layer(Module, Configured):
     """A module with a ``call``, whose weights are made when the shape of its input is known, at the first call.
 
     Subclasses define ``call(inputs)``, and ``build(input_shape)`` if they have weights, by ``add_weight``.  A parameter
-    ``training`` of ``call`` need not be given: a layer inside another one trains as that does, and otherwise does not.
+    ``training`` of ``call`` need not be given: a layer inside another one trains as that does, and where none was told
+    it is the parameter's default: most layers do not train then, those that change pictures by chance do.
 
     A mask says of which steps of an input is something: a bool tensor, True there.  ``Embedding`` and ``Masking`` make
     them.  A layer whose ``call`` has a parameter ``mask`` is given that of its first input, where a layer around both
@@ -61,6 +62,7 @@ class Layer(Module, Configured):
     supports_masking = False
     _input_name = "inputs"  # the parameter of ``call`` for what the layer is built for
     _takes_training = False
+    _trains_untold: Any = None  # what ``training`` is where nobody says it
     _takes_mask = False
     _one_tensor = False  # what is called with anything else than a tensor first, refuses it
     _sample_shape: tuple[int | None, ...] | None = None
@@ -79,6 +81,8 @@ class Layer(Module, Configured):
         takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
         cls._input_name = next(itertools.islice(parameters, 1, 2), "inputs")
         cls._takes_training, cls._takes_mask = takes_all or "training" in parameters, "mask" in parameters
+        default = parameters["training"].default if "training" in parameters else None
+        cls._trains_untold = None if default is inspect.Parameter.empty else default
 
     def __init__(
         self,
@@ -164,7 +168,10 @@ class Layer(Module, Configured):
         self._check_first(inputs)
         training = kwargs.get("training")
         if training is None and self._takes_training:
-            training = kwargs["training"] = calling.training_now()
+            training = calling.training_now()
+            if training is None:
+                training = self._trains_untold
+            kwargs["training"] = training
         elif not self._takes_training and "training" in kwargs:
             del kwargs["training"]  # it is for layers within this one
         if not self.built:

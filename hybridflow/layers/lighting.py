@@ -27,7 +27,7 @@ class _Light(Layer, one_tensor=True):
         self.value_range = tuple(value_range)
         self.generator = None if seed is None else random.Generator(seed)
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Any, training: bool | None = True) -> Any:
         if inputs.ndim not in (3, 4):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, rows, columns, channels].")
         x = astype(inputs, self.compute_dtype)
@@ -51,7 +51,7 @@ class RandomContrast(_Light, one_tensor=True):
     >>> x = hf.asarray([[[[10.0], [20.0]]]])
     >>> layer = hf.layers.RandomContrast(0.5, seed=1)
     >>> y = layer(x, training=True)
-    >>> hf.mean(y).item(), bool(hf.all(hf.abs(y - 15.0) <= 7.5)), bool(hf.all(layer(x) == x))
+    >>> hf.mean(y).item(), bool(hf.all(hf.abs(y - 15.0) <= 7.5)), bool(hf.all(layer(x, training=False) == x))
     (15.0, True, True)
     """
 

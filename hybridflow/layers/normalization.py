@@ -74,9 +74,10 @@ class LayerNormalization(_Affine, one_tensor=True):
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
+        *arguments: Any,
         **options: Any,
     ) -> None:
-        super().__init__(epsilon, center, scale, **options)
+        super().__init__(epsilon, center, scale, *arguments, **options)
         self.axis = axis if isinstance(axis, int) else tuple(axis)
 
     def build(self, input_shape: Any) -> None:
@@ -159,9 +160,10 @@ class GroupNormalization(_Affine, one_tensor=True):
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
+        *arguments: Any,
         **options: Any,
     ) -> None:
-        super().__init__(epsilon, center, scale, **options)
+        super().__init__(epsilon, center, scale, *arguments, **options)
         if not isinstance(groups, int) or (groups < 1 and groups != -1):
             raise ArgumentError(self.name, f"groups is {groups!r}; it must be a positive integer, or -1.")
         self.groups, self.axis = groups, axis
@@ -220,11 +222,14 @@ class BatchNormalization(_Affine, one_tensor=True):
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
         moving_mean_initializer: Any = "zeros",
         moving_variance_initializer: Any = "ones",
+        *arguments: Any,
         **options: Any,
     ) -> None:
-        super().__init__(epsilon, center, scale, **options)
+        super().__init__(epsilon, center, scale, beta_initializer, gamma_initializer, *arguments, **options)
         if not 0 <= momentum <= 1:
             raise ArgumentError(self.name, f"momentum is {momentum!r}; it must be from 0 to 1.")
         self.axis, self.momentum = axis, float(momentum)

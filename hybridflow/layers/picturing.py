@@ -97,7 +97,7 @@ class RandomCrop(Layer, one_tensor=True):
         self.seed = seed
         self.generator = None if seed is None else random.Generator(seed)
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Any, training: bool | None = True) -> Any:
         x = astype(_checked(self, inputs), self.compute_dtype)
         if training and x.shape[-3] >= self.height and x.shape[-2] >= self.width:
             return self._part(self._part(x, -3, self.height), -2, self.width)
@@ -145,7 +145,7 @@ class _Moved(Layer, one_tensor=True):
         self.seed, self.fill_value = seed, float(fill_value)
         self.generator = None if seed is None else random.Generator(seed)
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Any, training: bool | None = True) -> Any:
         x = astype(_checked(self, inputs), self.compute_dtype)
         if not training:
             return x

@@ -193,7 +193,7 @@ class RandomFlip(Layer, one_tensor=True):
         self.mode, self.seed = mode, seed
         self.generator = None if seed is None else random.Generator(seed)
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Any, training: bool | None = True) -> Any:
         if inputs.ndim not in (3, 4):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, rows, columns, channels].")
         if not training:

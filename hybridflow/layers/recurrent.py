@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.array.creation import zeros, zeros_like
@@ -169,16 +170,43 @@ OF_LAYERS = frozenset(inspect.signature(Layer.__init__).parameters) | frozenset(
 )
 
 
+# The order of arguments without a name, which is Keras's: it differs from layer to layer.
+_STARTS = "kernel_initializer", "recurrent_initializer", "bias_initializer"
+_RULES = (
+    *("kernel_regularizer", "recurrent_regularizer", "bias_regularizer", "activity_regularizer"),
+    *("kernel_constraint", "recurrent_constraint", "bias_constraint", "dropout", "recurrent_dropout"),
+)
+_WALKS = "return_sequences", "return_state", "go_backwards", "stateful"
+_GATED = "activation", "recurrent_activation", "use_bias", *_STARTS
+REMEMBERING = (*_GATED, "unit_forget_bias", *_RULES, "seed", *_WALKS)
+
+
+def split_arguments(layer: str, order: Sequence[str], given: Sequence[Any], options: Any) -> tuple[Any, Any]:
+    """Arguments of a recurrent layer that makes its own cell, without and with a name: the cell's, and the layer's.
+
+    Raises ArgumentTypeError, which names the layer, for one that comes twice, or too many.
+    """
+    if len(given) > len(order):
+        raise ArgumentTypeError(layer, f"there are {len(given)} arguments without a name; at most {len(order)} may be.")
+    named = dict(zip(order, given))
+    for name in named:
+        if name in options:
+            raise ArgumentTypeError(layer, f"{name} is given twice: once without its name.")
+    of_cell = named | options
+    own = {name: of_cell.pop(name) for name in list(of_cell) if name in OF_LAYERS}
+    return of_cell | {name: own[name] for name in ("dtype", "trainable") if name in own}, own
+
+
 class _OfOneCell(RNN):
     """A recurrent layer that makes its own cell: arguments are those of the cell, and of ``RNN``."""
 
     _kind: type[cells.Cell]
+    _order: tuple[str, ...]
 
     def __init__(self, units: int, *arguments: Any, **options: Any) -> None:
-        own = {name: options.pop(name) for name in list(options) if name in OF_LAYERS}
-        shared = {name: own[name] for name in ("dtype", "trainable") if name in own}
+        of_cell, own = split_arguments(type(self).__name__, self._order, arguments, options)
         kind: Any = self._kind
-        super().__init__(kind(units, *arguments, **options, **shared), **own)
+        super().__init__(kind(units, **of_cell), **own)
 
     def get_config(self) -> dict[str, Any]:
         return self.cell.get_config() | Layer.get_config(self) | self._walking()
@@ -193,6 +221,7 @@ class SimpleRNN(_OfOneCell):
     """
 
     _kind = cells.SimpleRNNCell
+    _order = ("activation", "use_bias", *_STARTS, *_RULES, *_WALKS, "unroll", "seed")
 
 
 class LSTM(_OfOneCell):
@@ -204,6 +233,7 @@ class LSTM(_OfOneCell):
     """
 
     _kind = cells.LSTMCell
+    _order = (*REMEMBERING, "unroll")
 
 
 class GRU(_OfOneCell):
@@ -214,6 +244,7 @@ class GRU(_OfOneCell):
     """
 
     _kind = cells.GRUCell
+    _order = (*_GATED, *_RULES, "seed", *_WALKS, "unroll", "reset_after")
 
 
 _MERGES = {"sum": add, "mul": multiply}
@@ -327,7 +358,10 @@ class Bidirectional(Layer, one_tensor=True):
 
 
 class TimeDistributed(Layer, one_tensor=True):
-    """A layer at each step of ``[batch, steps, ...]``: all steps at once, as if they were more of the batch.
+    """A layer at each step of ``[batch, steps, ...]``.
+
+    All steps are done at once, as if they were more of the batch, but for a layer with weights that are not trained, as
+    ``BatchNormalization`` has them: while it trains it is called for one step after another.
 
     >>> hf.layers.TimeDistributed(hf.layers.Dense(4))(hf.ones((2, 5, 3))).shape
     (2, 5, 4)
@@ -345,12 +379,27 @@ class TimeDistributed(Layer, one_tensor=True):
         if len(input_shape) < 3:
             raise ShapeError(self.name, f"the input has the shape {input_shape}; it must be [batch, steps, ...].")
 
-    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        parts = [inputs] if mask is None or not self.layer._takes_mask else [inputs, mask]
         lead = inputs.shape[:2]
+        if training and lead[1] != 0 and (not self.layer.built or self.layer.non_trainable_weights):
+            return self._walk(parts)
         count = lead[0] * lead[1]
-        given = {} if mask is None or not self.layer._takes_mask else {"mask": _joined(mask, count)}
-        out = self.layer(_joined(inputs, count), **given)
+        out = self._step([_joined(part, count) for part in parts])
         return reshape(out, (*lead, *out.shape[1:]))
+
+    def _step(self, parts: list[Any]) -> Any:
+        """What the layer makes of inputs, and their mask if it is given."""
+        return self.layer(parts[0]) if len(parts) == 1 else self.layer(parts[0], mask=parts[1])
+
+    def _walk(self, parts: list[Any]) -> Any:
+        """What the layer makes of one step after another; the first builds it, which loops do not."""
+        first = self._step([part[:, 0] for part in parts])
+        rest = [moveaxis(part[:, 1:], 1, 0) for part in parts]
+        _, (made,) = run_for(
+            self.name, rest[0].shape[0], lambda carried, slices: ([], [self._step(slices)]), [], rest, []
+        )
+        return concat([expand_dims(first, axis=1), moveaxis(made, 0, 1)], axis=1)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"layer": describe(self.layer)}

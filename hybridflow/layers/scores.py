@@ -50,8 +50,8 @@ class _Attention(Layer):
         self,
         inputs: Any,
         mask: Any = None,
-        return_attention_scores: bool = False,
         training: bool | None = None,
+        return_attention_scores: bool = False,
         use_causal_mask: bool = False,
     ) -> Any:
         self._check(inputs)

@@ -601,7 +601,7 @@ class Model(Layer):
 
     # Looks
 
-    def summary(self, line_length: int | None = None, print_fn: Any = None, expand_nested: bool = False) -> None:
+    def summary(self, line_length: int | None = None, *, print_fn: Any = None, expand_nested: bool = False) -> None:
         """Print a table of the layers, their output shapes and numbers of parameters."""
         (print_fn or print)(table(self, line_length, expand_nested))
 

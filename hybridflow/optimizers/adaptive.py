@@ -30,30 +30,33 @@ class Adagrad(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, **options)
-        self._start, self._epsilon = float(initial_accumulator_value), float(epsilon)
+        self.initial_accumulator_value, self.epsilon = float(initial_accumulator_value), float(epsilon)
         if not initial_accumulator_value >= 0:
             raise self._wrong("initial_accumulator_value", initial_accumulator_value, "0 or more")
 
     def create_slots(self, variable: Variable) -> None:
-        self.add_slot(variable, "accumulator", initializer=self._start)
+        self.add_slot(variable, "accumulator", initializer=self.initial_accumulator_value)
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         accumulator = self.get_slot(variable, "accumulator")
         self.assign_add(accumulator, square(gradient))
-        self.assign_sub(variable, learning_rate * gradient / sqrt(accumulator + self._epsilon))
+        self.assign_sub(variable, learning_rate * gradient / sqrt(accumulator + self.epsilon))
 
     def update_rows(self, rows: Rows, variable: Variable, learning_rate: Tensor) -> None:
         accumulator = self.get_slot(variable, "accumulator")
         sums = rows.of(accumulator) + square(rows.gradient)
         rows.set(accumulator, sums)
-        rows.set(variable, rows.of(variable) - learning_rate * rows.gradient / sqrt(sums + self._epsilon))
+        rows.set(variable, rows.of(variable) - learning_rate * rows.gradient / sqrt(sums + self.epsilon))
 
     def _leaves_rows(self) -> bool:
         """With neither a start nor an epsilon 0 is divided by 0."""
-        return super()._leaves_rows() and self._epsilon > 0
+        return super()._leaves_rows() and self.epsilon > 0
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"initial_accumulator_value": self._start, "epsilon": self._epsilon}
+        return super().get_config() | {
+            "initial_accumulator_value": self.initial_accumulator_value,
+            "epsilon": self.epsilon,
+        }
 
 
 class Adadelta(Optimizer):
@@ -70,7 +73,7 @@ class Adadelta(Optimizer):
 
     def __init__(self, learning_rate: Rate = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **options: Any) -> None:
         super().__init__(learning_rate, **options)
-        self._rho, self._epsilon = float(rho), float(epsilon)
+        self.rho, self.epsilon = float(rho), float(epsilon)
         self._in_unit(rho=rho)
 
     def create_slots(self, variable: Variable) -> None:
@@ -80,13 +83,13 @@ class Adadelta(Optimizer):
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         gradients = self.get_slot(variable, "accumulated_gradient")
         steps = self.get_slot(variable, "accumulated_step")
-        self.assign(gradients, self._rho * gradients + (1 - self._rho) * square(gradient))
-        step = sqrt(steps + self._epsilon) / sqrt(gradients + self._epsilon) * gradient
-        self.assign(steps, self._rho * steps + (1 - self._rho) * square(step))
+        self.assign(gradients, self.rho * gradients + (1 - self.rho) * square(gradient))
+        step = sqrt(steps + self.epsilon) / sqrt(gradients + self.epsilon) * gradient
+        self.assign(steps, self.rho * steps + (1 - self.rho) * square(step))
         self.assign_sub(variable, learning_rate * step)
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"rho": self._rho, "epsilon": self._epsilon}
+        return super().get_config() | {"rho": self.rho, "epsilon": self.epsilon}
 
 
 class RMSprop(Optimizer):
@@ -112,36 +115,36 @@ class RMSprop(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, **options)
-        self._rho, self._momentum = float(rho), float(momentum)
-        self._epsilon, self._centered = float(epsilon), bool(centered)
+        self.rho, self.momentum = float(rho), float(momentum)
+        self.epsilon, self.centered = float(epsilon), bool(centered)
         self._in_unit(rho=rho)
         if not 0 <= momentum <= 1:
             raise self._wrong("momentum", momentum, "from 0 to 1")
 
     def create_slots(self, variable: Variable) -> None:
         self.add_slot(variable, "velocity")
-        if self._centered:
+        if self.centered:
             self.add_slot(variable, "average_gradient")
-        if self._momentum:
+        if self.momentum:
             self.add_slot(variable, "momentum")
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         velocity = self.get_slot(variable, "velocity")
-        self.assign(velocity, self._rho * velocity + (1 - self._rho) * square(gradient))
+        self.assign(velocity, self.rho * velocity + (1 - self.rho) * square(gradient))
         spread: Any = velocity
-        if self._centered:
+        if self.centered:
             average = self.get_slot(variable, "average_gradient")
-            self.assign(average, self._rho * average + (1 - self._rho) * gradient)
+            self.assign(average, self.rho * average + (1 - self.rho) * gradient)
             spread = velocity - square(average)
-        step: Any = learning_rate * gradient * rsqrt(spread + self._epsilon)
-        if self._momentum:
+        step: Any = learning_rate * gradient * rsqrt(spread + self.epsilon)
+        if self.momentum:
             momentum = self.get_slot(variable, "momentum")
-            self.assign(momentum, self._momentum * momentum + step)
+            self.assign(momentum, self.momentum * momentum + step)
             step = momentum
         self.assign_sub(variable, step)
 
     def get_config(self) -> dict[str, Any]:
-        own = {"rho": self._rho, "momentum": self._momentum, "epsilon": self._epsilon, "centered": self._centered}
+        own = {"rho": self.rho, "momentum": self.momentum, "epsilon": self.epsilon, "centered": self.centered}
         return super().get_config() | own
 
 
@@ -170,29 +173,32 @@ class Ftrl(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, **options)
-        self._own = {
-            "learning_rate_power": float(learning_rate_power),
-            "initial_accumulator_value": float(initial_accumulator_value),
-            "l1_regularization_strength": float(l1_regularization_strength),
-            "l2_regularization_strength": float(l2_regularization_strength),
-            "l2_shrinkage_regularization_strength": float(l2_shrinkage_regularization_strength),
-            "beta": float(beta),
-        }
+        self.learning_rate_power = float(learning_rate_power)
+        self.initial_accumulator_value = float(initial_accumulator_value)
+        self.l1_regularization_strength = float(l1_regularization_strength)
+        self.l2_regularization_strength = float(l2_regularization_strength)
+        self.l2_shrinkage_regularization_strength = float(l2_shrinkage_regularization_strength)
+        self.beta = float(beta)
         if not learning_rate_power <= 0:
             raise self._wrong("learning_rate_power", learning_rate_power, "0 or less")
-        for name, value in list(self._own.items())[1:]:
+        for name, value in list(self._arguments().items())[1:]:
             if not value >= 0:
                 raise self._wrong(name, value, "0 or more")
 
+    def _arguments(self) -> dict[str, float]:
+        rates = "l1_regularization_strength", "l2_regularization_strength", "l2_shrinkage_regularization_strength"
+        names = "learning_rate_power", "initial_accumulator_value", *rates, "beta"
+        return {name: getattr(self, name) for name in names}
+
     def create_slots(self, variable: Variable) -> None:
-        self.add_slot(variable, "accumulator", initializer=self._own["initial_accumulator_value"])
+        self.add_slot(variable, "accumulator", initializer=self.initial_accumulator_value)
         self.add_slot(variable, "linear")
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         accumulator, linear = self.get_slot(variable, "accumulator"), self.get_slot(variable, "linear")
-        power, l1 = -self._own["learning_rate_power"], self._own["l1_regularization_strength"]
-        l2 = self._own["l2_regularization_strength"] + self._own["beta"] / (2.0 * learning_rate)
-        shrinkage = self._own["l2_shrinkage_regularization_strength"]
+        power, l1 = -self.learning_rate_power, self.l1_regularization_strength
+        l2 = self.l2_regularization_strength + self.beta / (2.0 * learning_rate)
+        shrinkage = self.l2_shrinkage_regularization_strength
         total = accumulator + square(gradient)
         grown = (pow(total, power) - pow(accumulator, power)) / learning_rate
         pulled = gradient + 2 * shrinkage * variable if shrinkage else gradient
@@ -202,4 +208,4 @@ class Ftrl(Optimizer):
         self.assign(accumulator, total)
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | self._own
+        return super().get_config() | self._arguments()

@@ -28,31 +28,31 @@ class SGD(Optimizer):
         self, learning_rate: Rate = 0.01, momentum: float = 0.0, nesterov: bool = False, **options: Any
     ) -> None:
         super().__init__(learning_rate, **options)
-        self._momentum, self._nesterov = float(momentum), bool(nesterov)
+        self.momentum, self.nesterov = float(momentum), bool(nesterov)
         if not 0 <= momentum <= 1:
             raise self._wrong("momentum", momentum, "from 0 to 1")
 
     def create_slots(self, variable: Variable) -> None:
-        if self._momentum:
+        if self.momentum:
             self.add_slot(variable, "momentum")
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         step = learning_rate * gradient
-        if not self._momentum:
+        if not self.momentum:
             self.assign_sub(variable, step)
             return
         velocity = self.get_slot(variable, "momentum")
-        self.assign(velocity, self._momentum * velocity - step)
-        self.assign_add(variable, self._momentum * velocity - step if self._nesterov else velocity)
+        self.assign(velocity, self.momentum * velocity - step)
+        self.assign_add(variable, self.momentum * velocity - step if self.nesterov else velocity)
 
     def update_rows(self, rows: Rows, variable: Variable, learning_rate: Tensor) -> None:
         rows.set(variable, rows.of(variable) - learning_rate * rows.gradient)
 
     def _leaves_rows(self) -> bool:
-        return super()._leaves_rows() and not self._momentum
+        return super()._leaves_rows() and not self.momentum
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"momentum": self._momentum, "nesterov": self._nesterov}
+        return super().get_config() | {"momentum": self.momentum, "nesterov": self.nesterov}
 
 
 class Lion(Optimizer):
@@ -70,7 +70,7 @@ class Lion(Optimizer):
 
     def __init__(self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **options: Any) -> None:
         super().__init__(learning_rate, **options)
-        self._beta_1, self._beta_2 = float(beta_1), float(beta_2)
+        self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
         self._in_unit(beta_1=beta_1, beta_2=beta_2)
 
     def create_slots(self, variable: Variable) -> None:
@@ -78,9 +78,9 @@ class Lion(Optimizer):
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         momentum = self.get_slot(variable, "momentum")
-        direction = sign(self._beta_1 * momentum + (1 - self._beta_1) * gradient)
+        direction = sign(self.beta_1 * momentum + (1 - self.beta_1) * gradient)
         self.assign_sub(variable, learning_rate * direction)
-        self.assign(momentum, self._beta_2 * momentum + (1 - self._beta_2) * gradient)
+        self.assign(momentum, self.beta_2 * momentum + (1 - self.beta_2) * gradient)
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"beta_1": self._beta_1, "beta_2": self._beta_2}
+        return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2}

@@ -47,9 +47,9 @@ class Adafactor(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, **options)
-        self._beta_2_decay, self._relative_step = float(beta_2_decay), bool(relative_step)
-        self._epsilon_1, self._epsilon_2 = float(epsilon_1), float(epsilon_2)
-        self._clip_threshold = float(clip_threshold)
+        self.beta_2_decay, self.relative_step = float(beta_2_decay), bool(relative_step)
+        self.epsilon_1, self.epsilon_2 = float(epsilon_1), float(epsilon_2)
+        self.clip_threshold = float(clip_threshold)
         if not beta_2_decay <= 0:
             raise self._wrong("beta_2_decay", beta_2_decay, "0 or less")
         for name, value in (("epsilon_1", epsilon_1), ("epsilon_2", epsilon_2)):
@@ -71,10 +71,10 @@ class Adafactor(Optimizer):
         most = 1.0 / sqrt(step)
         rate = minimum(learning_rate, most)
         value = cast(as_tensor(variable, self.name), gradient.dtype)
-        size = maximum(_root_mean_square(value), self._epsilon_2) * rate
-        kept = 1.0 - pow(step, self._beta_2_decay)
-        update = gradient / sqrt(self._averages(square(gradient) + self._epsilon_1, variable, kept))
-        update = update / maximum(_root_mean_square(update) / self._clip_threshold, 1.0)
+        size = maximum(_root_mean_square(value), self.epsilon_2) * rate
+        kept = 1.0 - pow(step, self.beta_2_decay)
+        update = gradient / sqrt(self._averages(square(gradient) + self.epsilon_1, variable, kept))
+        update = update / maximum(_root_mean_square(update) / self.clip_threshold, 1.0)
         self.assign_sub(variable, size * update)
 
     def _averages(self, squares: Tensor, variable: Variable, kept: Tensor) -> Any:
@@ -91,7 +91,7 @@ class Adafactor(Optimizer):
 
     def get_config(self) -> dict[str, Any]:
         names = "beta_2_decay", "epsilon_1", "epsilon_2", "clip_threshold", "relative_step"
-        return super().get_config() | {name: getattr(self, f"_{name}") for name in names}
+        return super().get_config() | {name: getattr(self, name) for name in names}
 
 
 def _root_mean_square(x: Tensor) -> Tensor:
@@ -143,29 +143,21 @@ class Muon(Adam):
         self._in_unit(momentum=momentum)
         if not isinstance(ns_steps, int) or ns_steps < 1:
             raise self._wrong("ns_steps", ns_steps, "a positive integer")
-        self._own: dict[str, Any] = {
-            "adam_weight_decay": adam_weight_decay,
-            "exclude_layers": list(exclude_layers or ()),
-            "exclude_embeddings": bool(exclude_embeddings),
-            "muon_a": float(muon_a),
-            "muon_b": float(muon_b),
-            "muon_c": float(muon_c),
-            "adam_lr_ratio": float(adam_lr_ratio),
-            "momentum": float(momentum),
-            "ns_steps": ns_steps,
-            "nesterov": bool(nesterov),
-            "rms_rate": rms_rate,
-        }
+        self.adam_weight_decay, self.adam_lr_ratio = adam_weight_decay, float(adam_lr_ratio)
+        self.exclude_layers, self.exclude_embeddings = list(exclude_layers or ()), bool(exclude_embeddings)
+        self.muon_a, self.muon_b, self.muon_c = float(muon_a), float(muon_b), float(muon_c)
+        self.momentum, self.nesterov = float(momentum), bool(nesterov)
+        self.ns_steps, self.rms_rate = ns_steps, rms_rate
 
     def _is_matrix(self, variable: Variable) -> bool:
         """Whether steps of it are made orthogonal."""
         name = (variable.name or "").lower()
-        if variable.ndim != 2 or (self._own["exclude_embeddings"] and "embedding" in name):
+        if variable.ndim != 2 or (self.exclude_embeddings and "embedding" in name):
             return False
-        return not any(re.search(pattern, variable.name or "") for pattern in self._own["exclude_layers"])
+        return not any(re.search(pattern, variable.name or "") for pattern in self.exclude_layers)
 
     def _decay_of(self, variable: Variable) -> float | None:
-        return super()._decay_of(variable) if self._is_matrix(variable) else self._own["adam_weight_decay"]
+        return super()._decay_of(variable) if self._is_matrix(variable) else self.adam_weight_decay
 
     def create_slots(self, variable: Variable) -> None:
         if self._is_matrix(variable):
@@ -175,22 +167,22 @@ class Muon(Adam):
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         if not self._is_matrix(variable):
-            super().update_step(gradient, variable, learning_rate * self._own["adam_lr_ratio"])
+            super().update_step(gradient, variable, learning_rate * self.adam_lr_ratio)
             return
-        momentum, share = self.get_slot(variable, "momentum"), self._own["momentum"]
+        momentum, share = self.get_slot(variable, "momentum"), self.momentum
         self.assign_add(momentum, gradient + (share - 1.0) * momentum)
-        step = learning_rate * self._orthogonal(gradient + share * momentum if self._own["nesterov"] else +momentum)
-        if self._own["rms_rate"] is not None:
-            step = step * (max(variable.shape) ** 0.5 * self._own["rms_rate"])
+        step = learning_rate * self._orthogonal(gradient + share * momentum if self.nesterov else +momentum)
+        if self.rms_rate is not None:
+            step = step * (max(variable.shape) ** 0.5 * self.rms_rate)
         self.assign_sub(variable, step)
 
     def _orthogonal(self, x: Tensor) -> Tensor:
         """A matrix with the singular vectors of ``x``, and singular values near 1."""
         if x.shape[0] > x.shape[1]:
             return matrix_transpose(self._orthogonal(matrix_transpose(x)))
-        a, b, c = (self._own[f"muon_{name}"] for name in "abc")
+        a, b, c = self.muon_a, self.muon_b, self.muon_c
         x = x / (matrix_norm(x) + 1e-7)
-        for _ in range(self._own["ns_steps"]):
+        for _ in range(self.ns_steps):
             square_ = matmul(x, matrix_transpose(x))
             x = a * x + matmul(b * square_ + c * matmul(square_, square_), x)
         return x
@@ -199,4 +191,6 @@ class Muon(Adam):
         config = super().get_config()
         del config["amsgrad"]
         config["adam_beta_1"], config["adam_beta_2"] = config.pop("beta_1"), config.pop("beta_2")
-        return config | self._own
+        exclusions = "exclude_layers", "exclude_embeddings", "adam_weight_decay", "adam_lr_ratio"
+        steps = "muon_a", "muon_b", "muon_c", "momentum", "ns_steps", "nesterov", "rms_rate"
+        return config | {name: getattr(self, name) for name in (*exclusions, *steps)}

@@ -28,7 +28,7 @@ class _OfMoments(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, **options)
-        self._beta_1, self._beta_2, self._epsilon = float(beta_1), float(beta_2), float(epsilon)
+        self.beta_1, self.beta_2, self.epsilon = float(beta_1), float(beta_2), float(epsilon)
         self._in_unit(beta_1=beta_1, beta_2=beta_2)
         if not epsilon >= 0:
             raise self._wrong("epsilon", epsilon, "0 or more")
@@ -38,7 +38,7 @@ class _OfMoments(Optimizer):
         self.add_slot(variable, "velocity")
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"beta_1": self._beta_1, "beta_2": self._beta_2, "epsilon": self._epsilon}
+        return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
 
     def _step_number(self) -> Tensor:
         """The number of this update, from 1 on, as float64: powers of betas near 1 are subtracted from 1."""
@@ -50,12 +50,12 @@ class _OfMoments(Optimizer):
 
     def _momentum(self, gradient: Tensor, variable: Variable) -> Variable:
         momentum = self.get_slot(variable, "momentum")
-        self.assign_add(momentum, (gradient - momentum) * (1 - self._beta_1))
+        self.assign_add(momentum, (gradient - momentum) * (1 - self.beta_1))
         return momentum
 
     def _velocity(self, gradient: Tensor, variable: Variable) -> Variable:
         velocity = self.get_slot(variable, "velocity")
-        self.assign_add(velocity, (square(gradient) - velocity) * (1 - self._beta_2))
+        self.assign_add(velocity, (square(gradient) - velocity) * (1 - self.beta_2))
         return velocity
 
 
@@ -82,26 +82,26 @@ class Adam(_OfMoments):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, beta_1, beta_2, epsilon, **options)
-        self._amsgrad = bool(amsgrad)
+        self.amsgrad = bool(amsgrad)
 
     def create_slots(self, variable: Variable) -> None:
         super().create_slots(variable)
-        if self._amsgrad:
+        if self.amsgrad:
             self.add_slot(variable, "velocity_max")
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
-        correction = sqrt(self._missing(self._beta_2)) / self._missing(self._beta_1)
+        correction = sqrt(self._missing(self.beta_2)) / self._missing(self.beta_1)
         momentum: Any = self._momentum(gradient, variable)
         velocity: Any = self._velocity(gradient, variable)
-        if self._amsgrad:
+        if self.amsgrad:
             largest = self.get_slot(variable, "velocity_max")
             self.assign(largest, maximum(largest, velocity))
             velocity = largest
         rate = learning_rate * cast(correction, learning_rate.dtype)
-        self.assign_sub(variable, rate * momentum / (sqrt(velocity) + self._epsilon))
+        self.assign_sub(variable, rate * momentum / (sqrt(velocity) + self.epsilon))
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"amsgrad": self._amsgrad}
+        return super().get_config() | {"amsgrad": self.amsgrad}
 
 
 class LazyAdam(Adam):
@@ -130,18 +130,18 @@ class LazyAdam(Adam):
             rows.set(v, value)
 
     def _slots(self, variable: Variable) -> list[Variable]:
-        names = ["momentum", "velocity"] + ["velocity_max"] * self._amsgrad
+        names = ["momentum", "velocity"] + ["velocity_max"] * self.amsgrad
         return [self.get_slot(variable, name) for name in names]
 
     def _moved(self, gradient: Tensor, before: Sequence[Tensor], learning_rate: Tensor) -> list[Tensor]:
         """What values and slots of some rows become."""
-        correction = sqrt(self._missing(self._beta_2)) / self._missing(self._beta_1)
+        correction = sqrt(self._missing(self.beta_2)) / self._missing(self.beta_1)
         value, momentum, velocity, *largest = before
-        momentum = momentum + (gradient - momentum) * (1 - self._beta_1)
-        velocity = velocity + (square(gradient) - velocity) * (1 - self._beta_2)
+        momentum = momentum + (gradient - momentum) * (1 - self.beta_1)
+        velocity = velocity + (square(gradient) - velocity) * (1 - self.beta_2)
         largest = [maximum(x, velocity) for x in largest]
         rate = learning_rate * cast(correction, learning_rate.dtype)
-        value = value - rate * momentum / (sqrt(largest[0] if largest else velocity) + self._epsilon)
+        value = value - rate * momentum / (sqrt(largest[0] if largest else velocity) + self.epsilon)
         is_moved = any(not_equal(gradient, 0), axis=tuple(range(1, gradient.ndim)), keepdims=True)
         return [where(is_moved, new, old) for new, old in zip((value, momentum, velocity, *largest), before)]
 
@@ -175,9 +175,9 @@ class Adamax(_OfMoments):
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         momentum = self._momentum(gradient, variable)
         largest = self.get_slot(variable, "velocity")
-        self.assign(largest, maximum(self._beta_2 * largest, abs(gradient)))
-        rate = learning_rate / cast(self._missing(self._beta_1), learning_rate.dtype)
-        self.assign_sub(variable, rate * momentum / (largest + self._epsilon))
+        self.assign(largest, maximum(self.beta_2 * largest, abs(gradient)))
+        rate = learning_rate / cast(self._missing(self.beta_1), learning_rate.dtype)
+        self.assign_sub(variable, rate * momentum / (largest + self.epsilon))
 
 
 class Nadam(_OfMoments):
@@ -196,13 +196,12 @@ class Nadam(_OfMoments):
         with suspended():  # the product of the momentum's weights in all updates so far
             self._product = Variable(1.0, trainable=False, dtype=dtypes.float64, name="momentum_product")
 
-    @property
-    def variables(self) -> list[Variable]:
-        return [*super().variables, self._product]
+    def named_state(self) -> dict[str, Variable]:
+        return super().named_state() | {"momentum_product": self._product}
 
     def _weight(self, step: Tensor) -> Tensor:
         """The momentum's share in the update of that number."""
-        return self._beta_1 * (1.0 - 0.5 * pow(as_tensor(0.96, self.name, dtypes.float64), step))
+        return self.beta_1 * (1.0 - 0.5 * pow(as_tensor(0.96, self.name, dtypes.float64), step))
 
     def begin_update(self) -> None:
         self._product.assign(self._product * self._weight(self._step_number()))
@@ -214,7 +213,7 @@ class Nadam(_OfMoments):
         of_gradient = cast((1.0 - now) / (1.0 - self._product), dtype)
         momentum, velocity = self._momentum(gradient, variable), self._velocity(gradient, variable)
         ahead = of_momentum * momentum + of_gradient * gradient
-        spread = sqrt(velocity / cast(self._missing(self._beta_2), dtype)) + self._epsilon
+        spread = sqrt(velocity / cast(self._missing(self.beta_2), dtype)) + self.epsilon
         self.assign_sub(variable, learning_rate * ahead / spread)
 
 
@@ -231,9 +230,9 @@ class Lamb(_OfMoments):
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         dtype = learning_rate.dtype
-        momentum = self._momentum(gradient, variable) / cast(self._missing(self._beta_1), dtype)
-        velocity = self._velocity(gradient, variable) / cast(self._missing(self._beta_2), dtype)
-        direction = momentum / (sqrt(velocity) + self._epsilon)
+        momentum = self._momentum(gradient, variable) / cast(self._missing(self.beta_1), dtype)
+        velocity = self._velocity(gradient, variable) / cast(self._missing(self.beta_2), dtype)
+        direction = momentum / (sqrt(velocity) + self.epsilon)
         own, step = sqrt(sum(square(cast(as_tensor(variable, self.name), dtype)))), sqrt(sum(square(direction)))
         trust = where(logical_and(own > 0, step > 0), own / step, 1.0)
         self.assign_sub(variable, learning_rate * trust * direction)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,8 +68,10 @@ class Optimizer(Configured):
       ``finalize_variable_values``.
 
     ``loss_scale_factor`` is what ``scale_loss`` multiplies losses by, and ``apply`` divides gradients by.
-    With ``gradient_accumulation_steps=n`` all this is done at each n-th call, with the mean of n gradients; a schedule
-    is asked for the rate at the number of calls, as in Keras.
+    With ``gradient_accumulation_steps=n`` all this is done at each n-th call, with the mean of n gradients; but as in
+    Keras averages move at each call, and a schedule is asked for the rate at the number of calls.
+
+    Arguments are attributes too, which may be changed until the first update.
 
     Variables of float16 and bfloat16 are updated in float32, in which their state is held, and rounded once.  Eagerly,
     an update of any number of variables is one compiled program; inside compiled functions it is part of theirs.
@@ -115,17 +119,26 @@ class Optimizer(Configured):
                 raise self._wrong(label, steps, "a positive integer, or None")
         if loss_scale_factor is not None and not 0 < loss_scale_factor < math.inf:
             raise self._wrong("loss_scale_factor", loss_scale_factor, "positive and finite, or None")
-        self._loss_scale_factor = loss_scale_factor
-        self._weight_decay = weight_decay
+        self.loss_scale_factor = loss_scale_factor
+        self.weight_decay = weight_decay
         self._undecayed: tuple[tuple[Variable, ...], tuple[str, ...]] = (), ()
-        self._clipnorm, self._clipvalue, self._global_clipnorm = clipnorm, clipvalue, global_clipnorm
-        self._use_ema, self._ema_momentum = bool(use_ema), float(ema_momentum)
-        self._ema_overwrite_frequency = ema_overwrite_frequency
-        self._accumulation_steps = gradient_accumulation_steps
+        self.clipnorm, self.clipvalue, self.global_clipnorm = clipnorm, clipvalue, global_clipnorm
+        self.use_ema, self.ema_momentum = bool(use_ema), float(ema_momentum)
+        self.ema_overwrite_frequency = ema_overwrite_frequency
+        self.gradient_accumulation_steps = gradient_accumulation_steps
         self._state = _State()
         with suspended():
             self._calls = Variable(0, trainable=False, dtype=dtypes.int64, name="iterations")
         self._rate = self._rate_of(learning_rate)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Raises ArgumentError for an argument after the first update, whose program has the value that it had."""
+        state = vars(self).get("_state")
+        if state is not None and state.trained and name in _settings(type(self)):
+            raise ArgumentError(
+                type(self).__name__, f"{name} comes before the first update; it stays {getattr(self, name)!r}."
+            )
+        object.__setattr__(self, name, value)
 
     # The learning rate
 
@@ -169,9 +182,9 @@ class Optimizer(Configured):
     @property
     def iterations(self) -> Any:
         """How many updates there have been: an int64 variable, or a scalar where gradients are accumulated."""
-        if self._accumulation_steps is None:
+        if self.gradient_accumulation_steps is None:
             return self._calls
-        return self._calls // self._accumulation_steps
+        return self._calls // self.gradient_accumulation_steps
 
     @property
     def variables(self) -> list[Variable]:
@@ -196,9 +209,9 @@ class Optimizer(Configured):
             for number, variable in new.items():
                 self._state.slots[number] = {}
                 self._state.trained.append(variable)
-                if self._use_ema:
+                if self.use_ema:
                     self.add_slot(variable, "average")
-                if self._accumulation_steps is not None:
+                if self.gradient_accumulation_steps is not None:
                     self.add_slot(variable, "accumulated")
                 self.create_slots(variable)
 
@@ -266,7 +279,7 @@ class Optimizer(Configured):
     def scale_loss(self, loss: Any) -> Any:
         """What gradients are to be taken of: the loss, times ``loss_scale_factor`` if that is given; see also
         ``hf.mixed_precision.LossScaleOptimizer``."""
-        return loss if self._loss_scale_factor is None else multiply(loss, self._loss_scale_factor)
+        return loss if self.loss_scale_factor is None else multiply(loss, self.loss_scale_factor)
 
     @entered
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
@@ -349,9 +362,9 @@ class Optimizer(Configured):
     def _update(self, given: list[Tensor | Terms], variables: list[Variable]) -> None:
         """One call of ``apply``, as a program."""
         found: Sequence[Tensor | AddedRows] = [_as_sum(g, v) for g, v in zip(given, variables)]
-        if self._loss_scale_factor is not None:
-            found = [_whole(gradient) / self._loss_scale_factor for gradient in found]
-        every = self._accumulation_steps
+        if self.loss_scale_factor is not None:
+            found = [_whole(gradient) / self.loss_scale_factor for gradient in found]
+        every = self.gradient_accumulation_steps
         if every is None:
             self._update_now(found, variables)
         else:
@@ -362,6 +375,8 @@ class Optimizer(Configured):
                 lambda: self._update_now(self._means(gradients, variables, every), variables),
                 lambda: self._accumulate(gradients, variables),
             )
+        if self.use_ema:
+            self._move_averages(variables)
         self._calls.assign_add(1)
 
     def _accumulate(self, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> None:
@@ -395,8 +410,6 @@ class Optimizer(Configured):
             update_step(cast(gradient, dtype), variable, own_rate)
             if variable.constraint is not None:
                 self.assign(variable, users(variable.constraint, f"{variable.name}.constraint")(variable))
-        if self._use_ema:
-            self._move_averages(variables)
 
     def begin_update(self) -> None:
         """For subclasses: what an update does once, before the first variable."""
@@ -448,14 +461,14 @@ class Optimizer(Configured):
     # What is done to gradients and variables
 
     def _clipped(self, given: Sequence[Tensor | AddedRows]) -> Sequence[Any]:
-        if self._clipvalue is self._clipnorm is self._global_clipnorm is None:
+        if self.clipvalue is self.clipnorm is self.global_clipnorm is None:
             return given
         gradients = list(map(_whole, given))
-        if self._clipvalue is not None:
-            return [maximum(minimum(g, self._clipvalue), -self._clipvalue) for g in gradients]
-        if self._clipnorm is not None:
-            return [clip_by_norm(g, self._clipnorm) for g in gradients]
-        return clip_by_global_norm(gradients, self._global_clipnorm or 0.0)[0]
+        if self.clipvalue is not None:
+            return [maximum(minimum(g, self.clipvalue), -self.clipvalue) for g in gradients]
+        if self.clipnorm is not None:
+            return [clip_by_norm(g, self.clipnorm) for g in gradients]
+        return clip_by_global_norm(gradients, self.global_clipnorm or 0.0)[0]
 
     def exclude_from_weight_decay(
         self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
@@ -470,16 +483,16 @@ class Optimizer(Configured):
 
     def _decay_of(self, variable: Variable) -> float | None:
         """The share by which a variable shrinks, times the learning rate."""
-        return self._weight_decay
+        return self.weight_decay
 
     def _is_undecayed(self, variable: Variable) -> bool:
         variables, names = self._undecayed
         return any(v is variable for v in variables) or any(name in (variable.name or "") for name in names)
 
     def _move_averages(self, variables: Sequence[Variable]) -> None:
-        every = self._ema_overwrite_frequency
+        every = self.ema_overwrite_frequency
         done = self.iterations + 1
-        kept = where(equal(done, 1), 0.0, self._ema_momentum)  # the first average is the first value
+        kept = where(equal(done, 1), 0.0, self.ema_momentum)  # the first average is the first value
         for variable in variables:
             average = self.get_slot(variable, "average")
             share = cast(kept, average.dtype)
@@ -490,7 +503,7 @@ class Optimizer(Configured):
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
         """With ``use_ema``, make the averages the variables' values: the end of training."""
-        if self._use_ema:
+        if self.use_ema:
             for variable in var_list:
                 self.assign(variable, self.get_slot(variable, "average"))
 
@@ -504,15 +517,15 @@ class Optimizer(Configured):
         return {
             "name": self.name,
             "learning_rate": rate,
-            "weight_decay": self._weight_decay,
-            "clipnorm": self._clipnorm,
-            "clipvalue": self._clipvalue,
-            "global_clipnorm": self._global_clipnorm,
-            "use_ema": self._use_ema,
-            "ema_momentum": self._ema_momentum,
-            "ema_overwrite_frequency": self._ema_overwrite_frequency,
-            "loss_scale_factor": self._loss_scale_factor,
-            "gradient_accumulation_steps": self._accumulation_steps,
+            "weight_decay": self.weight_decay,
+            "clipnorm": self.clipnorm,
+            "clipvalue": self.clipvalue,
+            "global_clipnorm": self.global_clipnorm,
+            "use_ema": self.use_ema,
+            "ema_momentum": self.ema_momentum,
+            "ema_overwrite_frequency": self.ema_overwrite_frequency,
+            "loss_scale_factor": self.loss_scale_factor,
+            "gradient_accumulation_steps": self.gradient_accumulation_steps,
         }
 
     @classmethod
@@ -544,6 +557,16 @@ class Optimizer(Configured):
         for name, share in shares.items():
             if not 0 <= share < 1:
                 raise self._wrong(name, share, "at least 0 and less than 1")
+
+
+def _settings_of(kind: Any) -> frozenset[str]:
+    """The arguments of a class here, or of those behind one of the user's, that updates have as they were."""
+    own = [one for one in kind.__mro__ if one.__module__.startswith(__package__) and "__init__" in vars(one)]
+    names = {name for one in own for name in inspect.signature(one).parameters}
+    return frozenset(names - {"args", "options", "learning_rate", "name"})
+
+
+_settings: Any = functools.cache(_settings_of)
 
 
 def _as_rows(gradient: Tensor | IndexedSlices) -> Tensor | Terms:

@@ -57,9 +57,9 @@ class LossScaleOptimizer(Optimizer):
         super().__init__(0.0, name=name or "loss_scale_optimizer")
         self.inner_optimizer = inner_optimizer
         self.initial_scale, self.dynamic_growth_steps = float(initial_scale), dynamic_growth_steps
+        self.gradient_accumulation_steps = inner_optimizer.gradient_accumulation_steps
         # Those of the inner one: there is but one state, be it looked for here or there.
         self._state, self._calls, self._rate = inner_optimizer._state, inner_optimizer._calls, inner_optimizer._rate
-        self._accumulation_steps = inner_optimizer._accumulation_steps
         with suspended():
             self.dynamic_scale = Variable(
                 self.initial_scale, trainable=False, dtype=dtypes.float32, name="dynamic_scale"
@@ -68,10 +68,13 @@ class LossScaleOptimizer(Optimizer):
 
     def scale_loss(self, loss: Any) -> Any:
         """The loss times the present factor: what gradients are to be taken of."""
-        return multiply(loss, self.dynamic_scale)
+        return multiply(self.inner_optimizer.scale_loss(loss), self.dynamic_scale)
 
     def named_state(self) -> dict[str, Variable]:
-        return super().named_state() | {"dynamic_scale": self.dynamic_scale, "step_counter": self.step_counter}
+        return self.inner_optimizer.named_state() | {
+            "dynamic_scale": self.dynamic_scale,
+            "step_counter": self.step_counter,
+        }
 
     def build(self, variables: Iterable[Variable]) -> None:
         self.inner_optimizer.build(variables)
