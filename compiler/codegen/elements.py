@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.shuffles import picked, spread
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Literal, Node
 from hybridflow.compiler.ir.types import Dim, Extent, TensorType
 from hybridflow.compiler.loops.index import Computed, Index, Ix, LoopVar, Quotient, Remainder, as_index, computed
-from hybridflow.compiler.loops.limits import VECTOR_BYTES
+from hybridflow.compiler.loops.limits import MOST_APART, VECTOR_BYTES
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.emission import ElementSource
 from hybridflow.compiler.program import Check
@@ -121,7 +122,49 @@ class Elements:
             first = self.code.sub(self.ref(position), e.width - 1)
             mask = None if self.mask is None else e.reverse(self.mask)
             return e.reverse(e.load(self.code.at(pointer, first, dtype.itemsize), dtype, mask))
+        if apart := self._apart(position, lane, self.mask is not None):
+            return self._load_apart(pointer, dtype, position, apart)
         return e.gather(pointer, dtype, self.lanes(position), self.mask)
+
+    def _apart(self, position: Ix, lane: LoopVar, masked: bool) -> int:
+        """How many elements lie from one lane to the next, where reading, or writing, whole vectors with all that lies
+        between is quicker than lanes one by one; else 0.  A mask keeps what is behind the last lane untouched."""
+        target, stride = self.e.target, position.coefficient(lane)
+        possible = target.kind == "cpu" and (target.masked or not masked)
+        return stride if possible and stride is not None and 2 <= abs(stride) <= MOST_APART else 0
+
+    def _load_apart(self, pointer: str, dtype: np.dtype, position: Ix, stride: int) -> Val:
+        """Lanes ``stride`` apart: vectors of what lies there, from which they are picked."""
+        e, code, step, width = self.e, self.code, abs(stride), self.e.width
+        stored = dt.uint8 if dt.is_bool(dtype) else dtype
+        first, mask = self.ref(position), self.mask
+        if stride < 0:
+            first = code.sub(first, (width - 1) * step)
+            mask = None if mask is None else e.reverse(mask)
+        begins = [k * width for k in range(step)]
+        if mask is None:
+            begins[-1] -= step - 1  # it ends with the last lane: behind that there may be nothing
+        masks = [None if mask is None else spread(e, mask, step, k) for k in range(step)]
+        vectors = [
+            e.load(code.at(pointer, code.add(first, begin), stored.itemsize), stored, active)
+            for begin, active in zip(begins, masks)
+        ]
+        sources = [(at // width, at - begins[at // width]) for at in range(0, step * width, step)]
+        value = picked(e, vectors, sources if stride > 0 else sources[::-1])
+        return e.ne(value, 0) if dt.is_bool(dtype) else value
+
+    def _store_apart(self, value: Val, pointer: str, position: Ix, stride: int) -> None:
+        """Lanes ``stride`` apart, into vectors of which nothing else is written."""
+        e, code, step, width = self.e, self.code, abs(stride), self.e.width
+        value = e.convert(value, dt.uint8) if dt.is_bool(value.dtype) else value
+        first, mask = self.ref(position), self.mask
+        if stride < 0:
+            first, value = code.sub(first, (width - 1) * step), e.reverse(value)
+            mask = None if mask is None else e.reverse(mask)
+        for k in range(step):
+            vector = e.shuffle(value, None, [(k * width + lane) // step for lane in range(width)])
+            at = code.at(pointer, code.add(first, k * width), value.dtype.itemsize)
+            e.store(vector, at, spread(e, mask, step, k))
 
     def _load_looked_up(self, pointer: str, dtype: np.dtype, position: Ix, extents: list[Extent]) -> Val:
         """A load at indices into axes that may have no element, in which no index is harmless: of them all something
@@ -180,6 +223,8 @@ class Elements:
         if e.width == 1 or self.lane_var is None or position.coefficient(self.lane_var) == 1:
             at = self.code.at(pointer, self.ref(position), value.dtype.itemsize)
             e.store(value, at, self.mask, self._alignment(position, value.dtype))
+        elif apart := self._apart(position, self.lane_var, True):
+            self._store_apart(value, pointer, position, apart)
         else:
             e.scatter(value, pointer, self.lanes(position), self.mask)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hybridflow.compiler.codegen.elements import Elements, Place
-from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.shuffles import joined, picked, separated
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
@@ -20,8 +20,6 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import static_size
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
 from hybridflow.compiler.loops.schedule import lies_side_by_side
-
-_PICKED = 3  # vectors from which lanes are picked one after the other: of more, rotating them takes fewer instructions
 
 
 class Interleaved(Elements):
@@ -127,7 +125,7 @@ class Interleaved(Elements):
             for lane, source in enumerate(origin[1]):
                 places[self._place(turn, lane, position)] = source
         sources = [divmod(place, width) for place in places]
-        return [_picked(self.e, first[0], sources[k : k + width]) for k in range(0, len(sources), width)]
+        return [picked(self.e, first[0], sources[k : k + width]) for k in range(0, len(sources), width)]
 
     def _in_order(self, vectors: Sequence[Val], position: Ix) -> list[Val]:
         """Vectors for all turns in their order in memory, or such from memory in the order of turns."""
@@ -146,78 +144,3 @@ class Interleaved(Elements):
         before = turns * (count - 1) + lanes * count * (self.e.width - 1)
         at = self.code.add(self.first.ref(position), vector * self.e.width - before)
         return self.code.at(pointer, at, dtype.itemsize)
-
-
-def separated(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
-    """Of n vectors end to end, the elements 0, n, 2n, ..., then 1, n + 1, ..., and so on: n vectors of the same size.
-
-    Halves of an even n are separated by themselves, after even and odd elements.  Where n is odd each result takes
-    another lane from each vector, and in each lane the vectors follow each other in the same order, but from another
-    one on: they are rotated, by as much as each lane needs, before lanes are put in order."""
-    n, width = len(vectors), vectors[0].width
-    if n == 1:
-        return list(vectors)
-    if n % 2 == 0:
-        parts = []
-        for odd in (0, 1):
-            lanes = [2 * k + odd for k in range(width)]
-            half = [e.shuffle(a, b, lanes) for a, b in zip(vectors[::2], vectors[1::2])]
-            parts.append(separated(e, e.settled(half)))
-        return [v for pair in zip(*parts) for v in pair]
-    if n > _PICKED:
-        step = pow(width, -1, n)
-        rotated = _rotated(e, vectors, [lane * step % n for lane in range(width)])
-        orders = [[(n * k + turn) % width for k in range(width)] for turn in range(n)]
-        return [e.shuffle(rotated[turn * step % n], None, order) for turn, order in enumerate(orders)]
-    found = []
-    for turn in range(n):
-        source = [divmod(n * k + turn, width) for k in range(width)]
-        found.append(_picked(e, vectors, source))
-    return found
-
-
-def joined(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
-    """What ``separated`` has taken apart."""
-    n, width = len(vectors), vectors[0].width
-    if n == 1:
-        return list(vectors)
-    if n % 2 == 0:
-        found = []
-        halves = (e.settled(joined(e, half)) for half in (vectors[::2], vectors[1::2]))
-        for a, b in zip(*halves):
-            for half in (0, width // 2):
-                found.append(e.shuffle(a, b, [lane for k in range(half, half + width // 2) for lane in (k, width + k)]))
-        return found
-    if n > _PICKED:
-        step, back = pow(width, -1, n), pow(n, -1, width)
-        orders = [[(lane - turn) * back % width for lane in range(width)] for turn in range(n)]
-        rotated = [e.shuffle(vectors[m * width % n], None, orders[m * width % n]) for m in range(n)]
-        return _rotated(e, e.settled(rotated), [-lane * step % n for lane in range(width)])
-    return [_picked(e, vectors, [((width * m + k) % n, (width * m + k) // n) for k in range(width)]) for m in range(n)]
-
-
-def _rotated(e: Emitter, vectors: Sequence[Val], amounts: Sequence[int]) -> list[Val]:
-    """Lane l of vector m is that of vector m - amounts[l], counted around: rotated by 1, 2, 4, ... in the lanes that
-    need it."""
-    found, n, width = list(vectors), len(vectors), len(amounts)
-    step = 1
-    while step < n:
-        lanes = [width + lane if amount & step else lane for lane, amount in enumerate(amounts)]
-        found = e.settled([e.shuffle(found[m], found[m - step], lanes) for m in range(n)])
-        step *= 2
-    return found
-
-
-def _picked(e: Emitter, vectors: Sequence[Val], source: Sequence[tuple[int, int]]) -> Val:
-    """A vector of lanes of others: (which of them, which lane)."""
-    width = len(source)
-    used = sorted({number for number, _ in source})
-    found = vectors[used[0]]
-    lanes = [lane for _, lane in source]
-    if len(used) == 1:
-        return e.shuffle(found, None, lanes)
-    for step, number in enumerate(used[1:]):
-        mine = [k for k, (n, _) in enumerate(source) if n == number]
-        keep = [k if step else lanes[k] for k in range(width)]  # from the second on, lanes are in place
-        found = e.shuffle(found, vectors[number], [width + lanes[k] if k in mine else keep[k] for k in range(width)])
-    return found
