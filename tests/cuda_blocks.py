@@ -31,9 +31,9 @@ DONE, READY = -1, 0  # where a thread is; else it waits at the site of that numb
 
 REGISTERS = [f"{register}.{axis}" for register in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
 EXCHANGE = re.compile(
-    r"call (?:i32|void|{[^}]*}) @llvm\.nvvm\.((?:barrier|bar|shfl|cp\.async|ldmatrix|mma)\.[\w.]+)\((.*)\)$"
+    r"call (?:i32|void|{[^}]*}) @llvm\.nvvm\.((?:barrier|bar|shfl|vote|cp\.async|ldmatrix|mma)\.[\w.]+)\((.*)\)$"
 )
-BY_WARPS = ("shfl.", "bar.warp.", "ldmatrix.", "mma.")
+BY_WARPS = ("shfl.", "vote.", "bar.warp.", "ldmatrix.", "mma.")
 MMA_WORDS = 10  # of a thread: of the first factor 4, of the second 2, sums 4
 COPY = re.compile(r"cp\.async\.c[ga]\.shared\.global\.(\d+)(\.s)?")
 SHARED = re.compile(r"^(@[\w.]+) = (?:internal )?addrspace\(3\) global \[(\d+) x i8\] poison", re.MULTILINE)
@@ -91,6 +91,12 @@ define i32 @emu.wait(i32 %site, i32 %a, i32 %b, i32 %c, i32 %d) {{
   %went = call i32 @swapcontext(ptr %here, ptr %main)
   %answer = load i32, ptr %own
   ret i32 %answer
+}}
+
+define i32 @emu.ballot(i32 %site, i32 %mask, i1 %holds) {{
+  %wide = zext i1 %holds to i32
+  %found = call i32 @emu.wait(i32 %site, i32 %mask, i32 %wide, i32 0, i32 0)
+  ret i32 %found
 }}
 
 ; The addresses and the size of an asynchronous copy.
@@ -352,6 +358,8 @@ class Blocks:
                 return
             if kind.startswith("shfl."):
                 _exchange(kind, self._words[together])
+            elif kind.startswith("vote."):
+                _vote(self._words[together])
             elif kind.startswith("ldmatrix."):
                 _load_matrices(self._words[together], ".trans." in kind)
             elif kind.startswith("mma."):
@@ -420,6 +428,8 @@ class Blocks:
             return site.format("{i32, i32, i32, i32}", "ldmatrix")
         if kind.startswith("mma."):
             return site.format("{float, float, float, float}", f"mma.{'bf16' if kind.endswith('.bf16') else 'f16'}")
+        if kind == "vote.ballot.sync":
+            return site.format("i32", "ballot")
         if not kind.startswith("shfl."):
             arguments = f"{arguments or 'i32 0'}, i32 0, i32 0, i32 0"
         return f"{line[: found.start()]}call i32 @emu.wait(i32 {len(self.sites) - 1}, {arguments})"
@@ -434,6 +444,12 @@ def _exchange(kind: str, words: np.ndarray) -> None:
     assert (clamps == (0 if how == "up" else 31)).all(), f"a shuffle with clamps {clamps}"
     source = {"down": own + lanes, "up": own - lanes, "bfly": own ^ lanes, "idx": lanes % WARP}[how]
     words[:, 0] = np.where((source >= 0) & (source < WARP), values[source % WARP], values)
+
+
+def _vote(words: np.ndarray) -> None:
+    """The bits of all threads, in place of the first word of each."""
+    assert (words[:, 0] == 0xFFFFFFFF).all(), "a vote without some threads of the warp"
+    words[:, 0] = np.bitwise_or.reduce((words[:, 1] & 1) << np.arange(WARP, dtype=np.uint32))
 
 
 def _load_matrices(words: np.ndarray, turned: bool) -> None:

@@ -100,6 +100,7 @@ def test_instructions_that_a_gpu_lacks_are_found(name, target, message):
 
 SIGNATURES = {  # by what a name begins with: result and parameters
     "shfl": ("i32", ["i32"] * 4),
+    "vote": ("i32", ["i32", "i1"]),
     "barrier": ("void", ["i32"]),
     "bar.": ("void", ["i32"]),
     "ldmatrix": ("{i32, i32, i32, i32}", ["ptr addrspace(3)"]),

@@ -147,3 +147,21 @@ def test_branches_run_in_the_thread_that_takes_them(emulated):  # noqa: F811
         graph = hf.function(branches).get_concrete_function(*arrays).graph
         launches = compile_graph(graph, CUDA_SM90).launches
         check(emulated, graph, arrays, [1] * len(launches), ("forward",))
+
+
+@pytest.mark.parametrize("terms", [64 * 64 + 1, 3 * 64 * 64 - 30, 2 * 64 * 64 + 64])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float16], ids=str)
+def test_pieces_of_few_long_columns_are_joined(emulated, dtype, terms):  # noqa: F811
+    """By others than the thread that puts a column together, which would have all of them to itself."""
+    shape = terms, 3
+    check(emulated, folds_of(shape, (0,), dtype, ("sum", "argmin")), values(shape, dtype), [1, 1, 1], ("shuffled",))
+
+
+@pytest.mark.parametrize("terms", [0, 3, 64 * 65, 64 * 64 * 2 + 70])
+def test_columns_of_symbolic_length(emulated, terms):  # noqa: F811
+    graph = folds_of((Dim("m"), 3), (0,), ops=("sum", "max"))
+    check(emulated, graph, values((terms, 3)), [1, 1, 1], ("forward",))
+
+
+def test_few_pieces_are_not_joined(emulated):  # noqa: F811
+    check(emulated, folds_of((64 * 64, 3), (0,), ops=("sum",)), values((64 * 64, 3)), [1, 1], ("forward",))

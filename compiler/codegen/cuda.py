@@ -109,6 +109,8 @@ def _write_entry_point(
     e.line("ret void")
     passed = "" if indirect else f" byval([{len(pointers) + len(numbers)} x i64]) align 8"
     most = f'"nvvm.maxntid"="{_block(phase)}"'
+    if phase.threads:
+        most += f' "nvvm.minctasm"="{phase.threads // _block(phase)}"'
     name = f"{phase.symbol}_launch"
     return module.function(e, name, f"ptr{passed} %words", linkage="ptx_kernel", attributes=most)
 

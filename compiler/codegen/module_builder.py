@@ -6,7 +6,19 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hybridflow.compiler.codegen import contract, cuda, driver, scan, scatter, sort, sort_values, top, windowed
+from hybridflow.compiler.codegen import (
+    contract,
+    cuda,
+    driver,
+    scan,
+    scatter,
+    sort,
+    sort_values,
+    team_scatter,
+    team_sort,
+    top,
+    windowed,
+)
 from hybridflow.compiler.codegen.across import Across
 from hybridflow.compiler.codegen.columns import Columns
 from hybridflow.compiler.codegen.control import Function, operands_of, write_control
@@ -362,6 +374,8 @@ class ModuleBuilder:
             return scan.emit_scan(
                 self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers, teams
             )
+        if isinstance(lowered, Ranking) and self.target.kind == "cuda" and self.is_outermost:
+            return team_sort.emit_team_sort(self.module, e, symbol, lowered, inputs[0], dims, buffers)
         if isinstance(lowered, Ranking) and lowered.values and sort_values.sorts_vectors(self.target, x.dtype):
             return sort_values.emit_sort(self.module, e, symbol, lowered, inputs[0], dims, buffers)
         if isinstance(lowered, Ranking) and lowered.count is not None:
@@ -371,7 +385,9 @@ class ModuleBuilder:
         if lowered.check is not None:
             lowered = replace(lowered, check=replace(lowered.check, where=node.where))
         _, indices, updates = inputs
-        return scatter.emit_scatter_add(self.module, e, symbol, lowered, inputs[0], indices, updates, dims, buffers)
+        teams = self.target.kind == "cuda" and self.is_outermost
+        emit = team_scatter.emit_team_scatter if teams else scatter.emit_scatter_add
+        return emit(self.module, e, symbol, lowered, inputs[0], indices, updates, dims, buffers)
 
     # ---- for people
 

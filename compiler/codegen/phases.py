@@ -31,7 +31,8 @@ from hybridflow.compiler.ir.extents import Extent
 class Phase:
     """``units`` are as many as the product of these extents says.  Cutting them at other places than multiples of
     ``grain`` is not allowed.  Pieces of less than ``least`` units pay for their beginning.  ``checks``: the kernel's
-    checks, where it has any, are made here, or here too.  A ``team`` of so many threads of a GPU runs each unit."""
+    checks, where it has any, are made here, or here too.  A ``team`` of so many threads of a GPU runs each unit; its
+    assembler is told to leave registers for ``threads`` of a multiprocessor: else it may spill some to have more."""
 
     symbol: str
     units: tuple[Extent, ...]
@@ -39,6 +40,7 @@ class Phase:
     checks: bool = True
     least: int = 1
     team: int = 1
+    threads: int = 0
 
 
 @dataclass(frozen=True)

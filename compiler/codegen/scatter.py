@@ -52,7 +52,7 @@ def emit_scatter_add(
     shape ``x.shape[:axis] + indices.shape + x.shape[axis + 1 :]``.  Units: elements before the axis times those
     behind, or times rows.
     """
-    s = _Scatter(e, adding, x, indices, updates, dims, buffers)
+    s = Scatter(e, adding, x, indices, updates, dims, buffers)
     with s.parts() as (outer, rows, columns):
         out = s.copied(outer, rows, columns)
         (s.add_pairs if adding.paired else s.add_slices)(out, outer, rows, columns)
@@ -68,7 +68,7 @@ def times_read(target: Target, node: Node) -> tuple[int, int, int]:
     return 1, 1, lanes_for(target, node.dtype, _WIDE) // own
 
 
-class _Scatter:
+class Scatter:
     """Writes one phase: x as [outer, n, inner], its parts and their copy, the indices, and what is added there."""
 
     def __init__(
@@ -174,18 +174,22 @@ class _Scatter:
 
     def finish(self, module: ModuleText, symbol: str) -> KernelCode:
         """The phase that is written, after that of the check of all indices."""
-        e = self.e
-        bodies = [(e, symbol, self.units, 1 if self.by_rows else self.width, False)]
-        if self.adding.check is not None:
-            looking = _Scatter(e.beside(), self.adding, self.x, self.indices, self.updates, self.dims, self.buffers)
-            looking.look(self.adding.check)
-            bodies.insert(0, (looking.e, f"{symbol}_check", self.indices.node.shape, _WIDE, True))
-        phases = []
-        for body, name, units, grain, checks in bodies:
-            body.line("ret void")
-            written = module.function(body, name, kernel_parameters(self.buffers), linkage="internal")
-            phases.append(Phase(written, units, grain, checks))
-        return KernelCode(tuple(phases))
+        checking = self.checking(module, symbol)
+        self.e.line("ret void")
+        written = module.function(self.e, symbol, kernel_parameters(self.buffers), linkage="internal")
+        main = Phase(written, self.units, 1 if self.by_rows else self.width, checks=False)
+        return KernelCode((*checking, main))
+
+    def checking(self, module: ModuleText, symbol: str) -> tuple[Phase, ...]:
+        """The phase that looks at all indices, unless that has been done."""
+        if self.adding.check is None:
+            return ()
+        looking = Scatter(self.e.beside(), self.adding, self.x, self.indices, self.updates, self.dims, self.buffers)
+        looking.look(self.adding.check)
+        looking.e.line("ret void")
+        name, parameters = f"{symbol}_check", kernel_parameters(self.buffers)
+        written = module.function(looking.e, name, parameters, linkage="internal")
+        return (Phase(written, self.indices.node.shape, _WIDE),)
 
     def look(self, failing: Check) -> None:
         """Fail the check where an index is out of range, and slices have elements that would be added there."""

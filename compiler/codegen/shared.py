@@ -16,7 +16,7 @@ class Shared:
     def __init__(self) -> None:
         self.size: Extent = 0
         self._results: dict[Node, Extent] = {}
-        self._partial: dict[tuple[Node, ...], list[Extent]] = {}
+        self._partial: dict[tuple[int, tuple[Node, ...]], list[Extent]] = {}
 
     def _reserve(self, nbytes: Extent) -> Extent:
         offset = self.size
@@ -29,9 +29,9 @@ class Shared:
             self._results[node] = self._reserve(count * node.dtype.itemsize)
         return code.at("%shared", code.extent(self._results[node]), 1)
 
-    def partial(self, code: Code, nodes: Sequence[Node], count: Extent) -> Cells:
-        """``count`` states of the folds that these nodes are."""
-        key = tuple(nodes)
+    def partial(self, code: Code, nodes: Sequence[Node], count: Extent, level: int = 0) -> Cells:
+        """``count`` states of the folds that these nodes are, of which there may be several levels."""
+        key = level, tuple(nodes)
         known = self._partial.get(key)
         offsets = iter(known or ())
         found = self._partial[key] = []

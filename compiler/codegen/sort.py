@@ -82,6 +82,30 @@ def scratch_bytes(n: Extent, dtype: np.dtype) -> Extent:
     return n * (2 * (_POSITION + dtype.itemsize)) + _DIGITS * _POSITION + 2 * MOST_LANES * dtype.itemsize
 
 
+def bits_of(e: Emitter, value: Val) -> Val:
+    """The bits of an element, as an unsigned number."""
+    bits = np.dtype(f"uint{8 * value.dtype.itemsize}")
+    return e.convert(value, bits) if dt.is_bool(value.dtype) else e.bitcast(value, bits)
+
+
+def key_of(e: Emitter, bits: Val, dtype: np.dtype, descending: bool) -> Val:
+    """The key of an element of ``dtype`` with these bits: unsigned, in the wanted order, and equal for equal ones."""
+    sign = 1 << (8 * dtype.itemsize - 1)
+    if not dt.is_float(dtype):
+        if dt.is_signed(dtype):
+            bits = e.xor(bits, sign)
+        return e.not_(bits) if descending else bits
+    infinity = int(np.array(np.inf, dtype).view(bits.dtype))
+    negative = e.ge(bits, sign)
+    # Negative numbers in reverse below the others; -0.0 joins 0.0.
+    key = e.select(negative, e.not_(bits), e.or_(bits, sign))
+    key = e.select(e.eq(bits, sign), sign, key)
+    if descending:
+        key = e.not_(key)
+    is_nan = e.gt(e.and_(bits, sign - 1), infinity)
+    return e.select(is_nan, 2 * sign - 1, key)
+
+
 class Sort:
     """Scratch: counters, two arrays of positions, two arrays of keys with one vector of padding behind."""
 
@@ -134,22 +158,7 @@ class Sort:
 
     def _key(self, value: Val) -> Val:
         """The key of an element."""
-        e = self.e
-        bits = e.convert(value, self.key) if dt.is_bool(self.dtype) else e.bitcast(value, self.key)
-        if not dt.is_float(self.dtype):
-            if dt.is_signed(self.dtype):
-                bits = e.xor(bits, 1 << (8 * self.key.itemsize - 1))
-            return e.not_(bits) if self.descending else bits
-        sign = 1 << (8 * self.key.itemsize - 1)
-        infinity = int(np.array(np.inf, self.dtype).view(self.key))
-        negative = e.ge(bits, sign)
-        # Negative numbers in reverse below the others; -0.0 joins 0.0.
-        key = e.select(negative, e.not_(bits), e.or_(bits, sign))
-        key = e.select(e.eq(bits, sign), sign, key)
-        if self.descending:
-            key = e.not_(key)
-        is_nan = e.gt(e.and_(bits, sign - 1), infinity)
-        return e.select(is_nan, 2 * sign - 1, key)
+        return key_of(self.e, bits_of(self.e, value), self.dtype, self.descending)
 
     def _rank(self, start: Ref, out: Ref) -> None:
         """An element's place is the number of smaller ones, and of equal ones before it."""

@@ -1,5 +1,8 @@
 """Few long columns: partial results of groups of their terms, which any threads may make, and then each column's fold
-of its groups in order."""
+of its groups in order.
+
+On a GPU, where a column's thread is alone with that, groups are joined by others first, as many at a time as the order
+of folds takes together anyway."""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from functools import cached_property
 from hybridflow.compiler.codegen.columns import Columns
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.nest import PhaseText
-from hybridflow.compiler.codegen.reduction import Cells
+from hybridflow.compiler.codegen.reduction import Cascade, Cells
 from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
@@ -40,6 +43,9 @@ class SplitColumns(Columns):
                 with self._phase((*kept[:-1], self.group, self.column), grain), self._known_tiles(self.group):
                     self._group(stage)
                 self.stored += stage.roots
+            if stage.folds and self.joins:
+                with self._phase((*kept[:-1], self.joined, self.column), grain), self._known_tiles(self.joined):
+                    self._join(stage.folds)
             folded = stage.folds
         return self.phases
 
@@ -50,6 +56,20 @@ class SplitColumns(Columns):
     @cached_property
     def group(self) -> LoopVar:
         return LoopVar("group", -(-self.terms // self.schedule.piece))
+
+    @cached_property
+    def joins(self) -> bool:
+        """Whether groups are joined before a column folds them."""
+        return self.code.e.target.kind == "cuda" and self.schedule.piece == TERMS and not self._few
+
+    @cached_property
+    def joined(self) -> LoopVar:
+        return LoopVar("joined", -(-self.group.extent // TERMS))
+
+    @property
+    def _few(self) -> bool:
+        """Whether a column's groups are known to be taken together."""
+        return isinstance(self.group.extent, int) and self.group.extent <= TERMS
 
     @contextmanager
     def _known_tiles(self, *more: LoopVar) -> Iterator[None]:
@@ -70,14 +90,15 @@ class SplitColumns(Columns):
         """Behind a tile's last column lie others'."""
         return mask
 
-    def _partials(self, nodes: Sequence[Node]) -> Cells:
-        lines = product(tuple(v.extent for v in (*self.space.kept, self.group)))
-        return self.shared.partial(self.code, nodes, lines)
+    def _partials(self, nodes: Sequence[Node], of: LoopVar) -> Cells:
+        """The states of groups, or of those that are joined."""
+        lines = product(tuple(v.extent for v in (*self.space.kept, of)))
+        return self.shared.partial(self.code, nodes, lines, 0 if of is self.group else 1)
 
-    def _partial_at(self, group: Ref) -> Ref:
-        """The place of the current column's state of that group."""
+    def _partial_at(self, number: Ref, of: LoopVar) -> Ref:
+        """The place of the current column's state of that number."""
         code = self.code
-        line = code.add(code.mul(self._position(self.space.kept[:-1]), code.extent(self.group.extent)), group)
+        line = code.add(code.mul(self._position(self.space.kept[:-1]), code.extent(of.extent)), number)
         return code.add(code.mul(line, code.extent(self.column.extent)), self.counters[self.column])
 
     def _group(self, stage: Stage) -> None:
@@ -89,16 +110,30 @@ class SplitColumns(Columns):
         self._fold(stage, cascade, lambda: code.add(code.sub(self._position(self.space.folded), first), 1))
         if not stage.folds:
             return
-        totals, cells = cascade.finish(self._each_slot), self._partials(stage.folds)
-        self._columns(lambda mask: cells.store(self._partial_at(group), totals.load(self._slot()), mask))
+        self._leave(stage.folds, cascade, self.group)
+
+    def _leave(self, nodes: Sequence[Node], cascade: Cascade, of: LoopVar) -> None:
+        """Leave what a cascade has made to later phases."""
+        totals, cells, number = cascade.finish(self._each_slot), self._partials(nodes, of), self.counters[of]
+        self._columns(lambda mask: cells.store(self._partial_at(number, of), totals.load(self._slot()), mask))
+
+    def _join(self, nodes: Sequence[Node]) -> None:
+        code, cascade = self.code, self._cascade(nodes, 1)
+        first = code.mul(self.counters[self.joined], TERMS)
+        self._add_groups(
+            nodes, cascade, self.group, first, code.min(code.add(first, TERMS), code.extent(self.group.extent))
+        )
+        self._leave(nodes, cascade, self.joined)
 
     def _finish_groups(self, nodes: tuple[Node, ...]) -> None:
-        code = self.code
-        groups = self.group.extent
-        few = isinstance(groups, int) and groups <= TERMS
-        cascade = self._cascade(nodes, 2 if self.schedule.piece == TERMS and not few else 1)
-        cells = self._partials(nodes)
-        with code.loop(0, code.extent(groups)) as loop:
-            self._columns(lambda mask: cascade.add(self._slot(), cells.load(self._partial_at(loop.index), mask)))
-            cascade.carry(code.add(loop.index, 1), self._each_slot)
+        of = self.joined if self.joins else self.group
+        cascade = self._cascade(nodes, 2 if self.schedule.piece == TERMS and not self._few and not self.joins else 1)
+        self._add_groups(nodes, cascade, of, 0, self.code.extent(of.extent))
         self._finish_folds(nodes, cascade.finish(self._each_slot))
+
+    def _add_groups(self, nodes: Sequence[Node], cascade: Cascade, of: LoopVar, begin: Ref, end: Ref) -> None:
+        code, cells = self.code, self._partials(nodes, of)
+        with code.loop(begin, end) as loop:
+            at = loop.index
+            self._columns(lambda mask: cascade.add(self._slot(), cells.load(self._partial_at(at, of), mask)))
+            cascade.carry(code.add(code.sub(at, begin), 1), self._each_slot)

@@ -39,9 +39,11 @@ class Team:
 
     def barrier(self) -> None:
         """Wait for the others; what they have written by then can be read."""
-        name, argument = ("bar.warp.sync", -1) if self.warps == 1 else ("barrier.cta.sync.aligned.all", 0)
-        self.e.declare(f"declare void @llvm.nvvm.{name}(i32)")
-        self.e.line(f"call void @llvm.nvvm.{name}(i32 {argument})")
+        if self.warps == 1:
+            self.warp_barrier()
+            return
+        self.e.declare("declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)")
+        self.e.line("call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)")
 
     def memory(self, nbytes: int) -> str:
         """The address of memory of the block, the same at each call with that size.  It holds anything at first."""
@@ -57,7 +59,41 @@ class Team:
         """The value of the warp's first thread."""
         return self._shuffled("idx", value, 0)
 
-    def _shuffled(self, how: str, value: Val, lane: int) -> Val:
+    def from_lane(self, value: Val, lane: Ref) -> Val:
+        """The value of the warp's thread of that number, which all of them name."""
+        return self._shuffled("idx", value, lane if isinstance(lane, int) else self._op(f"trunc i64 {lane} to i32"))
+
+    def warp_barrier(self) -> None:
+        """Wait for the others of the warp."""
+        self.e.declare("declare void @llvm.nvvm.bar.warp.sync(i32)")
+        self.e.line("call void @llvm.nvvm.bar.warp.sync(i32 -1)")
+
+    def ballot(self, condition: Val) -> Val:
+        """For which threads of the warp a condition holds: a bit of an uint32 for each."""
+        self.e.declare("declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1)")
+        return self.e.assign(f"call i32 @llvm.nvvm.vote.ballot.sync(i32 -1, i1 {condition.ref})", dt.uint32, 1)
+
+    def sum_before(self, value: Val, memory: str) -> Val:
+        """The sum of the integers of the threads before this one; ``memory`` of the block has room for one of each
+        warp."""
+        e, code, item = self.e, self.code, value.dtype.itemsize
+        total = value
+        for distance in (1, 2, 4, 8, 16):
+            other = self._shuffled("up", total, distance)
+            follows = Val(str(code.compare("sge", self.lane, distance)), dt.bool_, 1)
+            total = e.select(follows, e.add(total, other), total)
+        with code.when(code.compare("eq", self.lane, WARP - 1)):
+            e.store(total, code.at(memory, self.warp, item))
+        self.barrier()
+        before = e.sub(total, value)
+        for warp in range(self.warps - 1):
+            is_before = Val(str(code.compare("sgt", self.warp, warp)), dt.bool_, 1)
+            other = e.load(code.at(memory, warp, item), value.dtype)
+            before = e.add(before, e.select(is_before, other, e.zero(value.dtype, 1)))
+        self.barrier()
+        return before
+
+    def _shuffled(self, how: str, value: Val, lane: Ref) -> Val:
         """Shuffles move 32 bits: narrow values are widened, wide ones go in two halves."""
         e, bits = self.e, 1 if dt.is_bool(value.dtype) else 8 * value.dtype.itemsize
         as_int = value.ref
@@ -79,10 +115,10 @@ class Team:
             return Val(found, value.dtype, 1)
         return e.assign(f"bitcast i{bits} {found} to {type_text(value.dtype)}", value.dtype, 1)
 
-    def _shuffle(self, how: str, word: str, lane: int) -> str:
-        name = f"@llvm.nvvm.shfl.sync.{how}.i32"
+    def _shuffle(self, how: str, word: str, lane: Ref) -> str:
+        name, clamp = f"@llvm.nvvm.shfl.sync.{how}.i32", 0 if how == "up" else WARP - 1
         self.e.declare(f"declare i32 {name}(i32, i32, i32, i32)")
-        return self._op(f"call i32 {name}(i32 -1, i32 {word}, i32 {lane}, i32 {WARP - 1})")
+        return self._op(f"call i32 {name}(i32 -1, i32 {word}, i32 {lane}, i32 {clamp})")
 
     def _op(self, text: str) -> str:
         name = self.e.fresh("x")

@@ -72,6 +72,11 @@ TILE_TEAM = 256  # threads for a tile of a thousand elements, which is read acro
 TEAM_LINE = 512  # elements from which on a line is scanned by a team
 ENOUGH_LINES = 512  # lines of which each may be scanned by a team, one chunk after the other
 TEAM_BYTES = 16 * 1024  # of memory of a block: a multiprocessor has enough for several
+ENOUGH_COLUMNS = 1 << 18  # of a scatter, of which each may be a thread's own: these have enough loads under way
+FEW_UPDATES = 8  # that a thread adds as fast as they are sorted
+MOVED_BYTES = 32 * 1024  # that a block sorts in its memory before it moves them in runs
+NETWORK_BYTES = 24 * 1024  # of keys and numbers that a block sorts by exchanges
+LEAST_NETWORK = 1024  # elements of a piece, of which a few are wanted
 
 # ---- short loops across longer ones (``schedule``)
 

@@ -15,6 +15,8 @@ LEAST = {
     "bar.warp.sync": (30, 60),
     "shfl.sync.down.i32": (30, 60),
     "shfl.sync.idx.i32": (30, 60),
+    "shfl.sync.up.i32": (30, 60),
+    "vote.ballot.sync": (30, 60),
     "ldmatrix.sync.aligned.m8n8.x4.b16.p3": (75, 65),
     "ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3": (75, 65),
     "mma.m16n8k16.row.col.bf16": (80, 70),
