@@ -167,6 +167,22 @@ define {{float, float, float, float}} @emu.mma.bf16(
   ret {{float, float, float, float}} %found
 }}
 
+define float @emu.rounded(float %x) {{
+  %bits = bitcast float %x to i32
+  %up = add i32 %bits, 4096
+  %cut = and i32 %up, -8192
+  %rounded = bitcast i32 %cut to float
+  %odd = fcmp uno float %x, %x
+  %found = select i1 %odd, float 0x7FFFFFE000000000, float %rounded
+  ret float %found
+}}
+
+define i32 @emu.f2tf32.rna(float %x) {{
+  %found = call float @emu.rounded(float %x)
+  %bits = bitcast float %found to i32
+  ret i32 %bits
+}}
+
 define {{float, float, float, float}} @emu.mma.f16(
     i32 %site, <2 x half> %a0, <2 x half> %a1, <2 x half> %a2, <2 x half> %a3, <2 x half> %b0, <2 x half> %b1,
     float %d0, float %d1, float %d2, float %d3) {{
@@ -362,6 +378,8 @@ class Blocks:
                 _vote(self._words[together])
             elif kind.startswith("ldmatrix."):
                 _load_matrices(self._words[together], ".trans." in kind)
+            elif kind == "mma.m16n8k8.row.col.tf32":
+                _multiply_rounded(self._fragments[together])
             elif kind.startswith("mma."):
                 _multiply(self._fragments[together], ml_dtypes.bfloat16 if kind.endswith(".bf16") else np.float16)
             waits[together] = READY
@@ -414,6 +432,8 @@ class Blocks:
 
     def _waiting(self, line: str) -> str:
         found = EXCHANGE.search(line)
+        if "@llvm.nvvm.f2tf32.rna(" in line:  # for which nobody waits
+            return line.replace("@llvm.nvvm.f2tf32.rna(", "@emu.f2tf32.rna(")
         if found is None:
             assert "@llvm.nvvm." not in line or "@llvm.nvvm.read.ptx.sreg." in line, f"not emulated: {line.strip()}"
             return line
@@ -427,7 +447,8 @@ class Blocks:
         if kind.startswith("ldmatrix."):
             return site.format("{i32, i32, i32, i32}", "ldmatrix")
         if kind.startswith("mma."):
-            return site.format("{float, float, float, float}", f"mma.{'bf16' if kind.endswith('.bf16') else 'f16'}")
+            own = "f16" if kind.endswith(".f32") else "bf16"  # those of TF32 are words too
+            return site.format("{float, float, float, float}", f"mma.{own}")
         if kind == "vote.ballot.sync":
             return site.format("i32", "ballot")
         if not kind.startswith("shfl."):
@@ -483,6 +504,26 @@ def _multiply(words: np.ndarray, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         found = (a @ b + sums).astype(np.float32)
     words[:, 6:] = np.stack([found[row + 8 * word, pair + k] for word in range(2) for k in range(2)], 1).view(np.uint32)
+
+
+def _multiply_rounded(words: np.ndarray) -> None:
+    """The same of ``mma.m16n8k8`` for TF32, whose elements must be rounded."""
+    given = np.ascontiguousarray(words[:, :6]).view(np.float32).astype(np.float64)
+    assert not (words[:, :6] & 0x1FFF)[~np.isnan(given)].any(), "elements that are no TF32"
+    lane = np.arange(WARP)
+    row, place = lane // 4, lane % 4
+    a, b, sums = np.empty((16, 8)), np.empty((8, 8)), np.empty((16, 8))
+    own = np.ascontiguousarray(words[:, 6:]).view(np.float32)
+    for word, (down, behind) in enumerate([(0, 0), (8, 0), (0, 4), (8, 4)]):
+        a[row + down, place + behind] = given[:, word]
+    for word in range(2):
+        b[place + 4 * word, row] = given[:, 4 + word]
+        for k in range(2):
+            sums[row + 8 * word, 2 * place + k] = own[:, 2 * word + k]
+    with np.errstate(all="ignore"):
+        found = (a @ b + sums).astype(np.float32)
+    places = [(8 * word, k) for word in range(2) for k in range(2)]
+    words[:, 6:] = np.stack([found[row + down, 2 * place + k] for down, k in places], 1).view(np.uint32)
 
 
 def _register(number: int) -> str:

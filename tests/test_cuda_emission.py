@@ -104,6 +104,8 @@ SIGNATURES = {  # by what a name begins with: result and parameters
     "barrier": ("void", ["i32"]),
     "bar.": ("void", ["i32"]),
     "ldmatrix": ("{i32, i32, i32, i32}", ["ptr addrspace(3)"]),
+    "f2tf32": ("i32", ["float"]),
+    "mma.m16n8k8.row.col.tf32": ("{float, float, float, float}", ["i32"] * 6 + ["float"] * 4),
     "mma.m16n8k16.row.col.bf16": ("{float, float, float, float}", ["i32"] * 6 + ["float"] * 4),
     "mma.m16n8k16.row.col.f32": ("{float, float, float, float}", ["<2 x half>"] * 6 + ["float"] * 4),
     "read": ("i32", []),

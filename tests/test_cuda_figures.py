@@ -69,6 +69,10 @@ def product(x):
     return hf.nn.relu(x @ x.T)
 
 
+def rounded_product(x):
+    return hf.nn.relu(hf.matmul(x, x, precision="high"))
+
+
 def wide_product(x):
     return hf.matmul(x, x.T, sum_dtype=hf.int32 if x.dtype == hf.int8 else hf.float32)
 
@@ -153,6 +157,8 @@ CASES = {
     "fragments of bfloat16": (wide_product, (4096, 4096), hf.bfloat16),
     "fragments of float16": (wide_product, (1024, 1024), np.float16),
     "fragments in small tiles": (wide_product, (256, 256), hf.bfloat16),
+    "TF32": (rounded_product, (4096, 4096)),
+    "TF32 in small tiles": (rounded_product, (256, 256)),
     "product of int8": (wide_product, (1024, 1024), np.int8),
 }
 

@@ -119,6 +119,105 @@ def test_only_where_fastmath_asks(emulated):  # noqa: F811
         assert "mma" not in text
 
 
+# ---- TF32
+
+
+def rounded(x):
+    """The nearest numbers with 10 bits behind the point, away from zero where two are as near."""
+    mantissa, exponent = np.frexp(np.asarray(x, np.float64))
+    return np.ldexp(np.copysign(np.floor(np.abs(mantissa) * 2048 + 0.5), mantissa) / 2048, exponent)
+
+
+def high(x, y, left=False, right=False):
+    turned = [hf.permute_dims(v, (0, 2, 1)) if flag else v for v, flag in ((x, left), (y, right))]
+    return hf.matmul(*turned, precision="high")
+
+
+def run_high(emulated, graph, arrays, how="TF32 fragments", order="shuffled", offset=0):  # noqa: F811
+    program = compile_graph(graph, CUDA_SM90)
+    found = [kernel.schedule for kernel in program.kernels]
+    assert any(how in schedule for schedule in found), found
+    emulated.order = order
+    return cuda.load(program, 0).run([placed(a, offset) for a in arrays])[0].get()
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(32, 32, 32), (33, 50, 16), (16, 17, 35), (70, 16, 96)])
+def test_rounded_products(emulated, m, n, k):  # noqa: F811
+    """What is rounded, and nothing else, is not what a CPU has."""
+    x, y = floats(m, k), floats(k, n)
+    for order in ORDERS:
+        near(run_high(emulated, graph_of(high, [x, y]), [x, y], order=order), rounded(x) @ rounded(y))
+    far = np.abs(rounded(x) @ rounded(y) - x.astype(np.float64) @ y).max()
+    assert far > 1e-4 * np.abs(x.astype(np.float64) @ y).max(), "which could be told from products of float32"
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize(("left", "right"), [(False, False), (False, True), (True, False), (True, True)])
+def test_rounded_transposes(emulated, left, right, offset):  # noqa: F811
+    x, y = floats(2, 40, 48), floats(2, 48, 56)
+    given = [np.ascontiguousarray(np.swapaxes(v, 1, 2)) if flag else v for v, flag in ((x, left), (y, right))]
+    graph = graph_of(lambda a, b: high(a, b, left, right), given)
+    near(run_high(emulated, graph, given, offset=offset), rounded(x) @ rounded(y))
+
+
+@pytest.mark.parametrize("tile", team_products.FRAGMENT_TILES, ids=str)
+def test_rounded_tiles(emulated, monkeypatch, tile):  # noqa: F811
+    monkeypatch.setattr(team_products, "FRAGMENT_TILES", (tile,))
+    x, y, bias = floats(70, 40), floats(40, 130), floats(130)
+    graph = graph_of(lambda x, y, b: hf.nn.relu(hf.matmul(x * 2, y, precision="high") + b), [x, y, bias])
+    near(run_high(emulated, graph, [x, y, bias]), np.maximum(rounded(2 * x) @ rounded(y) + bias, 0))
+
+
+def test_rounded_blocks_of_the_depth_and_open_extents(emulated):  # noqa: F811
+    x, y = floats(20, 600), floats(600, 18)
+    near(run_high(emulated, graph_of(high, [x, y]), [x, y], "3 blocks of the depth"), rounded(x) @ rounded(y))
+    graph = graph_of(high, [x, y], [hf.TensorSpec([None, None], hf.float32)] * 2)
+    for m, n, k in ((3, 17, 21), (2, 5, 1), (2, 3, 0), (20, 18, 600)):
+        a, b = x[:m, :k].copy(), y[:k, :n].copy()
+        near(run_high(emulated, graph, [a, b]), rounded(a) @ rounded(b))
+
+
+def test_rounded_values_at_the_edge(emulated):  # noqa: F811
+    x, y = np.zeros((16, 16), np.float32), np.eye(16, dtype=np.float32)
+    x[0, :9] = np.nan, np.inf, -np.inf, -0.0, 3.4028235e38, 1e-42, 1 + 2.0**-11, -1 - 2.0**-11, 1 + 2.0**-11 - 2.0**-23
+    got = run_high(emulated, graph_of(lambda x, y: hf.matmul(x, y, precision="high") * 1.0, [x, y]), [x, y])
+    assert np.isnan(got[0]).all() and not np.isnan(got[1:]).any()
+    x[0, :3] = 1
+    got = run_high(emulated, graph_of(high, [x, y]), [x, y])
+    assert got[0, 4] == np.inf or np.isnan(got[0, 4])  # it is rounded beyond what there is
+    x[0, 4] = 0
+    got = run_high(emulated, graph_of(high, [x, y]), [x, y])
+    assert got[0, 5] == 0 and got[0, 6:9].tolist() == [1 + 2.0**-10, -1 - 2.0**-10, 1]
+
+
+def test_derivatives_have_the_precision(emulated):  # noqa: F811
+    def gradients(x, y):
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            tape.watch(y)
+            z = hf.matmul(x, y, precision="high")
+        return tape.gradient(z, [x, y])
+
+    x, y = floats(33, 40), floats(40, 34)
+    graph = graph_of(gradients, [x, y])
+    found = [node.attrs.get("precision") for node in graph.nodes if node.op.name == "matmul"]
+    assert found == ["high"] * len(found) and len(found) >= 2
+
+
+def test_precision_is_the_cpu_s_own_business():
+    x, y = floats(33, 40), floats(40, 34)
+    for precision in (None, "high", "highest"):
+        f = hf.function(lambda x, y, p=precision: hf.matmul(x, y, precision=p))
+        assert np.array_equal(f(x, y).numpy(), hf.matmul(x, y, precision=precision).numpy())
+        assert np.array_equal(f(x, y).numpy(), hf.matmul(x, y).numpy())
+    text = str(graph_of(lambda x, y: hf.matmul(x, y, precision="highest"), [x, y]))
+    assert "precision" not in text
+    for bad in ("tf32", 1, True):
+        with pytest.raises(ValueError, match="Expected 'high' or 'highest'"):
+            hf.matmul(x, y, precision=bad)
+    assert hf.matmul([[1, 2]], [[3], [4]], precision="high").tolist() == [[11]]
+
+
 def test_each_barrier_is_needed(emulated, monkeypatch):  # noqa: F811
     monkeypatch.setattr(team_products, "FRAGMENT_TILES", (FragmentTile(64, 64, 32, 32),))
     x, y = narrow(64, 64), narrow(64, 64)

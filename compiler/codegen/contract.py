@@ -171,7 +171,8 @@ def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
     if axes.lanes:  # the row goes with each line of the other factor
         times = columns, 1
     elif target.kind == "cuda":
-        found = by_tiles(form_of(target, types[0].dtype, node.dtype), batch, m, n, k, False, types[0].dtype)
+        form = form_of(target, types[0].dtype, node.dtype)
+        found = by_tiles(form, batch, m, n, k, False, types[0].dtype, axes.precision == "high")
         tile = None if found is None else found.how.tile
         times = (columns, rows) if tile is None else (-(-columns // tile.columns), -(-rows // tile.rows))
     else:
@@ -252,10 +253,11 @@ def emit_product(
     result: np.dtype,
     lanes: bool = False,
     teams: bool = False,
+    precision: str = "highest",
 ) -> tuple[KernelCode, str]:
     """Add the kernel ``symbol`` over ``buffers`` buffers: out[batch, m, n] = the sum over k of left times right, of
     dtype ``result``; a single row or column is summed by ``lanes`` where asked for.  Also says how, for a GPU, where
-    units may be those of ``teams`` of threads.
+    units may be those of ``teams`` of threads, whose tensor cores may be of ``precision``.
 
     ``source`` is asked once for each phase.  Units on a CPU: a panel of rows by blocks of columns, or of columns by
     blocks of rows, of each batch entry; where the depth is cut, blocks of it, and then rows; on a GPU: tiles, or
@@ -263,7 +265,7 @@ def emit_product(
     """
 
     def written(name: str, write: Callable[[_Product], Work], for_host: bool = False) -> tuple[_Product, KernelCode]:
-        made = _Product(source(), shape, result)
+        made = _Product(source(), shape, result, precision)
         if shape.n == 1 and shape.m != 1:
             made = made.swapped()
         units, grain, scratch = write(made)
@@ -314,7 +316,8 @@ def _for_gpu(written: _Written, symbol: str, lanes: bool, teams: bool) -> tuple[
 class _Product:
     """One product being emitted."""
 
-    def __init__(self, source: Source, shape: Shape, result: np.dtype) -> None:
+    def __init__(self, source: Source, shape: Shape, result: np.dtype, precision: str = "highest") -> None:
+        self.precision = precision
         self.c, self.left, self.right, self.epilogue, self.plain = source
         self.e, self.shape, self.result = self.c.e, shape, result
         self.form = form_of(self.e.target, self.left.dtype, result)
@@ -331,7 +334,8 @@ class _Product:
         def epilogue(e: Emitter, value: Val, batch: str, row: str, col: str, mask: Val | None) -> None:
             finish(e, value, batch, col, row, mask)
 
-        return _Product(Source(self.c, self.right, self.left, epilogue, self.plain), self.shape.swapped, self.result)
+        swapped = Source(self.c, self.right, self.left, epilogue, self.plain)
+        return _Product(swapped, self.shape.swapped, self.result, self.precision)
 
     def by_lanes(self) -> Work:
         """One row: the lines are the columns of the other factor."""
@@ -389,7 +393,8 @@ class _Product:
     def teams(self) -> Product | None:
         """How teams do it."""
         shape = self.shape
-        return by_tiles(self.form, shape.batch, shape.m, shape.n, shape.k, self.e.fastmath, self.left.dtype)
+        may_round = self.precision == "high" and self.result == dt.float32
+        return by_tiles(self.form, shape.batch, shape.m, shape.n, shape.k, self.e.fastmath, self.left.dtype, may_round)
 
     def by_teams(self, found: Product) -> Work:
         """Units: tiles of the product, or of the sums of each block of the depth, which go to shared memory."""

@@ -334,7 +334,9 @@ class ModuleBuilder:
             return contract.Source(code, left, right, epilogue, plain)
 
         teams = self.is_outermost
-        return contract.emit_product(self.module, source, symbol, shape, len(operands), node.dtype, axes.lanes, teams)
+        return contract.emit_product(
+            self.module, source, symbol, shape, len(operands), node.dtype, axes.lanes, teams, axes.precision
+        )
 
     def _convolution(self, symbol: str, kernel: Kernel) -> tuple[KernelCode, str]:
         buffers = len(_operands(kernel))

@@ -1,8 +1,9 @@
-"""Products by tensor cores: warps multiply fragments of 16 by 8 by 16, as ``mma.sync`` does.
+"""Products by tensor cores: warps multiply fragments of 16 by 8 by 32 bytes, as ``mma.sync`` does.
 
-How a tensor core rounds is not documented, so these are not the bits of a CPU: for programs compiled with fastmath.
-Factors lie in memory of the block as they are in memory, 16 bits an element: along the depth, or across it, from where
-``ldmatrix`` turns them.
+How a tensor core rounds is not documented, so these are not the bits of a CPU: for programs compiled with fastmath, and
+for products of float32 whose precision allows it.
+Factors of 16 bits an element lie in memory of the block as they are in memory: along the depth, or across it, from
+where ``ldmatrix`` turns them.  Those of float32 are rounded to TF32 on their way there, and read one by one.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from hybridflow.compiler.codegen.team_product import Store, Tiles
 from hybridflow.compiler.codegen.team_sides import Side, Sides
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.loops.team_products import FRAGMENT_PITCH, FragmentTile
+from hybridflow.compiler.loops.team_products import FragmentTile
 
-M, N, K = 16, 8, 16  # of a fragment
+M, N = 16, 8  # of a fragment
 SQUARE = 8  # of a matrix that ldmatrix reads, 16 bytes a line
 OWN = M * N // 32  # sums of a thread in a fragment
 _FOUR = ", ".join(["i32"] * 4)
@@ -26,6 +27,8 @@ _FOUR = ", ".join(["i32"] * 4)
 
 class FragmentTiles(Tiles):
     """Each thread has four sums of each fragment of its warp: two neighbours in a row, and two 8 rows below."""
+
+    step = 16  # of a fragment along the depth
 
     def __init__(self, code: Code, tile: FragmentTile, form: Form, sides: Sides, extents: tuple[Ref, Ref]) -> None:
         nbytes = tile.nbytes(form.sums.itemsize)
@@ -45,7 +48,7 @@ class FragmentTiles(Tiles):
     def _write(self, brought: Sequence[list[Val]], buffers: tuple[str, str]) -> None:
         for side, values, to in zip(self.sides, brought, buffers):
             if side.along == DEPTH:
-                side.write_lines(values, to, FRAGMENT_PITCH)
+                side.write_lines(values, to, self.tile.pitch)
             else:
                 side.write(values, to, side.tile + SQUARE)
 
@@ -55,7 +58,7 @@ class FragmentTiles(Tiles):
         sums, tile = list(sums), self.tile
         down, across = self.fragments
         row, col = self.c.mul(self.down, tile.high), self.c.mul(self.across, tile.wide)
-        for k in range(0, tile.depth, K):
+        for k in range(0, tile.depth, self.step):
             a = [self._matrices(self.sides[0], buffers[0], row, r * M, k, False) for r in range(down)]
             b = [self._matrices(self.sides[1], buffers[1], col, g * M, k, True) for g in range(across * N // M)]
             for r in range(down):
@@ -73,7 +76,7 @@ class FragmentTiles(Tiles):
         next_free, next_depth = (high, low) if by_depth else (low, high)
         free, depth = c.add(c.mul(next_free, SQUARE), behind), c.add(c.mul(next_depth, SQUARE), k)
         if side.along == DEPTH:
-            place = c.add(c.mul(c.add(c.add(first, free), line), FRAGMENT_PITCH), depth)
+            place = c.add(c.mul(c.add(c.add(first, free), line), self.tile.pitch), depth)
         else:
             place = c.add(c.mul(c.add(depth, line), side.tile + SQUARE), c.add(first, free))
         turned = "" if side.along == DEPTH else ".trans"
@@ -86,13 +89,16 @@ class FragmentTiles(Tiles):
 
     def _multiplied(self, a: Sequence[str], b: Sequence[str], sums: Sequence[Val]) -> list[Val]:
         e, half = self.e, self.form.packed == dt.float16
-        name = f"@llvm.nvvm.mma.m16n8k16.row.col.{'f32.f32' if half else 'bf16'}"
         kind, words = "<2 x half>" if half else "i32", [*a, *b]
         if half:
             names = [e.fresh("h") for _ in words]
             for target, word in zip(names, words):
                 e.line(f"{target} = bitcast i32 {word} to {kind}")
             words = names
+        return self._by_cores(f"m16n8k16.row.col.{'f32.f32' if half else 'bf16'}", kind, words, sums)
+
+    def _by_cores(self, shape: str, kind: str, words: Sequence[str], sums: Sequence[Val]) -> list[Val]:
+        e, name = self.e, f"@llvm.nvvm.mma.{shape}"
         result = "{float, float, float, float}"
         e.declare(f"declare {result} {name}({', '.join([kind] * 6 + ['float'] * 4)})")
         given = ", ".join([f"{kind} {word}" for word in words] + [f"float {value.ref}" for value in sums])
@@ -129,3 +135,62 @@ class FragmentTiles(Tiles):
                     store(e.load(c.at(self.memory, element.index, self.item), self.form.sums), at, r, i)
             team.barrier()
             turn.next = [*turn.carried[each:], *turn.carried[:each]]
+
+
+class RoundedTiles(FragmentTiles):
+    """The same of float32, whose elements are rounded to TF32, away from zero where two are as near."""
+
+    step = 8
+
+    def _write(self, brought: Sequence[list[Val]], buffers: tuple[str, str]) -> None:
+        super()._write([[self._rounded(value) for value in values] for values in brought], buffers)
+
+    def _rounded(self, value: Val) -> Val:
+        e, whole = self.e, value
+        name = "@llvm.nvvm.f2tf32.rna"
+        e.declare(f"declare i32 {name}(float)")
+        for k in range(value.width):
+            word, number = e.fresh("w"), e.fresh("r")
+            one = value if value.width == 1 else e.extract(value, k)
+            e.line(f"{word} = call i32 {name}(float {one.ref})")
+            e.line(f"{number} = bitcast i32 {word} to float")
+            found = Val(number, dt.float32, 1)
+            whole = found if value.width == 1 else e.insert(whole, found, k)
+        return whole
+
+    def _added(self, sums: Sequence[Val], buffers: tuple[str, str]) -> list[Val]:
+        c, sums, tile = self.c, list(sums), self.tile
+        down, across = self.fragments
+        line, depth = c.div(self.team.lane, 4), c.rem(self.team.lane, 4)
+        row = c.add(c.mul(self.down, tile.high), line)
+        col = c.add(c.mul(self.across, tile.wide), line)
+        for k in range(0, tile.depth, self.step):
+            near, far = c.add(depth, k), c.add(depth, k + 4)
+            a = [
+                [
+                    self._word(0, buffers[0], c.add(row, r * M + below), at)
+                    for at in (near, far)
+                    for below in (0, SQUARE)
+                ]
+                for r in range(down)
+            ]
+            b = [[self._word(1, buffers[1], c.add(col, g * N), at) for at in (near, far)] for g in range(across)]
+            for r in range(down):
+                for g in range(across):
+                    at = (r * across + g) * OWN
+                    sums[at : at + OWN] = self._multiplied(a[r], b[g], sums[at : at + OWN])
+        return sums
+
+    def _word(self, number: int, buffer: str, free: Ref, depth: Ref) -> str:
+        """The bits of an element of a factor."""
+        c, e, side = self.c, self.e, self.sides[number]
+        if side.along == DEPTH:
+            place = c.add(c.mul(free, self.tile.pitch), depth)
+        else:
+            place = c.add(c.mul(depth, side.tile + SQUARE), free)
+        word = e.fresh("w")
+        e.line(f"{word} = load i32, ptr {c.at(buffer, place, 4)}, align 4")
+        return word
+
+    def _multiplied(self, a: Sequence[str], b: Sequence[str], sums: Sequence[Val]) -> list[Val]:
+        return self._by_cores("m16n8k8.row.col.tf32", "i32", [*a, *b], sums)

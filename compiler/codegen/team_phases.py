@@ -11,7 +11,7 @@ from hybridflow.compiler.codegen.factors import Form, How
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref
-from hybridflow.compiler.codegen.team_fragments import FragmentTiles
+from hybridflow.compiler.codegen.team_fragments import FragmentTiles, RoundedTiles
 from hybridflow.compiler.codegen.team_product import Store, TeamTiles, Tiles
 from hybridflow.compiler.codegen.team_sides import Sides
 from hybridflow.compiler.codegen.values import Val
@@ -57,7 +57,8 @@ class Product:
         down, across = (c.extent(extent) for extent in self._tiles)
         tiles: Tiles
         if isinstance(tile, FragmentTile):
-            tiles = FragmentTiles(c, tile, self.form, sides, (m, n))
+            kind = RoundedTiles if tile.itemsize == 4 else FragmentTiles
+            tiles = kind(c, tile, self.form, sides, (m, n))
         else:
             tiles = TeamTiles(c, tile, self.form, sides, (m, n), self.how.in_blocks)
 
@@ -112,12 +113,21 @@ class Product:
 
 
 def by_tiles(
-    form: Form, batch: tuple[Extent, ...], m: Extent, n: Extent, k: Extent, fastmath: bool, factors: np.dtype
+    form: Form,
+    batch: tuple[Extent, ...],
+    m: Extent,
+    n: Extent,
+    k: Extent,
+    fastmath: bool,
+    factors: np.dtype,
+    may_round: bool = False,
 ) -> Product | None:
     """A product of m x n elements of depth k by teams; None where threads do better alone.  By tensor cores, where
-    ``fastmath`` allows that bits are not those of a CPU, and they have instructions for such factors and sums."""
-    if fastmath and form.sums == dt.float32 and factors in (dt.float16, dt.bfloat16):
-        how = team_products.choose_fragments(batch, m, n, k)
+    ``fastmath`` allows that bits are not those of a CPU, and they have instructions for such factors and sums; those of
+    float32 where elements ``may_round``."""
+    halves = fastmath and factors in (dt.float16, dt.bfloat16)
+    if form.sums == dt.float32 and (halves or (may_round and factors == dt.float32)):
+        how = team_products.choose_fragments(batch, m, n, k, factors.itemsize)
         if how is not None:
             return Product(how, Form(How.EACH, factors, form.sums), batch, m, n, k)
     ordered = dt.is_float(form.sums)

@@ -7,7 +7,7 @@ here has been measured: they are what the manuals say of multiprocessors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hybridflow.compiler.ir.types import Extent, is_static, static_size
 from hybridflow.compiler.loops.limits import ENOUGH_TEAMS, VECTOR_BYTES, WARP
@@ -82,15 +82,25 @@ class TeamTile:
 
 @dataclass(frozen=True)
 class FragmentTile:
-    """The tile of a team whose warps have tensor cores multiply fragments, of 16 rows by 8 columns by 16 of the depth:
-    ``rows`` by ``columns``, of which a warp has ``high`` by ``wide``."""
+    """The tile of a team whose warps have tensor cores multiply fragments, of 16 rows by 8 columns by 32 bytes of the
+    depth: ``rows`` by ``columns``, of which a warp has ``high`` by ``wide``.  Elements of factors have ``itemsize``
+    bytes there."""
 
     rows: int
     columns: int
     high: int
     wide: int
+    itemsize: int = 2
 
-    depth = 32  # elements along the depth that are in memory of the block at a time
+    @property
+    def depth(self) -> int:
+        """Elements along the depth that are in memory of the block at a time."""
+        return FRAGMENT_BYTES // self.itemsize
+
+    @property
+    def pitch(self) -> int:
+        """Elements from line to line along the depth: those of neighbours lie in different banks."""
+        return self.depth + VECTOR_BYTES // self.itemsize
 
     @property
     def warps_across(self) -> int:
@@ -103,7 +113,7 @@ class FragmentTile:
     @property
     def side_bytes(self) -> tuple[int, int]:
         """Memory for a part of either factor, in lines of its rows or columns or in lines along these."""
-        return self.rows * FRAGMENT_PITCH * 2, self.columns * FRAGMENT_PITCH * 2
+        return self.rows * self.pitch * self.itemsize, self.columns * self.pitch * self.itemsize
 
     def nbytes(self, itemsize: int) -> int:
         """Memory of the block: both factors twice; sums of 16 rows of each warp."""
@@ -114,10 +124,11 @@ class FragmentTile:
         return -(-m // self.rows) * -(-n // self.columns)
 
     def __str__(self) -> str:
-        return f"fragments in tiles of {self.rows} x {self.columns}, {self.high} x {self.wide} a warp"
+        kind = "TF32 fragments" if self.itemsize == 4 else "fragments"
+        return f"{kind} in tiles of {self.rows} x {self.columns}, {self.high} x {self.wide} a warp"
 
 
-FRAGMENT_PITCH = FragmentTile.depth + 8  # elements from line to line: those of neighbours lie in different banks
+FRAGMENT_BYTES = 64  # of a line along the depth that are in memory of the block at a time
 FRAGMENT_TILES = (FragmentTile(128, 128, 64, 32), FragmentTile(64, 64, 32, 32), FragmentTile(32, 32, 16, 16))
 LEAST_FRAGMENT = 16  # rows, columns and depth of a product
 
@@ -154,14 +165,16 @@ def choose(
     return TeamProduct(_choose_tile(entries * blocks, rows, columns, itemsize, False, dear), blocks, False)
 
 
-def choose_fragments(batch: tuple[Extent, ...], m: Extent, n: Extent, k: Extent) -> TeamProduct | None:
-    """How teams compute such products by tensor cores; None where these would have too little to do."""
+def choose_fragments(batch: tuple[Extent, ...], m: Extent, n: Extent, k: Extent, itemsize: int) -> TeamProduct | None:
+    """How teams compute products of factors of so many bytes an element by tensor cores; None where these would have
+    too little to do."""
     rows, columns, depth = (extent if isinstance(extent, int) else SYMBOLIC for extent in (m, n, k))
     entries = static_size(batch) if is_static(batch) else SYMBOLIC
     if min(rows, columns, depth) < LEAST_FRAGMENT or not entries:
         return None
     enough = (tile for tile in FRAGMENT_TILES if entries * tile.times(rows, columns) >= MULTIPROCESSORS)
     tile = next(enough, FRAGMENT_TILES[-1])
+    tile = replace(tile, itemsize=itemsize)
     return TeamProduct(tile, _blocks(batch, m, n, k, tile), False)
 
 

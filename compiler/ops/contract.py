@@ -12,7 +12,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.contraction import Contraction, Factor
 from hybridflow.compiler.ops.table import Kind, define
-from hybridflow.errors import DTypeError, ShapeError
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 _NUMERIC = frozenset(rules.NUMERIC)
 
@@ -23,6 +23,8 @@ def _matmul_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[
     found["lanes"] = bool(
         attrs.get("lanes", _contiguous(types[0], types[1], found["transpose_a"], found["transpose_b"]))
     )
+    if attrs.get("precision", "highest") != "highest" and types[0].dtype == dt.float32:
+        found["precision"] = attrs["precision"]
     return found
 
 
@@ -36,8 +38,16 @@ def _contiguous(x: TensorType, y: TensorType, transpose_a: bool, transpose_b: bo
 
 
 def _matmul_infer(
-    x: TensorType, y: TensorType, transpose_a: bool, transpose_b: bool, sum_dtype: Any, lanes: bool
+    x: TensorType,
+    y: TensorType,
+    transpose_a: bool,
+    transpose_b: bool,
+    sum_dtype: Any,
+    lanes: bool,
+    precision: str = "highest",
 ) -> TensorType:
+    if precision not in ("high", "highest"):
+        raise ArgumentError("matmul", f"precision is {precision!r}. Expected 'highest' or 'high'.")
     if x.dtype != y.dtype:
         raise DTypeError("matmul", f"dtypes differ: {x} and {y}. Expected equal dtypes. Convert one with astype.")
     rules.check_dtype("matmul", x, _NUMERIC)
@@ -65,7 +75,13 @@ def _matmul_infer(
 
 
 def _matmul_reference(
-    x: np.ndarray, y: np.ndarray, transpose_a: bool, transpose_b: bool, sum_dtype: Any, lanes: bool
+    x: np.ndarray,
+    y: np.ndarray,
+    transpose_a: bool,
+    transpose_b: bool,
+    sum_dtype: Any,
+    lanes: bool,
+    precision: str = "highest",
 ) -> np.ndarray:
     a = np.swapaxes(x, -1, -2) if transpose_a else x
     b = np.swapaxes(y, -1, -2) if transpose_b else y
@@ -85,8 +101,12 @@ def _matmul_vjp(
     transpose_b: bool,
     sum_dtype: Any,
     lanes: bool,
+    precision: str = "highest",
 ) -> tuple[Any, ...]:
     """The transposed factors are read in place, through the attributes."""
+
+    def matmul(left: Any, right: Any, **transposed: bool) -> Any:
+        return b.matmul(left, right, precision=precision, **transposed)
 
     def factor(value: Any) -> Any:
         return value if value.dtype == sum_dtype else b.convert(value, dtype=sum_dtype)
@@ -96,13 +116,13 @@ def _matmul_vjp(
 
     def for_x() -> Any:
         if transpose_a:
-            return cotangent(b.matmul(factor(y), g, transpose_a=transpose_b, transpose_b=True))
-        return cotangent(b.matmul(g, factor(y), transpose_a=False, transpose_b=not transpose_b))
+            return cotangent(matmul(factor(y), g, transpose_a=transpose_b, transpose_b=True))
+        return cotangent(matmul(g, factor(y), transpose_a=False, transpose_b=not transpose_b))
 
     def for_y() -> Any:
         if transpose_b:
-            return cotangent(b.matmul(g, factor(x), transpose_a=True, transpose_b=transpose_a))
-        return cotangent(b.matmul(factor(x), g, transpose_a=not transpose_a, transpose_b=False))
+            return cotangent(matmul(g, factor(x), transpose_a=True, transpose_b=transpose_a))
+        return cotangent(matmul(factor(x), g, transpose_a=not transpose_a, transpose_b=False))
 
     return for_x, for_y
 
@@ -114,7 +134,7 @@ def _matmul_contraction(types: tuple[TensorType, ...], attrs: Mapping[str, Any])
         return Factor(tuple(range(x.ndim - 2)), free, summed)
 
     left, right = factor(types[0], attrs["transpose_a"]), factor(types[1], not attrs["transpose_b"])
-    return Contraction(left, right, attrs["lanes"])
+    return Contraction(left, right, attrs["lanes"], attrs.get("precision", "highest"))
 
 
 def _matmul_contracting(wanted: Contraction) -> dict[str, Any] | None:
@@ -164,7 +184,8 @@ define(
     The factors' elements are converted to ``sum_dtype``, their own dtype unless given, which the result has; sums of
     floats narrower than 32 bits are kept in float32 and rounded once.  With ``lanes`` a product of one row or one
     column is summed in the order of a row reduction, else by blocks of k (order.py); unless given, that is so where
-    neighbours along k lie side by side in both factors.""",
+    neighbours along k lie side by side in both factors.  With the ``precision`` "high" elements of float32 may be
+    rounded to 10 bits behind the point, as tensor cores take them; "highest" is not written.""",
     canon=_matmul_canon,
     infer=_matmul_infer,
     reference=_matmul_reference,

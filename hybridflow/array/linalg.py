@@ -29,14 +29,16 @@ def _operands(stage: str, *values: Any) -> list[Tensor]:
 
 
 @operation
-def matmul(x1: Any, x2: Any, /, sum_dtype: Any = None) -> Tensor:
+def matmul(x1: Any, x2: Any, /, sum_dtype: Any = None, precision: str | None = None) -> Tensor:
     """The matrix product over the last axis of ``x1`` and the last but one of ``x2``; leading axes broadcast.
 
     A one-dimensional operand counts as a row on the left, as a column on the right, and that axis goes from the result.
     ``sum_dtype`` is the dtype in which products are summed and which the result has, one that holds all values of the
     operands' dtype: int32 for exact products of int8, float32 for those of bfloat16 without a last rounding.
+    With the ``precision`` "high" a GPU may round elements of float32 to TF32, which has 10 bits behind the point, and
+    use its tensor cores, also for derivatives; its bits are not a CPU's then.  "highest" is the default.
 
-    Raises ShapeError where the shapes do not fit each other.
+    Raises ShapeError where the shapes do not fit each other, and ArgumentError for another precision.
 
     >>> hf.matmul([[1, 2], [3, 4]], [[1, 0], [0, 10]])
     <Tensor i64[2,2] cpu>
@@ -57,7 +59,9 @@ def matmul(x1: Any, x2: Any, /, sum_dtype: Any = None) -> Tensor:
     row, column = x.ndim == 1, y.ndim == 1
     x = expand_dims(x, 0) if row else x
     y = expand_dims(y, 1) if column else y
-    out = _matmul(x, y, wanted)
+    if precision not in (None, "high", "highest"):
+        raise ArgumentError("matmul", f"precision is {precision!r}. Expected 'high' or 'highest'.")
+    out = _matmul(x, y, wanted, precision or "highest")
     if row or column:
         shape = out.shape[:-2] + (() if row else out.shape[-2:-1]) + (() if column else out.shape[-1:])
         out = reshape_to(out, shape)
@@ -73,18 +77,19 @@ def _matmul_hint(x: Tensor, y: Tensor) -> str:
     return ""
 
 
-def _matmul(x: Tensor, y: Tensor, dtype: DType) -> Tensor:
+def _matmul(x: Tensor, y: Tensor, dtype: DType, precision: str) -> Tensor:
     """The product of stacks of matrices whose inner sizes fit, with sums in ``dtype``."""
+    more = {} if precision == "highest" else {"precision": precision}
     if x.ndim > 2 and y.ndim == 2:
         # One large product: every row meets the same matrix.
         rows = reshape_to(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-        return reshape_to(apply(TABLE["matmul"], rows, y, sum_dtype=dtype), (*x.shape[:-1], y.shape[-1]))
+        return reshape_to(apply(TABLE["matmul"], rows, y, sum_dtype=dtype, **more), (*x.shape[:-1], y.shape[-1]))
     try:
         batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except ValueError:
         raise ShapeError("matmul", f"leading axes do not broadcast: x is {x.type}, y is {y.type}.") from None
     x, y = expand(x, (*batch, *x.shape[-2:])), expand(y, (*batch, *y.shape[-2:]))
-    return apply(TABLE["matmul"], x, y, sum_dtype=dtype)
+    return apply(TABLE["matmul"], x, y, sum_dtype=dtype, **more)
 
 
 @operation

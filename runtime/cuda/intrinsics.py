@@ -19,6 +19,8 @@ LEAST = {
     "vote.ballot.sync": (30, 60),
     "ldmatrix.sync.aligned.m8n8.x4.b16.p3": (75, 65),
     "ldmatrix.sync.aligned.m8n8.x4.trans.b16.p3": (75, 65),
+    "f2tf32.rna": (80, 70),
+    "mma.m16n8k8.row.col.tf32": (80, 70),
     "mma.m16n8k16.row.col.bf16": (80, 70),
     "mma.m16n8k16.row.col.f32.f32": (80, 70),
 }
