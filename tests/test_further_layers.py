@@ -262,7 +262,7 @@ def test_pictures_are_moved_each_by_itself_and_alike_when_compiled(kind: Any) ->
     ("make", "text"),
     [
         (lambda: layers.Resizing(0, 2), "height is 0"),
-        (lambda: layers.Resizing(2, 2, "bicubic"), "interpolation is 'bicubic'"),
+        (lambda: layers.Resizing(2, 2, "cubic"), "interpolation is 'cubic'"),
         (lambda: layers.RandomRotation((0.2, 0.1)), "factor is"),
         (lambda: layers.RandomTranslation(0.1, 0.1, fill_mode="wrap"), "fill_mode is 'wrap'"),
     ],

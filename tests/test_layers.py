@@ -104,6 +104,7 @@ USUAL_THIRD_PARTY = {"numpy", "ml_dtypes"}
 # Optional ones, each with the one module that may import it, when it is asked for what needs that.
 OPTIONAL = {
     "hybridflow.callbacks.progress": {"tqdm"},
+    "hybridflow.compat.adapters.keras_names": {"PIL"},
     "hybridflow.models.drawing": {"pydot"},
     "hybridflow.summary.events": {"tensorboardX"},
 }

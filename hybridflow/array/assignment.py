@@ -7,6 +7,7 @@ from typing import Any
 
 from hybridflow.array import elementwise
 from hybridflow.array.creation import asarray
+from hybridflow.array.indexing import gather_nd, take
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.core.context import current, now
 from hybridflow.core.methods import give
@@ -32,11 +33,13 @@ def _start(self: Variable, initial: Any, trainable: bool = True, dtype: Any = No
     self._begin(tensor if trace is None else trace.initial_value(tensor), trainable, name)
 
 
-def _assign(self: Variable, value: Any) -> Variable:
+def _assign(
+    self: Variable, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+) -> Variable:
     """Set the value, and return the variable.
 
     Python numbers, lists and NumPy arrays are converted to the variable's dtype.  Raises DTypeError when a tensor
-    has another dtype, ShapeError when the shape differs.
+    has another dtype, ShapeError when the shape differs.  The other arguments are TensorFlow's, and change nothing.
     """
     tensor = value if type(value) is Tensor and _fits(self, value) else _fitting(self, value)
     state = now()
@@ -49,12 +52,16 @@ def _assign(self: Variable, value: Any) -> Variable:
     return self
 
 
-def _assign_add(self: Variable, delta: Any) -> Variable:
+def _assign_add(
+    self: Variable, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+) -> Variable:
     """Add ``delta`` (broadcast to the variable's shape) to the value; raises as ``assign`` does."""
     return _updated(self, elementwise.add, delta)
 
 
-def _assign_sub(self: Variable, delta: Any) -> Variable:
+def _assign_sub(
+    self: Variable, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+) -> Variable:
     """Subtract ``delta`` (broadcast to the variable's shape) from the value; raises as ``assign`` does."""
     return _updated(self, elementwise.subtract, delta)
 
@@ -82,6 +89,34 @@ def _scatter_max(self: Variable, sparse_delta: Any, use_locking: bool = False, n
 def _scatter_min(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
     """Keep the smallest of rows and of ``hf.IndexedSlices`` for them, element by element, and return the variable."""
     return _changed(self, "rows_smallest", sparse_delta)
+
+
+def _scatter_mul(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+    """Multiply the rows at the indices of ``hf.IndexedSlices`` by its rows, and return the variable."""
+    return _changed(self, "rows_multiplied", sparse_delta)
+
+
+def _scatter_div(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+    """Divide the rows at the indices of ``hf.IndexedSlices`` by its rows, and return the variable."""
+    return _changed(self, "rows_divided", sparse_delta)
+
+
+def _batch_scatter_update(
+    self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+) -> Variable:
+    """As ``scatter_update``, within each part of a batch: the indices [..., n] name rows along their last axis, and
+    the axes before are those of the variable."""
+    return _changed(self, "rows_set_in_batch", sparse_delta)
+
+
+def _sparse_read(self: Variable, indices: Any, name: str | None = None) -> Tensor:
+    """The rows at the indices."""
+    return take(self, indices, axis=0)
+
+
+def _gather_nd(self: Variable, indices: Any, name: str | None = None) -> Tensor:
+    """What is at places: ``hf.gather_nd(variable, indices)``."""
+    return gather_nd(self, indices)
 
 
 def _scatter_nd_add(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
@@ -168,6 +203,11 @@ def install() -> None:
     give(Variable, "scatter_nd_add", _scatter_nd_add)
     give(Variable, "scatter_nd_sub", _scatter_nd_sub)
     give(Variable, "scatter_nd_update", _scatter_nd_update)
+    give(Variable, "scatter_mul", _scatter_mul)
+    give(Variable, "scatter_div", _scatter_div)
+    give(Variable, "batch_scatter_update", _batch_scatter_update)
+    give(Variable, "sparse_read", _sparse_read)
+    give(Variable, "gather_nd", _gather_nd)
     give(Variable, "scatter_max", _scatter_max)
     give(Variable, "scatter_min", _scatter_min)
     give(Variable, "scatter_nd_max", _scatter_nd_max)

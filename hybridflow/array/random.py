@@ -21,13 +21,13 @@ from hybridflow.compiler.ir.types import Extent
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.context import suspended
 from hybridflow.core.devices import placing
-from hybridflow.core.promotion import default_float, default_int
+from hybridflow.core.promotion import default_float, default_int, to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, entered
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.turns import in_turn
 
@@ -72,9 +72,11 @@ class Generator(Source):
 
     @classmethod
     @entered
-    def from_state(cls, state: Any) -> Generator:
-        """A stream that goes on where ``state`` (two integers, as the property of that name has them) says."""
-        made = cls(0)
+    def from_state(cls, state: Any, alg: Any = None) -> Generator:
+        """A stream that goes on where ``state`` (two integers, as the property of that name has them) says.
+
+        ``alg`` is as in ``from_seed``."""
+        made = cls.from_seed(0, alg)
         made._state.assign(_pair(state, "random.Generator.from_state"))
         return made
 
@@ -87,6 +89,48 @@ class Generator(Source):
     def state(self) -> Variable:
         """(seed, counter) as uint64[2]; assign it to go back to an earlier place."""
         return self._state
+
+    @property
+    def key(self) -> Tensor:
+        """The seed, as a uint64 scalar."""
+        return self._state.value()[0]
+
+    @property
+    def algorithm(self) -> int:
+        """TensorFlow's number of Philox."""
+        return 1
+
+    @classmethod
+    @entered
+    def from_key_counter(cls, key: int, counter: Any, alg: str | None = None) -> Generator:
+        """The stream number ``key`` from the block ``counter`` on: an integer, or two of them, of which the first has
+        the low 64 bits.  ``alg`` is as in ``from_seed``."""
+        made = cls.from_seed(rules.integer("random.Generator.from_key_counter", "key", key), alg)
+        made.reset_from_key_counter(key, counter)
+        return made
+
+    @entered
+    def reset_from_key_counter(self, key: int, counter: Any) -> None:
+        """Go on with the stream number ``key`` from the block ``counter`` on: see ``from_key_counter``.  Raises
+        ArgumentError for a counter of more than 64 bits."""
+        stage = "random.Generator.reset_from_key_counter"
+        low, *high = [rules.integer(stage, "counter", n) for n in np.asarray(counter).reshape(-1).tolist() or [0]]
+        if any(high) or not 0 <= low <= _MASK:
+            raise ArgumentError(stage, f"the counter is {counter!r}; blocks are counted in 64 bits.")
+        key = rules.integer(stage, "key", key)
+        self._state.assign(np.array([key & _MASK, low], np.uint64))
+
+    @operation
+    def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: str | None = None) -> Tensor:
+        """Integers of which every value of the dtype is as likely: uint32, uint64, int32 or int64.
+
+        Raises DTypeError for another one.
+        """
+        wanted, stage = to_dtype(dtype, "random.Generator"), "random.Generator.uniform_full_int"
+        if wanted not in (dtypes.uint32, dtypes.uint64, dtypes.int32, dtypes.int64):
+            raise DTypeError(stage, f"dtype is {wanted}; it must be an integer of 32 or 64 bits.")
+        sizes = to_shape(shape, stage)
+        return cast(self._words64(sizes) if wanted.itemsize == 8 else self.bits(sizes), wanted)
 
     @entered
     def reset(self, seed: int) -> None:

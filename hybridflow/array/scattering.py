@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.array.creation import iota
-from hybridflow.array.elementwise import maximum, minimum, negative
+from hybridflow.array.creation import full_like, iota
+from hybridflow.array.elementwise import divide, equal, maximum, minimum, multiply, negative, where
 from hybridflow.array.indexed_slices import IndexedSlices
 from hybridflow.array.indexing import getitem, scatter_add
 from hybridflow.array.setitem import updated
-from hybridflow.array.shapes import expand_dims
+from hybridflow.array.shapes import concat, expand_dims
 from hybridflow.array.sorting import argsort
 from hybridflow.compiler.ir.types import product
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, expand, reshape_to
-from hybridflow.errors import ArgumentTypeError, ShapeError
+from hybridflow.errors import ArgumentTypeError, ShapeError, SymbolicExtentError
 
 
 def added_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
@@ -89,6 +89,46 @@ def rows_set(x: Tensor, slices: Any) -> Tensor:
     """``x`` with other rows at their indices; raises as ``rows_added`` does."""
     given = _slices(slices)
     return updated(x, given.indices, given.values)
+
+
+def rows_multiplied(x: Tensor, slices: Any) -> Tensor:
+    """``x`` with the rows at the indices multiplied by others; raises as ``rows_added`` does."""
+    return multiply(x, _factors(x, _slices(slices)))
+
+
+def rows_divided(x: Tensor, slices: Any) -> Tensor:
+    """``x`` with the rows at the indices divided by others; raises as ``rows_added`` does."""
+    return divide(x, _factors(x, _slices(slices)))
+
+
+def _factors(x: Tensor, given: IndexedSlices) -> Tensor:
+    """The product of all rows that are given for each row of ``x``, 1 for the others: along the rows in the order of
+    their indices, products of runs of equal ones that double in length."""
+    count = given.indices.shape[0]
+    one = full_like(x, 1)
+    if not isinstance(count, int):
+        raise SymbolicExtentError("scatter", f"how many rows are given, {count}, is open; products need a number.")
+    order = argsort(given.indices)
+    places, products = getitem(given.indices, order), getitem(given.values, order)
+    step = 1
+    while step < count:
+        same = equal(getitem(places, slice(step, None)), getitem(places, slice(None, -step)))
+        same = reshape_to(same, (count - step, *[1] * (x.ndim - 1)))
+        longer = multiply(getitem(products, slice(step, None)), getitem(products, slice(None, -step)))
+        behind = where(same, longer, getitem(products, slice(step, None)))
+        products = concat([getitem(products, slice(None, step)), behind], axis=0)
+        step *= 2
+    return updated(one, places, products)
+
+
+def rows_set_in_batch(x: Tensor, slices: Any) -> Tensor:
+    """``x`` with other rows at the indices within each part of a batch; raises as ``rows_added`` does."""
+    given = _slices(slices)
+    shape = given.indices.shape
+    if len(shape) > x.ndim:
+        raise ShapeError("scatter", f"the indices {given.indices.type} have more axes than {x.type}.")
+    parts = [iota(shape, axis, default_int) for axis in range(len(shape) - 1)]
+    return updated(x, (*parts, given.indices), given.values)
 
 
 def rows_largest(x: Tensor, slices: Any) -> Tensor:

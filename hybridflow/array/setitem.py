@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, own, reshape_to, scalar
 from hybridflow.errors import DTypeError, IndexRangeError, ShapeError
+from hybridflow.runtime.calls.turns import in_turn
 
 
 def _setitem(self: Any, key: Any, value: Any, /) -> None:
@@ -241,19 +243,34 @@ def _getitem(self: Variable, key: Any, /) -> Tensor:
 
 
 class _Assigner(OtherName):
-    """``assign`` of tensors: there is none, unless one is a part of a variable."""
+    """``assign`` of tensors, and its kin: there is none, unless one is a part of a variable."""
+
+    def __init__(self, name: str, answer: str, change: Callable[..., Tensor] | None = None) -> None:
+        super().__init__(name, answer)
+        self._change = change
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self
         _, reference, key = _parts.get(id(instance), (None, None, None))
         variable = None if reference is None else reference()
-        return super().__get__(instance, owner) if variable is None else functools.partial(_assign, variable, key)
+        return (
+            super().__get__(instance, owner)
+            if variable is None
+            else functools.partial(_assign, variable, key, self._change)
+        )
 
 
-def _assign(variable: Variable, key: Any, value: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+def _assign(
+    variable: Variable, key: Any, change: Callable[..., Tensor] | None, value: Any, use_locking: bool = False,
+    name: str | None = None, read_value: bool = True,
+) -> Variable:  # fmt: skip
     """``v[key].assign(value)``: the same as ``v[key] = value``; returns the variable."""
-    variable[key] = value
+
+    def set_part() -> None:
+        variable[key] = value if change is None else change(getitem(variable, key), value)
+
+    in_turn((variable._gate,), set_part)
     return variable
 
 
@@ -261,4 +278,5 @@ def install() -> None:
     """Give the classes these methods; called once, when the package is imported."""
     give(Operators, "__setitem__", _setitem)
     give(Variable, "__getitem__", _getitem)
-    setattr(Operators, "assign", _Assigner("assign", OF_TENSOR["assign"]))  # noqa: B010
+    for name, change in (("assign", None), ("assign_add", add), ("assign_sub", subtract)):
+        setattr(Operators, name, _Assigner(name, OF_TENSOR[name], change))

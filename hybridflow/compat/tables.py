@@ -36,7 +36,14 @@ fill: ~arrays.fill
 one_hot: ~arrays.one_hot
 reshape: ~arrays.reshape
 broadcast_to: ~arrays.broadcast_to
-broadcast_static_shape: broadcast_shapes(shape_x>x, shape_y>y, /)
+broadcast_static_shape: ~arrays.broadcast_static_shape
+broadcast_dynamic_shape: ~arrays.broadcast_dynamic_shape
+space_to_batch: ~arrays.space_to_batch
+batch_to_space: ~arrays.batch_to_space
+histogram_fixed_width: ~arrays.histogram_fixed_width
+histogram_fixed_width_bins: ~arrays.histogram_fixed_width_bins
+dynamic_partition: ~arrays.dynamic_partition
+dynamic_stitch: ~arrays.dynamic_stitch
 transpose: ~arrays.transpose
 expand_dims: expand_dims(&input, /, axis)
 squeeze: ~arrays.squeeze
@@ -189,6 +196,26 @@ truncatemod: ~maths.truncatemod
 floordiv: floor_divide(&x, &y, /)
 
 [math]
+lgamma: ~special.lgamma(&x, /)
+digamma: ~special.digamma(&x, /)
+erfc: ~special.erfc(&x, /)
+erfinv: ~special.erfinv(&x, /)
+erfcinv: ~special.erfcinv(&x, /)
+ndtri: ~special.ndtri(&x, /)
+xlog1py: ~special.xlog1py(&x, &y, /)
+lbeta: ~special.lbeta
+bessel_i0: ~special.bessel_i0
+bessel_i0e: ~special.bessel_i0e
+bessel_i1: ~special.bessel_i1
+bessel_i1e: ~special.bessel_i1e
+cumulative_logsumexp: ~special.cumulative_logsumexp
+segment_max: ~maths.segment_max
+segment_min: ~maths.segment_min
+segment_prod: ~maths.segment_prod
+unsorted_segment_max: ~maths.unsorted_segment_max
+unsorted_segment_min: ~maths.unsorted_segment_min
+unsorted_segment_prod: ~maths.unsorted_segment_prod
+unsorted_segment_sqrt_n: ~maths.unsorted_segment_sqrt_n
 floormod, mod: remainder(&x, &y, /)
 accumulate_n: ~maths.add_n
 approximate_equal: ~maths.approximate_equal
@@ -257,6 +284,13 @@ tensordot: ~linear.tensordot
 linspace: ~arrays.linspace
 
 [linalg]
+expm: ~linear.expm
+lu: ~linear.lu
+lu_solve: ~linear.lu_solve
+lu_matrix_inverse: ~linear.lu_matrix_inverse
+lu_reconstruct: ~linear.lu_reconstruct
+tridiagonal_solve: ~linear.tridiagonal_solve
+tridiagonal_matmul: ~linear.tridiagonal_matmul
 adjoint: ~linear.adjoint
 band_part: ~linear.band_part
 cholesky: linalg.cholesky(&input, /)
@@ -289,6 +323,25 @@ trace: trace(&x, /)
 triangular_solve: ~linear.triangular_solve
 
 [nn]
+all_candidate_sampler: ~candidates.all_candidate_sampler
+fixed_unigram_candidate_sampler: ~candidates.fixed_unigram_candidate_sampler
+learned_unigram_candidate_sampler: ~candidates.learned_unigram_candidate_sampler
+atrous_conv2d: ~network.atrous_conv2d
+convolution: ~network.convolution
+conv_transpose: ~network.conv_transpose
+conv1d_transpose: ~network.conv1d_transpose
+conv3d_transpose: ~network.conv3d_transpose
+pool: ~network.pool
+max_pool_with_argmax: ~network.max_pool_with_argmax
+dilation2d: ~network.dilation2d
+erosion2d: ~network.erosion2d
+weighted_moments: ~network.weighted_moments
+sufficient_statistics: ~network.sufficient_statistics
+normalize_moments: ~network.normalize_moments
+collapse_repeated: ~network.collapse_repeated
+log_poisson_loss: ~special.log_poisson_loss
+nce_loss: ~candidates.nce_loss
+sampled_softmax_loss: ~candidates.sampled_softmax_loss
 avg_pool: ~network.avg_pool
 avg_pool1d: ~network.avg_pool1d
 avg_pool2d: ~network.avg_pool2d
@@ -339,6 +392,17 @@ weighted_cross_entropy_with_logits: ~network.weighted_cross_entropy_with_logits
 zero_fraction: ~maths.zero_fraction
 
 [random]
+Algorithm: ~draws.Algorithm
+set_global_generator: ~draws.set_global_generator
+create_rng_state: ~draws.create_rng_state
+all_candidate_sampler: ~candidates.all_candidate_sampler
+fixed_unigram_candidate_sampler: ~candidates.fixed_unigram_candidate_sampler
+learned_unigram_candidate_sampler: ~candidates.learned_unigram_candidate_sampler
+log_uniform_candidate_sampler: ~candidates.log_uniform_candidate_sampler
+uniform_candidate_sampler: ~candidates.uniform_candidate_sampler
+stateless_gamma: ~draws.stateless_gamma
+stateless_poisson: ~draws.stateless_poisson
+stateless_binomial: ~draws.stateless_binomial
 Generator: random.Generator
 categorical: ~draws.categorical
 gamma: ~draws.gamma
@@ -357,6 +421,9 @@ truncated_normal: ~draws.truncated_normal
 uniform: ~draws.uniform
 
 [random.experimental]
+Algorithm: ~draws.Algorithm
+set_global_generator: ~draws.set_global_generator
+create_rng_state: ~draws.create_rng_state
 Generator: random.Generator
 get_global_generator: random.global_generator
 stateless_shuffle: ~draws.stateless_shuffle
@@ -364,6 +431,12 @@ stateless_split: random.split(seed, /, num>count)
 stateless_fold_in: random.fold_in(seed, data, /)
 
 [debugging]
+assert_proper_iterable: ~control.assert_proper_iterable
+assert_same_float_dtype: ~control.assert_same_float_dtype
+is_numeric_tensor: ~control.is_numeric_tensor
+enable_traceback_filtering, disable_traceback_filtering: ~control.nothing
+is_traceback_filtering_enabled: ~settings.yes
+get_log_device_placement: ~settings.no
 Assert: debugging.Assert
 assert_all_finite: debugging.assert_all_finite
 assert_equal: debugging.assert_equal
@@ -397,6 +470,11 @@ is_nested: ~control.is_nested
 assert_same_structure: ~control.assert_same_structure
 
 [config]
+LogicalDevice: ~settings.LogicalDevice
+PhysicalDevice: ~settings.PhysicalDevice
+LogicalDeviceConfiguration: ~settings.Settings
+get_logical_device_configuration: ~control.nothing
+experimental_functions_run_eagerly: config.functions_run_eagerly
 experimental_run_functions_eagerly, run_functions_eagerly: config.run_functions_eagerly(run_eagerly>on, /)
 functions_run_eagerly: config.functions_run_eagerly
 get_soft_device_placement: ~settings.get_soft_device_placement
@@ -407,6 +485,16 @@ set_visible_devices: ~control.nothing
 set_logical_device_configuration: ~control.nothing
 
 [config.experimental]
+VirtualDeviceConfiguration: ~settings.Settings
+get_device_details: ~settings.get_device_details
+get_virtual_device_configuration, set_virtual_device_configuration: ~control.nothing
+get_synchronous_execution: ~settings.yes
+tensor_float_32_execution_enabled: ~settings.no
+enable_mlir_bridge, disable_mlir_bridge, set_device_policy: ~control.nothing
+get_device_policy: ~settings.get_device_policy
+get_memory_info: ~settings.get_memory_info
+get_memory_usage: ~settings.get_memory_usage
+reset_memory_stats: ~control.nothing
 list_physical_devices, get_visible_devices: ~settings.list_physical_devices
 list_logical_devices: ~settings.list_logical_devices
 set_visible_devices: ~control.nothing
@@ -440,6 +528,8 @@ do_not_convert: ~control.do_not_convert
 set_loop_options: ~control.nothing
 
 [distribute]
+NcclAllReduce, HierarchicalCopyAllReduce, ReductionToOneDevice, InputOptions, RunOptions: ~settings.Settings
+get_replica_context: ~settings.get_replica_context
 OneDeviceStrategy, MirroredStrategy, Strategy: ~settings.Replicas
 ReduceOp: ~settings.ReduceOp
 InputContext: ~settings.InputContext
@@ -448,6 +538,10 @@ has_strategy: ~settings.has_strategy
 in_cross_replica_context: ~settings.has_strategy
 
 [test]
+is_built_with_xla: ~settings.yes
+is_built_with_rocm: ~settings.no
+is_cpu_target_available: ~settings.yes
+compute_gradient: ~control.compute_gradient
 TestCase: ~settings.TestCase
 main: ~settings.main
 gpu_device_name: ~settings.gpu_device_name
@@ -455,9 +549,23 @@ is_built_with_cuda, is_built_with_gpu_support: ~settings.is_built_with_cuda
 is_gpu_available: ~settings.is_gpu_available
 
 [version]
+GIT_VERSION, COMPILER_VERSION: ~settings.VERSION
 VERSION: ~settings.VERSION
 
 [image]
+crop_and_resize: ~boxes.crop_and_resize
+combined_non_max_suppression: ~boxes.combined_non_max_suppression
+non_max_suppression: ~boxes.non_max_suppression
+non_max_suppression_overlaps: ~boxes.non_max_suppression_overlaps
+non_max_suppression_padded: ~boxes.non_max_suppression_padded
+non_max_suppression_with_scores: ~boxes.non_max_suppression_with_scores
+draw_bounding_boxes: ~boxes.draw_bounding_boxes
+rgb_to_yiq: ~images.rgb_to_yiq
+rgb_to_yuv: ~images.rgb_to_yuv
+yiq_to_rgb: ~images.yiq_to_rgb
+yuv_to_rgb: ~images.yuv_to_rgb
+ssim: ~images.ssim
+ssim_multiscale: ~images.ssim_multiscale
 flip_left_right: ~images.flip_left_right
 flip_up_down: ~images.flip_up_down
 random_flip_left_right: ~images.random_flip_left_right
@@ -501,9 +609,29 @@ psnr: ~images.psnr
 extract_patches: ~images.extract_patches
 
 [summary]
+create_noop_writer: ~settings.create_noop_writer
+trace_on, trace_off, trace_export: ~control.nothing
 *: summary
 
 [errors]
+OK: ~settings.OK
+CANCELLED: ~settings.CANCELLED
+UNKNOWN: ~settings.UNKNOWN
+INVALID_ARGUMENT: ~settings.INVALID_ARGUMENT
+DEADLINE_EXCEEDED: ~settings.DEADLINE_EXCEEDED
+NOT_FOUND: ~settings.NOT_FOUND
+ALREADY_EXISTS: ~settings.ALREADY_EXISTS
+PERMISSION_DENIED: ~settings.PERMISSION_DENIED
+UNAUTHENTICATED: ~settings.UNAUTHENTICATED
+RESOURCE_EXHAUSTED: ~settings.RESOURCE_EXHAUSTED
+FAILED_PRECONDITION: ~settings.FAILED_PRECONDITION
+ABORTED: ~settings.ABORTED
+OUT_OF_RANGE: ~settings.OUT_OF_RANGE
+UNIMPLEMENTED: ~settings.UNIMPLEMENTED
+INTERNAL: ~settings.INTERNAL
+UNAVAILABLE: ~settings.UNAVAILABLE
+DATA_LOSS: ~settings.DATA_LOSS
+OperatorNotAllowedInGraphError: errors.TraceError
 OpError, FailedPreconditionError, UnknownError: errors.HybridflowError
 InvalidArgumentError: errors.OperandError
 InternalError: errors.CompileError
@@ -518,6 +646,10 @@ ResourceExhaustedError: ~settings.MemoryError
 UnimplementedError: ~settings.NotImplementedError
 
 [train]
+ExponentialMovingAverage: ~averages.ExponentialMovingAverage
+CheckpointOptions: ~settings.Settings
+get_checkpoint_state: ~files.get_checkpoint_state
+checkpoints_iterator: ~files.checkpoints_iterator
 Checkpoint: ~files.Checkpoint
 CheckpointManager: ~files.CheckpointManager
 latest_checkpoint: ~files.latest_checkpoint
@@ -532,6 +664,11 @@ Features: ~records.Features
 Example: ~records.Example
 
 [saved_model]
+contains_saved_model: ~files.contains_saved_model
+LoadOptions, SaveOptions: ~settings.Settings
+DEFAULT_SERVING_SIGNATURE_DEF_KEY: ~settings.SERVING_DEFAULT
+SERVING: ~settings.SERVING
+TRAINING: ~settings.TRAINING
 save: ~files.save
 load: ~files.load
 
@@ -559,6 +696,8 @@ remove: ~files.remove
 GFile: ~files.open_file
 
 [data]
+ThreadingOptions: ~settings.Settings
+NumpyIterator: data.Iterator
 AUTOTUNE: data.AUTOTUNE
 INFINITE_CARDINALITY: data.INFINITE_CARDINALITY
 UNKNOWN_CARDINALITY: data.UNKNOWN_CARDINALITY
@@ -570,6 +709,16 @@ TFRecordDataset: data.TFRecordDataset
 TextLineDataset: data.TextLineDataset
 
 [data.experimental]
+AutoShardPolicy: ~settings.AutoShardPolicy
+ExternalStatePolicy: ~settings.ExternalStatePolicy
+ThreadingOptions, OptimizationOptions, DistributeOptions, AutotuneOptions: ~settings.Settings
+AutotuneAlgorithm: ~settings.AutotuneAlgorithm
+dense_to_ragged_batch: ~files.ragged_batch
+from_list: ~files.from_list
+at: ~files.at
+Reducer: ~files.Reducer
+group_by_reducer: ~files.group_by_reducer
+get_structure: ~files.get_structure
 Counter: data.Dataset.counter
 CsvDataset: data.CsvDataset
 make_csv_dataset: data.make_csv_dataset
@@ -603,6 +752,18 @@ choose_from_datasets: data.Dataset.choose_from_datasets
 
 
 [keras]
+Layer: layers.Layer
+Loss: losses.Loss
+Metric: metrics.Metric
+Optimizer: optimizers.Optimizer
+Initializer: initializers.Initializer
+Regularizer: regularizers.Regularizer
+InputSpec: layers.InputSpec
+KerasTensor: layers.symbols.Symbol
+Variable: ~values.Variable
+DTypePolicy: mixed_precision.Policy
+name_scope: ~control.name_scope
+device: ~settings.device
 Input: Input
 Model: Model
 Sequential: Sequential
@@ -617,9 +778,14 @@ model_from_json: models.model_from_json
 clone_model: models.clone_model
 
 [keras.mixed_precision]
+DTypePolicy: mixed_precision.Policy
+dtype_policy: ~keras_names.dtype_policy
+set_dtype_policy: mixed_precision.set_global_policy
 *: mixed_precision
 
 [keras.layers]
+serialize: ~keras_names.serialize
+deserialize: ~keras_names.deserialize_layer
 Input: Input
 add: ~models.merged_add
 average: ~models.merged_average
@@ -632,12 +798,24 @@ subtract: ~models.merged_subtract
 *: layers
 
 [keras.optimizers optimizers keras.optimizers.legacy optimizers.legacy]
+serialize: ~keras_names.serialize
+deserialize: ~keras_names.deserialize_optimizer
 *: optimizers
 
 [keras.optimizers.schedules optimizers.schedules]
+serialize: ~keras_names.serialize
+deserialize: ~keras_names.deserialize_schedule
 *: optimizers.schedules
 
 [keras.losses losses]
+binary_focal_crossentropy: ~keras_names.binary_focal_crossentropy
+categorical_focal_crossentropy: ~keras_names.categorical_focal_crossentropy
+categorical_generalized_cross_entropy: ~keras_names.categorical_generalized_cross_entropy
+categorical_hinge: ~keras_names.categorical_hinge
+dice: ~keras_names.dice
+tversky: ~keras_names.tversky
+serialize: ~keras_names.serialize
+deserialize: ~keras_names.deserialize_loss
 *: losses
 get: ~models.get_loss
 MSE, mse, mean_squared_error: ~models.mean_squared_error
@@ -659,6 +837,14 @@ poisson: ~models.poisson
 Reduction: ~models.Reduction
 
 [keras.metrics metrics]
+binary_focal_crossentropy: ~keras_names.binary_focal_crossentropy
+categorical_focal_crossentropy: ~keras_names.categorical_focal_crossentropy
+categorical_hinge: ~keras_names.categorical_hinge
+huber: ~models.huber
+kullback_leibler_divergence: ~models.kl_divergence
+logcosh: ~models.log_cosh
+serialize: ~keras_names.serialize
+deserialize: ~keras_names.deserialize_metric
 *: metrics
 MSE, mse, mean_squared_error: ~models.mean_squared_error
 MAE, mae, mean_absolute_error: ~models.mean_absolute_error
@@ -676,6 +862,8 @@ poisson: ~models.poisson
 *: callbacks
 
 [keras.initializers initializers]
+serialize: ~keras_names.serialize
+deserialize: ~keras_names.deserialize_initializer
 *: initializers
 constant: initializers.Constant
 glorot_normal: initializers.GlorotNormal
@@ -694,12 +882,16 @@ variance_scaling: initializers.VarianceScaling
 zeros: initializers.Zeros
 
 [keras.regularizers]
+serialize: ~keras_names.serialize
+deserialize: ~keras_names.deserialize_regularizer
 *: regularizers
 l1: regularizers.L1(l1, l>l1)
 l2: regularizers.L2(l2, l>l2)
 l1_l2: regularizers.L1L2(l1=0.01, l2=0.01)
 
 [keras.constraints]
+serialize: ~keras_names.serialize
+deserialize: ~keras_names.deserialize_constraint
 *: constraints
 max_norm: constraints.MaxNorm
 min_max_norm: constraints.MinMaxNorm
@@ -707,6 +899,19 @@ non_neg: constraints.NonNeg
 unit_norm: constraints.UnitNorm
 
 [keras.activations]
+celu: ~keras_names.celu
+glu: ~keras_names.glu
+threshold: ~keras_names.threshold
+sparsemax: ~keras_names.sparsemax
+squareplus: ~keras_names.squareplus
+sparse_plus: ~keras_names.sparse_plus
+mish: ~keras_names.mish
+hard_tanh: ~keras_names.hard_tanh
+sparse_sigmoid: ~keras_names.sparse_sigmoid
+tanh_shrink: ~keras_names.tanh_shrink
+hard_shrink: ~keras_names.hard_shrink
+soft_shrink: ~keras_names.soft_shrink
+deserialize: ~keras_names.deserialize_activation
 get: layers.activations.activation
 serialize: layers.activations.name_of_activation
 elu: nn.elu(&x, /, alpha)
@@ -760,6 +965,22 @@ pad_sequences: ~models.pad_sequences
 skipgrams: ~sequences.skipgrams
 
 [keras.utils]
+img_to_array: ~keras_names.img_to_array
+array_to_img: ~keras_names.array_to_img
+load_img: ~keras_names.load_img
+save_img: ~keras_names.save_img
+split_dataset: ~keras_names.split_dataset
+pack_x_y_sample_weight: ~keras_names.pack_x_y_sample_weight
+unpack_x_y_sample_weight: ~keras_names.unpack_x_y_sample_weight
+is_keras_tensor: ~keras_names.is_keras_tensor
+standardize_dtype: ~keras_names.standardize_dtype
+get_custom_objects: ~keras_names.get_custom_objects
+get_registered_name: ~keras_names.get_registered_name
+serialize_keras_object: ~keras_names.serialize_keras_object
+deserialize_keras_object: ~keras_names.deserialize_keras_object
+Progbar: ~keras_names.Progbar
+clear_session: ~models.clear_session
+enable_interactive_logging, disable_interactive_logging: ~control.nothing
 plot_model: plot_model
 PyDataset, Sequence: ~models.PyDataset
 make_sampling_table: ~sequences.make_sampling_table
@@ -773,6 +994,10 @@ timeseries_dataset_from_array: ~files.timeseries_dataset_from_array
 CustomObjectScope, custom_object_scope: core.configured.custom_objects
 
 [keras.saving]
+serialize_keras_object: ~keras_names.serialize_keras_object
+deserialize_keras_object: ~keras_names.deserialize_keras_object
+get_custom_objects: ~keras_names.get_custom_objects
+get_registered_name: ~keras_names.get_registered_name
 CustomObjectScope, custom_object_scope: core.configured.custom_objects
 load_model: models.load_model
 register_keras_serializable: ~models.register_keras_serializable
@@ -793,6 +1018,96 @@ shuffle: ~draws.shuffle
 dropout: ~network.dropout
 
 [keras.ops]
+celu: ~keras_names.celu
+glu: ~keras_names.glu
+threshold: ~keras_names.threshold
+sparsemax: ~keras_names.sparsemax
+squareplus: ~keras_names.squareplus
+sparse_plus: ~keras_names.sparse_plus
+mish: ~keras_names.mish
+hard_tanh: ~keras_names.hard_tanh
+sparse_sigmoid: ~keras_names.sparse_sigmoid
+tanh_shrink: ~keras_names.tanh_shrink
+hard_shrink: ~keras_names.hard_shrink
+soft_shrink: ~keras_names.soft_shrink
+allclose: ~keras_ops.allclose
+amax: ~maths.reduce_max(x>input_tensor, axis, keepdims)
+amin: ~maths.reduce_min(x>input_tensor, axis, keepdims)
+append: ~keras_ops.append
+associative_scan: ~keras_ops.associative_scan
+average: ~keras_ops.average
+bincount: ~maths.bincount(x>arr, weights, minlength)
+bitwise_and: bitwise_and(&x, &y, /)
+bitwise_invert, bitwise_not: bitwise_invert(&x, /)
+bitwise_left_shift, left_shift: bitwise_left_shift(&x, &y, /)
+bitwise_or: bitwise_or(&x, &y, /)
+bitwise_right_shift, right_shift: bitwise_right_shift(&x, &y, /)
+bitwise_xor: bitwise_xor(&x, &y, /)
+cbrt: ~keras_ops.cbrt
+cholesky: linalg.cholesky(&x, /)
+conj, conjugate: conj(&x, /)
+conv: ~keras_ops.conv
+custom_gradient: custom_gradient
+deg2rad: ~keras_ops.deg2rad
+rad2deg: ~keras_ops.rad2deg
+det: linalg.det(&x, /)
+diff: ~keras_ops.diff
+digitize: ~keras_ops.digitize
+eigh: linalg.eigh(&x, /)
+empty_like: zeros_like(&x, /, dtype)
+erfc: ~special.erfc(&x, /)
+erfinv: ~special.erfinv(&x, /)
+exp2: ~keras_ops.exp2
+fabs: abs(&x, /)
+fliplr: ~keras_ops.fliplr
+flipud: ~keras_ops.flipud
+fmax: ~keras_ops.fmax
+fmin: ~keras_ops.fmin
+fori_loop: fori_loop
+get_item: ~keras_ops.get_item
+hard_silu, hard_swish: nn.hard_swish(&x, /)
+heaviside: ~keras_ops.heaviside
+hstack: ~keras_ops.hstack
+vstack: ~keras_ops.vstack
+hypot: hypot(&x1, &x2, /)
+inner: ~keras_ops.inner
+inv: linalg.inv(&x, /)
+isin: isin(&x1, &x2, /)
+kron: ~keras_ops.kron
+logaddexp: logaddexp(&x1, &x2, /)
+logdet: ~linear.logdet(x>matrix)
+logspace: ~keras_ops.logspace
+lstsq: ~linear.lstsq(a>matrix, b>rhs)
+matrix_rank: ~linear.matrix_rank(x>a)
+max_pool: ~keras_ops.max_pool
+average_pool: ~keras_ops.average_pool
+median: ~keras_ops.median
+quantile: ~keras_ops.quantile
+multi_hot: ~keras_ops.multi_hot
+nan_to_num: nan_to_num(&x, /)
+pinv: linalg.pinv(&x, /)
+psnr: ~keras_ops.psnr
+qr: ~linear.qr(x>input)
+rot90: ~keras_ops.rot90
+scan: ~keras_ops.scan
+segment_max: ~keras_ops.segment_max
+select: ~keras_ops.select
+slice_update: ~keras_ops.slice_update
+slogdet: linalg.slogdet(&x, /)
+solve: ~linear.solve(a>matrix, b>rhs)
+solve_triangular: ~keras_ops.solve_triangular
+svd: ~keras_ops.svd
+switch: ~keras_ops.switch
+trapezoid: ~keras_ops.trapezoid
+tri: ~keras_ops.tri
+trunc: trunc(&x, /)
+vectorize: ~keras_ops.vectorize
+layer_normalization: ~keras_ops.layer_normalization
+rms_normalization: ~keras_ops.rms_normalization
+batch_normalization: ~keras_ops.batch_normalization
+saturate_cast: ~values.saturate_cast(x>value, dtype)
+signbit: signbit(&x, /)
+nextafter: nextafter(&x1, &x2, /)
 abs, absolute: abs(&x, /)
 add: add(&x1, &x2, /)
 all: ~maths.reduce_all(x>input_tensor, axis, keepdims)
@@ -958,6 +1273,61 @@ rgb_to_grayscale: ~images.rgb_to_grayscale
 extract_patches: ~keras_ops.extract_patches
 
 [keras.backend]
+batch_dot: ~keras_names.batch_dot
+batch_flatten: ~keras_names.batch_flatten
+batch_get_value: ~keras_names.batch_get_value
+batch_set_value: ~keras_names.batch_set_value
+count_params: ~keras_names.count_params
+get_uid: ~keras_names.get_uid
+gradients: ~keras_names.gradients
+is_keras_tensor: ~keras_names.is_keras_tensor
+moving_average_update: ~keras_names.moving_average_update
+random_bernoulli: ~keras_names.random_bernoulli
+repeat: ~keras_names.repeat
+repeat_elements: ~keras_names.repeat_elements
+reverse: ~keras_names.reverse
+spatial_2d_padding: ~keras_names.spatial_2d_padding
+temporal_padding: ~keras_names.temporal_padding
+standardize_dtype: ~keras_names.standardize_dtype
+switch: ~keras_names.switch
+update: ~keras_names.update
+update_add: ~keras_names.update_add
+update_sub: ~keras_names.update_sub
+arange: ~arrays.range(start, stop>limit, step>delta, dtype)
+argmin: argmin(&x, /, axis=-1)
+bias_add: ~network.bias_add(x>value, bias, data_format)
+categorical_crossentropy: ~models.categorical_crossentropy(target>y_true, output>y_pred, from_logits, axis)
+sparse_categorical_crossentropy: ~models.sparse_categorical_crossentropy(target>y_true, output>y_pred, from_logits)
+cos: cos(&x, /)
+sin: sin(&x, /)
+cumprod: ~maths.cumprod(x, axis)
+cumsum: ~maths.cumsum(x, axis)
+dropout: ~network.dropout(x, level>rate, noise_shape, seed)
+dtype: ~keras_names.k_dtype
+elu: nn.elu(&x, /, alpha)
+eval: ~models.get_value
+eye: ~arrays.eye(size>num_rows, dtype)
+foldl: ~control.foldl(fn, elems, initializer)
+foldr: ~control.foldr(fn, elems, initializer)
+gather: ~arrays.gather(reference>params, indices)
+greater_equal: greater_equal(&x, &y, /)
+less_equal: less_equal(&x, &y, /)
+not_equal: not_equal(&x, &y, /)
+hard_sigmoid: nn.hard_sigmoid(&x, /)
+in_top_k: ~maths.in_top_k(predictions, targets, k)
+l2_normalize: ~maths.l2_normalize(x, axis)
+map_fn: ~control.map_fn(fn, elems)
+name_scope: ~control.name_scope
+permute_dimensions: ~arrays.transpose(x>a, pattern>perm)
+prod: ~maths.reduce_prod(x>input_tensor, axis, keepdims)
+random_normal: ~draws.normal(shape, mean, stddev, dtype, seed)
+random_uniform: ~draws.uniform(shape, minval=0.0, maxval=1.0, dtype, seed)
+truncated_normal: ~draws.truncated_normal(shape, mean, stddev, dtype, seed)
+softsign: nn.softsign(&x, /)
+set_image_data_format, set_floatx, set_epsilon: ~models.fixed_setting
+tile: ~arrays.tile(x>input, n>multiples)
+conv2d: ~network.conv2d(x>input, kernel>filters, strides=1, padding='VALID', data_format)
+conv1d: ~network.conv1d(x>input, kernel>filters, strides>stride=1, padding='VALID', data_format)
 abs: abs(&x, /)
 all: ~maths.reduce_all
 any: ~maths.reduce_any
@@ -1021,6 +1391,89 @@ get_build_info: ~settings.get_build_info
 """
 
 ABSENT = """
+math betainc: integrate the density, or use scipy.special.betainc on x.numpy()
+math igamma: use scipy.special.gammainc on x.numpy()
+math igammac: use scipy.special.gammaincc on x.numpy()
+math polygamma: tf.math.digamma is there, whose gradient is polygamma(1, x)
+math zeta: use scipy.special.zeta on x.numpy()
+math angle: there are no complex numbers; tf.atan2(imaginary, real)
+math sobol_sample: use scipy.stats.qmc.Sobol
+math special: write tf.math.bessel_i0 and the like; others are in scipy.special
+math approx_max_k: write tf.math.top_k
+math approx_min_k: write tf.math.top_k of -x
+linalg eig: values may be complex; for symmetric matrices tf.linalg.eigh, else numpy.linalg.eig on x.numpy()
+linalg eigvals: values may be complex; for symmetric matrices tf.linalg.eigvalsh, else numpy.linalg.eigvals on x.numpy()
+linalg sqrtm: for symmetric matrices by tf.linalg.eigh, else scipy.linalg.sqrtm on x.numpy()
+linalg logm: for symmetric matrices by tf.linalg.eigh, else scipy.linalg.logm on x.numpy()
+linalg eigh_tridiagonal: make the matrix, and use tf.linalg.eigh
+linalg banded_triangular_solve: make the matrix, and use tf.linalg.triangular_solve
+linalg experimental: there is tf.linalg.solve, and tf.while_loop for iterations of your own
+linalg LinearOperatorFullMatrix: operators are matrices here: tf.linalg.matmul, tf.linalg.solve, tf.linalg.det
+linalg LinearOperatorDiag: operators are matrices here: tf.linalg.diag, or x * diagonal
+linalg LinearOperatorIdentity: operators are matrices here: tf.eye
+linalg LinearOperatorLowerTriangular: operators are matrices here: tf.linalg.triangular_solve
+linalg LinearOperator: operators are matrices here: tf.linalg.matmul, tf.linalg.solve, tf.linalg.det
+nn embedding_lookup_sparse: there are no sparse tensors; tf.nn.embedding_lookup, and tf.reduce_sum over rows
+nn safe_embedding_lookup_sparse: there are no sparse tensors; tf.nn.embedding_lookup, and tf.reduce_sum over rows
+nn fractional_max_pool: write tf.nn.max_pool2d
+nn fractional_avg_pool: write tf.nn.avg_pool2d
+nn isotonic_regression: use sklearn.isotonic on x.numpy()
+nn RNNCellDropoutWrapper: give dropout to the cells of tf.keras.layers
+nn RNNCellResidualWrapper: add the input in a cell of your own
+nn RNNCellDeviceWrapper: write with tf.device
+image adjust_jpeg_quality: there are no encoders; use Pillow
+image random_jpeg_quality: there are no encoders; use Pillow
+image stateless_random_jpeg_quality: there are no encoders; use Pillow
+image encode_jpeg: there are no encoders; use tf.keras.utils.save_img
+image encode_png: there are no encoders; use tf.keras.utils.save_img
+image decode_bmp: there are no decoders; use tf.keras.utils.load_img
+image decode_gif: there are no decoders; use tf.keras.utils.load_img
+image extract_glimpse: write tf.image.crop_and_resize
+image sample_distorted_bounding_box: draw a box by tf.random.uniform, and use tf.image.crop_to_bounding_box
+image stateless_sample_distorted_bounding_box: draw a box, and use tf.image.crop_to_bounding_box
+io encode_jpeg: there are no encoders; use tf.keras.utils.save_img
+io encode_png: there are no encoders; use tf.keras.utils.save_img
+io serialize_tensor: there are no tensors of texts; use tf.train.Checkpoint, or x.numpy().tobytes()
+io parse_tensor: there are no tensors of texts; use numpy.frombuffer
+io decode_csv: there are no tensors of texts; use tf.data.experimental.make_csv_dataset
+io encode_base64: there are no tensors of texts; use Python's base64
+io decode_base64: there are no tensors of texts; use Python's base64
+io decode_compressed: there are no tensors of texts; use Python's zlib
+io write_graph: print f.ir() of a tf.function
+io parse_sequence_example: use tf.io.parse_single_example with FixedLenSequenceFeature
+io parse_single_sequence_example: use tf.io.parse_single_example with FixedLenSequenceFeature
+io RaggedFeature: there are no ragged tensors; use tf.io.VarLenFeature
+io SparseFeature: there are no sparse tensors; use tf.io.VarLenFeature
+. sets: there are no sparse tensors; use Python's sets, or tf.unique
+. queue: use tf.data.Dataset, or Python's queue
+. quantization: cast to tf.int8 and back with scales of your own
+. xla: functions are always compiled
+. profiler: use f.profile(*args) of a tf.function
+. graph_util: f.get_concrete_function(...) has the graph
+. types: use isinstance with tf.Tensor and tf.Variable
+. experimental: hybridflow itself has NumPy's functions: import hybridflow as hf; hf.sum, hf.linspace
+. signature: write input_signature of tf.function
+keras.layers AdaptiveAveragePooling2D: give AveragePooling2D the size that leaves so many, or reshape and tf.reduce_mean
+keras.layers RandomHeight: write tf.keras.layers.RandomZoom
+keras.layers RandomWidth: write tf.keras.layers.RandomZoom
+keras.layers ThresholdedReLU: write tf.keras.layers.ReLU(threshold=...)
+keras.layers HashedCrossing: compute the numbers of the crossings in Python
+keras.layers MelSpectrogram: there are no transforms; compute them with another library into NumPy arrays
+keras.layers STFTSpectrogram: there are no transforms; compute them with another library into NumPy arrays
+keras.layers TFSMLayer: tf.saved_model.load gives functions that layers may call
+keras.utils image_dataset_from_directory: there are no decoders; map tf.keras.utils.load_img over tf.io.gfile.glob(...)
+keras.utils text_dataset_from_directory: there are no tensors of texts; read them in Python
+keras.utils audio_dataset_from_directory: there are no decoders; read sounds with another library into NumPy arrays
+keras.utils FeatureSpace: write the numbers of the columns with tf.keras.layers.Normalization and CategoryEncoding
+keras.utils model_to_dot: write tf.keras.utils.plot_model
+keras.preprocessing image: use tf.keras.utils.load_img and img_to_array, and layers like tf.keras.layers.RandomFlip
+keras.preprocessing text: there are no tensors of texts; turn words into numbers with a dict in Python
+keras.preprocessing.sequence TimeseriesGenerator: write tf.keras.utils.timeseries_dataset_from_array
+keras wrappers: use scikit-learn's interface with a class of your own around fit and predict
+keras applications: there are no pretrained models; build the network of tf.keras.layers and load weights of your own
+distribute TPUStrategy: the devices are the CPU and NVIDIA GPUs; write tf.distribute.MirroredStrategy
+distribute MultiWorkerMirroredStrategy: one process computes; write tf.distribute.MirroredStrategy
+distribute ParameterServerStrategy: one process computes; write tf.distribute.MirroredStrategy
 . string: there are no tensors of texts; keep them in Python lists or NumPy arrays
 . complex64: there are no complex numbers; keep the real and the imaginary part in two tensors
 . complex128: there are no complex numbers; keep the real and the imaginary part in two tensors
@@ -1047,10 +1500,7 @@ ABSENT = """
 . div: write tf.divide
 . to_float: write tf.cast(x, tf.float32)
 . to_int32: write tf.cast(x, tf.int32)
-random log_uniform_candidate_sampler: draw numbers by tf.floor(tf.exp(tf.random.uniform(...) * log(n + 1))) - 1
-keras.callbacks CallbackList: give callbacks to fit, or call their methods after set_model
 keras.utils get_file: nothing is downloaded; give the path of a file that is there
-keras applications: there are no pretrained models; build the network of tf.keras.layers and load weights of your own
 keras.layers TextVectorization: there are no tensors of texts; turn words into numbers with a dict in Python
 keras.layers StringLookup: there are no tensors of texts; look them up in a dict, and make tensors of the numbers
 keras.layers IntegerLookup: look the numbers up with numpy.searchsorted, and give them to CategoryEncoding
@@ -1063,8 +1513,6 @@ image decode_png: there are no decoders; read pictures with another library into
 io decode_image: there are no decoders; read pictures with another library into NumPy arrays
 io decode_jpeg: there are no decoders; read pictures with another library into NumPy arrays
 io decode_png: there are no decoders; read pictures with another library into NumPy arrays
-image non_max_suppression: how many boxes stay depends on them; choose them in NumPy
-image ssim: write it with tf.nn.depthwise_conv2d, or compare by tf.image.psnr
 . signal: there are no transforms; use numpy.fft on x.numpy()
 . audio: there are no decoders; read sounds with another library into NumPy arrays
 . lite: use tf.saved_model.save

@@ -142,6 +142,8 @@ _OF_TENSOR = """
 abs: abs(x) or hf.abs(x)
 add_: x + y; tensors are values
 assign: v.assign(value) of an hf.Variable v, or v[index] = value for a part of it
+assign_add: v.assign_add(value) of an hf.Variable v, or v[index] += value for a part of it
+assign_sub: v.assign_sub(value) of an hf.Variable v, or v[index] -= value for a part of it
 at: y = x.copy() and y[indices] = value, or hf.scatter_add(x, indices, updates)
 backward: an hf.GradientTape and tape.gradient(loss, variables), or hf.grad(f)
 block_until_ready: nothing; results are ready when they are returned

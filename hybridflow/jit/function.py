@@ -514,6 +514,10 @@ class Function(Dispatcher, Generic[P, R]):
         """One row per signature in the cache."""
         return introspect.signatures([(variant.concrete, variant.hits) for variant in self._cache.variants()])
 
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """TensorFlow's name for ``str(f.signatures())``."""
+        return str(self.signatures())
+
     def retraces(self) -> list[Retrace]:
         """Why it was traced again, oldest first."""
         return list(self._retraces.records)

@@ -79,7 +79,9 @@ from hybridflow.layers.resizing import (
     ZeroPadding3D,
 )
 from hybridflow.layers.scores import AdditiveAttention, Attention
+from hybridflow.layers.specs import InputSpec
 from hybridflow.layers.spectral import SpectralNormalization
+from hybridflow.layers.wrapping import Wrapper
 
 # Keras's other names of these.
 AvgPool1D = AveragePooling1D
@@ -166,6 +168,7 @@ __all__ = [
     "Identity",
     "Input",
     "InputLayer",
+    "InputSpec",
     "LSTM",
     "LSTMCell",
     "Lambda",
@@ -223,6 +226,7 @@ __all__ = [
     "UpSampling1D",
     "UpSampling2D",
     "UpSampling3D",
+    "Wrapper",
     "ZeroPadding1D",
     "ZeroPadding2D",
     "ZeroPadding3D",

@@ -23,6 +23,7 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.module import Module
 from hybridflow.layers.policy import Policy, as_policy, policy_of
+from hybridflow.layers.specs import check_inputs
 from hybridflow.layers.symbols import Symbol, first_symbol
 
 
@@ -68,6 +69,7 @@ class Layer(Module, Configured):
     _sample_shape: tuple[int | None, ...] | None = None
     _sample_count: int | None = None  # in a batch
     activity_regularizer: Any = None
+    input_spec: Any = None  # what the first argument must be: an ``InputSpec``, or a list of them
     _when_built: Callable[[], None] | None = None  # told once the variables are made
     _settled_name: str | None = None  # among the layers of a model, see ``naming``
 
@@ -166,6 +168,8 @@ class Layer(Module, Configured):
             return symbol.connect(self, args, kwargs)
         inputs = [self._converted(value) for value in args]
         self._check_first(inputs)
+        if self.input_spec is not None and inputs:
+            check_inputs(self.input_spec, inputs[0], self.name)
         training = kwargs.get("training")
         if training is None and self._takes_training:
             training = calling.training_now()

@@ -157,22 +157,52 @@ class CategoryEncoding(Layer, one_tensor=True):
 class Discretization(Layer, one_tensor=True):
     """The numbers of the bins that values are in: i where ``bin_boundaries[i - 1] <= value < bin_boundaries[i]``.
 
+    With ``num_bins`` instead of boundaries, ``adapt`` finds those that so many equal parts of data have.
+
     >>> hf.layers.Discretization([0.0, 1.0, 2.0])([-1.5, 1.0, 3.4])
     <Tensor i64[3] cpu> [0 2 3]
+    >>> layer = hf.layers.Discretization(num_bins=2)
+    >>> layer.adapt([1.0, 2.0, 3.0, 4.0])
+    >>> layer.bin_boundaries
+    [2.0]
     """
 
-    def __init__(self, bin_boundaries: Sequence[float], **options: Any) -> None:
+    def __init__(
+        self, bin_boundaries: Sequence[float] | None = None, num_bins: int | None = None, **options: Any
+    ) -> None:
         super().__init__(**options)
+        if (bin_boundaries is None) == (num_bins is None):
+            raise ArgumentError(self.name, "give bin_boundaries, or num_bins and adapt.")
+        self.num_bins = num_bins
+        self.bin_boundaries: list[float] = []
+        if bin_boundaries is not None:
+            self._bound(bin_boundaries)
+
+    def adapt(self, data: Any) -> None:
+        """Find the boundaries between ``num_bins`` equal parts of data: an array or a list.
+
+        Raises ArgumentError where boundaries were given.
+        """
+        if self.num_bins is None:
+            raise ArgumentError(self.name, "the boundaries were given; there is nothing to adapt.")
+        values = np.sort(np.asarray(data, np.float64).reshape(-1))
+        shares = np.arange(1, self.num_bins) / self.num_bins
+        self._bound(np.interp(shares, np.arange(1, len(values) + 1) / len(values), values).tolist())
+
+    def _bound(self, bin_boundaries: Sequence[float]) -> None:
         self.bin_boundaries = [float(one) for one in bin_boundaries]
         if sorted(self.bin_boundaries) != self.bin_boundaries or not self.bin_boundaries:
             raise ArgumentError(self.name, f"bin_boundaries is {bin_boundaries!r}; they must be numbers that rise.")
 
     def call(self, inputs: Any) -> Any:
+        if not self.bin_boundaries:
+            raise ArgumentError(self.name, "there are no boundaries yet; call adapt first.")
         bounds = asarray(np.array(self.bin_boundaries), dtype=inputs.dtype)
         return searchsorted(bounds, inputs, side="right")
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"bin_boundaries": self.bin_boundaries}
+        given = {"bin_boundaries": self.bin_boundaries} if self.bin_boundaries else {"num_bins": self.num_bins}
+        return super().get_config() | given
 
 
 class RandomFlip(Layer, one_tensor=True):

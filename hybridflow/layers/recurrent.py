@@ -15,6 +15,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers import cells
 from hybridflow.layers.layer import Layer, as_layer, describe
+from hybridflow.layers.wrapping import Wrapper
 
 
 class RNN(Layer, one_tensor=True):
@@ -357,7 +358,7 @@ class Bidirectional(Layer, one_tensor=True):
         }
 
 
-class TimeDistributed(Layer, one_tensor=True):
+class TimeDistributed(Wrapper, one_tensor=True):
     """A layer at each step of ``[batch, steps, ...]``.
 
     All steps are done at once, as if they were more of the batch, but for a layer with weights that are not trained, as
@@ -369,13 +370,7 @@ class TimeDistributed(Layer, one_tensor=True):
 
     supports_masking = True
 
-    def __init__(self, layer: Any, **options: Any) -> None:
-        super().__init__(**options)
-        self.layer = as_layer(layer)
-        if not isinstance(self.layer, Layer):
-            raise ArgumentTypeError(self.name, f"{layer!r:.60} is no layer.")
-
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Any = None) -> None:
         if len(input_shape) < 3:
             raise ShapeError(self.name, f"the input has the shape {input_shape}; it must be [batch, steps, ...].")
 
@@ -400,9 +395,6 @@ class TimeDistributed(Layer, one_tensor=True):
             self.name, rest[0].shape[0], lambda carried, slices: ([], [self._step(slices)]), [], rest, []
         )
         return concat([expand_dims(first, axis=1), moveaxis(made, 0, 1)], axis=1)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"layer": describe(self.layer)}
 
 
 def _joined(x: Any, count: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hybridflow.array.creation import ones_like
 from hybridflow.array.elementwise import divide, multiply, sqrt, square, subtract
-from hybridflow.array.reductions import mean, sum
+from hybridflow.array.reductions import mean, std, sum, var
 from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
@@ -303,3 +303,60 @@ class R2Score(Metric):
 
 
 _AGGREGATIONS = "uniform_average", "variance_weighted_average"
+
+
+class CategoricalHinge(_OfLoss):
+    """The mean of ``max(0, 1 + largest of the others - the right one's)``, of scores and one-hot labels.
+
+    >>> hf.metrics.CategoricalHinge()([[0.0, 1.0]], [[0.5, 0.25]])
+    <Tensor f32[] cpu> 1.25
+    """
+
+    def __init__(self, name: str | None = "categorical_hinge", dtype: Any = None) -> None:
+        super().__init__(losses.CategoricalHinge("none"), name, dtype)
+
+
+class PearsonCorrelation(OfBatches):
+    """The mean of Pearson's correlation of labels and predictions along ``axis``.
+
+    >>> hf.metrics.PearsonCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).round(5)
+    <Tensor f32[] cpu> 1.0
+    """
+
+    def __init__(self, name: str | None = "pearson_correlation", dtype: Any = None, axis: int = -1) -> None:
+        super().__init__(name, dtype)
+        self.axis = axis
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        y, p = (_centred(x, self.axis) for x in alike(cast(y_true, self._dtype), cast(y_pred, self._dtype)))
+        y, p = (x / std(x, axis=self.axis, keepdims=True) for x in (y, p))
+        return mean(y * p, axis=self.axis)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"axis": self.axis}
+
+
+class ConcordanceCorrelation(OfBatches):
+    """The mean of Lin's concordance correlation of labels and predictions along ``axis``: how near they are to equal.
+
+    >>> hf.metrics.ConcordanceCorrelation()([[0.0, 1.0, 2.0]], [[0.0, 1.0, 2.0]]).round(5)
+    <Tensor f32[] cpu> 1.0
+    """
+
+    def __init__(self, name: str | None = "concordance_correlation", dtype: Any = None, axis: int = -1) -> None:
+        super().__init__(name, dtype)
+        self.axis = axis
+
+    def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
+        y, p = alike(cast(y_true, self._dtype), cast(y_pred, self._dtype))
+        shift = mean(y, axis=self.axis, keepdims=True) - mean(p, axis=self.axis, keepdims=True)
+        spread = var(y, axis=self.axis, keepdims=True) + var(p, axis=self.axis, keepdims=True) + square(shift)
+        together = _centred(y, self.axis) * _centred(p, self.axis)
+        return mean(2 * together / (spread + 1e-7), axis=self.axis)
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"axis": self.axis}
+
+
+def _centred(x: Tensor, axis: int) -> Tensor:
+    return x - mean(x, axis=axis, keepdims=True)

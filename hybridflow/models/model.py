@@ -400,6 +400,12 @@ class Model(Layer):
             self._run.source = None
         return told.history
 
+    def reset_states(self) -> None:
+        """Make the states of stateful recurrent layers 0."""
+        layers: list[Any] = [layer for layer in self.submodules if getattr(layer, "stateful", False)]
+        for layer in layers:
+            layer.reset_state()
+
     def _finish_averages(self) -> None:
         """At the end of ``fit``: the averages that the optimizer keeps (``use_ema``) become the variables' values."""
         optimizer = self._settings.optimizer

@@ -11,6 +11,7 @@ import hybridflow as hf
 from hybridflow.array import scattering
 from hybridflow.compat.adapters.values import (
     Extents,
+    TensorShape,
     array_of,
     axes,
     convert_to_tensor,
@@ -473,3 +474,89 @@ def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name:
     parts = hf.reshape(operand(input), (n, h, w, block_size, block_size, c // (block_size * block_size)))
     moved = hf.permute_dims(parts, (0, 1, 3, 2, 4, 5))
     return hf.reshape(moved, (n, h * block_size, w * block_size, c // (block_size * block_size)))
+
+
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> Any:
+    """``tf.broadcast_static_shape``."""
+    return TensorShape(hf.broadcast_shapes(tuple(shape_x), tuple(shape_y)))
+
+
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
+    """``tf.broadcast_dynamic_shape``: of shapes that are tensors, or extents that are not known yet."""
+    sides = [
+        tuple(x) if isinstance(x, (tuple, list, Extents)) else tuple(array_of(x).tolist()) for x in (shape_x, shape_y)
+    ]
+    found = hf.broadcast_shapes(*sides)
+    whole = all(isinstance(extent, int) for extent in found)
+    return hf.asarray(list(found), dtypes.int32) if whole else Extents(found)
+
+
+def _block(block_shape: Any, crops: Any) -> tuple[list[int], list[list[int]]]:
+    return [int(n) for n in array_of(block_shape)], [[int(n) for n in pair] for pair in array_of(crops)]
+
+
+def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Any:
+    """``tf.space_to_batch``: the elements of blocks, after padding, become examples of their own."""
+    sizes, pads = _block(block_shape, paddings)
+    x, m = operand(input), len(sizes)
+    x = hf.pad(x, [(0, 0), *map(tuple, pads), *[(0, 0)] * (x.ndim - 1 - m)])
+    inner = [extent for k in _numbers(m) for extent in (x.shape[1 + k] // sizes[k], sizes[k])]
+    parts = hf.reshape(x, (x.shape[0], *inner, *x.shape[1 + m :]))
+    blocks, places = [2 + 2 * k for k in _numbers(m)], [1 + 2 * k for k in _numbers(m)]
+    rest = [1 + 2 * m + k for k, _ in enumerate(x.shape[1 + m :])]
+    moved = hf.permute_dims(parts, (*blocks, 0, *places, *rest))
+    extents_ = [x.shape[1 + k] // sizes[k] for k in _numbers(m)]
+    return hf.reshape(moved, (-1, *extents_, *x.shape[1 + m :]))
+
+
+def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Any:
+    """``tf.batch_to_space``: what ``space_to_batch`` undoes."""
+    sizes, cut = _block(block_shape, crops)
+    x, m = operand(input), len(sizes)
+    count = int(np.prod(sizes))
+    parts = hf.reshape(x, (*sizes, x.shape[0] // count, *x.shape[1:]))
+    order = [m, *[axis for k in _numbers(m) for axis in (m + 1 + k, k)]]
+    rest = [2 * m + 1 + k for k, _ in enumerate(x.shape[1 + m :])]
+    moved = hf.permute_dims(parts, (*order, *rest))
+    whole = [x.shape[1 + k] * sizes[k] for k in _numbers(m)]
+    found = hf.reshape(moved, (x.shape[0] // count, *whole, *x.shape[1 + m :]))
+    return found[(slice(None), *[slice(a, n - b) for n, (a, b) in zip(whole, cut)])]
+
+
+def _numbers(count: int) -> list[int]:
+    return [k for k, _ in enumerate([None] * count)]
+
+
+def histogram_fixed_width_bins(
+    values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Any:
+    """``tf.histogram_fixed_width_bins``: which of ``nbins`` equal bins each is in; what is outside goes to the ends."""
+    x = operand(values)
+    low, high = (float(end) for end in array_of(value_range))
+    share = (hf.astype(x, dtypes.float64) - low) / (high - low)
+    return hf.astype(hf.clip(hf.floor(share * nbins), 0, nbins - 1), dtype)
+
+
+def histogram_fixed_width(
+    values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Any:
+    """``tf.histogram_fixed_width``: how many values are in each of ``nbins`` equal bins."""
+    places = hf.reshape(histogram_fixed_width_bins(values, value_range, nbins), (-1,))
+    return hf.scatter_add(hf.zeros((nbins,), dtype), places, hf.ones(places.shape, dtype))
+
+
+def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Any]:
+    """``tf.dynamic_partition``: the elements of each number; sizes depend on what is there."""
+    x, numbers = operand(data), operand(partitions)
+    return [hf.boolean_mask(x, numbers == k) for k in _numbers(int(num_partitions))]
+
+
+def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
+    """``tf.dynamic_stitch``: elements at the places that are given for them, of equal ones the last."""
+    places = [hf.reshape(operand(i), (-1,)) for i in indices]
+    rest = operand(data[0]).shape[operand(indices[0]).ndim :]
+    rows = [hf.reshape(operand(x), (-1, *rest)) for x in data]
+    every = hf.concat(places, axis=0)
+    found = hf.zeros((int(hf.max(every)) + 1, *rest), rows[0].dtype).copy()
+    found[every] = hf.concat(rows, axis=0)
+    return found

@@ -6,8 +6,10 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import hybridflow as hf
-from hybridflow.compat.adapters.values import TensorShape, convert_to_tensor, extents, operand
+from hybridflow.compat.adapters.values import TensorShape, as_dtype, convert_to_tensor, extents, operand
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import pytree
@@ -278,3 +280,45 @@ def print_(*inputs: Any, **options: Any) -> None:
         options["output_stream"] = _File(stream.removeprefix("file://"))
     options.pop("name", None)
     hf.print(*inputs, **options)
+
+
+def assert_proper_iterable(values: Any) -> None:
+    """``tf.debugging.assert_proper_iterable``.  Raises TypeError for tensors, arrays, texts and what is none."""
+    if isinstance(values, (Operators, np.ndarray, bytes, str)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{type(values).__name__} is no list or the like")
+
+
+def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
+    """``tf.debugging.assert_same_float_dtype``: the dtype that all have.  Raises ArgumentError where they differ."""
+    kinds = {operand(x).dtype for x in tensors or ()} | ({as_dtype(dtype).dtype} if dtype is not None else set())
+    if len(kinds) > 1 or not all(map(dtypes.is_float, kinds)):
+        raise ArgumentError("assert_same_float_dtype", f"dtypes are {', '.join(sorted(map(str, kinds)))}.")
+    return as_dtype(kinds.pop()) if kinds else as_dtype("float32")
+
+
+def is_numeric_tensor(tensor: Any) -> bool:
+    """``tf.debugging.is_numeric_tensor``."""
+    return isinstance(tensor, Operators) and not dtypes.is_bool(tensor.dtype)
+
+
+def compute_gradient(f: Any, x: Any, delta: float | None = None) -> tuple[list[Any], list[Any]]:
+    """``tf.test.compute_gradient``: the Jacobian by the tape, and by differences, for each argument."""
+    points = [operand(one) for one in x]
+    exact, near = [], []
+    for k, point in enumerate(points):
+        with hf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(point)
+            y = f(*points[:k], point, *points[k + 1 :])
+        rows = tape.jacobian(y, point, unconnected_gradients="zero").numpy().reshape(y.size, point.size)
+        exact.append(rows)
+        step = 1.0 / 1024 if delta is None else delta
+        columns = []
+        for number in range(point.size):
+            sides = []
+            for sign in (1, -1):
+                moved = point.numpy().copy()
+                moved.reshape(-1)[number] += sign * step
+                sides.append(f(*points[:k], hf.asarray(moved), *points[k + 1 :]).numpy().reshape(-1))
+            columns.append((sides[0] - sides[1]) / (2 * step))
+        near.append(np.stack(columns, axis=1) if columns else np.zeros_like(rows))
+    return exact, near

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import hybridflow as hf
@@ -134,3 +135,43 @@ def stateless_shuffle(value: Any, seed: Any, alg: Any = None, name: str | None =
 def keras_randint(shape: Any, minval: Any, maxval: Any, dtype: Any = dtypes.int32, seed: Any = None) -> Any:
     """``keras.random.randint``."""
     return uniform(shape, minval, maxval, dtype, seed)
+
+
+class Algorithm(enum.Enum):
+    """``tf.random.Algorithm``: streams are Philox's."""
+
+    PHILOX = 1
+    THREEFRY = 2
+    AUTO_SELECT = 3
+
+
+def set_global_generator(generator: Any) -> None:
+    """``tf.random.set_global_generator``: the global one goes on where this one is."""
+    hf.random.global_generator().state.assign(generator.state)
+
+
+def create_rng_state(seed: Any, alg: Any = None) -> Any:
+    """``tf.random.create_rng_state``: what ``Generator.from_state`` takes."""
+    return hf.random.Generator(int(seed)).state.value()
+
+
+def stateless_gamma(
+    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, name: str | None = None
+) -> Any:
+    """``tf.random.stateless_gamma``."""
+    sizes = extents(axes(shape))
+    a, b = (hf.broadcast_to(hf.asarray(x, dtype), sizes) for x in (alpha, 1.0 if beta is None else beta))
+    return hf.random.stateless_gamma(sizes, seed, a, b, dtype)
+
+
+def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Any:
+    """``tf.random.stateless_poisson``."""
+    return hf.astype(hf.random.stateless_poisson(extents(axes(shape)), seed, operand(lam)), dtype)
+
+
+def stateless_binomial(
+    shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32, name: str | None = None
+) -> Any:
+    """``tf.random.stateless_binomial``."""
+    found = hf.random.stateless_binomial(extents(axes(shape)), seed, operand(counts), operand(probs))
+    return hf.astype(found, output_dtype)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -279,3 +280,84 @@ def _manager(
 
 
 CheckpointManager = Facade(hf.checkpoint.CheckpointManager, _manager)
+
+
+def ragged_batch(*args: Any, **options: Any) -> Any:
+    """``tf.data.experimental.dense_to_ragged_batch``: there is none."""
+    raise ArgumentError("dense_to_ragged_batch", "there are no ragged tensors; use Dataset.padded_batch.")
+
+
+def from_list(elements: Any, name: str | None = None) -> Any:
+    """``tf.data.experimental.from_list``: the elements of a list, which have one structure."""
+    return from_tensor_slices(hf.tree.map(lambda *parts: hf.stack([convert_to_tensor(p) for p in parts]), *elements))
+
+
+def at(dataset: Any, index: Any) -> Any:
+    """``tf.data.experimental.at``.  Raises IndexError where there are fewer."""
+    for element in dataset.skip(int(index)).take(1):
+        return element
+    raise IndexError(f"the dataset has no element {int(index)}")
+
+
+class Reducer:
+    """``tf.data.experimental.Reducer``."""
+
+    def __init__(self, init_func: Any, reduce_func: Any, finalize_func: Any) -> None:
+        self.init_func, self.reduce_func, self.finalize_func = init_func, reduce_func, finalize_func
+
+
+def group_by_reducer(key_func: Any, reducer: Reducer) -> Callable[[Any], Any]:
+    """``tf.data.experimental.group_by_reducer``: for each key, in their order, what its elements are folded to."""
+
+    def transform(dataset: Any) -> Any:
+        states: dict[int, Any] = {}
+        for element in dataset:
+            parts = element if isinstance(element, tuple) else (element,)
+            key = int(key_func(*parts))
+            before = states[key] if key in states else reducer.init_func(hf.asarray(key))
+            states[key] = reducer.reduce_func(before, *parts)
+        return from_list([reducer.finalize_func(states[key]) for key in sorted(states)])
+
+    return transform
+
+
+def get_structure(dataset_or_iterator: Any) -> Any:
+    """``tf.data.experimental.get_structure``."""
+    return dataset_or_iterator.element_spec
+
+
+def contains_saved_model(export_dir: Any) -> bool:
+    """``tf.saved_model.contains_saved_model``."""
+    return os.path.isfile(_saved_in(export_dir))
+
+
+class CheckpointState:
+    """What ``tf.train.get_checkpoint_state`` returns."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self.all_model_checkpoint_paths = paths
+        self.model_checkpoint_path = paths[-1]
+
+
+def get_checkpoint_state(checkpoint_dir: Any, latest_filename: Any = None) -> CheckpointState | None:
+    """``tf.train.get_checkpoint_state``: those in a folder, the oldest first; None where there are none."""
+    found = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
+    return CheckpointState([str(path) for path in sorted(found, key=_age)]) if found else None
+
+
+def checkpoints_iterator(
+    checkpoint_dir: Any, min_interval_secs: float = 0, timeout: float | None = None, timeout_fn: Any = None
+) -> Iterator[str]:
+    """``tf.train.checkpoints_iterator``: each new checkpoint of a folder, until there was none for ``timeout``."""
+    seen, waited = None, 0.0
+    while True:
+        latest = latest_checkpoint(checkpoint_dir)
+        if latest is not None and latest != seen:
+            seen, waited = latest, 0.0
+            yield latest
+            time.sleep(min_interval_secs)
+            continue
+        if timeout is not None and waited >= timeout and (timeout_fn is None or timeout_fn()):
+            return
+        time.sleep(0.1)
+        waited += 0.1

@@ -9,7 +9,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.draws import generator_of
-from hybridflow.compat.adapters.values import operand, saturate_cast
+from hybridflow.compat.adapters.values import array_of, operand, saturate_cast
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.nn.pictures import SAMPLERS, resized
@@ -223,17 +223,15 @@ def resize(
     antialias: bool = False,
     name: str | None = None,
 ) -> Any:
-    """``tf.image.resize``, by "bilinear" (float32) or "nearest".  Raises ArgumentError for what else is asked."""
+    """``tf.image.resize``: float32, but by "nearest".  Raises ArgumentError for a method that is not there."""
     x = _picture("resize", images)
-    height, width = (int(n) for n in size)
+    height, width = (int(n) for n in array_of(size))
     if preserve_aspect_ratio:
         scale = min(height / x.shape[_ROWS], width / x.shape[_COLUMNS])
         height, width = round(x.shape[_ROWS] * scale), round(x.shape[_COLUMNS] * scale)
     if method not in SAMPLERS:
-        raise ArgumentError("image.resize", f"there is no method {method!r} here; use 'bilinear' or 'nearest'.")
-    if antialias and method == "bilinear" and (height < x.shape[_ROWS] or width < x.shape[_COLUMNS]):
-        raise ArgumentError("image.resize", "there is no antialias=True here. Average over windows before.")
-    return resized(x, height, width, method)
+        raise ArgumentError("image.resize", f"there is no method {method!r}; there are {', '.join(SAMPLERS)}.")
+    return resized(x, height, width, method, antialias)
 
 
 def resize_with_pad(
@@ -249,10 +247,10 @@ def resize_with_pad(
 
 
 class ResizeMethod:
-    """``tf.image.ResizeMethod``, as far as ``resize`` knows them."""
+    """``tf.image.ResizeMethod``."""
 
-    BILINEAR = "bilinear"
-    NEAREST_NEIGHBOR = "nearest"
+    AREA, BICUBIC, BILINEAR, GAUSSIAN = "area", "bicubic", "bilinear", "gaussian"
+    LANCZOS3, LANCZOS5, MITCHELLCUBIC, NEAREST_NEIGHBOR = "lanczos3", "lanczos5", "mitchellcubic", "nearest"
 
 
 def total_variation(images: Any, name: str | None = None) -> Any:
@@ -400,3 +398,97 @@ def sobel_edges(image: Any) -> Any:
     across = x[:, :, :-2] + 2 * x[:, :, 1:-1] + x[:, :, 2:]
     along = x[:, :-2] + 2 * x[:, 1:-1] + x[:, 2:]
     return hf.stack([across[:, 2:] - across[:, :-2], along[:, :, 2:] - along[:, :, :-2]], axis=-1)
+
+
+def _in_colors(matrix: Any, name: str) -> Callable[..., Any]:
+    """A function that multiplies colors by a matrix."""
+
+    def converted(images: Any, name: str | None = None) -> Any:
+        x = operand(images)
+        return hf.matmul(x, hf.asarray(np.asarray(matrix), x.dtype))
+
+    converted.__name__ = converted.__qualname__ = name
+    converted.__doc__ = f"``tf.image.{name}``."
+    return converted
+
+
+_TO_YIQ = ((0.299, 0.59590059, 0.2115), (0.587, -0.27455667, -0.52273617), (0.114, -0.32134392, 0.31119955))
+_TO_YUV = ((0.299, -0.14714119, 0.61497538), (0.587, -0.28886916, -0.51496512), (0.114, 0.43601035, -0.10001026))
+_FROM_YIQ = ((1.0, 1.0, 1.0), (0.95598634, -0.27201283, -1.10674021), (0.6208248, -0.64720424, 1.70423049))
+_FROM_YUV = ((1.0, 1.0, 1.0), (0.0, -0.394642334, 2.03206185), (1.13988303, -0.58062185, 0.0))
+rgb_to_yiq, yiq_to_rgb = _in_colors(_TO_YIQ, "rgb_to_yiq"), _in_colors(_FROM_YIQ, "yiq_to_rgb")
+rgb_to_yuv, yuv_to_rgb = _in_colors(_TO_YUV, "rgb_to_yuv"), _in_colors(_FROM_YUV, "yuv_to_rgb")
+
+
+def ssim(
+    img1: Any, img2: Any, max_val: float, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01,
+    k2: float = 0.03, return_index_map: bool = False,
+) -> Any:  # fmt: skip
+    """``tf.image.ssim``: how alike pictures are (Wang et al., "Image Quality Assessment", 2004), of each picture."""
+    a, b, most = _as_floats(img1, img2, max_val)
+    alike, _ = _likeness(a, b, most, filter_size, filter_sigma, k1, k2)
+    return hf.mean(alike, axis=-1) if return_index_map else hf.mean(alike, axis=(_ROWS, _COLUMNS, -1))
+
+
+_SCALES = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
+
+
+def ssim_multiscale(
+    img1: Any, img2: Any, max_val: float, power_factors: Any = _SCALES, filter_size: int = 11,
+    filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03,
+) -> Any:  # fmt: skip
+    """``tf.image.ssim_multiscale``, of each picture: ``ssim`` at sizes that halve."""
+    a, b, most = _as_floats(img1, img2, max_val)
+    found: Any = 1.0
+    for k, power in enumerate(power_factors):
+        if k:
+            a, b = (_halved(x) for x in (a, b))
+        alike, contrast = _likeness(a, b, most, filter_size, filter_sigma, k1, k2)
+        part = alike if k == len(power_factors) - 1 else contrast
+        found = found * hf.nn.relu(hf.mean(part, axis=(_ROWS, _COLUMNS))) ** power
+    return hf.mean(found, axis=-1)
+
+
+def _halved(x: Any) -> Any:
+    odd = [n % 2 for n in x.shape[-3:-1]]
+    lead = x.shape[:-3]
+    pictures = hf.reshape(x, (-1, *x.shape[-3:]))
+    if any(odd):
+        pictures = hf.pad(pictures, [(0, 0), (0, odd[0]), (0, odd[1]), (0, 0)], mode="symmetric")
+    small = hf.nn.avg_pool2d(pictures, 2, 2, "VALID")
+    return hf.reshape(small, (*lead, *small.shape[1:]))
+
+
+def _as_floats(img1: Any, img2: Any, max_val: float) -> tuple[Any, Any, float]:
+    """Both pictures in float32, and the largest value in their scale."""
+    given = operand(img1)
+    top = float(np.iinfo(given.dtype).max) if dtypes.is_integer(given.dtype) else 1.0
+    a, b = (convert_image_dtype(operand(x), dtypes.float32) for x in (given, img2))
+    return a, b, float(max_val) / top
+
+
+def _likeness(a: Any, b: Any, most: float, size: int, sigma: float, k1: float, k2: float) -> tuple[Any, Any]:
+    """The index of each window and channel, and its factor of contrast and structure."""
+    places = np.arange(size) - (size - 1) / 2
+    bell = np.exp(-places * places / (2 * sigma * sigma))
+    weights = bell / bell.sum()
+
+    def averaged(x: Any) -> Any:
+        for axis in (x.ndim - 3, x.ndim - 2):
+            count = x.shape[axis] - size + 1
+            if count < 1:
+                raise ShapeError("image.ssim", f"a window of {size} does not fit in {x.type}.")
+            key: list[Any] = [slice(None)] * x.ndim
+            total: Any = 0.0
+            for k, weight in enumerate(weights):
+                key[axis] = slice(k, k + count)
+                total = total + x[tuple(key)] * float(weight)
+            x = total
+        return x
+
+    c1, c2 = (k1 * most) ** 2, (k2 * most) ** 2
+    mean_a, mean_b = averaged(a), averaged(b)
+    both, squares = mean_a * mean_b * 2.0, mean_a * mean_a + mean_b * mean_b
+    luminance = (both + c1) / (squares + c1)
+    contrast = (averaged(a * b) * 2.0 - both + c2) / (averaged(a * a + b * b) - squares + c2)
+    return luminance * contrast, contrast

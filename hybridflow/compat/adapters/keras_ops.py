@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 import hybridflow as hf
-from hybridflow.compat.adapters import images, maths
+from hybridflow.compat.adapters import images, maths, network
 from hybridflow.compat.adapters.values import axes, operand, operands
+from hybridflow.compiler.ir import dtypes
+from hybridflow.errors import ArgumentError
 
 
 def shape(x: Any) -> tuple[Any, ...]:
@@ -76,3 +82,323 @@ def dot(x1: Any, x2: Any) -> Any:
     """``keras.ops.dot``: over the last axis of one and the last but one of the other."""
     a, b = operands([x1, x2], [0, 1])
     return a * b if not a.ndim or not b.ndim else hf.tensordot(a, b, axes=[[a.ndim - 1], [max(b.ndim - 2, 0)]])
+
+
+def allclose(x1: Any, x2: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """``keras.ops.allclose``."""
+    a, b = operands([x1, x2], [0, 1])
+    return hf.all(hf.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
+
+
+def append(x1: Any, x2: Any, axis: int | None = None) -> Any:
+    """``keras.ops.append``."""
+    a, b = operands([x1, x2], [0, 1])
+    return hf.concat([hf.reshape(a, (-1,)), hf.reshape(b, (-1,))] if axis is None else [a, b], axis=axis or 0)
+
+
+def associative_scan(f: Any, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """``keras.ops.associative_scan``."""
+    return hf.associative_scan(f, elems, reverse=reverse, axis=axis)
+
+
+def average(x: Any, axis: Any = None, weights: Any = None) -> Any:
+    """``keras.ops.average``."""
+    value = operand(x)
+    if weights is None:
+        return hf.mean(value, axis=axes(axis))
+    w = operand(weights)
+    if w.ndim < value.ndim:
+        w = hf.reshape(w, [-1 if k == axis % value.ndim else 1 for k in range(value.ndim)])
+    w = hf.broadcast_to(hf.astype(w, value.dtype), value.shape)
+    return hf.sum(value * w, axis=axes(axis)) / hf.sum(w, axis=axes(axis))
+
+
+def cbrt(x: Any) -> Any:
+    """``keras.ops.cbrt``."""
+    value = operand(x)
+    return hf.sign(value) * hf.pow(hf.abs(value), 1 / 3)
+
+
+def conv(
+    inputs: Any, kernel: Any, strides: Any = 1, padding: str = "valid", data_format: str | None = None,
+    dilation_rate: Any = 1,
+) -> Any:  # fmt: skip
+    """``keras.ops.conv``."""
+    layout = None if data_format is None else {"channels_last": "NHWC", "channels_first": "NCHW"}[data_format]
+    return network.convolution(inputs, kernel, strides, padding.upper(), layout, dilation_rate)
+
+
+def _pool(kind: str, inputs: Any, pool_size: Any, strides: Any, padding: str) -> Any:
+    return network.pool(inputs, pool_size, kind, pool_size if strides is None else strides, padding.upper())
+
+
+def max_pool(
+    inputs: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: str | None = None
+) -> Any:
+    """``keras.ops.max_pool``, of channels that come last."""
+    return _pool("MAX", inputs, pool_size, strides, padding)
+
+
+def average_pool(
+    inputs: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: str | None = None
+) -> Any:
+    """``keras.ops.average_pool``, of channels that come last."""
+    return _pool("AVG", inputs, pool_size, strides, padding)
+
+
+def deg2rad(x: Any) -> Any:
+    """``keras.ops.deg2rad``."""
+    return operand(x) * (math.pi / 180)
+
+
+def rad2deg(x: Any) -> Any:
+    """``keras.ops.rad2deg``."""
+    return operand(x) * (180 / math.pi)
+
+
+def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
+    """``keras.ops.diff``."""
+    return hf.diff(operand(a), n=n, axis=axis)
+
+
+def digitize(x: Any, bins: Any) -> Any:
+    """``keras.ops.digitize``."""
+    value, edges = operands([x, bins], [0, 1])
+    return hf.astype(hf.searchsorted(hf.astype(edges, value.dtype), value, side="right"), dtypes.int32)
+
+
+def exp2(x: Any) -> Any:
+    """``keras.ops.exp2``."""
+    return hf.exp(operand(x) * math.log(2))
+
+
+def fliplr(x: Any) -> Any:
+    """``keras.ops.fliplr``."""
+    return hf.flip(operand(x), axis=1)
+
+
+def flipud(x: Any) -> Any:
+    """``keras.ops.flipud``."""
+    return hf.flip(operand(x), axis=0)
+
+
+def fmax(x1: Any, x2: Any) -> Any:
+    """``keras.ops.fmax``: the other one where one is NaN."""
+    a, b = operands([x1, x2], [0, 1])
+    return hf.where(hf.isnan(a), b, hf.where(hf.isnan(b), a, hf.maximum(a, b)))
+
+
+def fmin(x1: Any, x2: Any) -> Any:
+    """``keras.ops.fmin``: the other one where one is NaN."""
+    a, b = operands([x1, x2], [0, 1])
+    return hf.where(hf.isnan(a), b, hf.where(hf.isnan(b), a, hf.minimum(a, b)))
+
+
+def get_item(x: Any, key: Any) -> Any:
+    """``keras.ops.get_item``."""
+    return operand(x)[key]
+
+
+def heaviside(x1: Any, x2: Any) -> Any:
+    """``keras.ops.heaviside``."""
+    a, b = operands([x1, x2], [0, 1])
+    return hf.where(a > 0, 1.0, hf.where(a < 0, 0.0, hf.astype(b, a.dtype)))
+
+
+def hstack(xs: Any) -> Any:
+    """``keras.ops.hstack``."""
+    parts = [operand(x) for x in xs]
+    return hf.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
+
+
+def vstack(xs: Any) -> Any:
+    """``keras.ops.vstack``."""
+    return hf.concat([hf.expand_dims(x, axis=0) if x.ndim < 2 else x for x in map(operand, xs)], axis=0)
+
+
+def inner(x1: Any, x2: Any) -> Any:
+    """``keras.ops.inner``: over the last axes."""
+    a, b = operands([x1, x2], [0, 1])
+    return a * b if not a.ndim or not b.ndim else hf.tensordot(a, b, axes=[[a.ndim - 1], [b.ndim - 1]])
+
+
+def kron(x1: Any, x2: Any) -> Any:
+    """``keras.ops.kron``, of matrices."""
+    a, b = operands([x1, x2], [0, 1])
+    found = hf.einsum("ij,kl->ikjl", a, b)
+    return hf.reshape(found, (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]))
+
+
+def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10, dtype: Any = None) -> Any:
+    """``keras.ops.logspace``."""
+    return hf.exp(hf.linspace(start, stop, num, endpoint=endpoint, dtype=dtype) * math.log(base))
+
+
+def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """``keras.ops.median``."""
+    return quantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def quantile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Any:
+    """``keras.ops.quantile``, between neighbours on a line.  Raises ArgumentError for another method."""
+    if method != "linear":
+        raise ArgumentError("ops.quantile", f'method is {method!r}; there is "linear".')
+    value, shares = operand(x), np.asarray(q, np.float64)
+    along = tuple(range(value.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    along = tuple(k % value.ndim for k in along)
+    rest = [k for k in range(value.ndim) if k not in along]
+    flat = hf.permute_dims(value, (*rest, *along))
+    flat = hf.sort(hf.reshape(flat, (*[value.shape[k] for k in rest], -1)), axis=-1)
+    places = shares.reshape(-1) * (flat.shape[-1] - 1)
+    low = np.floor(places).astype(np.int64)
+    high = np.minimum(low + 1, flat.shape[-1] - 1)
+    first = hf.take(flat, low, axis=-1)
+    found = first + (hf.take(flat, high, axis=-1) - first) * hf.asarray(places - low, flat.dtype)
+    if keepdims:
+        shape = [1 if k in along else n for k, n in enumerate(value.shape)]
+        found = hf.stack([hf.reshape(found[..., k], shape) for k in range(len(places))])
+    else:
+        found = hf.moveaxis(found, -1, 0)
+    return hf.reshape(found, (*shares.shape, *found.shape[1:]))
+
+
+def multi_hot(
+    inputs: Any, num_classes: int | None = None, axis: int = -1, dtype: Any = None, sparse: bool = False, **old: Any
+) -> Any:
+    """``keras.ops.multi_hot``: 1 where a class is among those of a row."""
+    x = operand(inputs)
+    count = int(old.get("num_tokens") or num_classes or 0)
+    reduce = 1 if x.ndim > 1 else 0
+    return hf.max(hf.one_hot(x, count, axis, dtypes.float32 if dtype is None else dtype), axis=reduce)
+
+
+def psnr(x1: Any, x2: Any, max_val: float) -> Any:
+    """``keras.ops.psnr``: decibels, of all elements together."""
+    a, b = operands([x1, x2], [0, 1])
+    return 20 * hf.log10(hf.asarray(max_val, a.dtype)) - 10 * hf.log10(hf.mean(hf.square(a - b)))
+
+
+def rot90(array: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """``keras.ops.rot90``: ``k`` quarters of a turn from the first of the axes towards the second."""
+    x = operand(array)
+    for _ in range(k % 4):
+        x = swapaxes(hf.flip(x, axis=axes[1]), *axes)
+    return x
+
+
+def scan(
+    f: Any, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int = 1
+) -> tuple[Any, Any]:
+    """``keras.ops.scan``: ``f(carry, x)`` returns the next carry and what is stacked."""
+    steps = hf.arange(int(length or 0)) if xs is None else hf.tree.map(operand, xs)
+    start = hf.tree.map(operand, init)
+    first = hf.tree.map(lambda x: x[-1 if reverse else 0], steps)
+    _, made = f(start, None if xs is None else first)
+
+    def step(both: Any, x: Any) -> Any:
+        carry, out = f(both[0], None if xs is None else x)
+        return carry, both[1] if out is None else out
+
+    found = hf.scan(
+        step, steps, (start, hf.tree.map(hf.zeros_like, hf.asarray(0.0) if made is None else made)), reverse
+    )
+    last = hf.tree.map(lambda x: x[0 if reverse else -1], found[0])
+    return last, None if made is None else found[1]
+
+
+def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> Any:
+    """``keras.ops.segment_max``."""
+    ids = operand(segment_ids)
+    return maths.unsorted_segment_max(data, ids, int(hf.max(ids)) + 1 if num_segments is None else num_segments)
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """``keras.ops.select``: the first choice whose condition holds."""
+    found: Any = default
+    for chosen, choice in zip(reversed(list(condlist)), reversed(list(choicelist))):
+        found = hf.where(operand(chosen), operand(choice), found)
+    return found
+
+
+def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Any:
+    """``keras.ops.slice_update``."""
+    x, new = operands([inputs, updates], [0, 1])
+    found = hf.asarray(x).copy()
+    starts = [int(s) for s in start_indices]
+    found[tuple(slice(s, s + n) for s, n in zip(starts, new.shape))] = new
+    return found
+
+
+def solve_triangular(a: Any, b: Any, lower: bool = False) -> Any:
+    """``keras.ops.solve_triangular``."""
+    x, y = operands([a, b], [0, 1])
+    return hf.linalg.triangular_solve(x, y, lower=lower)
+
+
+def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """``keras.ops.svd``: left vectors, values, and right vectors as rows."""
+    return (
+        tuple(hf.linalg.svd(operand(x), full_matrices=full_matrices)) if compute_uv else hf.linalg.svdvals(operand(x))
+    )
+
+
+def switch(index: Any, branches: Any, *operands: Any) -> Any:
+    """``keras.ops.switch``."""
+    return hf.switch_case(index, [functools.partial(branch, *operands) for branch in branches])
+
+
+def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
+    """``keras.ops.trapezoid``."""
+    values = hf.moveaxis(operand(y), axis, -1)
+    steps: Any = dx if x is None else hf.diff(operand(x) if operand(x).ndim == 1 else hf.moveaxis(operand(x), axis, -1))
+    return hf.sum((values[..., 1:] + values[..., :-1]) * steps, axis=-1) / 2
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = dtypes.float32) -> Any:
+    """``keras.ops.tri``."""
+    return hf.tril(hf.ones((N, N if M is None else M), dtype), k=k)
+
+
+def vectorize(pyfunc: Any, *, excluded: Any = None, signature: Any = None) -> Any:
+    """``keras.ops.vectorize``, of functions of scalars."""
+    if excluded or signature:
+        raise ArgumentError("ops.vectorize", "there is no excluded or signature here; use tf.vectorized_map.")
+
+    def call(*args: Any) -> Any:
+        given = hf.broadcast_arrays(*map(operand, args))
+        shape = given[0].shape
+        found = hf.vmap(pyfunc)(*[hf.reshape(x, (-1,)) for x in given])
+        return hf.reshape(found, shape)
+
+    return call
+
+
+def layer_normalization(
+    x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: float | None = None, **kwargs: Any
+) -> Any:
+    """``keras.ops.layer_normalization``."""
+    value = operand(x)
+    mean, variance = hf.mean(value, axis=axes(axis), keepdims=True), hf.var(value, axis=axes(axis), keepdims=True)
+    found = (value - mean) * hf.rsqrt(variance + (1e-7 if epsilon is None else epsilon))
+    found = found if gamma is None else found * gamma
+    return found if beta is None else found + beta
+
+
+def rms_normalization(x: Any, scale: Any = 1, axis: Any = -1, epsilon: float | None = None) -> Any:
+    """``keras.ops.rms_normalization``."""
+    value = operand(x)
+    mean = hf.mean(hf.square(value), axis=axes(axis), keepdims=True)
+    return value * hf.rsqrt(mean + (1e-7 if epsilon is None else epsilon)) * scale
+
+
+def batch_normalization(
+    x: Any, mean: Any, variance: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
+) -> Any:
+    """``keras.ops.batch_normalization``."""
+    value = operand(x)
+    shape = [-1 if k == axis % value.ndim else 1 for k in range(value.ndim)]
+
+    def along(part: Any) -> Any:
+        return None if part is None else hf.reshape(operand(part), shape)
+
+    return network.batch_normalization(value, along(mean), along(variance), along(offset), along(scale), epsilon)

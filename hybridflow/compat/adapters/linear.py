@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import array_of, axes, operand, operands
+from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError
 
@@ -191,3 +193,127 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
     """``tf.clip_by_norm``."""
     return hf.optimizers.clip_by_norm(operand(t), clip_norm, axis=axes)
+
+
+_PADE = (
+    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
+    10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
+)  # fmt: skip
+
+
+def expm(input: Any, name: str | None = None) -> Any:
+    """``tf.linalg.expm``: by scaling, squaring and Pade's approximation (Higham, "The Scaling and Squaring Method",
+    2005), as often as the largest of the matrices needs it."""
+    x = operand(input)
+    size = float(hf.max(hf.sum(hf.abs(x), axis=-2))) if x.size else 0.0
+    halvings = max(0, math.ceil(math.log2(size / 5.371920351148152))) if size > 0 else 0
+    a = x / 2.0**halvings
+    one = hf.eye(x.shape[-1], dtype=x.dtype)
+    a2 = hf.matmul(a, a)
+    a4 = hf.matmul(a2, a2)
+    a6 = hf.matmul(a4, a2)
+    b = _PADE
+    odd = hf.matmul(a6, b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one
+    odd = hf.matmul(a, odd)
+    even = hf.matmul(a6, b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
+    found = hf.linalg.solve(even - odd, even + odd)
+    for _ in range(halvings):
+        found = hf.matmul(found, found)
+    return found
+
+
+class LU(NamedTuple):
+    """What ``tf.linalg.lu`` returns: both triangles in one matrix, and which row each was."""
+
+    lu: Any
+    p: Any
+
+
+def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> LU:
+    """``tf.linalg.lu``: column by column, with the largest element of each as its pivot."""
+    x = operand(input)
+    n = x.shape[-1]
+    lead = x.shape[:-2]
+    rows = hf.broadcast_to(hf.arange(n), (*lead, n))
+    numbers = hf.arange(n)
+    for k in range(n - 1):
+        pivot = k + hf.argmax(hf.abs(x[..., k:, k]), axis=-1)[..., None]
+        order = hf.where(numbers == k, pivot, hf.where(numbers == pivot, k, numbers))
+        x = hf.take_along_axis(x, hf.broadcast_to(order[..., None], x.shape), axis=-2)
+        rows = hf.take_along_axis(rows, order, axis=-1)
+        below = x[..., k + 1 :, k : k + 1] / x[..., k : k + 1, k : k + 1]
+        rest = x[..., k + 1 :, k + 1 :] - below * x[..., k : k + 1, k + 1 :]
+        lower = hf.concat([x[..., k + 1 :, :k], below, rest], axis=-1)
+        x = hf.concat([x[..., : k + 1, :], lower], axis=-2)
+    return LU(x, hf.astype(rows, output_idx_type))
+
+
+def _triangles(lower_upper: Any) -> tuple[Any, Any]:
+    one = hf.eye(lower_upper.shape[-1], dtype=lower_upper.dtype)
+    return hf.tril(lower_upper, k=-1) + one, hf.triu(lower_upper)
+
+
+def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Any:
+    """``tf.linalg.lu_solve``."""
+    both, b = operands([lower_upper, rhs], [0, 1])
+    lower, upper = _triangles(both)
+    order = hf.broadcast_to(operand(perm)[..., None], b.shape)
+    middle = hf.linalg.triangular_solve(lower, hf.take_along_axis(b, order, axis=-2), lower=True)
+    return hf.linalg.triangular_solve(upper, middle, lower=False)
+
+
+def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Any:
+    """``tf.linalg.lu_matrix_inverse``."""
+    both = operand(lower_upper)
+    one = hf.broadcast_to(hf.eye(both.shape[-1], dtype=both.dtype), both.shape)
+    return lu_solve(both, perm, one)
+
+
+def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Any:
+    """``tf.linalg.lu_reconstruct``: the matrix."""
+    lower, upper = _triangles(operand(lower_upper))
+    found = hf.matmul(lower, upper)
+    back = hf.argsort(operand(perm), axis=-1)
+    return hf.take_along_axis(found, hf.broadcast_to(back[..., None], found.shape), axis=-2)
+
+
+def _bands(diagonals: Any, diagonals_format: str) -> tuple[Any, Any, Any]:
+    """Above, on and below the diagonal, each [..., n]: the last above and the first below count for nothing."""
+    if diagonals_format == "sequence":
+        above, on, below = (operand(x) for x in diagonals)
+        return above, on, below
+    x = operand(diagonals)
+    if diagonals_format == "compact":
+        return x[..., 0, :], x[..., 1, :], x[..., 2, :]
+    if diagonals_format == "matrix":
+        ends = [*[(0, 0)] * (x.ndim - 2)]
+        above, below = hf.diagonal(x, offset=1), hf.diagonal(x, offset=-1)
+        return hf.pad(above, [*ends, (0, 1)]), hf.diagonal(x), hf.pad(below, [*ends, (1, 0)])
+    raise ArgumentError("linalg", f'diagonals_format is {diagonals_format!r}; "compact", "sequence" or "matrix".')
+
+
+def tridiagonal_solve(
+    diagonals: Any, rhs: Any, diagonals_format: str = "compact", transpose_rhs: bool = False,
+    conjugate_rhs: bool = False, name: str | None = None, partial_pivoting: bool = True,
+    perturb_singular: bool = False,
+) -> Any:  # fmt: skip
+    """``tf.linalg.tridiagonal_solve``: the whole matrix is solved, with pivots."""
+    above, on, below = _bands(diagonals, diagonals_format)
+    b = operand(rhs)
+    is_vector = b.ndim == on.ndim
+    b = b[..., None] if is_vector else hf.matrix_transpose(b) if transpose_rhs else b
+    found = hf.linalg.solve(_whole(above, on, below), b)
+    return found[..., 0] if is_vector else found
+
+
+def _whole(above: Any, on: Any, below: Any) -> Any:
+    n = on.shape[-1]
+    one = hf.eye(n, dtype=on.dtype)
+    over, under = hf.eye(n, k=1, dtype=on.dtype), hf.eye(n, k=-1, dtype=on.dtype)
+    return on[..., None] * one + above[..., None] * over + below[..., None] * under
+
+
+def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Any:
+    """``tf.linalg.tridiagonal_matmul``."""
+    above, on, below = _bands(diagonals, diagonals_format)
+    return hf.matmul(_whole(above, on, below), operand(rhs))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.array import scattering
 from hybridflow.compat.adapters.values import Extents, axes, operand, operands
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Operators
@@ -318,3 +320,63 @@ def log_softmax(logits: Any, axis: int | None = None, name: str | None = None) -
 def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
     """``tf.math.reciprocal_no_nan``: 0 where ``x`` is."""
     return divide_no_nan(1.0, x)
+
+
+def _of_segments(fold: str, first: Any) -> Any:
+    """A function of rows, the numbers of their segments, and how many segments there are."""
+    change = getattr(scattering, fold)
+
+    def folded(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+        values, ids = operand(data), operand(segment_ids)
+        rest = values.shape[ids.ndim :]
+        start = first(values.dtype) if callable(first) else first
+        slices = hf.IndexedSlices(hf.reshape(values, (-1, *rest)), hf.reshape(ids, (-1,)))
+        return change(hf.full((int(num_segments), *rest), start, values.dtype), slices)
+
+    return folded
+
+
+def _least(dtype: Any) -> Any:
+    return float(ml_dtypes.finfo(dtype).min) if dtypes.is_float(dtype) else int(np.iinfo(dtype).min)
+
+
+def _most(dtype: Any) -> Any:
+    return float(ml_dtypes.finfo(dtype).max) if dtypes.is_float(dtype) else int(np.iinfo(dtype).max)
+
+
+unsorted_segment_max = _of_segments("rows_largest", _least)
+unsorted_segment_min = _of_segments("rows_smallest", _most)
+unsorted_segment_prod = _of_segments("rows_multiplied", 1)
+
+
+def _of_sorted(folded: Any, name: str) -> Any:
+    """The same of segments in order, 0 for those without elements."""
+
+    def segments(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+        ids = operand(segment_ids)
+        count = int(ids[-1]) + 1
+        found = folded(data, ids, count)
+        is_there = hf.scatter_add(hf.zeros((count,), dtypes.int64), ids, hf.ones(ids.shape, dtypes.int64)) > 0
+        return hf.where(hf.reshape(is_there, (-1, *[1] * (found.ndim - 1))), found, 0)
+
+    segments.__name__ = segments.__qualname__ = name
+    segments.__doc__ = f"``tf.math.{name}``: 0 for a segment without elements."
+    return segments
+
+
+segment_max = _of_sorted(unsorted_segment_max, "segment_max")
+segment_min = _of_sorted(unsorted_segment_min, "segment_min")
+
+
+def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+    """``tf.math.segment_prod``."""
+    ids = operand(segment_ids)
+    return unsorted_segment_prod(data, ids, int(ids[-1]) + 1)
+
+
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    """``tf.math.unsorted_segment_sqrt_n``: sums over the square roots of how many there are."""
+    total = unsorted_segment_sum(data, segment_ids, num_segments)
+    ids = operand(segment_ids)
+    count = unsorted_segment_sum(hf.ones(ids.shape, total.dtype), ids, num_segments)
+    return total / hf.reshape(hf.sqrt(hf.maximum(count, 1)), (-1, *[1] * (total.ndim - 1)))

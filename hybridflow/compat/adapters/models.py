@@ -272,3 +272,11 @@ def pad_sequences(
             place = slice(length - len(kept), None) if padding == "pre" else slice(0, len(kept))
             found[k, place] = kept
     return found
+
+
+def fixed_setting(value: Any) -> None:
+    """``tf.keras.backend.set_floatx`` and its kin: what is there already.  Raises ArgumentError for anything else."""
+    if value not in (floatx(), image_data_format(), epsilon()):
+        raise ArgumentError(
+            "keras.backend", f"{value!r} cannot be set: floats are float32, channels come last, and epsilon is 1e-7."
+        )

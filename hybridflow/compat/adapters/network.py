@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import hybridflow as hf
 from hybridflow.compat.adapters.arrays import gather
 from hybridflow.compat.adapters.draws import generator_of
-from hybridflow.compat.adapters.values import axes, extents, operand, operands
+from hybridflow.compat.adapters.values import array_of, axes, extents, operand, operands
+from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
 
@@ -247,3 +250,178 @@ def local_response_normalization(
     for k in [*range(2 * depth_radius + 1)]:
         total = total + squares[..., k : k + channels]
     return x / hf.pow(bias + alpha * total, beta)
+
+
+def convolution(
+    input: Any, filters: Any, strides: Any = None, padding: Any = "VALID", data_format: str | None = None,
+    dilations: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.nn.convolution``, over one, two or three axes of places."""
+    rank = operand(input).ndim - 2
+    if rank == 1:
+        return conv1d(input, filters, 1 if strides is None else strides, padding, data_format, dilations)
+    if rank not in (2, 3):
+        raise ArgumentError("nn.convolution", f"the input {operand(input).type} has {rank} axes of places, not 1 to 3.")
+    return (conv2d if rank == 2 else conv3d)(input, filters, strides, padding, data_format, dilations)
+
+
+def atrous_conv2d(value: Any, filters: Any, rate: int, padding: Any, name: str | None = None) -> Any:
+    """``tf.nn.atrous_conv2d``: with ``rate - 1`` holes between the taps."""
+    return conv2d(value, filters, 1, padding, None, rate)
+
+
+def _transposed(rank: int, name: str) -> Any:
+    own = getattr(hf.nn, name)
+
+    def convolve(
+        input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
+        data_format: str | None = None, dilations: Any = None, name: str | None = None,
+    ) -> Any:  # fmt: skip
+        x, weights = operands([input, filters], [0, 1])
+        steps, gaps = (_inner(v, rank, data_format, "strides") for v in (strides, dilations))
+        wanted = extents(axes(output_shape))
+        return own(x, weights, wanted, steps, _padding(padding, data_format), data_format, gaps)
+
+    convolve.__name__ = convolve.__qualname__ = name
+    convolve.__doc__ = f"``tf.nn.{name}``."
+    return convolve
+
+
+conv1d_transpose, conv3d_transpose = _transposed(1, "conv1d_transpose"), _transposed(3, "conv3d_transpose")
+
+
+def conv_transpose(
+    input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
+    data_format: str | None = None, dilations: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.nn.conv_transpose``, over one, two or three axes of places."""
+    convolve = (conv1d_transpose, conv2d_transpose, conv3d_transpose)[operand(input).ndim - 3]
+    return convolve(input, filters, output_shape, strides, padding, data_format, dilations)
+
+
+def pool(
+    input: Any, window_shape: Any, pooling_type: str, strides: Any = None, padding: str = "VALID",
+    data_format: str | None = None, dilations: Any = None, name: str | None = None,
+) -> Any:  # fmt: skip
+    """``tf.nn.pool``: "AVG" or "MAX".  Raises ArgumentError for others, and for windows with holes."""
+    kinds = {"AVG": avg_pool, "MAX": max_pool}
+    if pooling_type not in kinds or (dilations is not None and any(d != 1 for d in np.atleast_1d(dilations))):
+        raise ArgumentError("nn.pool", f"pooling_type is {pooling_type!r}, dilations {dilations}.")
+    return kinds[pooling_type](input, window_shape, 1 if strides is None else strides, padding, data_format)
+
+
+def max_pool_with_argmax(
+    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC", output_dtype: Any = dtypes.int64,
+    include_batch_in_index: bool = False, name: str | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """``tf.nn.max_pool_with_argmax``: the largest of each window, and where it is, ``(row * width + column) * channels
+    + channel``; of equal ones the first."""
+    x = operand(input)
+    (high, wide), (down, right) = (_pair_of(_inner(v, 2, data_format, "sizes")) for v in (ksize, strides))
+    before = [(0, 0), (0, 0)]
+    if padding.upper() == "SAME":
+        missing = [max((-(-n // s) - 1) * s + k - n, 0) for n, s, k in zip(x.shape[1:3], (down, right), (high, wide))]
+        before = [(m // 2, m - m // 2) for m in missing]
+    n, rows, columns, channels = x.shape
+    places = hf.reshape(hf.arange(rows * columns * channels), (1, rows, columns, channels))
+    padded = hf.pad(x, [(0, 0), *before, (0, 0)], constant_values=-np.inf if dtypes.is_float(x.dtype) else 0)
+    numbered = hf.pad(places, [(0, 0), *before, (0, 0)], constant_values=0)
+    tall, broad = ((size - k) // s + 1 for size, k, s in zip(padded.shape[1:3], (high, wide), (down, right)))
+    cuts = [
+        (slice(None), slice(i, i + (tall - 1) * down + 1, down), slice(j, j + (broad - 1) * right + 1, right))
+        for i in range(high)
+        for j in range(wide)
+    ]
+    windows = hf.stack([padded[cut] for cut in cuts], axis=-1)
+    numbers = hf.stack([numbered[cut] for cut in cuts], axis=-1)
+    best = hf.argmax(windows, axis=-1)[..., None]
+    found = hf.take_along_axis(hf.broadcast_to(numbers, windows.shape), best, axis=-1)[..., 0]
+    if include_batch_in_index:
+        found = found + hf.reshape(hf.arange(n) * (rows * columns * channels), (-1, 1, 1, 1))
+    return hf.take_along_axis(windows, best, axis=-1)[..., 0], hf.astype(found, output_dtype)
+
+
+def _pair_of(value: Any) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else tuple(value)
+
+
+def _morphology(input: Any, filters: Any, strides: Any, padding: str, dilations: Any, erodes: bool) -> Any:
+    """The largest of windows to which a filter is added, or the smallest of those from which it is taken."""
+    x, weights = operands([input, filters], [0, 1])
+    (down, right), (apart, beside) = (_pair_of(_inner(v, 2, None, "strides")) for v in (strides, dilations))
+    high, wide, _ = weights.shape
+    spans = (high - 1) * apart + 1, (wide - 1) * beside + 1
+    around = [(0, 0), (0, 0)]
+    if padding.upper() == "SAME":
+        missing = [max((-(-n // s) - 1) * s + k - n, 0) for n, s, k in zip(x.shape[1:3], (down, right), spans)]
+        around = [(m // 2, m - m // 2) for m in missing]
+    x = hf.pad(x, [(0, 0), *around, (0, 0)], constant_values=np.inf if erodes else -np.inf)
+    rows, columns = ((n - k) // s + 1 for n, k, s in zip(x.shape[1:3], spans, (down, right)))
+    found: Any = None
+    for i in range(high):
+        for j in range(wide):
+            top, left = i * apart, j * beside
+            part = x[:, top : top + (rows - 1) * down + 1 : down, left : left + (columns - 1) * right + 1 : right]
+            part = part - weights[high - 1 - i, wide - 1 - j] if erodes else part + weights[i, j]
+            found = part if found is None else (hf.minimum if erodes else hf.maximum)(found, part)
+    return found
+
+
+def dilation2d(
+    input: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, name: str | None = None
+) -> Any:
+    """``tf.nn.dilation2d``: the largest of windows to which a filter is added."""
+    return _morphology(input, filters, strides, padding, dilations, erodes=False)
+
+
+def erosion2d(
+    value: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, name: str | None = None
+) -> Any:
+    """``tf.nn.erosion2d``: the smallest of windows from which a filter is taken."""
+    return _morphology(value, filters, strides, padding, dilations, erodes=True)
+
+
+def weighted_moments(
+    x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+) -> tuple[Any, Any]:
+    """``tf.nn.weighted_moments``: mean and variance."""
+    value, weights = operands([x, frequency_weights], [0, 1])
+    along = tuple(axes) if isinstance(axes, list) else axes
+    weights = hf.broadcast_to(weights, value.shape)
+    total = hf.sum(weights, axis=along, keepdims=True)
+    mean = hf.sum(weights * value, axis=along, keepdims=True) / total
+    variance = hf.sum(weights * hf.square(value - mean), axis=along, keepdims=True) / total
+    return (mean, variance) if keepdims else (hf.squeeze(mean, along), hf.squeeze(variance, along))
+
+
+def sufficient_statistics(
+    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Any, Any, Any, Any]:
+    """``tf.nn.sufficient_statistics``: the count, the sum, the sum of squares, and the shift."""
+    value = operand(x)
+    along = tuple(axes) if isinstance(axes, list) else axes
+    count = hf.sum(hf.ones_like(value), axis=along, keepdims=False)
+    count = hf.reshape(count, (-1,))[0]
+    value = value if shift is None else value - shift
+    return (
+        count, hf.sum(value, axis=along, keepdims=keepdims), hf.sum(value * value, axis=along, keepdims=keepdims), shift
+    )  # fmt: skip
+
+
+def normalize_moments(
+    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
+) -> tuple[Any, Any]:
+    """``tf.nn.normalize_moments``: mean and variance of what ``sufficient_statistics`` found."""
+    shifted = mean_ss / counts
+    return (shifted if shift is None else shifted + shift), variance_ss / counts - hf.square(shifted)
+
+
+def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Any, Any]:
+    """``tf.nn.collapse_repeated``: rows without repetitions, and their lengths.  Its size depends on what is there."""
+    rows, lengths = array_of(labels), array_of(seq_length)
+    kept = [[int(v) for k, v in enumerate(row[:n]) if not k or v != row[k - 1]] for row, n in zip(rows, lengths)]
+    width = max(map(len, kept), default=0)
+    found = np.zeros((len(kept), width), rows.dtype)
+    for k, row in enumerate(kept):
+        found[k, : len(row)] = row
+    return hf.asarray(found), hf.asarray(np.array([len(row) for row in kept], lengths.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 import unittest
 from typing import Any, NamedTuple
@@ -229,3 +230,105 @@ main = unittest.main
 def get_build_info() -> dict[str, Any]:
     """``tf.sysconfig.get_build_info``."""
     return {"is_cuda_build": True, "is_rocm_build": False, "is_tensorrt_build": False}
+
+
+class Settings:
+    """Options that mean nothing here: they are kept as attributes."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        self.given = given
+        for name, value in options.items():
+            setattr(self, name, value)
+
+
+class AutoShardPolicy(enum.IntEnum):
+    """``tf.data.experimental.AutoShardPolicy``: there is one worker, who reads all."""
+
+    OFF, AUTO, FILE, DATA, HINT = -1, 0, 1, 2, 3
+
+
+class ExternalStatePolicy(enum.Enum):
+    """``tf.data.experimental.ExternalStatePolicy``."""
+
+    WARN, IGNORE, FAIL = 0, 1, 2
+
+
+class AutotuneAlgorithm(enum.Enum):
+    """``tf.data.experimental.AutotuneAlgorithm``."""
+
+    DEFAULT, HILL_CLIMB, GRADIENT_DESCENT, MAX_PARALLELISM, STAGE_BASED = range(5)
+
+
+def yes(*args: Any, **options: Any) -> bool:
+    """A question that is answered by True here."""
+    return True
+
+
+def no(*args: Any, **options: Any) -> bool:
+    """A question that is answered by False here."""
+    return False
+
+
+def get_device_details(device: Any) -> dict[str, Any]:
+    """``tf.config.experimental.get_device_details``: of a GPU, its number."""
+    return {"device_name": device.name} if device.device_type == "GPU" else {}
+
+
+def get_device_policy() -> str:
+    """``tf.config.experimental.get_device_policy``: copies between devices are explicit."""
+    return "explicit"
+
+
+def get_memory_info(device: str) -> dict[str, int]:
+    """``tf.config.experimental.get_memory_info``: bytes in use; the peak is those, and what is kept for reuse."""
+    found = hf.memory.stats()
+    return {"current": found.live, "peak": found.live + found.cached}
+
+
+def get_memory_usage(device: str) -> int:
+    """``tf.config.experimental.get_memory_usage``."""
+    return get_memory_info(device)["current"]
+
+
+SERVING_DEFAULT, SERVING, TRAINING = "serving_default", "serve", "train"
+(
+    OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
+    RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS,
+    UNAUTHENTICATED,
+) = range(17)  # fmt: skip
+
+
+class create_noop_writer(name_scope):
+    """``tf.summary.create_noop_writer``: writes nothing."""
+
+    def as_default(self, step: Any = None) -> Any:
+        """A block without a writer."""
+        return self
+
+    def flush(self) -> None:
+        """Nothing waits to be written."""
+
+    init = close = flush
+
+
+class ReplicaContext:
+    """``tf.distribute.get_replica_context()``: the only replica's."""
+
+    num_replicas_in_sync, replica_id_in_sync_group = 1, 0
+
+    @property
+    def strategy(self) -> Replicas:
+        return Replicas()
+
+    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
+        """The value: there is no other."""
+        return value
+
+    def merge_call(self, merge_fn: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What the function makes of the strategy and the arguments."""
+        return merge_fn(self.strategy, *args, **(kwargs or {}))
+
+
+def get_replica_context() -> ReplicaContext:
+    """``tf.distribute.get_replica_context``."""
+    return ReplicaContext()

@@ -69,6 +69,8 @@ def function_of(name: str) -> Any:
     if entry is None:
         raise AttributeError(missing(room or ".", last))
     found = entry.resolve(last)
+    if name.startswith("keras.ops.") and isinstance(found, types.FunctionType):
+        found = importlib.import_module("hybridflow.compat.adapters.symbolic").over_symbols(found)
     return _recorders[-1](name, found) if _recorders else found
 
 

@@ -1,0 +1,444 @@
+"""``tf.keras`` beside layers and models: descriptions of objects, utilities, and activations of few formulas."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.adapters import models
+from hybridflow.compat.adapters.values import as_dtype, operand
+from hybridflow.core import configured
+from hybridflow.core.configured import Configured, described, description, kinds_of
+from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.layers.symbols import Symbol
+
+# ---- descriptions
+
+
+def serialize(obj: Any) -> Any:
+    """``tf.keras.layers.serialize`` and its kin: the class's name and the configuration."""
+    return description(obj) if isinstance(obj, Configured) else getattr(obj, "__name__", obj)
+
+
+serialize_keras_object = serialize
+
+
+def _deserializing(get: Callable[[Any], Any]) -> Callable[..., Any]:
+    def deserialize(config: Any, custom_objects: Any = None, safe_mode: bool = True) -> Any:
+        """What ``serialize`` described."""
+        with configured.custom_objects(custom_objects or {}):
+            return get(config)
+
+    return deserialize
+
+
+def _layer_of(config: Any) -> Any:
+    return described(kinds_of(hf.layers.Layer), config, "layers.deserialize")
+
+
+deserialize_layer = _deserializing(_layer_of)
+deserialize_loss = _deserializing(models.get_loss)
+deserialize_metric = _deserializing(hf.metrics.get)
+deserialize_optimizer = _deserializing(hf.optimizers.get)
+deserialize_schedule = _deserializing(lambda config: hf.optimizers.schedules.from_config(config))
+deserialize_initializer = _deserializing(hf.initializers.get)
+deserialize_regularizer = _deserializing(hf.regularizers.get)
+deserialize_constraint = _deserializing(hf.constraints.get)
+deserialize_activation = _deserializing(hf.layers.activations.activation)
+_ROOMS = (
+    hf.layers.Layer, hf.losses.Loss, hf.metrics.Metric, hf.optimizers.Optimizer, hf.initializers.Initializer,
+    hf.regularizers.Regularizer, hf.constraints.Constraint,
+)  # fmt: skip
+
+
+def deserialize_keras_object(config: Any, custom_objects: Any = None, safe_mode: bool = True) -> Any:
+    """``tf.keras.utils.deserialize_keras_object``: of any class that has a configuration."""
+    if not isinstance(config, dict) or "class_name" not in config:
+        return config
+    known: dict[str, Any] = {}
+    for base in _ROOMS:
+        known |= kinds_of(base)
+    with configured.custom_objects(custom_objects or {}):
+        return described(known, config, "deserialize_keras_object")
+
+
+# ---- activations
+
+
+def _of_one(formula: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def activation(x: Any, *args: Any, **options: Any) -> Any:
+        return formula(operand(x), *args, **options)
+
+    activation.__name__ = activation.__qualname__ = name
+    activation.__doc__ = f"``tf.keras.activations.{name}``."
+    return activation
+
+
+def _celu(x: Any, alpha: float = 1.0) -> Any:
+    return hf.maximum(x, 0) + hf.minimum(alpha * hf.expm1(hf.minimum(x, 0) / alpha), 0)
+
+
+def _glu(x: Any, axis: int = -1) -> Any:
+    first, second = hf.split(x, 2, axis)
+    return first * hf.sigmoid(second)
+
+
+def _threshold(x: Any, threshold: float, default_value: float) -> Any:
+    return hf.where(x > threshold, x, hf.asarray(default_value, x.dtype))
+
+
+def _sparsemax(x: Any, axis: int = -1) -> Any:
+    """Martins and Astudillo, "From Softmax to Sparsemax", 2016."""
+    logits = hf.moveaxis(x, axis, -1)
+    ordered = hf.sort(logits, axis=-1, descending=True)
+    count = hf.astype(hf.arange(1, logits.shape[-1] + 1), logits.dtype)
+    sums = hf.cumulative_sum(ordered, axis=-1)
+    kept = hf.astype(1 + count * ordered > sums, logits.dtype)
+    size = hf.sum(kept, axis=-1, keepdims=True)
+    limit = (hf.sum(ordered * kept, axis=-1, keepdims=True) - 1) / size
+    return hf.moveaxis(hf.maximum(logits - limit, 0), -1, axis)
+
+
+def _squareplus(x: Any, b: float = 4) -> Any:
+    return (x + hf.sqrt(x * x + b)) / 2
+
+
+def _sparse_plus(x: Any) -> Any:
+    return hf.where(x <= -1, 0.0, hf.where(x < 1, 0.25 * hf.square(x + 1), x))
+
+
+celu, glu, threshold, sparsemax = (
+    _of_one(formula, name)
+    for formula, name in ((_celu, "celu"), (_glu, "glu"), (_threshold, "threshold"), (_sparsemax, "sparsemax"))
+)
+squareplus, sparse_plus = _of_one(_squareplus, "squareplus"), _of_one(_sparse_plus, "sparse_plus")
+mish = _of_one(lambda x: x * hf.tanh(hf.nn.softplus(x)), "mish")
+hard_tanh = _of_one(lambda x: hf.clip(x, -1.0, 1.0), "hard_tanh")
+sparse_sigmoid = _of_one(lambda x: hf.clip(0.5 * (x + 1), 0.0, 1.0), "sparse_sigmoid")
+tanh_shrink = _of_one(lambda x: x - hf.tanh(x), "tanh_shrink")
+
+
+def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
+    """``tf.keras.activations.hard_shrink``."""
+    value = operand(x)
+    return hf.where(hf.abs(value) > threshold, value, 0.0)
+
+
+def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
+    """``tf.keras.activations.soft_shrink``."""
+    value = operand(x)
+    return hf.sign(value) * hf.maximum(hf.abs(value) - threshold, 0.0)
+
+
+# ---- losses as functions
+
+
+def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
+    """``tf.keras.losses.categorical_hinge``: the loss of each sample."""
+    return hf.losses.CategoricalHinge(reduction="none")(y_true, y_pred)
+
+
+def binary_focal_crossentropy(
+    y_true: Any, y_pred: Any, apply_class_balancing: bool = False, alpha: float = 0.25, gamma: float = 2.0,
+    from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1,
+) -> Any:  # fmt: skip
+    """``tf.keras.losses.binary_focal_crossentropy``: the loss of each sample."""
+    return hf.losses.BinaryFocalCrossentropy(
+        apply_class_balancing=apply_class_balancing, alpha=alpha, gamma=gamma, from_logits=from_logits,
+        label_smoothing=label_smoothing, axis=axis, reduction="none",
+    )(y_true, y_pred)  # fmt: skip
+
+
+def categorical_focal_crossentropy(
+    y_true: Any, y_pred: Any, alpha: Any = 0.25, gamma: float = 2.0, from_logits: bool = False,
+    label_smoothing: float = 0.0, axis: int = -1,
+) -> Any:  # fmt: skip
+    """``tf.keras.losses.categorical_focal_crossentropy``: the loss of each sample."""
+    return hf.losses.CategoricalFocalCrossentropy(
+        alpha=alpha, gamma=gamma, from_logits=from_logits, label_smoothing=label_smoothing, axis=axis,
+        reduction="none",
+    )(y_true, y_pred)  # fmt: skip
+
+
+def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float) -> Any:
+    """``tf.keras.losses.categorical_generalized_cross_entropy``: the loss of each sample."""
+    return hf.losses.CategoricalGeneralizedCrossEntropy(q=q, reduction="none")(y_true, y_pred)
+
+
+def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Any:
+    """``tf.keras.losses.dice``."""
+    return hf.losses.Dice(axis=axis, reduction="none")(y_true, y_pred)
+
+
+def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None) -> Any:
+    """``tf.keras.losses.tversky``."""
+    return hf.losses.Tversky(alpha=alpha, beta=beta, axis=axis, reduction="none")(y_true, y_pred)
+
+
+# ---- utilities
+
+
+def img_to_array(img: Any, data_format: str | None = None, dtype: Any = None) -> np.ndarray:
+    """``tf.keras.utils.img_to_array``: [height, width, channels], as float32."""
+    found = np.asarray(img, "float32" if dtype is None else as_dtype(dtype).dtype)
+    found = found[..., None] if found.ndim == 2 else found
+    if found.ndim != 3:
+        raise ArgumentError("img_to_array", f"the shape {found.shape} is that of no picture.")
+    return np.moveaxis(found, -1, 0) if data_format == "channels_first" else found
+
+
+def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dtype: Any = None) -> Any:
+    """``tf.keras.utils.array_to_img``: a picture of Pillow, which has to be installed."""
+    from PIL import Image
+
+    values = np.asarray(x.numpy() if hasattr(x, "numpy") else x, np.float32)
+    values = np.moveaxis(values, 0, -1) if data_format == "channels_first" else values
+    if scale:
+        values = values - values.min()
+        values = values / (values.max() or 1.0) * 255.0
+    found = values.astype(np.uint8)
+    return Image.fromarray(found[..., 0] if found.shape[-1] == 1 else found)
+
+
+def load_img(
+    path: Any, color_mode: str = "rgb", target_size: Any = None, interpolation: str = "nearest",
+    keep_aspect_ratio: bool = False,
+) -> Any:  # fmt: skip
+    """``tf.keras.utils.load_img``: a picture of Pillow, which has to be installed."""
+    from PIL import Image
+
+    found = Image.open(path).convert({"rgb": "RGB", "rgba": "RGBA", "grayscale": "L"}[color_mode])
+    if target_size is None:
+        return found
+    return found.resize((target_size[1], target_size[0]), getattr(Image, interpolation.upper()))
+
+
+def save_img(path: Any, x: Any, data_format: str | None = None, file_format: Any = None, scale: bool = True) -> None:
+    """``tf.keras.utils.save_img``, by Pillow, which has to be installed."""
+    array_to_img(x, data_format, scale).save(path, format=file_format)
+
+
+def split_dataset(
+    dataset: Any, left_size: Any = None, right_size: Any = None, shuffle: bool = False, seed: int | None = None,
+    preferred_backend: str | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """``tf.keras.utils.split_dataset``: two datasets; sizes are counts, or shares of the whole."""
+    whole = dataset if isinstance(dataset, hf.data.Dataset) else hf.data.Dataset.from_tensor_slices(_joined(dataset))
+    count = int(whole.cardinality())
+    if count < 0:
+        count = sum(1 for _ in whole)
+    whole = whole.shuffle(max(count, 1), seed, reshuffle_each_iteration=False) if shuffle else whole
+    left, right = (
+        None if size is None else round(size * count) if isinstance(size, float) else size
+        for size in (left_size, right_size)
+    )
+    if left is None and right is None:
+        raise ArgumentError("split_dataset", "give left_size, right_size, or both.")
+    first = count - (right or 0) if left is None else left
+    return whole.take(first), whole.skip(first).take(count - first if right is None else right)
+
+
+def _joined(given: Any) -> Any:
+    return tuple(given) if isinstance(given, list) and len(given) and isinstance(given[0], np.ndarray) else given
+
+
+def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    """``tf.keras.utils.pack_x_y_sample_weight``."""
+    if y is None:
+        return (x,) if isinstance(x, (list, tuple)) else x
+    return (x, y) if sample_weight is None else (x, y, sample_weight)
+
+
+def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
+    """``tf.keras.utils.unpack_x_y_sample_weight``."""
+    parts: Sequence[Any] = tuple(data) if isinstance(data, (list, tuple)) else (data,)
+    if not 1 <= len(parts) <= 3:
+        raise ArgumentError("unpack_x_y_sample_weight", f"there are {len(parts)} parts, not x, y and sample_weight.")
+    return (*parts, *[None] * (3 - len(parts)))
+
+
+def is_keras_tensor(x: Any) -> bool:
+    """``tf.keras.utils.is_keras_tensor``: whether it is what ``Input`` and layers of it give."""
+    return isinstance(x, Symbol)
+
+
+def standardize_dtype(dtype: Any) -> str:
+    """``tf.keras.utils.standardize_dtype``: a name."""
+    return "float32" if dtype is None else as_dtype(dtype).name
+
+
+def get_custom_objects() -> dict[str, Any]:
+    """``tf.keras.utils.get_custom_objects``: what ``custom_object_scope`` has given."""
+    return dict(configured._given.get())
+
+
+def get_registered_name(obj: Any) -> str:
+    """``tf.keras.utils.get_registered_name``: of classes, their own."""
+    return str(obj.__name__)
+
+
+_UIDS: dict[str, int] = {}
+
+
+def get_uid(prefix: str = "") -> int:
+    """``tf.keras.backend.get_uid``: 1, 2, ... for each prefix."""
+    _UIDS[prefix] = _UIDS.get(prefix, 0) + 1
+    return _UIDS[prefix]
+
+
+class Progbar:
+    """``tf.keras.utils.Progbar``: a line of how far something is; ``values`` are averaged, but for those in
+    ``stateful_metrics``."""
+
+    def __init__(
+        self, target: int | None, width: int = 20, verbose: int = 1, interval: float = 0.05,
+        stateful_metrics: Any = None, unit_name: str = "step",
+    ) -> None:  # fmt: skip
+        self.target, self.width, self.verbose, self.unit_name = target, width, verbose, unit_name
+        self._kept = set(stateful_metrics or ())
+        self._sums: dict[str, tuple[float, float]] = {}
+        self._seen, self._begun = 0, time.perf_counter()
+
+    def update(self, current: int, values: Any = None, finalize: bool | None = None) -> None:
+        """Say that ``current`` steps are done, with (name, value) pairs."""
+        for name, value in values or ():
+            steps = max(current - self._seen, 1)
+            total, count = self._sums.get(name, (0.0, 0.0))
+            kept = name in self._kept
+            self._sums[name] = (float(value), 1.0) if kept else (total + float(value) * steps, count + steps)
+        self._seen = current
+        done = current == self.target if finalize is None else finalize
+        if not self.verbose or (self.verbose == 2 and not done):
+            return
+        said = " - ".join(f"{name}: {total / max(count, 1):.4f}" for name, (total, count) in self._sums.items())
+        share = 0.0 if not self.target else min(current / self.target, 1.0)
+        bar = "=" * math.floor(share * self.width) + "." * (self.width - math.floor(share * self.width))
+        seconds = time.perf_counter() - self._begun
+        line = f"{current}/{self.target or '?'} [{bar}] {seconds:.0f}s" + (f" - {said}" if said else "")
+        print(line, end="\n" if done else "\r", flush=True)
+
+    def add(self, n: int, values: Any = None) -> None:
+        """Say that ``n`` more steps are done."""
+        self.update(self._seen + n, values)
+
+
+def dtype_policy() -> Any:
+    """``tf.keras.mixed_precision.dtype_policy``."""
+    return hf.mixed_precision.global_policy()
+
+
+# ---- backend
+
+
+def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
+    """``tf.keras.backend.batch_dot``: over one axis of each, within the batch."""
+    a, b = operand(x), operand(y)
+    if axes is None:
+        axes = (1, 1) if a.ndim == b.ndim == 2 else (a.ndim - 1, b.ndim - 2)
+    first, second = (axes, axes) if isinstance(axes, int) else axes
+    first, second = first % a.ndim, second % b.ndim
+    if not first or not second:
+        raise ArgumentTypeError("batch_dot", f"axes are {axes}; axis 0 is the batch.")
+    left, right = list(range(1, a.ndim)), list(range(a.ndim, a.ndim + b.ndim - 1))
+    right[second - 1] = left[first - 1]
+    out = [k for k in left if k != left[first - 1]] + [k for k in right if k != left[first - 1]]
+    letters = "zabcdefghijklmnop"
+    text = lambda ks: "z" + "".join(letters[k] for k in ks)  # noqa: E731
+    found = hf.einsum(f"{text(left)},{text(right)}->{text(out)}", a, b)
+    return found if out else found[:, None]
+
+
+def batch_flatten(x: Any) -> Any:
+    """``tf.keras.backend.batch_flatten``."""
+    value = operand(x)
+    return hf.reshape(value, (value.shape[0], -1))
+
+
+def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
+    """``tf.keras.backend.switch``: of two values, or of two functions."""
+    chosen = operand(condition)
+    if callable(then_expression) and callable(else_expression):
+        return hf.cond(chosen, then_expression, else_expression)
+    a, b = operand(then_expression), operand(else_expression)
+    while chosen.ndim < a.ndim:
+        chosen = chosen[..., None]
+    return hf.where(chosen, a, b)
+
+
+def random_bernoulli(shape: Any, p: float = 0.0, dtype: Any = None, seed: Any = None) -> Any:
+    """``tf.keras.backend.random_bernoulli``."""
+    from hybridflow.compat.adapters.draws import generator_of
+
+    return hf.astype(generator_of(seed).bernoulli(p, tuple(shape)), as_dtype(dtype or "float32").dtype)
+
+
+def gradients(loss: Any, variables: Any) -> Any:
+    """``tf.keras.backend.gradients``: there is none where operations run at once."""
+    raise ArgumentError("gradients", "operations run at once: record them with tf.GradientTape, and ask that.")
+
+
+def repeat_elements(x: Any, rep: int, axis: int) -> Any:
+    """``tf.keras.backend.repeat_elements``."""
+    return hf.repeat(operand(x), rep, axis=axis)
+
+
+def repeat(x: Any, n: int) -> Any:
+    """``tf.keras.backend.repeat``: rows [batch, features] as [batch, n, features]."""
+    return hf.repeat(hf.expand_dims(operand(x), axis=1), n, axis=1)
+
+
+def reverse(x: Any, axes: Any) -> Any:
+    """``tf.keras.backend.reverse``."""
+    return hf.flip(operand(x), tuple(axes) if isinstance(axes, list) else axes)
+
+
+def _updating(method: str) -> Callable[..., Any]:
+    def update(x: Any, value: Any) -> Any:
+        return getattr(x, method)(value)
+
+    return update
+
+
+update, update_add, update_sub = _updating("assign"), _updating("assign_add"), _updating("assign_sub")
+
+
+def moving_average_update(x: Any, value: Any, momentum: float) -> Any:
+    """``tf.keras.backend.moving_average_update``."""
+    return x.assign(momentum * x + (1.0 - momentum) * value)
+
+
+def batch_get_value(tensors: Any) -> list[np.ndarray]:
+    """``tf.keras.backend.batch_get_value``."""
+    return [x.numpy() for x in tensors]
+
+
+def batch_set_value(tuples: Any) -> None:
+    """``tf.keras.backend.batch_set_value``."""
+    for variable, value in tuples:
+        variable.assign(value)
+
+
+def count_params(x: Any) -> int:
+    """``tf.keras.backend.count_params``."""
+    return int(np.prod(x.shape))
+
+
+def k_dtype(x: Any) -> str:
+    """``tf.keras.backend.dtype``: a name."""
+    return str(operand(x).dtype.name)
+
+
+def spatial_2d_padding(x: Any, padding: Any = ((1, 1), (1, 1)), data_format: str | None = None) -> Any:
+    """``tf.keras.backend.spatial_2d_padding``."""
+    inner = [tuple(pair) for pair in padding]
+    return hf.pad(operand(x), [(0, 0), (0, 0), *inner] if data_format == "channels_first" else [(0, 0), *inner, (0, 0)])
+
+
+def temporal_padding(x: Any, padding: Any = (1, 1)) -> Any:
+    """``tf.keras.backend.temporal_padding``."""
+    return hf.pad(operand(x), [(0, 0), tuple(padding), (0, 0)])

@@ -1,0 +1,34 @@
+"""Functions that connect layers where they are given symbols, as those of ``keras.ops`` do."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import hybridflow as hf
+from hybridflow.core import pytree
+from hybridflow.layers.symbols import Symbol, first_symbol
+
+
+def over_symbols(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function; of symbols it is a layer, whose inputs are the symbols among the arguments."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if first_symbol((*args, kwargs)) is None:
+            return function(*args, **kwargs)
+        leaves, structure = pytree.flatten((args, kwargs))
+        places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Symbol)]
+
+        def apply(inputs: Any) -> Any:
+            given = list(leaves)
+            for place, value in zip(places, inputs if len(places) > 1 else [inputs]):
+                given[place] = value
+            own, named = pytree.unflatten(structure, given)
+            return function(*own, **named)
+
+        symbols = [leaves[place] for place in places]
+        return hf.layers.Lambda(apply)(symbols if len(symbols) > 1 else symbols[0])
+
+    return call
