@@ -418,7 +418,7 @@ def test_rows_are_read_where_they_lie_in_tiles_that_reach_back_at_the_edge(trans
     [
         ((), 20, 9, 2300, dt.float32, None),
         ((), 6, 1, 1100, dt.float64, None),
-        ((2,), 5, 12, 2101, dt.bfloat16, dt.float32),
+        ((2,), 5, 6, 2101, dt.bfloat16, dt.float32),
         ((), 10, 9, 9000, dt.int8, dt.int32),
     ],
 )
