@@ -18,6 +18,7 @@ from hybridflow.compat.v1 import (
     errors as errors,
     functions as _functions,
     graph as _graph,
+    grouping as _grouping,
     kinds as _kinds,
     monitored as _monitored,
     naming as _naming,
@@ -201,7 +202,7 @@ def local_variables_initializer() -> Operation:
 
 def variables_initializer(var_list: Any, name: str = "init") -> Operation:
     with get_default_graph().in_body(None):
-        return _functions.group(*[v.initializer for v in var_list], name=name)
+        return _grouping.group(*[v.initializer for v in var_list], name=name)
 
 
 initialize_all_variables, initialize_variables = global_variables_initializer, variables_initializer
@@ -209,7 +210,7 @@ initialize_local_variables = local_variables_initializer
 
 
 def tables_initializer(name: str = "init_all_tables") -> Operation:
-    return _functions.no_op(name)
+    return _grouping.no_op(name)
 
 
 def is_tensor(x: Any) -> Any:
@@ -335,7 +336,7 @@ random = _old.room(
         "uniform": _functions.TABLE["random_uniform"],
         "truncated_normal": _functions.TABLE["truncated_normal"],
         "shuffle": _functions.TABLE["random_shuffle"],
-        "set_random_seed": _functions.set_random_seed,
+        "set_random_seed": _functions.TABLE["set_random_seed"],
         "multinomial": _functions.TABLE["multinomial"],
     },
 )
@@ -404,7 +405,13 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*(name for name in globals() if not name.startswith("_")), *_NAMES})
+    own = {name for name, found in globals().items() if not name.startswith("_") and not _is_inside(found)}
+    return sorted({"errors", *own, *_NAMES})
+
+
+def _is_inside(found: Any) -> Any:
+    """Whether it is one of the modules that make these names, which importing puts among them."""
+    return isinstance(found, _types.ModuleType) and found.__name__.startswith(f"{__name__}.")
 
 
 def _recording(name: str, found: Any) -> Any:

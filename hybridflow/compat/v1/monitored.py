@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.compat.v1.errors import OutOfRangeError
-from hybridflow.compat.v1.functions import group
 from hybridflow.compat.v1.graph import default_graph
+from hybridflow.compat.v1.grouping import group
 from hybridflow.compat.v1.queues import Coordinator, start_queue_runners
 from hybridflow.compat.v1.reports import FileWriter, merge_all
 from hybridflow.compat.v1.saver import Saver, latest_checkpoint

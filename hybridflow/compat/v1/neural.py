@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import hybridflow as hf
 from hybridflow.array.random import global_generator
 from hybridflow.compat.adapters import network
-from hybridflow.compat.v1.functions import TABLE as FUNCTIONS, _extents, _static, convert_to_tensor
+from hybridflow.compat.v1.arguments import as_extents, as_ints
+from hybridflow.compat.v1.constants import convert_to_tensor
+from hybridflow.compat.v1.functions import TABLE as FUNCTIONS
 from hybridflow.compat.v1.recording import Recorded, as_graph_tensor, is_symbolic
 from hybridflow.compiler.ir import dtypes
 
@@ -141,7 +143,7 @@ def l2_loss(t: Any) -> Any:
 
 @op("L2Normalize", default="l2_normalize")
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, dim: Any = None) -> Any:
-    place = _static(dim if axis is None else axis)
+    place = as_ints(dim if axis is None else axis)
     total = hf.sum(hf.square(x), axis=tuple(place) if isinstance(place, list) else place, keepdims=True)
     return x * hf.rsqrt(hf.maximum(total, epsilon))
 
@@ -165,7 +167,7 @@ def _dropped(x: Any, rate: Any, noise_shape: Any = None, generator: Any = None) 
     shape = (
         x.shape
         if noise_shape is None
-        else tuple([own if extent in (None, -1) else extent for own, extent in zip(x.shape, _extents(noise_shape))])
+        else tuple([own if extent in (None, -1) else extent for own, extent in zip(x.shape, as_extents(noise_shape))])
     )
     keeps = source.uniform(shape, 0.0, 1.0, x.dtype) >= rate
     return hf.where(keeps, x / (1 - rate), hf.zeros_like(x))
@@ -247,7 +249,7 @@ def conv2d_transpose(
     return hf.nn.conv2d_transpose(
         input if value is None else value,
         filters if filter is None else filter,
-        _extents(output_shape),
+        as_extents(output_shape),
         _steps(strides, data_format),
         padding,
         data_format,
@@ -292,7 +294,7 @@ def avg_pool(
 
 @op("Moments", default="moments")
 def moments(x: Any, axes: Any, shift: Any = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
-    places = _static(axes)
+    places = as_ints(axes)
     found = hf.nn.moments(
         x, tuple(places) if isinstance(places, list) else places, keepdims=bool(keepdims or keep_dims)
     )

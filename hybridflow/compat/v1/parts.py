@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.control import cond
-from hybridflow.compat.v1.functions import TABLE as tf, convert_to_tensor
+from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import Tensor, default_graph
 from hybridflow.compat.v1.neural import TABLE as nn
 from hybridflow.compat.v1.recording import as_graph_tensor, constant_value, is_symbolic

@@ -12,8 +12,8 @@ import numpy as np
 from hybridflow import data
 from hybridflow.compat.adapters import files
 from hybridflow.compat.adapters.values import DType
+from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
-from hybridflow.compat.v1.functions import convert_to_tensor
 from hybridflow.compat.v1.graph import Info, Operation, Tensor, computing, default_graph
 from hybridflow.compat.v1.kinds import STRING, kind_of, shown
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic

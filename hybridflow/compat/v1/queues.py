@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compat.v1.constants import convert_to_tensor, on_host
 from hybridflow.compat.v1.errors import CancelledError, OutOfRangeError
-from hybridflow.compat.v1.functions import TABLE as tf, convert_to_tensor, on_host
+from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import Info, Operation, Tensor, default_graph, default_session
 from hybridflow.compat.v1.kinds import kind_of
 from hybridflow.compat.v1.recording import is_symbolic

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hybridflow.compat.v1.functions import on_host
+from hybridflow.compat.v1.constants import on_host
 from hybridflow.compat.v1.graph import Graph, Info, Tensor, default_graph
 from hybridflow.compat.v1.kinds import STRING
 from hybridflow.data import TFRecordDataset

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.control import scan
-from hybridflow.compat.v1.functions import TABLE as tf, convert_to_tensor
+from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.neural import TABLE as nn
 from hybridflow.compat.v1.variables import constant_initializer, get_variable, variable_scope, zeros_initializer
 from hybridflow.compiler.ir import dtypes

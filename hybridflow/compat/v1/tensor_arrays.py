@@ -10,9 +10,11 @@ import numpy as np
 from hybridflow.array.creation import zeros
 from hybridflow.array.indexing import getitem, take
 from hybridflow.array.setitem import updated
+from hybridflow.compat.v1.arguments import as_extent
+from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.errors import UnimplementedError
 from hybridflow.compat.v1.evaluation import as_value
-from hybridflow.compat.v1.functions import TABLE as tf, _extent, convert_to_tensor
+from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import Info, Tensor, default_graph
 from hybridflow.compat.v1.kinds import kind_of
 from hybridflow.compat.v1.recording import constant_value
@@ -73,7 +75,7 @@ class TensorArray:
                     f"its elements have the shape {form.element}, as far as it is known while the graph is built. Give "
                     "TensorArray an element_shape, or let placeholders have fixed shapes.",
                 )
-            extents: tuple[Any, ...] = (_extent(values[0]), *form.element.as_list())
+            extents: tuple[Any, ...] = (as_extent(values[0]), *form.element.as_list())
             return [zeros(extents, dtype=form.dtype)]
 
         op = default_graph().add(

@@ -10,9 +10,11 @@ import numpy as np
 from hybridflow import optimizers
 from hybridflow.array.creation import zeros
 from hybridflow.array.elementwise import astype, cos, maximum, minimum, rsqrt, sign
+from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.derivatives import gradients
-from hybridflow.compat.v1.functions import TABLE, convert_to_tensor, group
+from hybridflow.compat.v1.functions import TABLE
 from hybridflow.compat.v1.graph import Operation, Tensor, computing, default_graph
+from hybridflow.compat.v1.grouping import group
 from hybridflow.compat.v1.recording import Recorded, as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.variables import AVERAGED, GLOBAL, Initial, Variable, _Constant, trainable_variables
 from hybridflow.compiler.ir import dtypes

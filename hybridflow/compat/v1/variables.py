@@ -311,7 +311,7 @@ def _converted(graph: Graph, value: Any, dtype: Any, what: str) -> Tensor:
     """A value as a tensor of the graph."""
     if is_symbolic(value):
         return as_graph_tensor(value)
-    from hybridflow.compat.v1.functions import constant
+    from hybridflow.compat.v1.constants import constant
 
     found: Tensor = constant(value, dtype, name=what)
     return found

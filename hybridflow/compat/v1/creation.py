@@ -1,0 +1,79 @@
+"""TensorFlow 1's functions that make tensors of shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.v1.arguments import as_extent, as_extents, as_number
+from hybridflow.compat.v1.kinds import kind_of
+from hybridflow.compat.v1.literals import literal
+from hybridflow.compat.v1.table import Table
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
+
+TABLE = Table()
+op = TABLE.op
+
+
+@op("ZerosLike")
+def zeros_like(tensor: Any, dtype: Any = None, optimize: bool = True) -> Any:
+    return hf.zeros_like(tensor, dtype=None if dtype is None else kind_of(dtype))
+
+
+@op("OnesLike")
+def ones_like(tensor: Any, dtype: Any = None, optimize: bool = True) -> Any:
+    return hf.ones_like(tensor, dtype=None if dtype is None else kind_of(dtype))
+
+
+@op("Fill", "zeros", default="zeros")
+def zeros(shape: Any, dtype: Any = dtypes.float32) -> Any:
+    return hf.zeros(as_extents(shape), dtype=kind_of(dtype))
+
+
+@op("Fill", "ones", default="ones")
+def ones(shape: Any, dtype: Any = dtypes.float32) -> Any:
+    return hf.ones(as_extents(shape), dtype=kind_of(dtype))
+
+
+@op("Fill")
+def fill(dims: Any, value: Any) -> Any:
+    return hf.broadcast_to(literal(value), as_extents(dims))
+
+
+@op("Range")
+def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Any:
+    if limit is None:
+        start, limit = 0, start
+    values: list[Any] = [as_number(x) for x in (start, limit, delta)]
+    is_whole = all(isinstance(x, (int, Dim, np.integer)) for x in values)
+    return hf.arange(values[0], values[1], values[2], dtype=kind_of(dtype or (hf.int32 if is_whole else hf.float32)))
+
+
+@op("LinSpace", "linspace", "lin_space")
+def linspace(start: Any, stop: Any, num: Any) -> Any:
+    return hf.linspace(start, stop, int(num))
+
+
+@op("Eye")
+def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32) -> Any:
+    found = hf.eye(num_rows, num_columns, dtype=kind_of(dtype))
+    return found if batch_shape is None else hf.broadcast_to(found, (*as_extents(batch_shape), *found.shape))
+
+
+@op("OneHot")
+def one_hot(
+    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
+) -> Any:
+    found = hf.one_hot(indices, int(as_extent(depth)), dtype=dtypes.float32 if dtype is None else kind_of(dtype))
+    if on_value is not None or off_value is not None:
+        on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
+        found = found * on + (1 - found) * off
+    return found if axis in (None, -1) else hf.moveaxis(found, -1, axis)
+
+
+@op("MatrixDiag", "diag", "matrix_diag")
+def diag(diagonal: Any) -> Any:
+    return hf.expand_dims(diagonal, -1) * hf.eye(diagonal.shape[-1], dtype=diagonal.dtype)

@@ -1,0 +1,37 @@
+"""Values as TensorFlow makes tensors of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.v1.arguments import as_extents
+from hybridflow.compat.v1.kinds import kind_of
+from hybridflow.compat.v1.recording import Sizes
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.tensor import Tensor as Value
+
+
+def literal(value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """A value as TensorFlow makes it: Python's ints are int32 where they fit."""
+    if isinstance(value, (Value, Sizes, Dim)):
+        found = hf.asarray(value)
+        return found if dtype is None else hf.astype(found, kind_of(dtype))
+    array = np.asarray(value, dtype=None if dtype is None else kind_of(dtype))
+    if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
+        if array.dtype == np.float64:
+            array = array.astype(np.float32)
+        elif array.dtype == np.int64 and np.all((array >= -(2**31)) & (array < 2**31)) and not _has_numpy(value):
+            array = array.astype(np.int32)
+    if shape is not None:
+        extents = as_extents(shape)
+        array = np.full(extents, array) if array.size == 1 else array.reshape(extents)
+    return hf.constant(array)
+
+
+def _has_numpy(value: Any) -> bool:
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, (np.ndarray, np.generic))

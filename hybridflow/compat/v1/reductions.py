@@ -1,0 +1,82 @@
+"""TensorFlow 1's reductions, and what runs along an axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import hybridflow as hf
+from hybridflow.compat.adapters import linear, maths
+from hybridflow.compat.v1.arguments import as_ints
+from hybridflow.compat.v1.literals import literal
+from hybridflow.compat.v1.recording import Recorded, Sizes
+from hybridflow.compat.v1.table import Table
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor as Value
+
+TABLE = Table()
+op = TABLE.op
+
+
+def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
+    def reduce(
+        input_tensor: Any, axis: Any = None, keepdims: Any = None, reduction_indices: Any = None, keep_dims: Any = None
+    ) -> Any:
+        x = input_tensor if isinstance(input_tensor, Value) else literal(input_tensor)
+        axes = as_ints(reduction_indices if axis is None else axis)
+        keeps = bool(keep_dims if keepdims is None else keepdims)
+        found = function(x, axis=tuple(axes) if isinstance(axes, list) else axes, keepdims=keeps)
+        kept = function in (hf.logsumexp, hf.all, hf.any) or found.dtype == x.dtype
+        return found if kept else hf.astype(found, x.dtype)
+
+    reduce.__doc__ = function.__doc__
+    return reduce
+
+
+def _product_of_sizes(input_tensor: Any, axis: Any = None, **_: Any) -> Any:
+    return math.prod(input_tensor) if isinstance(input_tensor, Sizes) else NotImplemented
+
+
+for _name, _type in {
+    "reduce_sum:sum": "Sum", "reduce_mean:mean": "Mean", "reduce_max:max": "Max", "reduce_min:min": "Min",
+    "reduce_prod:prod": "Prod", "reduce_all:all": "All", "reduce_any:any": "Any",
+    "reduce_logsumexp:logsumexp": "ReduceLogSumExp", "reduce_std:std": "ReduceStd",
+    "reduce_variance:var": "ReduceVariance",
+}.items():  # fmt: skip
+    _own, _, _ours = _name.partition(":")
+    TABLE[_own] = Recorded(
+        _reduction(getattr(hf, _ours)), _type, of_sizes=_product_of_sizes if _ours == "prod" else None
+    )
+
+
+@op("CountNonzero")
+def count_nonzero(input_tensor: Any, axis: Any = None, keepdims: bool = False, dtype: Any = dtypes.int64) -> Any:
+    return hf.astype(hf.count_nonzero(input_tensor, axis=axis, keepdims=keepdims), dtype)
+
+
+def _arg(function: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(input: Any, axis: Any = None, dimension: Any = None, output_type: Any = dtypes.int64) -> Any:
+        place = as_ints(dimension if axis is None else axis)
+        return hf.astype(function(input, axis=0 if place is None else place), output_type)
+
+    return apply
+
+
+TABLE["argmax"] = TABLE["arg_max"] = Recorded(_arg(hf.argmax), "ArgMax")
+TABLE["argmin"] = TABLE["arg_min"] = Recorded(_arg(hf.argmin), "ArgMin")
+
+
+@op("Cumsum")
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+    return maths.cumsum(x, axis, exclusive, reverse)
+
+
+@op("Cumprod")
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
+    return maths.cumprod(x, axis, exclusive, reverse)
+
+
+@op("Norm", default="norm")
+def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None, keep_dims: Any = None) -> Any:
+    return linear.norm(tensor, ord, axis, bool(keep_dims if keepdims is None else keepdims))

@@ -1,0 +1,179 @@
+"""TensorFlow 1's functions that give tensors other shapes, put them together and take them apart."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.adapters import arrays
+from hybridflow.compat.v1.arguments import as_extent, as_extents, as_ints, is_whole
+from hybridflow.compat.v1.literals import literal
+from hybridflow.compat.v1.recording import Sizes
+from hybridflow.compat.v1.table import Table
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.tensor import Tensor as Value
+
+TABLE = Table()
+op = TABLE.op
+
+op("Shape", "shape", of_sizes=lambda input, out_type=None: Sizes((len(input),)))(
+    lambda input, out_type=None: Sizes(input.shape if hasattr(input, "shape") else np.shape(input))
+)
+
+
+@op("Size")
+def size(input: Any, out_type: Any = None) -> Any:
+    return math.prod(input.shape)
+
+
+@op("Rank")
+def rank(input: Any) -> Any:
+    return len(input.shape)
+
+
+@op("Identity", of_sizes=lambda input: input)
+def identity(input: Any) -> Any:
+    return hf.asarray(input)
+
+
+def _sizes_reshaped(tensor: Any, shape: Any) -> Any:
+    if isinstance(tensor, Sizes) and shape in ([-1], (-1,), -1):
+        return tensor
+    return NotImplemented
+
+
+@op("Reshape", of_sizes=_sizes_reshaped)
+def reshape(tensor: Any, shape: Any) -> Any:
+    return hf.reshape(tensor, as_extents(shape))
+
+
+def _sizes_stacked(values: Any, axis: int = 0) -> Any:
+    if axis != 0 or not all(isinstance(x, (int, Dim)) or is_whole(x) for x in values):
+        return NotImplemented
+    return Sizes([as_extent(x) for x in values])
+
+
+@op("Pack", "stack", "pack", default="stack", of_sizes=_sizes_stacked)
+def stack(values: Any, axis: int = 0) -> Any:
+    return hf.stack(
+        [literal(x) if not isinstance(x, Value) else x for x in values]
+        if isinstance(values, (list, tuple))
+        else values,
+        axis=axis,
+    )
+
+
+def _sizes_joined(values: Any, axis: Any = 0) -> Any:
+    parts: list[Any] = []
+    for x in values:
+        if isinstance(x, Sizes):
+            parts += x
+        elif isinstance(x, (list, tuple)):
+            parts += [as_extent(y) for y in x]
+        elif isinstance(x, Value) and len(x.shape) == 1 and (type(x) is Value or x._known() is not None):
+            parts += as_extents(x)
+        else:
+            return NotImplemented
+    return Sizes(parts)
+
+
+@op("ConcatV2", "concat", default="concat", of_sizes=_sizes_joined)
+def concat(values: Any, axis: Any) -> Any:
+    if isinstance(values, int):  # the order of before TensorFlow 1.0
+        values, axis = axis, values
+    return hf.concat([x if isinstance(x, Value) else literal(x) for x in values], axis=as_ints(axis))
+
+
+@op("Unpack", "unstack", "unpack", default="unstack")
+def unstack(value: Any, num: int | None = None, axis: int = 0) -> Any:
+    return list(hf.unstack(value, axis=axis))
+
+
+@op("Split", default="split")
+def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> Any:
+    if isinstance(num_or_size_splits, int):
+        return list(hf.split(value, num_or_size_splits, axis=as_ints(axis)))
+    sizes = list(as_extents(num_or_size_splits))
+    starts, found, begin = as_ints(axis), [], 0
+    total = value.shape[starts]
+    sizes = [total - sum(x for x in sizes if x != -1) if x == -1 else x for x in sizes]
+    for count in sizes:
+        key = [slice(None)] * len(value.shape)
+        key[starts] = slice(begin, begin + count)
+        found.append(value[tuple(key)])
+        begin += count
+    return found
+
+
+@op("Transpose", default="transpose")
+def transpose(a: Any, perm: Any = None, conjugate: bool = False) -> Any:
+    axes = list(reversed(range(len(a.shape)))) if perm is None else as_ints(perm)
+    return hf.permute_dims(a, tuple(axes))
+
+
+@op("Transpose", "matrix_transpose", "transpose_matrix", default="matrix_transpose")
+def matrix_transpose(a: Any) -> Any:
+    return hf.matrix_transpose(a)
+
+
+@op("Squeeze")
+def squeeze(input: Any, axis: Any = None, squeeze_dims: Any = None) -> Any:
+    axis = as_ints(squeeze_dims if axis is None else axis)
+    if axis is None or axis == []:
+        axis = [k for k, extent in enumerate(input.shape) if isinstance(extent, int) and extent == 1]
+    return hf.squeeze(input, tuple(axis) if isinstance(axis, list) else axis)
+
+
+@op("ExpandDims")
+def expand_dims(input: Any, axis: Any = None, dim: Any = None) -> Any:
+    return hf.expand_dims(input if isinstance(input, Value) else literal(input), as_ints(dim if axis is None else axis))
+
+
+@op("GatherV2", "gather", default="GatherV2")
+def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 0, batch_dims: int = 0) -> Any:
+    return (
+        hf.gather(params, indices, axis=as_ints(axis), batch_dims=batch_dims)
+        if batch_dims
+        else hf.take(params, indices, axis=as_ints(axis))
+    )
+
+
+@op("GatherNd")
+def gather_nd(params: Any, indices: Any) -> Any:
+    return hf.gather_nd(params, indices)
+
+
+@op("Tile")
+def tile(input: Any, multiples: Any) -> Any:
+    return hf.tile(input, as_extents(multiples))
+
+
+@op("Pad")
+def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Any:
+    widths = as_ints(paddings)
+    if mode.upper() == "CONSTANT":
+        return hf.pad(tensor, widths, constant_values=constant_values)
+    return hf.pad(tensor, widths, mode=mode.lower())
+
+
+@op("ReverseV2", "reverse", default="ReverseV2")
+def reverse(tensor: Any, axis: Any) -> Any:
+    axes = as_ints(axis)
+    return hf.flip(tensor, axis=tuple(axes) if isinstance(axes, list) else axes)
+
+
+@op("Select", "where")
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if x is None:
+        return hf.stack(list(hf.nonzero(condition)), axis=-1)
+    if len(condition.shape) == 1 and hasattr(x, "shape") and len(x.shape) > 1:
+        condition = hf.reshape(condition, (*condition.shape, *[1] * (len(x.shape) - 1)))
+    return hf.where(condition, x, y)
+
+
+@op("OneShotScatter", "scatter_nd")
+def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+    return arrays.scatter_nd(indices, updates if isinstance(updates, Value) else literal(updates), as_extents(shape))
