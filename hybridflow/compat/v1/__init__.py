@@ -19,6 +19,7 @@ from hybridflow.compat.v1 import (
     functions as _functions,
     graph as _graph,
     grouping as _grouping,
+    initializers as _initializers,
     kinds as _kinds,
     monitored as _monitored,
     naming as _naming,
@@ -33,7 +34,6 @@ from hybridflow.compat.v1 import (
     saver as _saver,
     surroundings as _surroundings,
     training as _training,
-    variables as _variables,
 )
 from hybridflow.compat.v1.control import (
     case as case,
@@ -53,7 +53,31 @@ from hybridflow.compat.v1.graph import (
     Tensor as Tensor,
     reset_default_graph as reset_default_graph,
 )
+from hybridflow.compat.v1.initializers import (
+    constant_initializer as constant_initializer,
+    glorot_normal_initializer as glorot_normal_initializer,
+    glorot_uniform_initializer as glorot_uniform_initializer,
+    ones_initializer as ones_initializer,
+    orthogonal_initializer as orthogonal_initializer,
+    random_normal_initializer as random_normal_initializer,
+    random_uniform_initializer as random_uniform_initializer,
+    truncated_normal_initializer as truncated_normal_initializer,
+    uniform_unit_scaling_initializer as uniform_unit_scaling_initializer,
+    variance_scaling_initializer as variance_scaling_initializer,
+    zeros_initializer as zeros_initializer,
+)
 from hybridflow.compat.v1.recording import Recorded as _Recorded
+from hybridflow.compat.v1.scopes import (
+    AUTO_REUSE as AUTO_REUSE,
+    VariableScope as VariableScope,
+    fixed_size_partitioner as fixed_size_partitioner,
+    get_local_variable as get_local_variable,
+    get_variable as get_variable,
+    get_variable_scope as get_variable_scope,
+    min_max_variable_partitioner as min_max_variable_partitioner,
+    variable_axis_size_partitioner as variable_axis_size_partitioner,
+    variable_scope as variable_scope,
+)
 from hybridflow.compat.v1.session import InteractiveSession as InteractiveSession, Session as Session
 from hybridflow.compat.v1.shapes import Dimension as Dimension, TensorShape as TensorShape
 from hybridflow.compat.v1.surroundings import (
@@ -66,45 +90,25 @@ from hybridflow.compat.v1.surroundings import (
     RunOptions as RunOptions,
 )
 from hybridflow.compat.v1.tensor_arrays import TensorArray as TensorArray
-from hybridflow.compat.v1.variables import (
-    AUTO_REUSE as AUTO_REUSE,
-    Variable as Variable,
-    VariableScope as VariableScope,
+from hybridflow.compat.v1.variable_functions import (
     all_variables as all_variables,
     assign as assign,
     assign_add as assign_add,
     assign_sub as assign_sub,
-    constant_initializer as constant_initializer,
     count_up_to as count_up_to,
-    fixed_size_partitioner as fixed_size_partitioner,
-    get_local_variable as get_local_variable,
-    get_variable as get_variable,
-    get_variable_scope as get_variable_scope,
     global_variables as global_variables,
-    glorot_normal_initializer as glorot_normal_initializer,
-    glorot_uniform_initializer as glorot_uniform_initializer,
     is_variable_initialized as is_variable_initialized,
     local_variables as local_variables,
-    min_max_variable_partitioner as min_max_variable_partitioner,
     model_variables as model_variables,
     moving_average_variables as moving_average_variables,
-    ones_initializer as ones_initializer,
-    orthogonal_initializer as orthogonal_initializer,
-    random_normal_initializer as random_normal_initializer,
-    random_uniform_initializer as random_uniform_initializer,
     report_uninitialized_variables as report_uninitialized_variables,
     scatter_add as scatter_add,
     scatter_nd_update as scatter_nd_update,
     scatter_sub as scatter_sub,
     scatter_update as scatter_update,
     trainable_variables as trainable_variables,
-    truncated_normal_initializer as truncated_normal_initializer,
-    uniform_unit_scaling_initializer as uniform_unit_scaling_initializer,
-    variable_axis_size_partitioner as variable_axis_size_partitioner,
-    variable_scope as variable_scope,
-    variance_scaling_initializer as variance_scaling_initializer,
-    zeros_initializer as zeros_initializer,
 )
+from hybridflow.compat.v1.variables import Variable as Variable
 
 float16, float32, float64, bfloat16 = _values.float16, _values.float32, _values.float64, _values.bfloat16
 int8, int16, int32, int64 = _values.int8, _values.int16, _values.int32, _values.int64
@@ -323,12 +327,12 @@ train = _old.room(
         )
     },
 )  # fmt: skip
-_initializers = {
+_starts = {
     name.removesuffix("_initializer"): value
-    for name, value in vars(_variables).items()
+    for name, value in vars(_initializers).items()
     if name.endswith("_initializer")
 }
-initializers = _naming.Namespace("tf.initializers", {**_initializers, "global_variables": global_variables_initializer})
+initializers = _naming.Namespace("tf.initializers", {**_starts, "global_variables": global_variables_initializer})
 random = _old.room(
     "random",
     {

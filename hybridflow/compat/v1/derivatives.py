@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.array.creation import zeros_like
+from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.evaluation import as_value
+from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import Graph, Info, Tensor
 from hybridflow.compat.v1.recording import as_graph_tensor
-from hybridflow.compat.v1.variables import Variable, _converted
+from hybridflow.compat.v1.variables import Variable
 from hybridflow.compiler.ir.dtypes import is_float
 
 _CUTS = frozenset(
@@ -56,15 +58,13 @@ def gradients(
             for k, gradient in zip(connected, made):
                 found[k] = gradient
         if str(unconnected_gradients).lower().endswith("zero"):
-            from hybridflow.compat.v1.functions import TABLE
-
-            found = [TABLE["zeros_like"](_tensor_of(x)) if g is None else g for x, g in zip(sources, found)]
+            found = [tf["zeros_like"](_tensor_of(x)) if g is None else g for x, g in zip(sources, found)]
     return found
 
 
 def _recorded(graph: Graph, request: Request, weights: Sequence[Any]) -> list[Tensor]:
     count, places = len(request.targets), [k for k, w in enumerate(weights) if w is not None]
-    given = [_converted(graph, weights[k], request.targets[k].dtype, "grad_ys") for k in places]
+    given = [convert_to_tensor(weights[k], request.targets[k].dtype, "grad_ys") for k in places]
     tensors = [x for x in request.sources if isinstance(x, Tensor)]
 
     def compute(run: Any, values: Sequence[Any]) -> list[Any]:
@@ -136,12 +136,10 @@ def hessians(ys: Any, xs: Any, name: str = "hessians", **_: Any) -> list[Tensor]
         count = tensor.shape.num_elements()
         if count is None:
             raise ValueError(f"tf.hessians needs the shape of {tensor.name}, which is {tensor.shape}.")
-        from hybridflow.compat.v1.functions import TABLE
-
-        flat = TABLE["reshape"](gradient, [-1])
+        flat = tf["reshape"](gradient, [-1])
         rows = [gradients(flat[k], x, name=name)[0] for k in range(count)]
-        rows = [TABLE["zeros_like"](tensor) if row is None else row for row in rows]
-        found.append(TABLE["reshape"](TABLE["stack"](rows), [*extents, *extents]))
+        rows = [tf["zeros_like"](tensor) if row is None else row for row in rows]
+        found.append(tf["reshape"](tf["stack"](rows), [*extents, *extents]))
     return found
 
 

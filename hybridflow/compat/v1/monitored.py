@@ -19,7 +19,7 @@ from hybridflow.compat.v1.saver import Saver, latest_checkpoint
 from hybridflow.compat.v1.session import Session
 from hybridflow.compat.v1.surroundings import log_names
 from hybridflow.compat.v1.training import get_global_step
-from hybridflow.compat.v1.variables import global_variables, local_variables
+from hybridflow.compat.v1.variable_functions import global_variables, local_variables
 
 
 class SessionRunArgs(NamedTuple):

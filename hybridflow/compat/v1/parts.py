@@ -10,17 +10,11 @@ from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.control import cond
 from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import Tensor, default_graph
+from hybridflow.compat.v1.initializers import ones_initializer, zeros_initializer
 from hybridflow.compat.v1.neural import TABLE as nn
 from hybridflow.compat.v1.recording import as_graph_tensor, constant_value, is_symbolic
-from hybridflow.compat.v1.variables import (
-    LOCAL,
-    REGULARIZATION,
-    Variable,
-    get_variable,
-    ones_initializer,
-    variable_scope,
-    zeros_initializer,
-)
+from hybridflow.compat.v1.scopes import get_variable, variable_scope
+from hybridflow.compat.v1.variables import LOCAL, REGULARIZATION, Variable
 
 UPDATE_OPS, LOSSES = "update_ops", "losses"
 
@@ -548,7 +542,7 @@ def _averaged(values: Any, weights: Any, name: str | None, own: str, collections
 
 
 def _scope_name() -> str:
-    from hybridflow.compat.v1.variables import get_variable_scope
+    from hybridflow.compat.v1.scopes import get_variable_scope
 
     return get_variable_scope().name
 

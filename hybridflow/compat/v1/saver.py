@@ -13,7 +13,7 @@ import numpy as np
 from hybridflow.checkpoint import load_arrays, save_arrays
 from hybridflow.compat.v1.errors import NotFoundError
 from hybridflow.compat.v1.kinds import shown
-from hybridflow.compat.v1.variables import global_variables
+from hybridflow.compat.v1.variable_functions import global_variables
 
 SUFFIX = ".safetensors"
 INDEX = "checkpoint"

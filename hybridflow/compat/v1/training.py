@@ -15,8 +15,10 @@ from hybridflow.compat.v1.derivatives import gradients
 from hybridflow.compat.v1.functions import TABLE
 from hybridflow.compat.v1.graph import Operation, Tensor, computing, default_graph
 from hybridflow.compat.v1.grouping import group
+from hybridflow.compat.v1.initializers import constant_initializer
 from hybridflow.compat.v1.recording import Recorded, as_graph_tensor, is_symbolic
-from hybridflow.compat.v1.variables import AVERAGED, GLOBAL, Initial, Variable, _Constant, trainable_variables
+from hybridflow.compat.v1.variable_functions import trainable_variables
+from hybridflow.compat.v1.variables import AVERAGED, GLOBAL, Variable
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor as Value
@@ -187,7 +189,7 @@ class Optimizer:
 
 
 def _state(name: str, shape: tuple[int, ...], dtype: Any, start: float) -> Variable:
-    initial = Initial(lambda _: _Constant(start))
+    initial = constant_initializer(start)
     return Variable(lambda: initial(shape, dtype), trainable=False, name=name)
 
 
@@ -342,7 +344,7 @@ def create_global_step(graph: Any = None) -> Variable:
     """The variable that counts steps.  Raises ValueError where there is one."""
     if get_global_step() is not None:
         raise ValueError('"global_step" already exists.')
-    start = Initial(lambda _: _Constant(0))
+    start = constant_initializer(0)
     return Variable(lambda: start((), dtypes.int64), False, [GLOBAL, GLOBAL_STEP], name="global_step")
 
 
