@@ -11,7 +11,7 @@ import pytest
 
 import hybridflow as hf
 import hybridflow.compat.v1 as tf
-from hybridflow.compat.v1 import graph
+from hybridflow.compat.v1 import graph, opened
 
 PROGRAMS = sorted((Path(__file__).parent / "tf1_programs").glob("*.py"))
 
@@ -22,8 +22,8 @@ def own_graph() -> Iterator[None]:
     graph.reset_default_graph()
     hf.random.set_seed(0)
     yield
-    graph.interactive(None)
-    graph.set_recording(None)
+    opened.interactive(None)
+    opened.set_recording(None)
     graph.reset_default_graph()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.compat.v1 import graph
+from hybridflow.compat.v1 import graph, opened
 from tests.tf1_results import PROGRAMS, printed
 
 NAMES = sorted(path.stem for path in PROGRAMS.glob("*.py"))
@@ -23,8 +23,8 @@ def own_graph() -> Iterator[None]:
     graph.reset_default_graph()
     hf.random.set_seed(0)
     yield
-    graph.interactive(None)
-    graph.set_recording(None)
+    opened.interactive(None)
+    opened.set_recording(None)
     graph.reset_default_graph()
 
 

@@ -14,6 +14,7 @@ import hybridflow as _hf
 from hybridflow.compat.adapters import values as _values
 from hybridflow.compat.tf import names as _tf_names
 from hybridflow.compat.v1 import (
+    averages as _averages,
     effects as _effects,
     errors as errors,
     functions as _functions,
@@ -21,17 +22,23 @@ from hybridflow.compat.v1 import (
     grouping as _grouping,
     initializers as _initializers,
     kinds as _kinds,
+    layers as _layers,
+    losses as _losses,
+    metrics as _metrics,
     monitored as _monitored,
     naming as _naming,
     neural as _neural,
     old_names as _old,
+    opened as _opened,
     parsing as _parsing,
-    parts as _parts,
     pipelines as _pipelines,
     queues as _queues,
+    rates as _rates,
+    regularizers as _regularizers,
     reports as _reports,
     rnn as _rnn,
     saver as _saver,
+    steps as _steps,
     surroundings as _surroundings,
     training as _training,
 )
@@ -46,13 +53,7 @@ from hybridflow.compat.v1.control import (
     while_loop as while_loop,
 )
 from hybridflow.compat.v1.derivatives import gradients as gradients, hessians as hessians
-from hybridflow.compat.v1.graph import (
-    Graph as Graph,
-    GraphDef as GraphDef,
-    Operation as Operation,
-    Tensor as Tensor,
-    reset_default_graph as reset_default_graph,
-)
+from hybridflow.compat.v1.graph import Graph as Graph, reset_default_graph as reset_default_graph
 from hybridflow.compat.v1.initializers import (
     constant_initializer as constant_initializer,
     glorot_normal_initializer as glorot_normal_initializer,
@@ -66,6 +67,7 @@ from hybridflow.compat.v1.initializers import (
     variance_scaling_initializer as variance_scaling_initializer,
     zeros_initializer as zeros_initializer,
 )
+from hybridflow.compat.v1.nodes import GraphDef as GraphDef, Operation as Operation, Tensor as Tensor
 from hybridflow.compat.v1.recording import Recorded as _Recorded
 from hybridflow.compat.v1.scopes import (
     AUTO_REUSE as AUTO_REUSE,
@@ -127,17 +129,17 @@ def get_default_graph() -> Graph:
 
 def get_default_session() -> Any:
     """The innermost session that is a default one, or None."""
-    return _graph.default_session()
+    return _opened.default_session()
 
 
 def disable_eager_execution() -> None:
     """Record operations wherever functions of ``tf`` are called, those of ``hybridflow.compat.tf`` too."""
-    _graph.set_recording(True)
+    _opened.set_recording(True)
 
 
 def enable_eager_execution(*_: Any, **__: Any) -> None:
     """Compute at once, but for what is within a ``tf.Graph().as_default()``."""
-    _graph.set_recording(False)
+    _opened.set_recording(False)
 
 
 disable_v2_behavior, enable_v2_behavior = disable_eager_execution, enable_eager_execution
@@ -145,7 +147,7 @@ disable_v2_behavior, enable_v2_behavior = disable_eager_execution, enable_eager_
 
 def executing_eagerly() -> Any:
     """Whether functions compute at once."""
-    return not _graph.is_recording(True)
+    return not _opened.is_recording(True)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -254,62 +256,18 @@ _loops = {"dynamic_rnn": _rnn.dynamic_rnn, "static_rnn": _rnn.static_rnn, "rnn_c
 nn = _old.room("nn", _neural.TABLE | _loops, _recorded(_hf.nn))
 summary = _naming.Namespace("tf.summary", _reports.NAMES)
 data = _naming.Namespace("tf.data", _pipelines.NAMES)
-layers = _naming.Namespace(
-    "tf.layers",
-    {
-        name: getattr(_parts, name)
-        for name in (
-            "dense", "conv2d", "conv2d_transpose", "max_pooling2d", "average_pooling2d", "flatten", "dropout",
-            "batch_normalization",
-        )
-    },
-)  # fmt: skip
-losses = _naming.Namespace(
-    "tf.losses",
-    {
-        name: getattr(_parts, name)
-        for name in (
-            "Reduction", "mean_squared_error", "absolute_difference", "log_loss", "huber_loss", "hinge_loss",
-            "softmax_cross_entropy", "sparse_softmax_cross_entropy", "sigmoid_cross_entropy", "add_loss", "get_losses",
-            "get_regularization_losses", "get_regularization_loss", "get_total_loss", "cosine_distance",
-            "mean_pairwise_squared_error", "compute_weighted_loss",
-        )
-    },
-)  # fmt: skip
-metrics = _naming.Namespace(
-    "tf.metrics",
-    {
-        name: getattr(_parts, name)
-        for name in (
-            "mean",
-            "accuracy",
-            "mean_absolute_error",
-            "precision",
-            "recall",
-            "true_positives",
-            "false_positives",
-            "true_negatives",
-            "false_negatives",
-            "root_mean_squared_error",
-            "mean_iou",
-            "mean_per_class_accuracy",
-            "auc",
-        )
-    }
-    | {"mean_squared_error": _parts.mean_squared_error_metric},
-)
+layers = _naming.Namespace("tf.layers", _layers.NAMES)
+losses = _naming.Namespace("tf.losses", _losses.NAMES)
+metrics = _naming.Namespace("tf.metrics", _metrics.NAMES)
 train = _old.room(
     "train",
-    {name: value for name, value in vars(_training).items() if name.endswith("Optimizer")}
+    _training.NAMES
+    | _steps.NAMES
+    | _rates.NAMES
     | _monitored.NAMES
-    | {"summary_iterator": _reports.summary_iterator}
     | {
-        name: getattr(_training, name)
-        for name in (
-            "ExponentialMovingAverage", "exponential_decay", "inverse_time_decay", "polynomial_decay",
-            "piecewise_constant", "cosine_decay", "natural_exp_decay", "create_global_step", "get_global_step",
-            "get_or_create_global_step", "global_step", "cosine_decay_restarts", "linear_cosine_decay",
-        )
+        "ExponentialMovingAverage": _averages.ExponentialMovingAverage,
+        "summary_iterator": _reports.summary_iterator,
     }
     | {
         name: getattr(_queues, name)
@@ -365,9 +323,9 @@ contrib = _naming.Namespace(
                 "variance_scaling_initializer": lambda factor=2.0, mode="FAN_IN", uniform=False, seed=None: (
                     variance_scaling_initializer(factor, mode.lower(), "uniform" if uniform else "normal", seed)
                 ),
-                "l2_regularizer": _parts.l2_regularizer,
-                "l1_regularizer": _parts.l1_regularizer,
-                "flatten": _parts.flatten,
+                "l2_regularizer": _regularizers.l2_regularizer,
+                "l1_regularizer": _regularizers.l1_regularizer,
+                "flatten": _layers.flatten,
             },
         ),
     },

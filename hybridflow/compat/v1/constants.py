@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compat.v1.graph import Info, Tensor, default_graph
+from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.kinds import STRING, kind_of
 from hybridflow.compat.v1.literals import literal
+from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.recording import Recorded, as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compat.v1.shaping import stack

@@ -9,7 +9,8 @@ from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.effects import Assert
 from hybridflow.compat.v1.evaluation import Body, as_value
 from hybridflow.compat.v1.functions import TABLE
-from hybridflow.compat.v1.graph import Graph, Info, Operation, Tensor, default_graph
+from hybridflow.compat.v1.graph import Graph, default_graph
+from hybridflow.compat.v1.nodes import Info, Operation, Tensor
 from hybridflow.compat.v1.recording import as_graph_tensor
 from hybridflow.compat.v1.tensor_arrays import like
 from hybridflow.compiler.ir.dtypes import int32

@@ -11,7 +11,8 @@ from hybridflow.array.creation import zeros_like
 from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.evaluation import as_value
 from hybridflow.compat.v1.functions import TABLE as tf
-from hybridflow.compat.v1.graph import Graph, Info, Tensor
+from hybridflow.compat.v1.graph import Graph
+from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.recording import as_graph_tensor
 from hybridflow.compat.v1.variables import Variable
 from hybridflow.compiler.ir.dtypes import is_float

@@ -14,8 +14,10 @@ from hybridflow.compat.adapters.control import print_
 from hybridflow.compat.v1.constants import convert_to_tensor, on_host
 from hybridflow.compat.v1.evaluation import as_value
 from hybridflow.compat.v1.functions import TABLE as tf
-from hybridflow.compat.v1.graph import Info, Operation, computing, default_graph, is_recording
+from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.kinds import STRING, kind_of
+from hybridflow.compat.v1.nodes import Info, Operation
+from hybridflow.compat.v1.opened import computing, is_recording
 from hybridflow.compat.v1.recording import Recorded, is_symbolic
 from hybridflow.compat.v1.texts import encoded
 from hybridflow.core import pytree

@@ -9,7 +9,7 @@ from typing import Any
 
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compat.v1.errors import UnimplementedError
-from hybridflow.compat.v1.graph import Operation, Tensor
+from hybridflow.compat.v1.nodes import Operation, Tensor
 from hybridflow.compat.v1.recording import Sizes
 from hybridflow.compiler.ir.dtypes import int32
 from hybridflow.compiler.ir.extents import Dim

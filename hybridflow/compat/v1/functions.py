@@ -15,7 +15,7 @@ from hybridflow.compat.v1 import (
     shaping,
     slicing,
 )
-from hybridflow.compat.v1.graph import Tensor
+from hybridflow.compat.v1.nodes import Tensor
 from hybridflow.compat.v1.table import Table
 
 TABLE = Table()

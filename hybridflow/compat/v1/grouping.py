@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.compat.v1.graph import Operation, default_graph
+from hybridflow.compat.v1.graph import default_graph
+from hybridflow.compat.v1.nodes import Operation
 from hybridflow.compat.v1.shaping import identity
 from hybridflow.compat.v1.table import Table
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.creation import asarray
-from hybridflow.compat.v1.graph import Info, Tensor, default_graph
+from hybridflow.compat.v1.graph import default_graph
+from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.variables import AVERAGED, GLOBAL, LOCAL, TRAINABLE, Variable
 from hybridflow.compiler.ir import dtypes
 

@@ -10,7 +10,8 @@ import numpy as np
 from hybridflow.array import indexing
 from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.errors import OutOfRangeError
-from hybridflow.compat.v1.graph import Info, Operation, Tensor, default_graph, give_operators
+from hybridflow.compat.v1.graph import default_graph
+from hybridflow.compat.v1.nodes import Info, Operation, Tensor, give_operators
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.core import pytree

@@ -1,0 +1,62 @@
+"""Optimizers as TensorFlow 1 has them, where hybridflow's update otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hybridflow import optimizers
+from hybridflow.array.elementwise import maximum, rsqrt, sign
+from hybridflow.core.tensor import Tensor as Value
+from hybridflow.core.variable import Variable as Held
+
+
+class Momentum(optimizers.Optimizer):
+    """Momentum as TensorFlow 1 has it: the learning rate is that of the step, not of the gradients behind it."""
+
+    def __init__(self, learning_rate: Any, momentum: Any, nesterov: bool) -> None:
+        super().__init__(learning_rate)
+        self.momentum, self.nesterov = momentum, nesterov
+
+    def create_slots(self, variable: Held) -> None:
+        self.add_slot(variable, "Momentum")
+
+    def update_step(self, gradient: Value, variable: Held, learning_rate: Value) -> None:
+        slot = self.get_slot(variable, "Momentum")
+        self.assign(slot, self.momentum * slot + gradient)
+        step = gradient + self.momentum * slot if self.nesterov else slot
+        self.assign_sub(variable, learning_rate * step)
+
+
+def _nearest(x: Any, rate: Any, l1: float, l2: float) -> Any:
+    """What a step towards 0 makes of elements, by as much as penalties of their size and of its square ask for."""
+    return sign(x) * maximum(abs(x) - rate * l1, 0.0) / (1.0 + rate * l2)
+
+
+class ProximalGradientDescent(optimizers.Optimizer):
+    """Gradient descent whose penalties are taken into account behind the step.
+
+    Source: Duchi and Singer, "Efficient Learning using Forward-Backward Splitting", 2009.
+    """
+
+    def __init__(self, learning_rate: Any, l1: float, l2: float) -> None:
+        super().__init__(learning_rate)
+        self._l1, self._l2 = l1, l2
+
+    def update_step(self, gradient: Value, variable: Held, learning_rate: Value) -> None:
+        self.assign(variable, _nearest(variable - learning_rate * gradient, learning_rate, self._l1, self._l2))
+
+
+class ProximalAdagrad(ProximalGradientDescent):
+    """The same with a learning rate for each element, of the squares of its gradients."""
+
+    def __init__(self, learning_rate: Any, start: float, l1: float, l2: float) -> None:
+        super().__init__(learning_rate, l1, l2)
+        self._start = start
+
+    def create_slots(self, variable: Held) -> None:
+        self.add_slot(variable, "accumulator", self._start)
+
+    def update_step(self, gradient: Value, variable: Held, learning_rate: Value) -> None:
+        slot = self.get_slot(variable, "accumulator")
+        self.assign(slot, slot + gradient * gradient)
+        super().update_step(gradient, variable, learning_rate * rsqrt(slot))
