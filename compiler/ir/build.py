@@ -72,5 +72,14 @@ class GraphBuilder(Builder):
         self.nodes.append(node)
         return node
 
+    def change(self, node: Node, **attrs: Any) -> None:
+        """Give a node of a graph that is not finished other attributes, and the type that it has with them: for calls
+        whose results are known one by one."""
+        types = tuple([n.type for n in node.inputs])
+        changed = dict(node.attrs) | attrs
+        changed = changed if node.op.canon is None else node.op.canon(types, changed)
+        object.__setattr__(node, "attrs", changed)
+        object.__setattr__(node, "type", node.op.result(types, changed))
+
     def finish(self, outputs: Any, updates: Any = None) -> Graph:
         return Graph(self.name, tuple(self.inputs), tuple(self.nodes), tuple(outputs), dict(updates or {}))

@@ -32,6 +32,8 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> T
     """
     x = as_tensor(x, "reshape")
     given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if x._is_shapeless:
+        x = x._of_shape(given)
     unknown = [k for k, extent in enumerate(given) if not isinstance(extent, Dim) and extent == -1]
     if len(unknown) > 1:
         raise ShapeError("reshape", f"only one extent of {given} may be -1.")

@@ -118,6 +118,10 @@ class Operators:
         @property
         def mT(self) -> Tensor: ...
 
+    def _of_shape(self, shape: Sequence[Any]) -> Tensor:
+        """What a tensor whose shape is not known yet is with another shape."""
+        raise NotImplementedError
+
     def _whole(self) -> Tensor:
         """The tensor that anything but a tensor or a variable stands for."""
         raise NotImplementedError
@@ -188,6 +192,7 @@ class Tensor(Operators):
     __slots__ = ("__weakref__", "_array")
     _array: Any
     _is_late = False  # see ``core.late``
+    _is_shapeless = False  # see ``tracing.shapeless``
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise ArgumentTypeError(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridflow.array.shapes import reshape
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.types import TensorType
@@ -16,10 +18,11 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
+from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, entered
 from hybridflow.tracing.flow.guarding import check_not_caught
-from hybridflow.tracing.order import ask, call_in_order
+from hybridflow.tracing.order import ORDER, ask, call_in_order
 from hybridflow.tracing.region import Region
+from hybridflow.tracing.shapeless import LateCall, ShapelessTensor, static
 
 Tensors = Sequence[Tensor]
 
@@ -30,7 +33,8 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
     values: it may do anything.
 
     ``Tout`` says what it returns: an ``hf.TensorSpec``, or a tensor like it, or a list of them.  A dtype alone will do
-    outside of compiled functions, which know the shapes of what they compute.  Python numbers and lists become tensors
+    outside of compiled functions; those know the shapes of what they compute, so there ``y.set_shape(shape)``, or a
+    reshape, says it before anything else is done with the result.  Python numbers and lists become tensors
     of that dtype; other results must have it.  Raises DTypeError or ShapeError for other results; what ``func`` raises
     leaves the compiled function as it is.
 
@@ -49,6 +53,9 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
     inputs, wanted = _inputs(stage, func, inp), _Wanted.of(stage, Tout)
     if current.trace is None:
         return wanted.given(wanted.checked(func, func(*inputs)))
+    if not wanted.is_known:
+        check_not_caught(None, finally_too=False)
+        return wanted.given(_shapeless(func, func, inputs, wanted, is_differentiable=True))
     return wanted.given(_recorded(func, inputs, wanted, 0))
 
 
@@ -74,6 +81,8 @@ def numpy_function(
         with suspended():
             return wanted.given(wanted.checked(func, of_arrays(*inputs)))
     check_not_caught(None, finally_too=False)
+    if not wanted.is_known:
+        return wanted.given(_shapeless(func, of_arrays, inputs, wanted))
     called = call_in_order if stateful else ask
     return wanted.given(called(_on_arrays(of_arrays, wanted, func), inputs, wanted.types()))
 
@@ -103,16 +112,18 @@ class _Wanted(NamedTuple):
         dtypes = tuple([to_dtype(getattr(part, "dtype", part), stage) for part in parts])
         return cls(stage, dtypes, tuple([_shape(part) for part in parts]), is_single)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether all shapes are known."""
+        return all(_is_known(shape) for shape in self.shapes)
+
     def types(self) -> list[TensorType]:
-        """The types of the results.  Raises ArgumentError where they are not known."""
-        for k, shape in enumerate(self.shapes):
-            if shape is None or any(extent is None or isinstance(extent, str) for extent in shape):
-                raise ArgumentError(
-                    self.stage,
-                    f"the shape of result {k} is not known, and a compiled program knows its shapes. Give Tout as "
-                    f"hf.TensorSpec(shape, hf.{self.dtypes[k]}), or as a tensor of that shape and dtype.",
-                )
+        """The types of the results, where they are known."""
         return [TensorType(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes)]
+
+    def one(self, number: int, shape: tuple[Any, ...]) -> _Wanted:
+        """A single result, of that shape."""
+        return _Wanted(self.stage, (self.dtypes[number],), (shape,), True)
 
     def given(self, results: Sequence[Tensor]) -> Any:
         """Results as the caller gets them."""
@@ -154,6 +165,10 @@ def _shape(part: Any) -> tuple[Any, ...] | None:
     return tuple(shape) if isinstance(shape, (tuple, list)) and hasattr(part, "dtype") else None
 
 
+def _is_known(shape: tuple[Any, ...] | None) -> bool:
+    return shape is not None and not any(extent is None or isinstance(extent, str) for extent in shape)
+
+
 def _on_arrays(func: Callable[..., Any], wanted: _Wanted, named: Any) -> Callable[..., Any]:
     """What a program calls for ``func``: with arrays, and outside of whatever surrounds the program."""
 
@@ -164,6 +179,42 @@ def _on_arrays(func: Callable[..., Any], wanted: _Wanted, named: Any) -> Callabl
         return made[0] if len(made) == 1 else made
 
     return call
+
+
+def _shapeless(
+    named: Any, func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, is_differentiable: bool = False
+) -> list[Tensor]:
+    """The results of ``func`` in the program that is traced, whose shapes are said later: by ``set_shape``."""
+    trace: Any = current.trace
+    tapes, name = list(current.tapes), getattr(named, "__name__", type(named).__name__)
+
+    def call(*arrays: np.ndarray) -> Any:
+        with suspended():
+            found = [x.numpy() for x in wanted.checked(named, func(*map(wrap, arrays)))]
+            made = late.chosen(name, wanted.stage, found)
+        return made[0] if len(made) == 1 else made
+
+    call_in_order(call, inputs, ())
+    late = LateCall(trace, trace.read_variable(ORDER)._node.inputs[0])
+
+    def result(number: int, shape: tuple[Any, ...], is_reshaped: bool) -> Any:
+        found: Tensor = late.result(number, wanted.dtypes[number], shape, is_reshaped)
+        if is_differentiable:
+
+            def one(*xs: Tensor) -> Tensor:
+                returned = wanted.checked(func, func(*xs))[number]
+                return reshape(returned, static(shape)) if is_reshaped else returned
+
+            one.__name__ = name
+            (found,) = _with_derivative(one, inputs, wanted.one(number, shape), [found], 0, trace, tapes)
+        return found
+
+    results: list[Tensor] = []
+    for k, (dtype, shape) in enumerate(zip(wanted.dtypes, wanted.shapes)):
+        results.append(ShapelessTensor(wanted.stage, dtype, trace, functools.partial(result, k), tapes))
+        if shape is not None:
+            results[-1].set_shape([None if isinstance(n, str) else n for n in shape])
+    return results
 
 
 # ---- derivatives
@@ -182,6 +233,13 @@ def _recorded(func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, order:
     if order == _MOST and isinstance(trace, Region):
         return ask(called, inputs, types, is_last=True)
     found = ask(called, inputs, types) if order else call_in_order(called, inputs, types)
+    return _with_derivative(func, inputs, wanted, found, order, trace, current.tapes)
+
+
+def _with_derivative(
+    func: Any, inputs: Tensors, wanted: _Wanted, found: list[Tensor], order: int, trace: Any, tapes: Sequence[Any]
+) -> list[Tensor]:
+    """The results ``found`` of calling ``func`` in a trace, which knows then, as do tapes, how they are derived."""
     kept = [k for k, x in enumerate(inputs) if is_float(x.dtype)]
     made = [k for k, x in enumerate(found) if is_float(x.dtype)]
     if not kept or not made:
@@ -194,7 +252,7 @@ def _recorded(func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, order:
     with tracing(trace):
         found = [builder.stop_gradient(x) if k in made else x for k, x in enumerate(found)]
     trace.add_span(tuple(inputs), tuple(found), vjp)
-    for tape in current.tapes:
+    for tape in tapes:
         tape.record_custom(tuple(inputs), tuple(found), vjp)
     return found
 

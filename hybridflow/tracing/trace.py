@@ -271,6 +271,16 @@ class Trace:
             return tuple([SymbolicTensor(part, self) for part in self._builder.results(node)])
         return SymbolicTensor(node, self)
 
+    def widen(self, node: Node, type: TensorType) -> None:
+        """Give a call of a function in Python, recorded here, another result, behind those that it has."""
+        self._builder.change(node, types=(*node.attrs["types"], type))
+        self.assumptions.settle(node.op.name, type.shape)
+
+    def one_result(self, node: Node, index: int) -> SymbolicTensor:
+        """One of the results of a node that was recorded here."""
+        self._builder.location = node.where
+        return SymbolicTensor(self._builder.project(node, index=index), self)
+
     def add_span(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
         """Give ``outputs``, just recorded, their own derivative with respect to ``inputs``."""
         given, made = (

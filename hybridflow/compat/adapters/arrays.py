@@ -427,6 +427,9 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
     """``tf.ensure_shape``.  Raises ShapeError where the tensor has another."""
     found = operand(x)
+    if getattr(found, "_is_shapeless", False):
+        found.set_shape(shape)
+        return found
     wanted = tuple(shape)
     if len(wanted) != found.ndim or any(
         w is not None and isinstance(d, int) and w != d for w, d in zip(wanted, found.shape)
