@@ -361,3 +361,32 @@ def test_reversed_views_of_reshaped_transposes_read_what_they_should():
         if host.can_run(target.NAMED[name]):
             (got,) = cpu.load(compile_graph(build(turned, [array]), target.NAMED[name])).run([array])
             np.testing.assert_array_equal(got, array.T.ravel()[:7][::-1])
+
+
+def updated(b, x, g, w, m):
+    """Weights and a moment after a step: w, m and the gradient, a product, are read side by side."""
+    d = b.matmul(x, g, transpose_a=True)
+    m = b.add(b.multiply(m, b.full(0.5, m.type)), d)
+    return m, b.subtract(w, b.multiply(m, b.full(0.25, m.type)))
+
+
+@pytest.mark.parametrize("other", ["avx2", "avx512", "aarch64"])
+@pytest.mark.parametrize("columns, is_far", [(64, False), (1000, True)])
+def test_what_lies_beside_a_product_is_asked_for_where_it_is_too_large_for_the_cache(columns, is_far, other):
+    arrays = [floats(20, 1030), floats(20, columns), floats(1030, columns), floats(1030, columns)]
+    graphs = build(updated, arrays), build(lambda b, x, g: b.matmul(x, g, transpose_a=True), arrays[:2])
+    asks, alone = (compile_graph(g, target.NAMED[other]).text.count("call void @llvm.prefetch") for g in graphs)
+    assert asks > alone if is_far else asks == alone
+
+
+@pytest.mark.parametrize("depth", [3, 300])  # in one block and in two
+def test_what_lies_beside_products_in_a_batch_is_read_where_it_is(depth):
+    arrays = [floats(2, depth, 515), floats(2, depth, 701), *[floats(2, 515, 701) for _ in range(2)]]
+    compiled = compile_graph(build(updated, arrays), host.target())
+    assert len(compiled.kernels) == 1
+    alone = compile_graph(build(lambda b, x, g: b.matmul(x, g, transpose_a=True), arrays[:2]), host.target())
+    (gradient,) = cpu.load(alone).run(arrays[:2])
+    w, m = arrays[2:]
+    moment = m * np.float32(0.5) + gradient
+    for got, wanted in zip(cpu.load(compiled).run(arrays), (moment, w - moment * np.float32(0.25)), strict=True):
+        np.testing.assert_array_equal(got, wanted)

@@ -71,6 +71,7 @@ from hybridflow.compiler.loops.limits import (
     FAR_MORE,
     FEW_TILES,
     FEW_UNITS,
+    LINE,
     PACKED_COLUMNS,
     WORTH_PACKING,
 )
@@ -235,13 +236,15 @@ _Written = Callable[..., "tuple[_Product, KernelCode]"]
 class Source(NamedTuple):
     """What the body of a phase is written with, from its beginning: the parts of the operands are batch, rows or
     columns, and depth (see ``packing``).  ``plain`` points to the product itself, [batch, m, n], where the epilogue
-    does nothing else than store it."""
+    does nothing else than store it.  ``beside`` are arrays that lie like it, whose same element the epilogue reads: the
+    address of the first, and the bytes of one."""
 
     code: Code
     left: Operand
     right: Operand
     epilogue: Epilogue
     plain: str | None = None
+    beside: tuple[tuple[str, int], ...] = ()
 
 
 def emit_product(
@@ -318,7 +321,7 @@ class _Product:
 
     def __init__(self, source: Source, shape: Shape, result: np.dtype, precision: str = "highest") -> None:
         self.precision = precision
-        self.c, self.left, self.right, self.epilogue, self.plain = source
+        self.c, self.left, self.right, self.epilogue, self.plain, self.beside = source
         self.e, self.shape, self.result = self.c.e, shape, result
         self.form = form_of(self.e.target, self.left.dtype, result)
         self.m, self.n, self.k = (self.c.extent(x) for x in (shape.m, shape.n, shape.k))
@@ -334,7 +337,7 @@ class _Product:
         def epilogue(e: Emitter, value: Val, batch: str, row: str, col: str, mask: Val | None) -> None:
             finish(e, value, batch, col, row, mask)
 
-        swapped = Source(self.c, self.right, self.left, epilogue, self.plain)
+        swapped = Source(self.c, self.right, self.left, epilogue, self.plain, self.beside)
         return _Product(swapped, self.shape.swapped, self.result, self.precision)
 
     def by_lanes(self) -> Work:
@@ -462,7 +465,8 @@ class _Product:
                 own = part.index, c.min(cut_step, c.sub(end, part.index))
                 (row, height), (col, length) = (own, beside) if by_rows else (beside, own)
                 with c.loop(0, c.max(self.k, 1), self.form.block) as at_k:  # an empty sum takes one turn as well
-                    routine.run(x, y, row, height, col, length, at_k.index, self.k, finish, self._home(entry))
+                    home, read_too = self._home(entry), self._beside(entry)
+                    routine.run(x, y, row, height, col, length, at_k.index, self.k, finish, home, beside=read_too)
         return (*self.shape.batch, down, across), 1, routine.scratch
 
     def _home(self, entry: Ref) -> Home | None:
@@ -471,6 +475,16 @@ class _Product:
             return None
         c, size = self.c, self.result.itemsize
         return Home(c.at(self.plain, c.mul(entry, c.mul(self.m, self.n)), size), self.n)
+
+    def _beside(self, entry: Ref) -> Beside | None:
+        """What the epilogue reads beside the product, where that comes from memory: it is walked by tiles, which no
+        machine foresees."""
+        c, each = self.c, sum(size for _, size in self.beside)
+        if not each:
+            return None
+        matrix = c.mul(self.m, self.n)
+        arrays = [(c.at(pointer, c.mul(entry, matrix), size), size) for pointer, size in self.beside]
+        return Beside(arrays, self.n, c.compare("sgt", c.mul(matrix, each), self.e.target.l2))
 
     # ---- blocks of the depth
 
@@ -588,6 +602,15 @@ class Home(NamedTuple):
     pitch: Ref
 
 
+class Beside(NamedTuple):
+    """Matrices whose elements are read with those of the totals: the address of the first and the bytes of one, of
+    each; the elements from row to row; and whether they are so large that they have to be asked for in advance."""
+
+    arrays: Sequence[tuple[str, int]]
+    pitch: Ref
+    far: str | bool
+
+
 class BlockRoutine:
     """The sums of a block of rows and columns over one k-block: packs both factors and runs the micro-kernel.
 
@@ -649,6 +672,7 @@ class BlockRoutine:
         finish: Finish,
         home: Home | None = None,
         alone: bool = False,
+        beside: Beside | None = None,
     ) -> None:
         """One k-block, from ``k`` of ``end``, for ``height`` rows from ``row`` and ``length`` columns from ``col``.
         After the last k-block, or if it stands ``alone``, each tile is handed to ``finish``; but totals of whole tiles
@@ -674,6 +698,9 @@ class BlockRoutine:
                 a, above = self._tile_of_rows(x, c.add(row, down.index), down.index, k)
                 high = tile.rows if blocks.even_rows else c.min(tile.rows, c.sub(height, down.index))
                 at_home: str | bool = False
+                if beside is not None:
+                    with c.when(c.both(last, beside.far)):
+                        self._ask_for(beside, c.add(row, down.index), high, c.add(col, panel.index))
                 if self.form.how is How.TILES:
                     starts = str(first).lower()
                     self._call(routine, f"ptr {a}, ptr {source}, i64 {pitch}, ptr {totals}, i64 {cells}, i1 {starts}")
@@ -692,6 +719,15 @@ class BlockRoutine:
                 with c.when(c.both(last, c.negation(at_home))):
                     begin = c.at(totals, c.mul(above, tile.columns), self.form.sums.itemsize)
                     finish(begin, c.add(row, down.index), high, c.add(col, panel.index), width)
+
+    def _ask_for(self, beside: Beside, row: Ref, height: Ref, col: Ref) -> None:
+        """Ask for what lies beside a tile, while its sums are made."""
+        c, columns = self.c, self.blocks.tile.columns
+        with c.loop(0, height) as r:
+            at = c.add(c.mul(c.add(row, r.index), beside.pitch), col)
+            for pointer, size in beside.arrays:
+                for line in range(0, columns, LINE // size):
+                    self.e.prefetch(c.at(pointer, c.add(at, line), size))
 
     def _call(self, routine: str, arguments: str) -> None:
         self.e.line(f"call void {routine}({arguments})")

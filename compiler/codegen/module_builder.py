@@ -49,7 +49,7 @@ from hybridflow.compiler.ir.types import Shape, TensorType, is_static, product, 
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.interrupts import any_looks, looks
-from hybridflow.compiler.loops.kernel import PRODUCTS, Fusion, Kernel, between, has_effect, loops_of
+from hybridflow.compiler.loops.kernel import PRODUCTS, Fusion, Kernel, accesses, between, has_effect, loops_of
 from hybridflow.compiler.loops.reader import visited_shape
 from hybridflow.compiler.loops.schedule import Form, Schedule, schedule
 from hybridflow.compiler.loops.space import over
@@ -308,6 +308,8 @@ class ModuleBuilder:
         behind = len(extents.columns) if shape.n == 1 and len(space.vars) > 1 else 0
         lane = space.vars[-1 - behind]
         finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.is_leaf)
+        read = accesses(kernel, space, self.is_leaf).of_input
+        beside = tuple((pointers[i], i.dtype.itemsize) for i in kernel.inputs if space.full in read.get(i, ()))
 
         def source() -> contract.Source:
             code = Code(self._emitter(kernel), self.dim_names)
@@ -331,7 +333,7 @@ class ModuleBuilder:
 
             left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes.factors))
             plain = pointers[node] if list(kernel.roots) == [node] else None
-            return contract.Source(code, left, right, epilogue, plain)
+            return contract.Source(code, left, right, epilogue, plain, beside)
 
         teams = self.is_outermost
         return contract.emit_product(
