@@ -66,6 +66,21 @@ def test_nothing_outside_is_read(dtype, step):
             assert (found == part + part[::-1]).all(), name
 
 
+@pytest.mark.parametrize("step", [3, 4, 5])
+def test_nothing_outside_of_short_lines_is_read(step):
+    """Vectors narrower than what lies from one lane to the next."""
+    x = between_forbidden_pages(_numbers(np.float32, 64, 16))
+    for first in (0, 15 - step):  # up to the end of the last line, and from the start of the first
+
+        def program(b, x, first=first):
+            part = b.slice(x, start=(0, first), stop=(64, first + step + 1), step=(1, step))
+            return b.add(part, b.reverse(part, axes=(1,)))
+
+        part = x[:, first : first + step + 1 : step]
+        for name, found in _ran(program, x):
+            assert (found == part + part[:, ::-1]).all(), name
+
+
 def test_what_lies_between_is_not_written():
     """Padding between elements is laid by one loop, the elements by another."""
     x = _numbers(np.float32, 5, 33)

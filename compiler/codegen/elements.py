@@ -143,7 +143,8 @@ class Elements:
             mask = None if mask is None else e.reverse(mask)
         begins = [k * width for k in range(step)]
         if mask is None:
-            begins[-1] -= step - 1  # it ends with the last lane: behind that there may be nothing
+            most = (width - 1) * step + 1 - width  # ends with the last lane: behind that there may be nothing
+            begins = [min(begin, most) for begin in begins]
         masks = [None if mask is None else spread(e, mask, step, k) for k in range(step)]
         vectors = [
             e.load(code.at(pointer, code.add(first, begin), stored.itemsize), stored, active)
