@@ -371,9 +371,9 @@ def updated(b, x, g, w, m):
 
 
 @pytest.mark.parametrize("other", ["avx2", "avx512", "aarch64"])
-@pytest.mark.parametrize("columns, is_far", [(64, False), (1000, True)])
+@pytest.mark.parametrize("columns, is_far", [(48, False), (200, True)])
 def test_what_lies_beside_a_product_is_asked_for_where_it_is_too_large_for_the_cache(columns, is_far, other):
-    arrays = [floats(20, 1030), floats(20, columns), floats(1030, columns), floats(1030, columns)]
+    arrays = [floats(300, 60), floats(300, columns), floats(60, columns), floats(60, columns)]
     graphs = build(updated, arrays), build(lambda b, x, g: b.matmul(x, g, transpose_a=True), arrays[:2])
     asks, alone = (compile_graph(g, target.NAMED[other]).text.count("call void @llvm.prefetch") for g in graphs)
     assert asks > alone if is_far else asks == alone

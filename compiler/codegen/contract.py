@@ -477,14 +477,14 @@ class _Product:
         return Home(c.at(self.plain, c.mul(entry, c.mul(self.m, self.n)), size), self.n)
 
     def _beside(self, entry: Ref) -> Beside | None:
-        """What the epilogue reads beside the product, where that comes from memory: it is walked by tiles, which no
-        machine foresees."""
+        """What the epilogue reads beside the product.  It is walked by tiles, which no machine foresees, and weights
+        were last seen a step ago: only what fits into the first cache is not asked for."""
         c, each = self.c, sum(size for _, size in self.beside)
         if not each:
             return None
         matrix = c.mul(self.m, self.n)
         arrays = [(c.at(pointer, c.mul(entry, matrix), size), size) for pointer, size in self.beside]
-        return Beside(arrays, self.n, c.compare("sgt", c.mul(matrix, each), self.e.target.l2))
+        return Beside(arrays, self.n, c.compare("sgt", c.mul(matrix, each), self.e.target.l1))
 
     # ---- blocks of the depth
 
