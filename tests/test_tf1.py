@@ -44,14 +44,14 @@ def test_steps_are_those_of_a_compiled_function() -> None:
     x, y = tf.placeholder(tf.float32, [None, 5]), tf.placeholder(tf.int64, [None])
     w = tf.Variable(start)
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=tf.matmul(x, w)))
-    train = tf.train.AdamOptimizer(0.1, epsilon=1e-7).minimize(loss)
-    v, adam = hf.Variable(start), hf.optimizers.Adam(0.1)
+    train = tf.train.AdagradOptimizer(0.1).minimize(loss)
+    v, rule = hf.Variable(start), hf.optimizers.Adagrad(0.1, 0.1, 0.0)
 
     @hf.function
     def step(images: hf.Tensor, labels: hf.Tensor) -> hf.Tensor:
         with hf.GradientTape() as tape:
             found = hf.mean(hf.losses.softmax_cross_entropy(labels, images @ v, reduction="none"))
-        adam.apply_gradients([(tape.gradient(found, v), v)])
+        rule.apply_gradients([(tape.gradient(found, v), v)])
         return found
 
     with tf.Session() as sess:
@@ -171,3 +171,73 @@ def test_operations_have_their_arguments_as_attributes() -> None:
     pictures = tf.nn.conv2d(tf.ones([1, 4, 4, 1]), tf.ones([2, 2, 1, 1]), strides=[1, 1, 1, 1], padding="SAME").op
     assert pictures.get_attr("strides") == [1, 1, 1, 1] and pictures.get_attr("padding") == "SAME"
     assert pictures.node_def.attr["data_format"] == "NHWC"
+
+
+STATES = {
+    "Adam": (["beta1_power", "beta2_power", "w/Adam", "w/Adam_1"], ["m", "v"]),
+    "RMSProp": (["w/RMSProp", "w/RMSProp_1"], ["momentum", "rms"]),
+    "GradientDescent": ([], []),
+    "Ftrl": (["w/Ftrl", "w/Ftrl_1"], ["accum", "linear"]),
+    "Adadelta": (["w/Adadelta", "w/Adadelta_1"], ["accum", "accum_update"]),
+    "Adagrad": (["w/Adagrad"], ["accumulator"]),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_optimizers_make_the_variables_that_tensorflow_makes(name: str) -> None:
+    names, slots = STATES[name]
+    w = tf.Variable([1.0, 2.0], name="w")
+    optimizer = getattr(tf.train, f"{name}Optimizer")(0.1)
+    optimizer.minimize(tf.reduce_sum(w * w))
+    assert [v.op.name for v in tf.global_variables()] == ["w", *names]
+    assert [v.op.name for v in optimizer.variables()] == sorted(names)
+    assert optimizer.get_slot_names() == slots
+
+
+def test_adam_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    """Its steps are those of the paper with powers of the betas in float32; they are saved beside the averages."""
+    w = tf.Variable([1.0, -2.0])
+    step = tf.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(w**4))
+    expected, m, v = np.array([1.0, -2.0]), np.zeros(2), np.zeros(2)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for t in range(1, 6):
+            sess.run(step)
+            g = 4 * expected**3
+            m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+            expected = expected - 0.1 * np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(v) + 1e-8)
+            np.testing.assert_allclose(sess.run(w), expected, rtol=1e-5)
+        saver = tf.train.Saver()
+        path = saver.save(sess, str(tmp_path / "model"))
+        sess.run(step)
+        once = sess.run(w)
+    with tf.Session() as sess:
+        saver.restore(sess, path)
+        sess.run(step)
+        np.testing.assert_array_equal(sess.run(w), once)
+
+
+@pytest.mark.parametrize(
+    "terms, error, text",
+    [
+        (lambda: [tf.zeros([2]), tf.zeros([3])], ValueError, "compatible"),
+        (lambda: [tf.zeros([2]), tf.zeros([])], ValueError, "equal rank"),
+        (lambda: [tf.zeros([2]), tf.zeros([2], tf.int32)], TypeError, "float32, int32"),
+        (lambda: [tf.zeros([2]), [1, 2]], TypeError, "float32, int32"),
+        (list, ValueError, "at least one"),
+    ],
+)
+def test_sums_are_of_tensors_alike(terms: Callable[[], list], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        tf.add_n(terms())
+
+
+def test_sums_of_what_is_not_known_before() -> None:
+    x, y, v = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.float32), tf.Variable([1.0, 2.0])
+    found = [tf.add_n([x, x, v]), tf.add_n([x, y, [1.0, 2.0]]), tf.add_n([tf.shape(x), [1]])]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        values = sess.run(found, {x: [1.0, 2.0], y: [5.0, 6.0]})
+        assert [value.tolist() for value in values] == [[3, 6], [7, 10], [3]]
+        with pytest.raises(ValueError, match="compatible"):
+            sess.run(tf.add_n([x, y]), {x: [1.0], y: [1.0, 2.0]})

@@ -12,7 +12,7 @@ from hybridflow.compat.adapters import maths
 from hybridflow.compat.v1.arguments import aligned, as_extent, is_whole
 from hybridflow.compat.v1.kinds import kind_of
 from hybridflow.compat.v1.literals import literal
-from hybridflow.compat.v1.recording import Recorded
+from hybridflow.compat.v1.recording import Recorded, Sizes
 from hybridflow.compat.v1.table import Table
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
@@ -127,12 +127,49 @@ TABLE["neg"] = TABLE["negative"]
 
 @op("AddN")
 def add_n(inputs: Any) -> Any:
-    total = hf.asarray(inputs[0])
-    for x in inputs[1:]:
+    """The sum of tensors of one dtype and shape.  Raises TypeError where dtypes differ, ValueError where shapes do."""
+    terms = _terms(inputs)
+    kinds = [str(x.dtype) for x in terms]
+    if len(set(kinds)) > 1:
+        raise TypeError(
+            f"Tensors in list passed to 'inputs' of 'AddN' Op have types [{', '.join(kinds)}] that don't all match."
+        )
+    total = terms[0]
+    for x in terms[1:]:
         total = total + x
     return total
 
 
+def _terms(inputs: Any) -> list[Any]:
+    """What is to be added, as tensors.  Raises ValueError where there is none, or shapes differ."""
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise ValueError(
+            "Inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape."
+        )
+    terms = [
+        hf.astype(hf.asarray(x), hf.int32)
+        if isinstance(x, (Sizes, Dim))
+        else literal(x)
+        if isinstance(x, _IN_PYTHON)
+        else hf.asarray(x)
+        for x in inputs
+    ]
+    first = terms[0].shape
+    for x in terms[1:]:
+        if len(x.shape) != len(first):
+            raise ValueError(f"Shapes must be equal rank, but are {len(first)} and {len(x.shape)}")
+        pairs = list(zip(first, x.shape))
+        if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+            raise ValueError(f"Shapes {first} and {x.shape} are not compatible: terms of a sum have one shape.")
+    return terms
+
+
+_IN_PYTHON = (bool, int, float, list, tuple, np.ndarray, np.generic)
+
+
 @op("AddN", "accumulate_n", default="AccumulateN")
 def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None) -> Any:
+    """As ``add_n``, with ValueError for several dtypes, too."""
+    if len({x.dtype for x in _terms(inputs)}) > 1:
+        raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
     return add_n.function(inputs)

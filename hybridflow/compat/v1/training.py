@@ -16,7 +16,7 @@ from hybridflow.compat.v1.nodes import Operation
 from hybridflow.compat.v1.opened import computing
 from hybridflow.compat.v1.recording import is_symbolic
 from hybridflow.compat.v1.state_variables import state_variable
-from hybridflow.compat.v1.update_rules import Momentum, ProximalAdagrad, ProximalGradientDescent
+from hybridflow.compat.v1.update_rules import Adam, Momentum, ProximalAdagrad, ProximalGradientDescent, RMSProp
 from hybridflow.compat.v1.variable_functions import trainable_variables
 from hybridflow.compat.v1.variables import Variable
 from hybridflow.compiler.ir import dtypes
@@ -38,7 +38,8 @@ class Optimizer:
     def __init__(self, learning_rate: Any, make: Callable[[Any], Any], name: str) -> None:
         self._rate, self._make, self._name = learning_rate, make, name
         self._slots: dict[Variable, dict[str, Variable]] = {}
-        self._count: Variable | None = None
+        self._calls = _Calls(name)
+        self._powers: list[Variable] | None = None  # of the betas of Adam
 
     def get_name(self) -> str:
         return self._name
@@ -91,8 +92,7 @@ class Optimizer:
         compute = _Applied(self, variables).compute
         op = graph.add(f"Apply{self._name}", name or self._name, [*[g for g, _ in pairs], *given], [], compute)
         held = [slot for v in variables for slot in self._slots[v].values()]
-        assert self._count is not None
-        op.reads = op.writes = [*variables, *held, self._count]
+        op.reads = op.writes = [*variables, *held, *(self._powers or ())]
         if global_step is None:
             return op
         with graph.control_dependencies([op]):
@@ -100,8 +100,11 @@ class Optimizer:
 
     def _prepare(self, variables: Sequence[Variable]) -> None:
         """Make the slots of variables that have none yet."""
-        if self._count is None:
-            self._count = state_variable(f"{self._name}/iterations", (), dtypes.int64, 0)
+        with suspended():
+            rule = self._make(0.0)
+        if self._powers is None:
+            starts = rule.powers_start() if isinstance(rule, Adam) else {}
+            self._powers = [state_variable(name, (), dtypes.float32, start) for name, start in starts.items()]
         for variable in variables:
             if variable in self._slots:
                 continue
@@ -112,12 +115,12 @@ class Optimizer:
                 slots = {k: (s.dtype, s.numpy()) for k, s in rule._state.slots[id(sample)].items()}
             self._slots[variable] = {
                 slot: state_variable(
-                    f"{variable.op.name}/{self._name}" + (f"_{k}" if k else ""),
+                    f"{variable.op.name}/{self._name}",
                     variable.initial_shape(),
                     dtype,
                     self._starts.get(slot, float(value.flat[0]) if value.size else 0.0),
                 )
-                for k, (slot, (dtype, value)) in enumerate(slots.items())
+                for slot, (dtype, value) in slots.items()
             }
 
     def get_slot_names(self) -> list[str]:
@@ -128,9 +131,21 @@ class Optimizer:
         return self._slots.get(var, {}).get(self._slot_names.get(name, name))
 
     def variables(self) -> list[Variable]:
-        """Those that hold its state."""
+        """Those that hold its state, by name."""
         own = [slot for slots in self._slots.values() for slot in slots.values()]
-        return own if self._count is None else [self._count, *own]
+        return sorted([*(self._powers or ()), *own], key=lambda variable: variable.name)
+
+
+class _Calls:
+    """Stands for the number of an optimizer's updates in a session, which is none of the graph's variables."""
+
+    dtype, trainable = dtypes.int64, False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def initial_shape(self) -> tuple[int, ...]:
+        return ()
 
 
 class _Applied:
@@ -146,7 +161,9 @@ class _Applied:
         slots = [{name: run.variable(slot) for name, slot in optimizer._slots[v].items()} for v in self._variables]
         with suspended():
             rule = optimizer._make(0.0)
-        rule = rule.with_state(run.variable(optimizer._count), zip(held, slots), lambda: rate)
+        rule = rule.with_state(run.variable(optimizer._calls), zip(held, slots), lambda: rate)
+        if isinstance(rule, Adam):
+            rule.powers = [run.variable(power) for power in optimizer._powers or ()]
         rule.apply(given, held)
         for own, variable in zip(held, self._variables):
             if variable.constraint is not None:
@@ -195,7 +212,7 @@ MomentumOptimizer = _optimizer(
 )
 AdamOptimizer = _optimizer(
     "Adam",
-    lambda rate, beta1, beta2, epsilon: optimizers.Adam(rate, beta1, beta2, epsilon),
+    lambda rate, beta1, beta2, epsilon: Adam(rate, beta1, beta2, epsilon),
     ("learning_rate", "beta1", "beta2", "epsilon", "use_locking", "name"),
     {},
     {"m": "momentum", "v": "velocity"},
@@ -223,7 +240,7 @@ AdadeltaOptimizer = _optimizer(
 )
 RMSPropOptimizer = _optimizer(
     "RMSProp",
-    lambda rate, decay, momentum, epsilon, centered: optimizers.RMSprop(rate, decay, momentum, epsilon, centered),
+    lambda rate, decay, momentum, epsilon, centered: RMSProp(rate, decay, momentum, epsilon, centered),
     ("learning_rate", "decay", "momentum", "epsilon", "use_locking", "centered", "name"),
     {"velocity": 1.0},
     {"rms": "velocity", "mg": "average_gradient"},

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from hybridflow import optimizers
-from hybridflow.array.elementwise import maximum, rsqrt, sign
+from hybridflow.array.elementwise import maximum, rsqrt, sign, sqrt
 from hybridflow.core.tensor import Tensor as Value
 from hybridflow.core.variable import Variable as Held
+from hybridflow.eager.operands import cast
 
 
 class Momentum(optimizers.Optimizer):
@@ -25,6 +29,40 @@ class Momentum(optimizers.Optimizer):
         self.assign(slot, self.momentum * slot + gradient)
         step = gradient + self.momentum * slot if self.nesterov else slot
         self.assign_sub(variable, learning_rate * step)
+
+
+class Adam(optimizers.Adam):
+    """Adam whose powers of the betas are variables beside the averages, as they are in TensorFlow's checkpoints."""
+
+    powers: Sequence[Held] = ()  # beta_1**t and beta_2**t, where t counts updates from 1 on
+
+    def __init__(self, learning_rate: Any, beta_1: float, beta_2: float, epsilon: float) -> None:
+        # The betas as float32 has them: what is missing from an average must be what the powers say.
+        super().__init__(learning_rate, float(np.float32(beta_1)), float(np.float32(beta_2)), epsilon)
+
+    def powers_start(self) -> dict[str, float]:
+        """The names of the powers, and what they start from."""
+        return {"beta1_power": self.beta_1, "beta2_power": self.beta_2}
+
+    def update_step(self, gradient: Value, variable: Held, learning_rate: Value) -> None:
+        first, second = (cast(+power._read(), learning_rate.dtype) for power in self.powers)
+        momentum, velocity = self._momentum(gradient, variable), self._velocity(gradient, variable)
+        rate = learning_rate * sqrt(1.0 - second) / (1.0 - first)
+        self.assign_sub(variable, momentum * rate / (sqrt(velocity) + self.epsilon))
+
+    def apply(self, gradients: Sequence[Any], variables: Sequence[Held] | None = None) -> None:
+        super().apply(gradients, variables)
+        for power, beta in zip(self.powers, (self.beta_1, self.beta_2)):
+            power.assign(power * beta)
+
+
+class RMSProp(optimizers.RMSprop):
+    """RMSProp that has a variable for the momentum where that is 0, too, as TensorFlow's checkpoints do."""
+
+    def create_slots(self, variable: Held) -> None:
+        super().create_slots(variable)
+        if not self.momentum:
+            self.add_slot(variable, "momentum")
 
 
 def _nearest(x: Any, rate: Any, l1: float, l2: float) -> Any:
