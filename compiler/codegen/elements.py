@@ -440,7 +440,8 @@ class _Source:
             bound = e.splat(code.value(code.extent(extent)))
             raw = e.convert(e.extract(value, 0) if alike else value, dt.int64)
             wrapped = e.select(e.lt(raw, 0), e.add(raw, bound), raw)
-            outside = e.or_(e.lt(wrapped, 0), e.ge(wrapped, bound))
+            # What is still negative is a large number without a sign.
+            outside = e.ge(e.convert(wrapped, dt.uint64), e.convert(bound, dt.uint64))
         e.raise_if(outside if e.mask is None else e.splat(outside), check)
         with code.width(width):
             return computed(e.select(outside, e.const(0, dt.int64), wrapped), extent, alike)
