@@ -192,6 +192,47 @@ class Launch:
     kernel: int = 0
 
 
+@dataclass(frozen=True)
+class Matrix:
+    """CUDA: matrices of a batch in device memory.  They have lines, which are their rows or, where they are ``turned``,
+    their columns; elements of a line are neighbours.  From a line to the next one, and from a matrix to the next one,
+    are ``pitch`` and ``stride`` elements."""
+
+    buffer: Buffer
+    turned: bool
+    pitch: Extent
+    stride: Extent
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """CUDA: what a library may do in the place of all launches of ``kernel`` (see ``Program.kernels``): ``batch``
+    products of ``left``, m by k, and ``right``, k by n, to ``result``, whose lines are rows.  Its bits are not theirs.
+    Where there are ``least`` multiplications and more that pays.
+
+    Factors are of dtype ``factors``, the result of ``sums``, short names of floats; sums are float32.  ``rounds``:
+    factors of float32 may be rounded to TF32.
+    """
+
+    kernel: int
+    factors: str
+    sums: str
+    rounds: bool
+    batch: Extent
+    m: Extent
+    n: Extent
+    k: Extent
+    left: Matrix
+    right: Matrix
+    result: Matrix
+    least: int
+
+    @property
+    def work(self) -> Extent:
+        """How many multiplications there are."""
+        return self.batch * self.m * self.n * self.k
+
+
 # Of an indirect program: the entry point that takes the address of device memory, and WORDS_AT_ONCE words by value,
 # which its one thread writes there.
 SET_WORDS = "set_words"
@@ -221,6 +262,7 @@ class Program:
     indirect: bool = False  # CUDA: where entry points find what they are told, see ``Launch``
     # CUDA: ``before`` are copied first, then come the launches, and ``after`` is copied if no check failed.
     launches: tuple[Launch, ...] = ()
+    library_calls: tuple[LibraryCall, ...] = ()  # CUDA: what may run in the place of some of the launches
     before: tuple[DeviceCopy, ...] = ()
     after: tuple[DeviceCopy, ...] = ()
 

@@ -25,6 +25,7 @@ class Target:
     half: bool = True  # native float16 <-> float32 conversion
     masked: bool = False  # cheap masked loads and stores (AVX-512, SVE)
     sm: int = 0  # CUDA compute capability, 90 for sm_90
+    library: bool = False  # CUDA: whether cuBLASLt is there, for products that may have other bits than a CPU's
 
     def lanes(self, bits: int) -> int:
         """Elements of ``bits`` bits that one vector register holds."""

@@ -21,7 +21,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, Copy, InputBuffer, Location, Plan, UpdateBuffer
 from hybridflow.compiler.loops.kernel import base
 from hybridflow.compiler.loops.limits import WARP
-from hybridflow.compiler.program import SET_WORDS, WORDS_AT_ONCE, Buffer, DeviceCopy, Launch
+from hybridflow.compiler.program import SET_WORDS, WORDS_AT_ONCE, Buffer, DeviceCopy, Launch, LibraryCall
 
 BLOCK = 128  # threads of a block, unless it is a single team
 DIRECT = 3  # launches of a program whose arguments come by value: writing them first, and a graph, would take longer
@@ -52,6 +52,12 @@ def write_launches(
     def device_copy(copy: Copy) -> DeviceCopy:
         return DeviceCopy(buffer(copy.source), buffer(copy.target), copy.size)
 
+    def library_call(call: KernelCall) -> LibraryCall | None:
+        if call.product is None or not module.target.library:
+            return None
+        found = call.product.call(call.number, lambda node: buffer(plan.locations[base(node)]))
+        return found if found.result.buffer.kind in ("arena", "output") else None  # it runs where a check has failed
+
     for (call, shared, phase), earliest in zip(phases, earliest_checks(checks)):
         launches.append(
             Launch(
@@ -72,6 +78,7 @@ def write_launches(
     return memory._replace(scratch=0), {
         "indirect": indirect,
         "launches": tuple(launches),
+        "library_calls": tuple(found for found in map(library_call, calls) if found is not None),
         "before": tuple(map(device_copy, plan.before)),
         "after": tuple(map(device_copy, plan.after)),
     }

@@ -26,6 +26,7 @@ from hybridflow.compiler.codegen.cost import instructions, work_of_element
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.inline import checks_of
+from hybridflow.compiler.codegen.library import by_library, described
 from hybridflow.compiler.codegen.maps import Map
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.nest import Nest
@@ -234,13 +235,16 @@ class ModuleBuilder:
                 self.written[key] = written
         code, info = written
         lines = tuple(dict.fromkeys(n.where for n in kernel.nodes if n.where))
-        self.infos.append(replace(info, lines=lines, note=kernel.cluster.why, wave=wave))
+        product = by_library(kernel, self.fastmath) if self.target.kind == "cuda" and self.is_outermost else None
+        how = info.schedule if product is None else described(product, self.target, info.schedule)
+        self.infos.append(replace(info, lines=lines, note=kernel.cluster.why, wave=wave, schedule=how))
         if kernel.cluster.kind is Kind.CONTROL:
             operands = [Part(n, 0) for n in _operands(kernel)]
         else:
             operands = [*[Part(n, 0) for n in found.inputs], *found.parts, *[Part(n, 0) for n in kernel.roots]]
         watched = self.looks and looks(anchor)
-        return KernelCall(code, operands, min(codes, default=None), wave, len(self.infos) - 1, _work(kernel), watched)
+        check, number = min(codes, default=None), len(self.infos) - 1
+        return KernelCall(code, operands, check, wave, number, _work(kernel), watched, product)
 
     def is_leaf(self, node: Node) -> bool:
         return node.is_parameter or node in self.computed

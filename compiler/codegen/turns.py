@@ -7,6 +7,7 @@ from itertools import groupby, islice
 from typing import NamedTuple
 
 from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.library import Product
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase
 from hybridflow.compiler.codegen.tasks import FIRST_PLACE, words_text, write_task
@@ -34,6 +35,7 @@ class KernelCall(NamedTuple):
     number: int
     work: Extent
     looks: bool = False  # for interrupts
+    product: Product | None = None  # what a library may do instead
 
     def checks_in(self, phase: Phase) -> int | None:
         """The least code of what one of its phases can find failed."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from hybridflow.runtime import locks
 from hybridflow.runtime.cuda import gpus
+from hybridflow.runtime.cuda.cublaslt import CublasLt
 from hybridflow.runtime.cuda.driver import Driver, driver
 from hybridflow.runtime.cuda.events import Events
 from hybridflow.runtime.cuda.pending import Ledger
@@ -22,7 +23,15 @@ class Device:
             self.events = Events(self.driver)
             self.ledger = Ledger(self.driver, self.events)
             self.transfers = Transfers(self.driver, self.events)
+        self._library: CublasLt | None = None
         self._unused: list[tuple[str, int, Any]] = []
+
+    @property
+    def library(self) -> CublasLt:
+        """cuBLASLt on this GPU, which has to be the current one.  Raises DeviceError where it cannot be loaded."""
+        if self._library is None:
+            self._library = CublasLt()
+        return self._library
 
     def retire(self, destroy: str, handle: int, memory: Any = None) -> None:
         """Have something destroyed, by that function of the driver, and memory let go, when nothing uses it any more.

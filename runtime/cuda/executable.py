@@ -12,6 +12,7 @@ from hybridflow.compiler.program import SET_WORDS, Program
 from hybridflow.errors import DeviceMemoryError
 from hybridflow.runtime import arguments, locks
 from hybridflow.runtime.cuda import gpus, ptx
+from hybridflow.runtime.cuda.cublaslt import ALIGNMENT
 from hybridflow.runtime.cuda.device import Device, device
 from hybridflow.runtime.cuda.plans import Plan
 from hybridflow.runtime.dtypes import NUMPY
@@ -35,7 +36,10 @@ class CudaExecutable:
             self._device.tidy()
             self._functions = self._loaded()
         self._dtypes = [NUMPY[slot.dtype] for slot in program.inputs]
-        self._known: dict[tuple[Any, ...], Plan] = {}  # by the shapes of the inputs
+        self._known: dict[
+            tuple[Any, ...], Plan
+        ] = {}  # by the shapes of the inputs, and what libraries can do with them
+        self._for_libraries = self._read_by_libraries()
         self._lock = locks.make()
 
     def _loaded(self) -> dict[str, int]:
@@ -111,22 +115,37 @@ class CudaExecutable:
         """The plan for these arrays, and the arrays as kernels may read them: contiguous.  Raises where one is not of
         its slot's type."""
         shapes = tuple([array.shape for array in arrays])
-        plan = self._known.get(shapes)
+        key = shapes if not self.program.library_calls else (shapes, self._is_aligned(arrays))
+        plan = self._known.get(key)
         if plan is None or [array.dtype for array in arrays] != self._dtypes:
             dims = arguments.bind_dims(self.program, arrays)
             for i, array in enumerate(arrays):
                 arguments.check(self.program, i, array, dims)
-            plan = self._plan(shapes, dims)
+            plan = self._plan(key, dims, libraries=key is not shapes and key[1])
         return plan, [a if a.flags.c_contiguous else gpus.cupy().ascontiguousarray(a) for a in arrays]
 
-    def _plan(self, shapes: tuple[Any, ...], dims: dict[str, int]) -> Plan:
+    def _read_by_libraries(self) -> list[int]:
+        """The inputs that lie where calls of libraries read something."""
+        found = set()
+        for call in self.program.library_calls:
+            for buffer in (call.left.buffer, call.right.buffer):
+                if buffer.kind in ("input", "update"):
+                    found.add(buffer.number if buffer.kind == "input" else self.updated[buffer.number])
+        return sorted(found)
+
+    def _is_aligned(self, arrays: Sequence[Any]) -> bool:
+        """Whether libraries can read the arrays, or the copies of those that are not contiguous."""
+        read = (arrays[i] for i in self._for_libraries)
+        return all(array.data.ptr % ALIGNMENT == 0 or not array.flags.c_contiguous for array in read)
+
+    def _plan(self, key: tuple[Any, ...], dims: dict[str, int], libraries: bool) -> Plan:
         with self._lock:
-            found = self._known.get(shapes)
+            found = self._known.get(key)
             if found is None:
                 while len(self._known) >= MOST_PLANS:
                     del self._known[next(iter(self._known))]
                 self._device.tidy()
-                found = self._known[shapes] = Plan(self.program, self._functions, dims, self._device)
+                found = self._known[key] = Plan(self.program, self._functions, dims, self._device, libraries)
         return found
 
     def _empty(self, plan: Plan, shape: Any, dtype: Any) -> Any:

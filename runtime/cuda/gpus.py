@@ -11,6 +11,7 @@ from typing import Any
 
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90, Target
 from hybridflow.errors import DeviceError, DeviceMemoryError
+from hybridflow.runtime.cuda import cublaslt
 
 _INSTALL = "Install CuPy for your CUDA version: pip install 'hybridflow[gpu]'."
 
@@ -49,7 +50,8 @@ def target(number: int) -> Target:
     capability = int(cupy().cuda.Device(number).compute_capability)
     if capability < CUDA_SM80.sm:
         raise DeviceError("cuda", f"gpu:{number} is of compute capability {capability}; {CUDA_SM80.sm} is needed.")
-    return CUDA_SM90 if capability >= CUDA_SM90.sm else CUDA_SM80
+    found = CUDA_SM90 if capability >= CUDA_SM90.sm else CUDA_SM80
+    return found.with_(library=cublaslt.is_installed())
 
 
 _bound = threading.local()  # the devices whose contexts this thread has used

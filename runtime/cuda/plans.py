@@ -3,6 +3,9 @@
 An *indirect* program finds what its kernels are told in a block of device memory, which is written before each run; so
 what follows is the same for each run, and becomes a CUDA graph that is never updated.  In it, kernels of a wave run
 side by side.  Where no graph can be made, the same steps are walked one by one.
+
+A library takes the addresses of its operands by value, which change from run to run: so its calls are steps between
+graphs, for which native code finds the addresses.
 """
 
 from __future__ import annotations
@@ -13,11 +16,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from hybridflow.compiler.program import SET_WORDS, WORDS_AT_ONCE, Buffer, DeviceCopy, Launch, Program, value_at
+from hybridflow.compiler.program import (
+    SET_WORDS,
+    WORDS_AT_ONCE,
+    Buffer,
+    DeviceCopy,
+    Launch,
+    LibraryCall,
+    Program,
+    value_at,
+)
 from hybridflow.errors import DeviceError
 from hybridflow.runtime import collector, locks
 from hybridflow.runtime.arguments import extents, updated
 from hybridflow.runtime.cuda import gpus, walk_words, walks
+from hybridflow.runtime.cuda.cublaslt import WORKSPACE_ALIGNMENT, Algorithm
 from hybridflow.runtime.cuda.device import Device
 from hybridflow.runtime.cuda.driver import NON_BLOCKING, THREAD_LOCAL
 from hybridflow.runtime.cuda.events import follow
@@ -44,14 +57,31 @@ class Grid(NamedTuple):
     raised: int
 
 
+class Called(NamedTuple):
+    """A product by a library, before the grid of that number.  Its own memory begins at ``workspace`` in the arena."""
+
+    call: LibraryCall
+    algorithm: Algorithm
+    before: int
+    workspace: int
+
+
 class Plan:
-    """A program for certain extents, on the GPU that is current when it is made.
+    """A program for certain extents, on the GPU that is current when it is made.  With ``libraries`` these do what they
+    can, for arrays at multiples of ``cublaslt.ALIGNMENT``.
 
     ``main`` is walked for a run, and ``after`` when its status is known to be good (where it ``waits``).  ``arena``
     are the bytes that a run takes; ``outputs`` and ``updates`` are the shapes and dtypes of what it writes.
     """
 
-    def __init__(self, program: Program, functions: Mapping[str, int], dims: dict[str, int], device: Device) -> None:
+    def __init__(
+        self,
+        program: Program,
+        functions: Mapping[str, int],
+        dims: dict[str, int],
+        device: Device,
+        libraries: bool = True,
+    ) -> None:
         self._program, self._functions, self._dims, self._device = program, functions, dims, device
         updates = [program.inputs[i] for i in updated(program)]
         self.buffers = len(program.inputs) + len(program.outputs) + len(updates)
@@ -61,7 +91,7 @@ class Plan:
         self._arena, self._host, self._event, self._nothing = range(self.buffers, self.buffers + BASES)
         self._inputs = {"input": 0, "output": len(program.inputs)}
         self._inputs["update"] = self._inputs["output"] + len(program.outputs)
-        self._grids, self.arena = self._gridded()
+        self._grids, self._called, self.arena = self._gridded(libraries)
         self.raises = sum(launch.raises for launch in program.launches)
         self.block: Any = None
         self.is_graph = False
@@ -106,21 +136,41 @@ class Plan:
 
     # ---- memory
 
-    def _gridded(self) -> tuple[list[Grid], int]:
-        """The launches that do anything, and the bytes of the arena with the memory of their threads behind it."""
-        grids, start, raised = [], _up(value_at(self._program.arena_bytes, self._dims)), 0
-        most = 0
+    def _gridded(self, libraries: bool) -> tuple[list[Grid], list[Called], int]:
+        """The launches that do anything, the calls of libraries in the place of others, and the bytes of the arena with
+        the memory of their threads, and of calls, behind it."""
+        waiting = self._algorithms() if libraries else {}
+        by_library = frozenset(waiting)
+        alignment = WORKSPACE_ALIGNMENT if waiting else ALIGNMENT
+        start, raised, most = _up(value_at(self._program.arena_bytes, self._dims), alignment), 0, 0
+        grids, called = list[Grid](), list[Called]()
         for _, wave in groupby(self._program.launches, key=lambda launch: launch.wave):
             used = 0
             for launch in wave:
+                if launch.kernel in by_library:
+                    if launch.kernel in waiting:  # the first launch of several
+                        call, algorithm = waiting.pop(launch.kernel)
+                        called.append(Called(call, algorithm, len(grids), start + used))
+                        used += _up(algorithm.workspace, alignment)
+                    continue
                 units = value_at(launch.units, self._dims)
                 if units or launch.raises:  # what raises must hand on the status, if it does nothing else
                     blocks, threads, scratch = _grid(launch, units, value_at(launch.scratch_bytes, self._dims))
                     grids.append(Grid(launch, units, blocks, threads, start + used, raised))
-                    used += _up(scratch)
+                    used += _up(scratch, alignment)
                 raised += launch.raises
             most = max(most, used)
-        return grids, start + most
+        return grids, called, start + most
+
+    def _algorithms(self) -> dict[int, tuple[LibraryCall, Algorithm]]:
+        """What libraries do, by the kernels in whose place."""
+        found = {}
+        for call in self._program.library_calls:
+            algorithm = self._device.library.algorithm(call, self._dims)
+            if algorithm is not None:
+                found[call.kernel] = call, algorithm
+                weakref.finalize(self, self._device.library.release, algorithm).atexit = False
+        return found
 
     def _address(self, buffer: Buffer) -> Address:
         if buffer.kind == "arena":
@@ -178,38 +228,52 @@ class Plan:
         ]
 
     def _body(self) -> list[Step]:
-        """The launches, as one graph if that can be."""
-        launches = self._launches()
-        one_by_one = list(launches.values())
+        """The launches, as one graph between each two calls of libraries if that can be."""
+        launches, steps, first = self._launches(), list[Step](), 0
+        self._told_libraries = [self._library_words(called) for called in self._called]
+        for called, words in zip(self._called, self._told_libraries):
+            steps += [*self._in_one(launches, first, called.before), walks.product(words)]
+            first = called.before
+        return [*steps, *self._in_one(launches, first, len(launches))]
+
+    def _library_words(self, called: Called) -> Any:
+        call = called.call
+        left, right, result = (self._address(matrix.buffer) for matrix in (call.left, call.right, call.result))
+        return called.algorithm.told(left, right, result, (self._arena, called.workspace))
+
+    def _in_one(self, all_launches: Sequence[Step], first: int, end: int) -> list[Step]:
+        """The launches from the first to the end, as one graph if that can be."""
+        launches = all_launches[first:end]
         if not self._program.indirect or not launches:
-            return one_by_one
-        graph = self._captured(launches)
+            return list(launches)
+        graph = self._captured(self._grids[first:end], launches)
         if graph is None:
-            return one_by_one
+            return list(launches)
         self.is_graph = True
         weakref.finalize(self, self._device.retire, "cuGraphExecDestroy", graph, self.block).atexit = False
         return [walks.graph(graph)]
 
-    def _launches(self) -> dict[int, Step]:
-        found, word = {}, 0
-        for k, grid in enumerate(self._grids):
+    def _launches(self) -> list[Step]:
+        found, word = [], 0
+        for grid in self._grids:
             function = self._functions[grid.launch.symbol]
             if self.block is None:
-                found[k] = walks.launch(function, grid.blocks, grid.threads, 0, None, word)
+                found.append(walks.launch(function, grid.blocks, grid.threads, 0, None, word))
             else:
-                found[k] = walks.launch(function, grid.blocks, grid.threads, 0, self.block.data.ptr + 8 * word)
+                place = self.block.data.ptr + 8 * word
+                found.append(walks.launch(function, grid.blocks, grid.threads, 0, place))
             word += self._program.words_of(grid.launch)
         return found
 
-    def _captured(self, launches: Mapping[int, Step]) -> int | None:
-        """A graph of the launches; None where the driver makes none."""
-        driver, used = self._device.driver, _streams(self._grids)
+    def _captured(self, grids: list[Grid], launches: Sequence[Step]) -> int | None:
+        """A graph of launches; None where the driver makes none."""
+        driver, used = self._device.driver, _streams(grids)
         streams: list[int] = []
         events: list[int] = []
         try:
             streams += [driver.made("cuStreamCreate", NON_BLOCKING) for _ in range(used)]
             events += [self._device.events.take() for _ in range(used)]
-            walk = Walk(driver, list(_side_by_side(self._grids, launches, events, self._nothing)))
+            walk = Walk(driver, list(_side_by_side(grids, launches, events, self._nothing)))
             with collector.held_back():  # finalizers could ask the driver for what a capture does not allow
                 graph = self._recorded(walk, streams)
             try:
@@ -239,7 +303,7 @@ class Plan:
         return graph.value or 0
 
 
-def _side_by_side(grids: list[Grid], launches: Mapping[int, Step], events: list[int], nothing: int) -> Iterator[Step]:
+def _side_by_side(grids: list[Grid], launches: Sequence[Step], events: list[int], nothing: int) -> Iterator[Step]:
     """The launches, with those of different kernels of a wave on different streams, which meet behind it."""
     for stream_of in _branches(grids):
         others = sorted({stream for stream in stream_of.values() if stream})

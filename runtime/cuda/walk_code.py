@@ -9,13 +9,13 @@ from __future__ import annotations
 import llvmlite.ir as ir
 
 from hybridflow.runtime.cuda.driver import WALKED
-from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, RECORD, TO_HOST, WAIT, WORDS, ZERO
+from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, PRODUCT, RECORD, TO_HOST, WAIT, WORDS, ZERO
 from hybridflow.runtime.native.ir_builder import I32, I64, NULL, PTR, Function, Module, i32, i64
 
 
 def build() -> str:
-    """The module: ``i64 walk(ptr list, ptr bases, ptr streams)`` returns 0, or the number of the driver's error and, in
-    the upper half, that of the step."""
+    """The module: ``i64 walk(ptr list, ptr bases, ptr streams)`` returns 0, or the number of the error of the driver or
+    of a library and, in the upper half, that of the step."""
     module = Module()
     f = module.function("walk", I64, PTR, PTR, PTR)
     the_list, bases, streams = f.args
@@ -42,6 +42,8 @@ def build() -> str:
                 call("cuStreamWaitEvent", call.stream(6), call.address(1), i32(0))
             with case(GRAPH):
                 call("cuGraphLaunch", call.word(1), call.stream(6))
+            with case(PRODUCT):
+                _product(call)
     f.ret(i64(0))
     return str(module.ir)
 
@@ -80,8 +82,12 @@ class _Call:
 
     def __call__(self, name: str, *given: ir.Value) -> None:
         """Call the driver; the walk ends if that fails."""
+        self.call(self.f.pointer(self.table, 8 * WALKED.index(name)), *given)
+
+    def call(self, function: ir.Value, *given: ir.Value) -> None:
+        """The same for any function that returns the number of an error."""
         f = self.f
-        status = f.call_pointer(f.pointer(self.table, 8 * WALKED.index(name)), I32, *given)
+        status = f.call_pointer(function, I32, *given)
         with f.b.if_then(f.ne(status, i32(0)), likely=False):
             f.ret(f.b.or_(f.b.zext(status, I64), f.b.shl(self.number, i64(32))))
 
@@ -105,3 +111,14 @@ def _copy(call: _Call) -> None:
     target, source = call.address(1), call.address(3)
     with f.b.if_then(f.ne(target, source)):
         call("cuMemcpyDtoDAsync_v2", target, source, call.word(5), call.stream(6))
+
+
+def _product(call: _Call) -> None:
+    """A product by a library, which is told where its operands are."""
+    f, stream = call.f, call.stream(6)
+    told = _Call(f, call.number, f.b.inttoptr(call.word(1), PTR), call.bases, call.streams, call.table)
+    handle, form, scale, zero, left_form, right_form, form_of_result, algorithm, size = map(told.word, range(1, 10))
+    left, right, result, memory = map(told.address, range(10, 18, 2))
+    operands = left, left_form, right, right_form, zero, result, form_of_result, result, form_of_result
+    function = f.b.inttoptr(told.word(0), PTR)
+    told.call(function, handle, form, scale, *operands, algorithm, memory, size, stream)

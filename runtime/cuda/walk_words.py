@@ -3,7 +3,7 @@
 LIST = ("steps", "count", "template", "words", "places", "addresses", "table")
 
 WORDS = 8  # of a step
-LAUNCH, COPY, TO_HOST, ZERO, RECORD, WAIT, GRAPH = range(7)
+LAUNCH, COPY, TO_HOST, ZERO, RECORD, WAIT, GRAPH, PRODUCT = range(8)
 
 # The words of steps, the first being the kind:
 # LAUNCH   function, blocks, threads of each, stream, whether it takes a number first, that number, the word from which
@@ -14,3 +14,8 @@ LAUNCH, COPY, TO_HOST, ZERO, RECORD, WAIT, GRAPH = range(7)
 # RECORD   event: base, bytes; -; -; -; stream
 # WAIT     the same
 # GRAPH    the graph; -; -; -; -; stream
+# PRODUCT  the address of words in memory of the host; -; -; -; -; stream
+#
+# Those of a product, for a function like cublasLtMatmul: that function, its handle, the description, the places of its
+# two scalars, the layouts of both factors and of the result, the algorithm, the bytes of its own memory; then, each as
+# base and bytes, where the factors, the result and that memory are

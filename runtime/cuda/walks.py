@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from hybridflow.runtime import locks
+from hybridflow.runtime.cuda import cublaslt
 from hybridflow.runtime.cuda.driver import WALKED, Driver, failure
-from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, WORDS, ZERO
+from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, PRODUCT, WORDS, ZERO
 from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.native import functions
 
@@ -39,6 +40,11 @@ def event(kind: int, at: Address, stream: int) -> Step:
 
 def graph(handle: int) -> Step:
     return GRAPH, handle, 0, 0, 0, 0, 0, 0
+
+
+def product(words: Any) -> Step:
+    """A product by a library; ``words``, an array that has to live as long as the walk, are what it is told."""
+    return PRODUCT, words.ctypes.data, 0, 0, 0, 0, 0, 0
 
 
 def _code() -> ModuleType:
@@ -88,4 +94,5 @@ class Walk:
         it refuses one."""
         status = self._walk(self._address, bases, streams)
         if status:
-            raise failure(status & 0xFFFFFFFF, _KINDS[self.steps[status >> 32][0]])
+            kind, number = self.steps[status >> 32][0], status & 0xFFFFFFFF
+            raise cublaslt.failure(number) if kind == PRODUCT else failure(number, _KINDS[kind])

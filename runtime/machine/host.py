@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from hybridflow.compiler.target import Target
 from hybridflow.runtime.machine.llvm import binding
@@ -49,7 +50,7 @@ def detect() -> Target:
         vector_bits = 256
     else:
         vector_bits = 128
-    caches = _cache_sizes()
+    caches: dict[str, Any] = {f"l{level}": size for level, size in _cache_sizes().items() if level in (1, 2, 3)}
     return Target(
         kind="cpu",
         triple=triple,
@@ -60,7 +61,7 @@ def detect() -> Target:
         fma=arm or features.get("fma", False),
         half=arm or features.get("f16c", False),
         masked=wide,
-        **{f"l{level}": size for level, size in caches.items() if level in (1, 2, 3)},
+        **caches,
     )
 
 
