@@ -37,9 +37,9 @@ from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_paramet
 from hybridflow.compiler.codegen.strips import AXES, CHANNELS, IMAGE, Copying, Image, Strips, Windows
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.team import Team
-from hybridflow.compiler.codegen.team_phases import by_tiles
+from hybridflow.compiler.codegen.team_phases import Product, by_tiles
 from hybridflow.compiler.codegen.team_product import Store
-from hybridflow.compiler.codegen.team_sides import Side
+from hybridflow.compiler.codegen.team_sides import Side, Sides
 from hybridflow.compiler.codegen.team_windows import PhasedFilter, WindowSide, phases_of, place_at
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.window_kernel import (
@@ -181,91 +181,110 @@ def even(extent: int, most: int, grain: int) -> int:
     return -(-each // grain) * grain
 
 
-def emit_convolution(
-    module: ModuleText,
-    new_code: Callable[[], Code],
-    symbol: str,
-    w: Windows,
-    image: Image,
-    filter: Callable[[Code, bool], Operand],
-    finish: Callable[[Code], Finish],
-    buffers: int,
-    result: np.dtype,
-    teams: bool,
-) -> tuple[KernelCode, str]:
-    """Add the kernel ``symbol`` over ``buffers`` buffers; also says how, for a GPU, where units may be those of
-    ``teams`` of threads.
+@dataclass(frozen=True)
+class WindowedKernel:
+    """What the kernel ``symbol`` of a convolution, or of its derivative by the filter, is made of.
 
     ``image(code, across, whole)`` reads images by the parts of ``strips`` and, ``across``, by channels and elements of
-    a line of columns; ``whole`` joins the last axis with the channels.  ``filter(code, across)`` reads the filter by
-    the parts of ``packing``.  Units: packed panels; then blocks of places, on a GPU tiles, or elements of the result.
-    """
-    target = new_code().e.target
+    a line of columns; ``whole`` joins the last axis with the channels.  ``other(code, across)`` reads the other factor,
+    the filter or cotangents, by the parts of ``packing``.  There are ``buffers`` buffers; elements of the result are of
+    dtype ``result``.  On a GPU units may be those of ``teams`` of threads."""
+
+    module: ModuleText
+    new_code: Callable[[], Code]
+    symbol: str
+    windows: Windows
+    image: Image
+    other: Callable[[Code, bool], Operand]
+    finish: Callable[[Code], Finish]
+    buffers: int
+    result: np.dtype
+    teams: bool
+
+    def add(self, code: Code, name: str = "") -> str:
+        """Add what has been written as a phase; the name of its function."""
+        parameters = kernel_parameters(self.buffers)
+        return self.module.function(code.e, self.symbol + name, parameters, linkage="internal")
+
+    def emit_tiles(
+        self, tiles: Product, sides: Sides, store: Callable[[Code, Finish], Store]
+    ) -> tuple[KernelCode, str]:
+        """Have teams of threads of a GPU compute the ``tiles`` of the product of both ``sides``."""
+        code = tiles.emit(
+            self.module, self.new_code, self.symbol, self.buffers, sides, lambda c: store(c, self.finish(c))
+        )
+        return code, str(tiles.how)
+
+
+def emit_convolution(kernel: WindowedKernel) -> tuple[KernelCode, str]:
+    """Add a convolution; also says how, for a GPU.  Units: packed panels; then blocks of places, on a GPU tiles, or
+    elements of the result."""
+    target = kernel.new_code().e.target
     if target.kind == "cuda":
-        return _for_gpu(module, new_code, symbol, w, image, filter, finish, buffers, result, teams)
-    form = form_for(result)
-    lies_in_lines = len(image(new_code(), False, True).loops[AXES[2]]) == 1
+        return _for_gpu(kernel)
+    w, form = kernel.windows, form_for(kernel.result)
+    lies_in_lines = len(kernel.image(kernel.new_code(), False, True).loops[AXES[2]]) == 1
     cut = choose_cut(target, w, form.sums, lies_in_lines)
-    pack = new_code()
+    pack = kernel.new_code()
     panels = _Convolution(pack, w, cut, form)
-    panels.pack(filter(pack, cut.tile.across))
-    first = module.function(pack.e, f"{symbol}_pack", kernel_parameters(buffers), linkage="internal")
-    code = new_code()
+    panels.pack(kernel.other(pack, cut.tile.across))
+    first = kernel.add(pack, "_pack")
+    code = kernel.new_code()
     main = _Convolution(code, w, cut, form)
-    main.blocks(module, symbol, image, finish(code), result)
-    second = module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal")
+    main.blocks(kernel.module, kernel.symbol, kernel.image, kernel.finish(code), kernel.result)
+    second = kernel.add(code)
     shared = cut.slices * cut.panels * main.panel_bytes
     return KernelCode(
         (Phase(first, (cut.slices, cut.panels), checks=True), Phase(second, main.units)), main.scratch, shared
     ), ""
 
 
-def _for_gpu(
-    module: ModuleText,
-    new_code: Callable[[], Code],
-    symbol: str,
-    w: Windows,
-    image: Image,
-    filter: Callable[[Code, bool], Operand],
-    finish: Callable[[Code], Finish],
-    buffers: int,
-    result: np.dtype,
-    teams: bool,
-) -> tuple[KernelCode, str]:
+def _for_gpu(kernel: WindowedKernel) -> tuple[KernelCode, str]:
     """By tiles of each phase, or by elements."""
-    form, rows = form_for(result), w.images * product(w.turns)
-    depth, phases = w.taps * w.channels, phases_of(w)
-    if teams and not goes_across_groups(w):
-        how = by_tiles(form, (w.groups, phases), rows, w.columns, depth, new_code().e.fastmath, result)
-        if how is not None:
-
-            def sides(c: Code, team: Team) -> tuple[Side, Side]:
-                m, tile = c.extent(rows), how.how.tile
-                return (
-                    WindowSide(c, team, how.form, tile.rows, tile.depth, m, depth, w, image(c, False, False), DEPTH),
-                    PhasedFilter(c, team, how.form, tile.columns, tile.depth, depth, w, filter(c, False)),
-                )
-
-            def store(c: Code) -> Store:
-                write = finish(c)
-
-                def to_line(value: Val, entry: Ref, row: Ref, column: Ref) -> None:
-                    image, place = place_at(c, w, c.rem(entry, phases), row)
-                    inside: str | bool = True
-                    for at, extent, apart in zip(place, w.places, w.phases):
-                        inside = c.both(inside, apart == 1 or c.compare("slt", at, c.extent(extent)))
-                    with c.when(inside):
-                        column = c.add(c.mul(c.div(entry, phases), w.columns), column)
-                        write((image, *place), column, c.e.convert(value, result), None)
-
-                return to_line
-
-            return how.emit(module, new_code, symbol, buffers, sides, store), str(how.how)
-    code = new_code()
-    _elementwise(code, w, image(code, False, False), filter(code, False), finish(code), result)
+    w, form = kernel.windows, form_for(kernel.result)
+    rows, depth, phases = w.images * product(w.turns), w.taps * w.channels, phases_of(w)
+    code = kernel.new_code()
+    if kernel.teams and not goes_across_groups(w):
+        batch = (w.groups, phases)
+        tiles = by_tiles(form, batch, rows, w.columns, depth, code.e.fastmath, kernel.result)
+        if tiles is not None:
+            return kernel.emit_tiles(tiles, _sides(kernel, tiles), lambda c, write: _store(c, write, kernel))
+    image, filter = kernel.image(code, False, False), kernel.other(code, False)
+    _elementwise(code, w, image, filter, kernel.finish(code), kernel.result)
     code.e.line("ret void")
-    name = module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal")
-    return KernelCode((Phase(name, (w.images, *w.places, w.groups * w.columns)),)), "an element a thread"
+    phase = Phase(kernel.add(code), (w.images, *w.places, w.groups * w.columns))
+    return KernelCode((phase,)), "an element a thread"
+
+
+def _sides(kernel: WindowedKernel, tiles: Product) -> Sides:
+    """Rows are places, the depth goes through what a window sees."""
+    w, form, tile = kernel.windows, tiles.form, tiles.how.tile
+    depth = w.taps * w.channels
+
+    def sides(c: Code, team: Team) -> tuple[Side, Side]:
+        m, image, filter = c.extent(tiles.m), kernel.image(c, False, False), kernel.other(c, False)
+        return (
+            WindowSide(c, team, form, tile.rows, tile.depth, m, depth, w, image, DEPTH),
+            PhasedFilter(c, team, form, tile.columns, tile.depth, depth, w, filter),
+        )
+
+    return sides
+
+
+def _store(c: Code, write: Finish, kernel: WindowedKernel) -> Store:
+    """Stores sums of rows that are places; phases with fewer places than the first have rows behind these."""
+    w, phases = kernel.windows, phases_of(kernel.windows)
+
+    def store(value: Val, entry: Ref, row: Ref, column: Ref) -> None:
+        image, place = place_at(c, w, c.rem(entry, phases), row)
+        inside: str | bool = True
+        for at, extent, apart in zip(place, w.places, w.phases):
+            inside = c.both(inside, apart == 1 or c.compare("slt", at, c.extent(extent)))
+        with c.when(inside):
+            column = c.add(c.mul(c.div(entry, phases), w.columns), column)
+            write((image, *place), column, c.e.convert(value, kernel.result), None)
+
+    return store
 
 
 def goes_across_groups(w: Windows) -> bool:

@@ -9,13 +9,13 @@ shared memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybridflow.compiler.codegen.convolve import (
     Finish,
+    WindowedKernel,
     elements_of_a_line,
     even,
     form_for,
@@ -29,7 +29,7 @@ from hybridflow.compiler.codegen.factors import Form, factor
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Operand
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
-from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
+from hybridflow.compiler.codegen.phases import KernelCode, Phase
 from hybridflow.compiler.codegen.strips import IMAGE, Copying, Image, Strips, Windows
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.team import Team
@@ -97,65 +97,55 @@ def choose_cut(target: Target, w: Windows, dtype: np.dtype) -> Cut:
     return Cut(tile, channels, slices, 1 if across else panels, runs, length, tiles, lines, pixels, cells)
 
 
-def emit_filter_gradient(
-    module: ModuleText,
-    new_code: Callable[[], Code],
-    symbol: str,
-    w: Windows,
-    image: Image,
-    cotangents: Callable[[Code, bool], Operand],
-    finish: Callable[[Code], Finish],
-    buffers: int,
-    result: np.dtype,
-    teams: bool,
-) -> tuple[KernelCode, str]:
-    """Add the kernel ``symbol`` over ``buffers`` buffers: like ``convolve.emit_convolution``, with cotangents, whose
+def emit_filter_gradient(kernel: WindowedKernel) -> tuple[KernelCode, str]:
+    """Add the derivative of a convolution by the filter: like ``convolve.emit_convolution``, with cotangents, whose
     depth are the places, for the filter.  ``finish`` is given (row,), of (*size, channels) in row-major order, and a
     column.  Units: tiles of the result, of all slices; on a GPU tiles or elements."""
-    code = new_code()
+    code = kernel.new_code()
     if code.e.target.kind == "cuda":
-        rows, depth = w.taps * w.channels, w.images * product(w.places)
-        how = by_tiles(form_for(result), (w.groups,), rows, w.columns, depth, code.e.fastmath, result)
-        if teams and how is not None and not goes_across_groups(w):
-            sides, store = _sides(w, image, cotangents, how), _store(w, finish, result)
-            return how.emit(module, new_code, symbol, buffers, sides, store), str(how.how)
-        _elementwise(code, w, image(code, False, False), cotangents(code, False), finish(code), result)
-        units: tuple[Extent, ...] = (w.taps * w.channels, w.groups * w.columns)
-        shared: Extent
-        least, scratch, shared = 1, 0, 0
-    else:
-        form = form_for(result)
-        emitted = _Gradient(code, w, choose_cut(code.e.target, w, form.sums), form)
-        emitted.write(module, symbol, image, cotangents(code, emitted.cut.tile.across), finish(code), result)
-        units, least = (emitted.cut.slices, emitted.per_slice), min(LEAST_TILES, emitted.per_slice)
-        scratch, shared = emitted.scratch, emitted.shared
+        return _for_gpu(kernel, code)
+    form = form_for(kernel.result)
+    emitted = _Gradient(code, kernel.windows, choose_cut(code.e.target, kernel.windows, form.sums), form)
+    cotangents, finish = kernel.other(code, emitted.cut.tile.across), kernel.finish(code)
+    emitted.write(kernel.module, kernel.symbol, kernel.image, cotangents, finish, kernel.result)
     code.e.line("ret void")
-    name = module.function(code.e, symbol, kernel_parameters(buffers), linkage="internal")
-    text = "an element a thread" if code.e.target.kind == "cuda" else ""
-    return KernelCode((Phase(name, units, least=least),), scratch, shared), text
+    least = min(LEAST_TILES, emitted.per_slice)
+    phase = Phase(kernel.add(code), (emitted.cut.slices, emitted.per_slice), least=least)
+    return KernelCode((phase,), emitted.scratch, emitted.shared), ""
 
 
-def _sides(w: Windows, image: Image, cotangents: Callable[[Code, bool], Operand], how: Product) -> Sides:
+def _for_gpu(kernel: WindowedKernel, code: Code) -> tuple[KernelCode, str]:
+    """By tiles, or by elements."""
+    w, form = kernel.windows, form_for(kernel.result)
+    rows, depth = w.taps * w.channels, w.images * product(w.places)
+    if kernel.teams and not goes_across_groups(w):
+        tiles = by_tiles(form, (w.groups,), rows, w.columns, depth, code.e.fastmath, kernel.result)
+        if tiles is not None:
+            return kernel.emit_tiles(tiles, _sides(kernel, tiles), lambda c, write: _store(c, write, kernel))
+    image, cotangents = kernel.image(code, False, False), kernel.other(code, False)
+    _elementwise(code, w, image, cotangents, kernel.finish(code), kernel.result)
+    code.e.line("ret void")
+    return KernelCode((Phase(kernel.add(code), (rows, w.groups * w.columns)),)), "an element a thread"
+
+
+def _sides(kernel: WindowedKernel, tiles: Product) -> Sides:
     """Rows are elements of the window and their channels, the depth are places."""
+    w, form, tile = kernel.windows, tiles.form, tiles.how.tile
 
     def sides(c: Code, team: Team) -> tuple[Side, Side]:
-        k, tile, form = c.extent(how.k), how.how.tile, how.form
+        k, image, cotangents = c.extent(tiles.k), kernel.image(c, False, False), kernel.other(c, False)
         return (
-            WindowSide(c, team, form, tile.rows, tile.depth, w.taps * w.channels, k, w, image(c, False, False), FREE),
-            FactorSide(c, team, form, False, tile.columns, tile.depth, w.columns, k, cotangents(c, False)),
+            WindowSide(c, team, form, tile.rows, tile.depth, w.taps * w.channels, k, w, image, FREE),
+            FactorSide(c, team, form, False, tile.columns, tile.depth, w.columns, k, cotangents),
         )
 
     return sides
 
 
-def _store(w: Windows, finish: Callable[[Code], Finish], result: np.dtype) -> Callable[[Code], Store]:
-    def store(c: Code) -> Store:
-        write = finish(c)
-
-        def to_row(value: Val, group: Ref, row: Ref, column: Ref) -> None:
-            write((row,), c.add(c.mul(group, w.columns), column), c.e.convert(value, result), None)
-
-        return to_row
+def _store(c: Code, write: Finish, kernel: WindowedKernel) -> Store:
+    def store(value: Val, group: Ref, row: Ref, column: Ref) -> None:
+        at = c.add(c.mul(group, kernel.windows.columns), column)
+        write((row,), at, c.e.convert(value, kernel.result), None)
 
     return store
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hybridflow.compiler.codegen.convolve import Finish, emit_convolution
+from hybridflow.compiler.codegen.convolve import Finish, WindowedKernel, emit_convolution
 from hybridflow.compiler.codegen.convolve_filter import emit_filter_gradient
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.module import ModuleText
@@ -109,4 +109,4 @@ def emit(
         return Operand(code, other, parts, places)
 
     write = emit_filter_gradient if over_places else emit_convolution
-    return write(module, new_code, symbol, w, image, second, finish, buffers, node.dtype, teams)
+    return write(WindowedKernel(module, new_code, symbol, w, image, second, finish, buffers, node.dtype, teams))
