@@ -32,7 +32,8 @@ import numpy as np
 from hybridflow.runtime.cuda.driver import NOT_READY, SIGNATURES
 from tests.cuda_blocks import ORDERS, Blocks
 
-INVALID, CONTEXT, HANDLE, UNSUPPORTED, INVALIDATED, UNJOINED, ISOLATED = 1, 201, 400, 900, 901, 904, 905
+INVALID, CONTEXT, REJECTED, HANDLE, UNSUPPORTED, INVALIDATED, UNJOINED, ISOLATED = 1, 201, 218, 400, 900, 901, 904, 905
+MOST_PARAMETERS = 4096  # bytes of a kernel's
 _BY_VALUE = re.compile(r"byval\(\[(\d+) x i64\]\)")
 
 
@@ -245,8 +246,12 @@ class FakeDriver:
         table[handle] = value
         ctypes.c_uint64.from_address(out).value = handle
 
-    def _cuModuleLoadData(self, out: int, image: int) -> None:
-        self._new(out, self._modules, _blocks(ctypes.string_at(image).decode()))
+    def _cuModuleLoadData(self, out: int, image: int) -> int:
+        blocks = _blocks(ctypes.string_at(image).decode())
+        if any(sum(_kernel(blocks, name).parameters) > MOST_PARAMETERS for name in blocks.kernels):
+            return REJECTED
+        self._new(out, self._modules, blocks)
+        return 0
 
     def _cuCtxSynchronize(self) -> None:
         self.synchronize()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.compiler.codegen import cuda as codegen
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
@@ -22,6 +23,7 @@ from hybridflow.errors import DeviceError, DeviceMemoryError, IndexRangeError
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import device, driver, events, executable as cuda, pending, plans, transfers, walk_words
 from hybridflow.runtime.machine import host
+from tests import fake_driver
 from tests.bits import same_bits
 from tests.cuda_emulator import Array, emulated  # noqa: F401
 from tests.fake_driver import FakeDriver
@@ -70,6 +72,25 @@ def queued(emulator, run):
 
 
 # ---- one walk
+
+
+@pytest.mark.parametrize("count", [25, 26, 60])
+def test_more_operands_than_parameters_hold(emulated, count, monkeypatch):  # noqa: F811
+    """A launch is told its buffers and six words more, as many by value as a kernel's parameters hold."""
+    assert 8 * codegen.BY_VALUE == fake_driver.MOST_PARAMETERS
+    for module, name, most in ((codegen, "BY_VALUE", 32), (fake_driver, "MOST_PARAMETERS", 256)):
+        monkeypatch.setattr(module, name, most)
+    monkeypatch.setattr(codegen, "WORDS_AT_ONCE", 16)
+    monkeypatch.setattr(plans, "WORDS_AT_ONCE", 16)
+    b = GraphBuilder(TABLE, "many")
+    n = Dim("n")
+    given = [b.parameter(TensorType((n if k == 3 else 1 + k % 3,), dt.float32)) for k in range(count)]
+    graph = b.finish([b.emit(TABLE["concat"], *given, axis=0)])
+    program = compile_graph(graph, CUDA_SM90)
+    assert len(program.launches) == 1 and program.indirect == (count + 1 + 6 > 32)
+    rng = np.random.default_rng(count)
+    arrays = [rng.normal(size=5 if k == 3 else 1 + k % 3).astype(np.float32) for k in range(count)]
+    assert_runs(cuda.load(program, 0), graph, *arrays)
 
 
 def test_a_call_of_many_kernels_is_one_graph(emulated):  # noqa: F811

@@ -25,6 +25,7 @@ from hybridflow.compiler.program import SET_WORDS, WORDS_AT_ONCE, Buffer, Device
 
 BLOCK = 128  # threads of a block, unless it is a single team
 DIRECT = 3  # launches of a program whose arguments come by value: writing them first, and a graph, would take longer
+BY_VALUE = 512  # words that come so at the most: CUDA's manual
 
 
 def write_launches(
@@ -36,7 +37,7 @@ def write_launches(
     phases = [(call, shared, phase) for call, shared in zip(calls, places) for phase in call.code.phases]
     checks = [call.checks_in(phase) for call, _, phase in phases]
     checked = any(code is not None for code in checks)
-    indirect = len(phases) > DIRECT
+    indirect = len(phases) > DIRECT or any(sum(map(len, _told(call, dim_names))) > BY_VALUE for call in calls)
     if indirect:
         _write_set_words(module)
     launches = []
@@ -99,9 +100,7 @@ def _write_entry_point(
     ``earliest`` is the first check that this phase, or one after it, could find failed.
     """
     e = Emitter(module.target, 1)
-    buffers = [f"%a{i}" for i in range(len(call.operands))]
-    pointers = [*buffers, "%shared", "%scratches", "%failed", "%status"]
-    numbers = ["%units", *(f"%dim{k}" for k in range(len(dim_names)))]
+    pointers, numbers = _told(call, dim_names)
     _read_words(e, pointers, numbers)
     dims = _store_dims(e, len(dim_names))
     if checked:
@@ -111,7 +110,7 @@ def _write_entry_point(
     scratch = code.at("%scratches", code.mul(first, code.extent(aligned(call.code.scratch, ALIGNMENT))), 1)
     with code.loop(first, "%units", threads) as unit:
         end = code.add(unit.index, 1)
-        given = kernel_arguments(buffers, "%shared", scratch, dims, "%status", unit.index, end)
+        given = kernel_arguments(pointers[: len(call.operands)], "%shared", scratch, dims, "%status", unit.index, end)
         e.line(f"call void @{phase.symbol}({given})")
     e.line("ret void")
     passed = "" if indirect else f" byval([{len(pointers) + len(numbers)} x i64]) align 8"
@@ -120,6 +119,12 @@ def _write_entry_point(
         most += f' "nvvm.minctasm"="{phase.threads // _block(phase)}"'
     name = f"{phase.symbol}_launch"
     return module.function(e, name, f"ptr{passed} %words", linkage="ptx_kernel", attributes=most)
+
+
+def _told(call: KernelCall, dim_names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names for the words of a launch: pointers, those of the buffers first, and numbers."""
+    pointers = [*(f"%a{i}" for i in range(len(call.operands))), "%shared", "%scratches", "%failed", "%status"]
+    return pointers, ["%units", *(f"%dim{k}" for k in range(len(dim_names)))]
 
 
 def _read_words(e: Emitter, pointers: Sequence[str], numbers: Sequence[str]) -> None:
