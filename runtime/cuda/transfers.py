@@ -73,23 +73,24 @@ class Transfers:
         try:
             for start in range(0, data.size, PIECE):
                 if len(mine) == AT_ONCE:
-                    self._taken(*mine[0])
-                    mine.popleft()
+                    self._take_first(mine)
                 piece = data[start : start + PIECE]
                 pinned = gpus.cupy().cuda.alloc_pinned_memory(piece.size)
                 self._driver.call("cuMemcpyDtoHAsync_v2", pinned.ptr, source.data.ptr + start, piece.size, stream)
                 mine.append((self._events.recorded(stream), pinned, piece))
             while mine:
-                self._taken(*mine[0])
-                mine.popleft()
+                self._take_first(mine)
         finally:  # interrupted: the GPU still writes there
             with self._lock:
                 self._under_way.extend((event, pinned) for event, pinned, _ in mine)
         return target
 
-    def _taken(self, event: int, pinned: Any, piece: np.ndarray) -> None:
+    def _take_first(self, pieces: deque[tuple[int, Any, np.ndarray]]) -> None:
+        """Bring the first of pieces that are under way to where it belongs."""
+        event, pinned, piece = pieces[0]
         self._events.wait(event)
         piece[:] = np.frombuffer(pinned, np.uint8, piece.size)
+        pieces.popleft()  # before the event is free: an interrupt in between must not have it given twice
         self._events.give(event)
 
     def _tidy(self, most: int) -> None:
