@@ -251,7 +251,8 @@ _NAMES = {
 }
 _cells = _naming.Namespace("tf.nn.rnn_cell", _rnn.NAMES)
 _loops = {"dynamic_rnn": _rnn.dynamic_rnn, "static_rnn": _rnn.static_rnn, "rnn_cell": _cells} | {
-    "bidirectional_dynamic_rnn": _rnn.bidirectional_dynamic_rnn
+    "bidirectional_dynamic_rnn": _rnn.bidirectional_dynamic_rnn,
+    "static_bidirectional_rnn": _rnn.static_bidirectional_rnn,
 }
 nn = _old.room("nn", _neural.TABLE | _loops, _recorded(_hf.nn))
 summary = _naming.Namespace("tf.summary", _reports.NAMES)
@@ -313,7 +314,10 @@ gfile = _naming.Namespace("tf.gfile", _surroundings.file_names)
 contrib = _naming.Namespace(
     "tf.contrib",
     {
-        "rnn": _naming.Namespace("tf.contrib.rnn", {**_rnn.NAMES, "static_rnn": _rnn.static_rnn}),
+        "rnn": _naming.Namespace(
+            "tf.contrib.rnn",
+            {**_rnn.NAMES, "static_rnn": _rnn.static_rnn, "static_bidirectional_rnn": _rnn.static_bidirectional_rnn},
+        ),
         "layers": _naming.Namespace(
             "tf.contrib.layers",
             {

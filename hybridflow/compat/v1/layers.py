@@ -252,22 +252,51 @@ def batch_normalization(
     trainable: bool = True,
     name: str | None = None,
     reuse: Any = None,
-    **_: Any,
+    renorm: bool = False,
+    renorm_clipping: Any = None,
+    renorm_momentum: float = 0.99,
+    fused: bool | None = None,
+    virtual_batch_size: int | None = None,
+    adjustment: Any = None,
 ) -> Any:
     """Each channel with mean 0 and variance 1: of the batch while training, else of the averages, which the
-    operations in the collection ``tf.GraphKeys.UPDATE_OPS`` move."""
+    operations in the collection ``tf.GraphKeys.UPDATE_OPS`` move.
+
+    ``fused`` says how TensorFlow computes, and changes nothing here.
+    """
+    if renorm or virtual_batch_size is not None or adjustment is not None:
+        raise NotImplementedError(
+            "tf.layers.batch_normalization has no renorm, virtual_batch_size and adjustment in hybridflow: leave them "
+            "out, or write the correction with tf.nn.moments and tf.nn.batch_normalization."
+        )
     x = convert_to_tensor(inputs)
     rank = x.shape.ndims or 0
     place = axis % rank
     with variable_scope(name, "batch_normalization", reuse=reuse):
         size = [static_extent(x, place, "BatchNormalization")]
         gamma = (
-            get_variable("gamma", size, x.dtype, gamma_initializer or ones_initializer(), gamma_regularizer, trainable)
+            get_variable(
+                "gamma",
+                size,
+                x.dtype,
+                gamma_initializer or ones_initializer(),
+                gamma_regularizer,
+                trainable,
+                constraint=gamma_constraint,
+            )
             if scale
             else None
         )
         beta = (
-            get_variable("beta", size, x.dtype, beta_initializer or zeros_initializer(), beta_regularizer, trainable)
+            get_variable(
+                "beta",
+                size,
+                x.dtype,
+                beta_initializer or zeros_initializer(),
+                beta_regularizer,
+                trainable,
+                constraint=beta_constraint,
+            )
             if center
             else None
         )

@@ -154,15 +154,19 @@ class LSTMCell(BasicLSTMCell):
         initializer: Any = None,
         num_proj: Any = None,
         proj_clip: Any = None,
+        num_unit_shards: Any = None,
+        num_proj_shards: Any = None,
         forget_bias: float = 1.0,
         state_is_tuple: bool = True,
         activation: Any = None,
         reuse: Any = None,
         name: str | None = None,
-        **_: Any,
+        dtype: Any = None,
     ) -> None:
-        if use_peepholes or num_proj is not None or cell_clip is not None:
+        if use_peepholes or num_proj is not None or cell_clip is not None or proj_clip is not None:
             raise NotImplementedError("LSTMCell has no peepholes, projections or clipping in hybridflow.")
+        if (num_unit_shards or 1) != 1 or (num_proj_shards or 1) != 1:
+            raise NotImplementedError("LSTMCell has its variables in one part in hybridflow: leave out the shards.")
         super().__init__(num_units, forget_bias, state_is_tuple, activation, reuse, name or "lstm_cell")
         self._kernel = initializer
 
@@ -293,7 +297,7 @@ def bidirectional_dynamic_rnn(
     def turned(x: Any) -> Any:
         if sequence_length is None:
             return tf["reverse"](x, [time])
-        return _turned(x, sequence_length, time, batch)
+        return tf["reverse_sequence"](x, sequence_length, time, batch)
 
     with variable_scope(scope or "bidirectional_rnn"):
         with variable_scope("fw") as own:
@@ -305,16 +309,6 @@ def bidirectional_dynamic_rnn(
                 cell_bw, turned(inputs), sequence_length, initial_state_bw, dtype, time_major=time_major, scope=own
             )
     return (there[0], turned(outputs)), (there[1], state)
-
-
-def _turned(x: Any, lengths: Any, time: int, batch: int) -> Any:
-    """The first so many steps of each row the other way round."""
-    steps = tf["range"](tf["shape"](x)[time])
-    ends = tf["expand_dims"](tf["cast"](convert_to_tensor(lengths), np.dtype("int32")), 1)
-    places = tf["where"](steps < ends, ends - 1 - steps, steps + tf["zeros_like"](ends))
-    rows = tf["transpose"](x, [1, 0, 2]) if time == 0 else x
-    found = tf["gather"](rows, places, batch_dims=1, axis=1)
-    return tf["transpose"](found, [1, 0, 2]) if time == 0 else found
 
 
 def static_rnn(
@@ -338,6 +332,33 @@ def static_rnn(
                 output, state = _ended(number < lengths, output, state, before)
             outputs.append(output)
         return outputs, state
+
+
+def static_bidirectional_rnn(
+    cell_fw: RNNCell,
+    cell_bw: RNNCell,
+    inputs: Sequence[Any],
+    initial_state_fw: Any = None,
+    initial_state_bw: Any = None,
+    dtype: Any = None,
+    sequence_length: Any = None,
+    scope: Any = None,
+) -> tuple[list[Any], Any, Any]:
+    """A cell forwards and another one backwards over a list of inputs: both outputs of each step side by side, and the
+    last states of the two."""
+
+    def turned(steps: Sequence[Any]) -> list[Any]:
+        if sequence_length is None:
+            return list(reversed(steps))
+        found: list[Any] = tf["unstack"](tf["reverse_sequence"](tf["stack"](list(steps)), sequence_length, 0, 1))
+        return found
+
+    with variable_scope(scope or "bidirectional_rnn"):
+        with variable_scope("fw") as own:
+            there, last = static_rnn(cell_fw, inputs, initial_state_fw, dtype, sequence_length, own)
+        with variable_scope("bw") as own:
+            back, first = static_rnn(cell_bw, turned(inputs), initial_state_bw, dtype, sequence_length, own)
+    return [tf["concat"]([a, b], 1) for a, b in zip(there, turned(back))], last, first
 
 
 NAMES = {

@@ -37,11 +37,23 @@ class Saver:
         max_to_keep: int | None = 5,
         keep_checkpoint_every_n_hours: float = 10000.0,
         name: str | None = None,
-        **_: Any,
+        restore_sequentially: bool = False,
+        saver_def: Any = None,
+        builder: Any = None,
+        defer_build: bool = False,
+        allow_empty: bool = False,
+        write_version: Any = 2,
+        pad_step_number: bool = False,
+        save_relative_paths: bool = False,
+        filename: str | None = None,
     ) -> None:
+        refused = {"saver_def": saver_def, "builder": builder, "defer_build": defer_build, "filename": filename}
+        if wrong := [key for key, value in refused.items() if value]:
+            raise NotImplementedError(f"tf.train.Saver has no {', '.join(wrong)} in hybridflow: leave it out.")
         chosen = global_variables() if var_list is None else var_list
-        if not chosen:
+        if not chosen and not allow_empty:
             raise ValueError("No variables to save")
+        self._pads = pad_step_number
         if isinstance(chosen, Mapping):
             self._variables = dict(chosen)
         else:
@@ -58,13 +70,18 @@ class Saver:
         meta_graph_suffix: str = "meta",
         write_meta_graph: bool = True,
         write_state: bool = True,
-        **_: Any,
-    ) -> str:
-        """Save; returns the path, with the step behind it, that ``restore`` takes."""
+        strip_default_attrs: bool = False,
+        save_debug_info: bool = False,
+    ) -> str | None:
+        """Save; returns the path, with the step behind it, that ``restore`` takes, or None where nothing is saved."""
+        if not self._variables:
+            return None
         step = global_step
         if step is not None and not isinstance(step, (int, np.integer)):
             step = sess.run(step)
-        path = os.fspath(save_path) if step is None else f"{os.fspath(save_path)}-{int(step)}"
+        # TensorFlow writes steps with eight digits where it is to pad them.
+        number = "" if step is None else f"-{int(step):08d}" if self._pads else f"-{int(step)}"
+        path = os.fspath(save_path) + number
         values = sess.run(list(self._variables.values()))
         save_arrays(path + SUFFIX, dict(zip(self._variables, values)))
         if path in self._kept:
@@ -80,6 +97,8 @@ class Saver:
     def restore(self, sess: Any, save_path: str) -> None:
         """Give variables the values of a file.  Raises ValueError where it is not there, NotFoundError where it
         lacks one of them."""
+        if not self._variables:
+            return
         if save_path is None:
             raise ValueError("Can't load save_path when it is None.")
         if not checkpoint_exists(save_path):

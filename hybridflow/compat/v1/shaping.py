@@ -165,6 +165,27 @@ def reverse(tensor: Any, axis: Any) -> Any:
     return hf.flip(tensor, axis=tuple(axes) if isinstance(axes, list) else axes)
 
 
+@op("ReverseSequence")
+def reverse_sequence(
+    input: Any,
+    seq_lengths: Any,
+    seq_axis: Any = None,
+    batch_axis: Any = None,
+    seq_dim: Any = None,
+    batch_dim: Any = None,
+) -> Any:
+    """Each row along ``batch_axis`` with its first so many elements along ``seq_axis`` in opposite order."""
+    time, batch = (seq_dim if seq_axis is None else seq_axis), (batch_dim if batch_axis is None else batch_axis) or 0
+    if time is None:
+        raise ValueError("tf.reverse_sequence needs a seq_axis, along which rows are reversed.")
+    if time % len(input.shape) == batch % len(input.shape):
+        raise ValueError(f"seq_axis and batch_axis must be two axes, both are {time}.")
+    x = hf.moveaxis(input, (batch, time), (0, 1))
+    steps, ends = hf.arange(x.shape[1], dtype=hf.int32), hf.expand_dims(hf.astype(seq_lengths, hf.int32), 1)
+    places = hf.where(steps < ends, ends - 1 - steps, steps)
+    return hf.moveaxis(hf.gather(x, places, axis=1, batch_dims=1), (0, 1), (batch, time))
+
+
 @op("Select", "where")
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None:

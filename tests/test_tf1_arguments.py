@@ -1,0 +1,96 @@
+"""Arguments of functions of TensorFlow 1: heeded, or refused; loops and sequences in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+import hybridflow.compat.v1 as tf
+from hybridflow.compat.v1 import graph, opened
+
+
+@pytest.fixture(autouse=True)
+def own_graph() -> Iterator[None]:
+    """Each test has a default graph of its own."""
+    graph.reset_default_graph()
+    hf.random.set_seed(0)
+    yield
+    opened.interactive(None)
+    opened.set_recording(None)
+    graph.reset_default_graph()
+
+
+def test_arguments_that_mean_something_are_refused_where_they_are_not_heeded() -> None:
+    x = tf.placeholder(tf.float32, [None, 3])
+    with pytest.raises(NotImplementedError, match="renorm"):
+        tf.layers.batch_normalization(x, renorm=True)
+    with pytest.raises(NotImplementedError, match="peepholes"):
+        tf.nn.rnn_cell.LSTMCell(3, proj_clip=1.0)
+    v = tf.Variable(1.0)
+    with pytest.raises(NotImplementedError, match="defer_build"):
+        tf.train.Saver([v], defer_build=True)
+    for call in (
+        lambda: tf.layers.batch_normalization(x, unknown=1),
+        lambda: tf.nn.rnn_cell.LSTMCell(3, unknown=1),
+        lambda: tf.train.Saver([v], unknown=1),
+        lambda: tf.group(tf.no_op(), unknown=1),
+    ):
+        with pytest.raises(TypeError, match="unknown"):
+            call()
+
+
+def test_savers_pad_numbers_and_may_be_empty(tmp_path: Path) -> None:
+    saver = tf.train.Saver(allow_empty=True)
+    v = tf.Variable(1.0)
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        assert saver.save(sess, str(tmp_path / "none")) is None
+        path = tf.train.Saver(pad_step_number=True).save(sess, str(tmp_path / "model"), global_step=7)
+        assert path == str(tmp_path / "model-00000007")
+        tf.train.Saver().restore(sess, path)
+
+
+def test_batch_normalization_heeds_constraints() -> None:
+    x = tf.placeholder(tf.float32, [4, 3])
+    tf.layers.batch_normalization(x, training=True, gamma_constraint=tf.abs, beta_constraint=tf.abs)
+    gamma, beta = tf.trainable_variables()
+    assert gamma.constraint is beta.constraint is tf.abs
+
+
+@pytest.mark.parametrize("batch, time", [(0, 1), (1, 0), (0, 2), (2, 1), (-1, 0)])
+def test_reverse_sequence(batch: int, time: int) -> None:
+    values = np.random.RandomState(0).randn(4, 4, 4).astype(np.float32)
+    lengths = [0, 1, 3, 4]
+    expected = np.moveaxis(values.copy(), (batch, time), (0, 1))
+    for row, length in zip(expected, lengths):
+        row[:length] = row[:length][::-1].copy()
+    x, n = tf.placeholder(tf.float32, [None, 4, None]), tf.placeholder(tf.int64, [None])
+    found = tf.reverse_sequence(x, n, seq_axis=time, batch_axis=batch)
+    with tf.Session() as sess:
+        given = sess.run(found, {x: values, n: lengths})
+    np.testing.assert_array_equal(given, np.moveaxis(expected, (0, 1), (batch, time)))
+
+
+@pytest.mark.parametrize("lengths", [None, [3, 1]])
+def test_static_bidirectional_rnn_is_the_dynamic_one(lengths: list[int] | None) -> None:
+    values = np.random.RandomState(0).randn(2, 3, 4).astype(np.float32)
+    start = tf.constant_initializer(0.1)
+    x = tf.constant(values)
+    with tf.variable_scope("both", initializer=start):
+        cells = [tf.nn.rnn_cell.BasicRNNCell(5) for _ in range(2)]
+        steps, last, first = tf.nn.static_bidirectional_rnn(
+            *cells, tf.unstack(x, axis=1), dtype=tf.float32, sequence_length=lengths
+        )
+    with tf.variable_scope("other", initializer=start):
+        cells = [tf.nn.rnn_cell.BasicRNNCell(5) for _ in range(2)]
+        outputs, states = tf.nn.bidirectional_dynamic_rnn(*cells, x, sequence_length=lengths, dtype=tf.float32)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        own = sess.run([tf.stack(steps, 1), last, first])
+        theirs = sess.run([tf.concat(outputs, 2), *states])
+    for a, b in zip(own, theirs):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
