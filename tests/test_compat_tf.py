@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -177,3 +178,38 @@ def test_resize_with_pad_keeps_the_ratio() -> None:
     assert tf.image.resize_with_pad(x[None], 9, 7, method="nearest").shape == (1, 9, 7, 1)
     above = tf.image.resize_with_pad(np.ones((7, 10, 1), "f4"), 11, 7).numpy()[:, 0, 0]
     np.testing.assert_array_equal(above, [0] * 3 + [1] * 4 + [0] * 4)  # 4.9 rows: 3 above, as of what is exact
+
+
+def test_arguments_of_keras_have_its_defaults_and_places() -> None:
+    penalty = tf.keras.regularizers.l1_l2()
+    assert (penalty.l1, penalty.l2) == (0.0, 0.0)
+    assert tf.keras.regularizers.l1_l2(0.1, l2=0.2).l2 == 0.2
+
+    class Own(tf.keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return 2 * x
+
+    model = tf.keras.Sequential([tf.keras.Input(batch_shape=(2, 3)), Own()])
+    text = model.to_json()
+    with tf.keras.utils.CustomObjectScope(custom_objects={"Own": Own}):
+        assert tf.keras.models.model_from_json(text)(np.ones((2, 3), "f4")).numpy().sum() == 12
+    with tf.keras.utils.custom_object_scope({"Own": Own}):
+        tf.keras.models.model_from_json(text)
+    seen: list[Any] = []
+
+    def cloned(layer: Any) -> Any:
+        seen.append(layer)
+        return type(layer).from_config(layer.get_config())
+
+    assert tf.keras.models.clone_model(model, None, cloned).layers and seen
+    with pytest.raises(ValueError, match="input_tensors is given"):
+        tf.keras.models.clone_model(model, [1.0])
+
+
+def test_inputs_of_a_whole_batch() -> None:
+    symbol = tf.keras.Input(batch_shape=(4, None, 2))
+    assert symbol.shape == (4, None, 2) == tf.keras.layers.Input((None, 2), 4).shape
+    with pytest.raises(ValueError, match="give batch_shape, or shape and batch_size"):
+        tf.keras.Input((2,), batch_shape=(4, 2))
+    with pytest.raises(ValueError, match="sparse and ragged"):
+        tf.keras.Input((2,), sparse=True)

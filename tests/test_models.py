@@ -649,3 +649,52 @@ def test_what_one_batch_logs_is_of_that_batch_alone() -> None:
     assert model.train_on_batch(x[:1], np.zeros((1, 1))) == 1.0
     assert model.train_on_batch(x[1:], np.zeros((1, 1))) == 9.0
     assert model.test_on_batch(x[:1], np.zeros((1, 1))) == 1.0
+
+
+class _GoesThroughMetrics(hf.Model):
+    """Keras's example of a step of one's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = layers.Dense(4, "tanh"), layers.Dense(1)
+
+    def call(self, x: Any) -> Any:
+        return self.second(self.first(x))
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        x, y = data
+        with hf.GradientTape() as tape:
+            predictions = self(x, training=True)
+            loss = self.compute_loss(x=x, y=y, y_pred=predictions)
+        gradients = tape.gradient(loss, self.trainable_variables)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+        for metric in self.metrics:
+            if metric.name == "loss":
+                metric.update_state(loss)
+            else:
+                metric.update_state(y, predictions)
+        return {metric.name: metric.result() for metric in self.metrics}
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_steps_that_go_through_all_metrics(run_eagerly: bool) -> None:
+    """Those of ``compile`` are there from the first batch on, before they were made."""
+    model = _GoesThroughMetrics()
+    model(X)
+    same = hf.Sequential([hf.Input((3,)), layers.Dense(4, "tanh"), layers.Dense(1)])
+    same.set_weights(model.get_weights())
+    histories = []
+    for one in (model, same):
+        one.compile(
+            "sgd", "mse", metrics=["mae", hf.metrics.RootMeanSquaredError(name="root")], run_eagerly=run_eagerly
+        )
+        # Whole batches: this step, as Keras's example, gives the loss of each batch the same weight.
+        histories.append(one.fit(X[:16], Y[:16], batch_size=8, epochs=2, shuffle=False, verbose=0).history)
+    assert set(histories[0]) == {"loss", "mae", "root"}
+    for name, values in histories[1].items():
+        assert histories[0][name] == pytest.approx(values, rel=1e-5)
+    assert [metric.name for metric in model.metrics] == ["loss", "compile_metrics"]
+    assert model.metrics[1].variables and set(model.metrics[1].result()) == {"mae", "root"}
+    model.reset_metrics()
+    assert all(not np.any(variable.numpy()) for variable in model.metrics[1].variables)
+    assert model.metrics_names == ["loss", "mae", "root"]

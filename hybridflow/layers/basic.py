@@ -17,6 +17,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.activations import activation as activation_of, name_of_activation
 from hybridflow.layers.layer import Layer, last_extent
+from hybridflow.layers.windows import format_of
 from hybridflow.nn.functional import dropout
 from hybridflow.regularizers import L1L2
 
@@ -170,11 +171,7 @@ class Flatten(Layer, one_tensor=True):
 
     def __init__(self, data_format: str | None = None, **options: Any) -> None:
         super().__init__(**options)
-        if data_format not in (None, "channels_last", "channels_first"):
-            raise ArgumentError(
-                self.name, f"data_format is {data_format!r}; it must be 'channels_last' or 'channels_first'."
-            )
-        self.data_format = data_format or "channels_last"
+        self.data_format = format_of(data_format, self)
 
     def call(self, inputs: Any) -> Any:
         if self.data_format == "channels_first" and inputs.ndim > 2:

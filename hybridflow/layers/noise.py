@@ -9,6 +9,7 @@ from hybridflow.array import random
 from hybridflow.array.elementwise import where
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.layer import Layer
+from hybridflow.layers.windows import format_of
 
 
 class _Noise(Layer, one_tensor=True):
@@ -121,11 +122,7 @@ class SpatialDropout1D(_SpatialDropout):
 class _OfChannels(_SpatialDropout):
     def __init__(self, rate: float, data_format: str | None = None, seed: int | None = None, **options: Any) -> None:
         super().__init__(rate, seed, **options)
-        if data_format not in (None, "channels_last", "channels_first"):
-            raise ArgumentError(
-                self.name, f"data_format is {data_format!r}; it must be 'channels_last' or 'channels_first'."
-            )
-        self.data_format = data_format or "channels_last"
+        self.data_format = format_of(data_format, self)
 
     def _channels(self) -> int:
         return 1 if self.data_format == "channels_first" else -1

@@ -9,6 +9,15 @@ from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.layer import Layer
 
 
+def format_of(data_format: str | None, layer: Layer) -> str:
+    """ "channels_last", also where nothing is given, or "channels_first".  Raises ArgumentError for anything else."""
+    if data_format not in (None, "channels_last", "channels_first"):
+        raise ArgumentError(
+            layer.name, f"data_format is {data_format!r}; it must be 'channels_last' or 'channels_first'."
+        )
+    return data_format or "channels_last"
+
+
 class WindowLayer(Layer):
     """A layer whose inputs are ``[batch, *places, channels]``, or with ``data_format="channels_first"``
     ``[batch, channels, *places]``; ``_places`` counts the axes of a place."""
@@ -17,11 +26,7 @@ class WindowLayer(Layer):
 
     def __init__(self, data_format: str | None, **options: Any) -> None:
         super().__init__(**options)
-        if data_format not in (None, "channels_last", "channels_first"):
-            raise ArgumentError(
-                self.name, f"data_format is {data_format!r}; it must be 'channels_last' or 'channels_first'."
-            )
-        self.data_format = data_format or "channels_last"
+        self.data_format = format_of(data_format, self)
 
     @property
     def _channel_axis(self) -> int:

@@ -27,7 +27,8 @@ class Metric(Configured):
     Subclasses make variables by ``add_variable`` and define ``update_state``, which changes them, and ``result``.
     A metric that is called updates its state and returns the result of all batches since ``reset_state``.
 
-    ``name`` is for logs; ``dtype`` is that of the result, float32 unless given.
+    ``name`` is for logs; ``dtype`` is that of the result, float32 unless given.  ``reset_state`` gives variables their
+    first values again, where Keras sets them to 0.
 
     >>> class Count(hf.metrics.Metric):
     ...     def __init__(self, **options):

@@ -66,7 +66,7 @@ class CompiledMetrics:
 
     def update(self, y: Any, y_pred: Any, sample_weight: Any, names: Sequence[str] | None) -> None:
         """Take a batch into account."""
-        if self._given is None and self._weighted is None:
+        if not self.given:
             return
         outputs = by_name(y_pred, names)
         for name, output in outputs.items():
@@ -106,6 +106,11 @@ class CompiledMetrics:
         return {"metrics": self._given, "weighted_metrics": self._weighted}
 
     @property
+    def given(self) -> bool:
+        """Whether there are any, made or not."""
+        return self._given is not None or self._weighted is not None
+
+    @property
     def labels(self) -> list[str]:
         """The names of ``results``, of metrics that give one number."""
         return [label for label, _ in self._made]
@@ -117,6 +122,35 @@ class CompiledMetrics:
             result = metric.result()
             found.update(result if isinstance(result, dict) else {label: result})
         return found
+
+
+class AllMetrics(metrics.Metric):
+    """The metrics of ``compile`` as one, for steps that go through ``model.metrics``: it takes what the model's outputs
+    and their labels are, and its result is a dict.  They may not have been made yet."""
+
+    def __init__(self, compiled: CompiledMetrics, names: Sequence[str] | None) -> None:
+        super().__init__(name="compile_metrics")
+        self._compiled, self._names = compiled, names
+
+    @property
+    def metrics(self) -> list[Any]:
+        """Those that were made."""
+        return self._compiled.metrics
+
+    @property
+    def variables(self) -> list[Any]:
+        """The state of all."""
+        return [variable for metric in self.metrics for variable in metric.variables]
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self._compiled.update(y_true, y_pred, sample_weight, self._names)
+
+    def result(self) -> dict[str, Any]:
+        return self._compiled.results()
+
+    def reset_state(self) -> None:
+        for metric in self.metrics:
+            metric.reset_state()
 
 
 def by_name(value: Any, names: Sequence[str] | None) -> dict[Any, Any]:

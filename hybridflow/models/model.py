@@ -25,7 +25,7 @@ from hybridflow.layers.graph import build_for, symbols_of
 from hybridflow.layers.layer import Layer, shape_of
 from hybridflow.layers.module import Module
 from hybridflow.metrics import Mean, Metric
-from hybridflow.models.compiled import CompiledLoss, CompiledMetrics
+from hybridflow.models.compiled import AllMetrics, CompiledLoss, CompiledMetrics
 from hybridflow.models.feeding import Batch, Feed, at_least, check_alike, feed, parts, split_off
 from hybridflow.models.summary import table
 from hybridflow.models.texts import to_text
@@ -220,13 +220,15 @@ class Model(Layer):
 
     @property
     def metrics(self) -> list[Any]:
-        """The mean loss, the metrics that ``compile`` made, and those that are attributes of the model or of layers in
-        it.  Subclasses may say otherwise; what is listed starts anew with each epoch."""
+        """The mean loss, the metrics of ``compile`` as one called "compile_metrics", whose result is a dict, and those
+        that are attributes of the model or of layers in it.  Subclasses may say otherwise; what is listed starts anew
+        with each epoch."""
         own = _metrics_within(self)
         settings = self._compiled
         if settings is None:
             return own
-        return [settings.tracker, *settings.trackers.values(), *settings.metrics.metrics, *own]
+        compiled = [AllMetrics(settings.metrics, self._output_names())] if settings.metrics.given else []
+        return [settings.tracker, *compiled, *settings.trackers.values(), *own]
 
     @property
     def metrics_names(self) -> list[str]:
@@ -711,7 +713,10 @@ def _checked(logs: Any, step: str) -> dict[str, Any]:
         raise ArgumentTypeError(
             "fit", f"{step} returned {type(logs).__name__}; it must return a dict of what is logged."
         )
-    return logs
+    flat: dict[str, Any] = {}
+    for name, value in logs.items():
+        flat.update(value if isinstance(value, dict) else {name: value})  # all metrics of ``compile`` are one of dicts
+    return flat
 
 
 def _given(x: Any, y: Any, sample_weight: Any) -> Any:

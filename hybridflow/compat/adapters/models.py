@@ -257,6 +257,28 @@ class PyDataset:
         self.on_epoch_end()
 
 
+def input_of(
+    shape: Any = None,
+    batch_size: int | None = None,
+    dtype: Any = None,
+    sparse: Any = None,
+    ragged: Any = None,
+    batch_shape: Any = None,
+    name: str | None = None,
+) -> Any:
+    """``tf.keras.Input``, of whole tensors."""
+    if sparse or ragged:
+        raise ArgumentError("Input", "sparse and ragged inputs are not there; give whole tensors.")
+    return hf.layers.InputLayer(shape, batch_size, dtype, name, batch_shape=batch_shape).output
+
+
+def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = None) -> Any:
+    """``tf.keras.models.clone_model``; inputs are always new ones."""
+    if input_tensors is not None:
+        raise ArgumentError("clone_model", "input_tensors is given; a clone has new inputs: call it with the tensors.")
+    return hf.models.clone_model(model, clone_function)
+
+
 def pad_sequences(
     sequences: Any, maxlen: int | None = None, dtype: Any = "int32", padding: str = "pre", truncating: str = "pre",
     value: Any = 0.0,

@@ -14,7 +14,7 @@ Variable: ~values.Variable
 DTypePolicy: mixed_precision.Policy
 name_scope: ~control.name_scope
 device: ~settings.device
-Input: Input
+Input: ~models.input_of
 Model: Model
 Sequential: Sequential
 version: ~settings.VERSION
@@ -25,7 +25,7 @@ Sequential: Sequential
 load_model: models.load_model
 save_model: models.save_model
 model_from_json: models.model_from_json
-clone_model: models.clone_model
+clone_model: ~models.clone_model
 
 [keras.mixed_precision]
 DTypePolicy: mixed_precision.Policy
@@ -36,7 +36,7 @@ set_dtype_policy: mixed_precision.set_global_policy
 [keras.layers]
 serialize: ~keras_names.serialize
 deserialize: ~keras_names.deserialize_layer
-Input: Input
+Input: ~models.input_of
 add: ~models.merged_add
 average: ~models.merged_average
 concatenate: ~models.concatenate
@@ -137,7 +137,7 @@ deserialize: ~keras_names.deserialize_regularizer
 *: regularizers
 l1: regularizers.L1(l1, l>l1)
 l2: regularizers.L2(l2, l>l2)
-l1_l2: regularizers.L1L2(l1=0.01, l2=0.01)
+l1_l2: regularizers.L1L2
 
 [keras.constraints]
 serialize: ~keras_names.serialize
@@ -241,14 +241,14 @@ normalize: ~models.normalize
 set_random_seed: ~models.set_random_seed
 register_keras_serializable: ~models.register_keras_serializable
 timeseries_dataset_from_array: ~files.timeseries_dataset_from_array
-CustomObjectScope, custom_object_scope: core.configured.custom_objects
+CustomObjectScope, custom_object_scope: core.configured.custom_objects(custom_objects>objects, /)
 
 [keras.saving]
 serialize_keras_object: ~keras_names.serialize_keras_object
 deserialize_keras_object: ~keras_names.deserialize_keras_object
 get_custom_objects: ~keras_names.get_custom_objects
 get_registered_name: ~keras_names.get_registered_name
-CustomObjectScope, custom_object_scope: core.configured.custom_objects
+CustomObjectScope, custom_object_scope: core.configured.custom_objects(custom_objects>objects, /)
 load_model: models.load_model
 register_keras_serializable: ~models.register_keras_serializable
 save_model: models.save_model
