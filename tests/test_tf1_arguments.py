@@ -94,3 +94,11 @@ def test_static_bidirectional_rnn_is_the_dynamic_one(lengths: list[int] | None) 
         theirs = sess.run([tf.concat(outputs, 2), *states])
     for a, b in zip(own, theirs):
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_functions_of_errors_and_factorials() -> None:
+    x = tf.placeholder(tf.float32, [None])
+    with tf.Session() as session:
+        found = session.run([tf.lgamma(x), tf.digamma(x), tf.erfc(x)], {x: [0.5, 3.0]})
+    wanted = [[0.5723649, 0.6931472], [-1.9635100, 0.9227843], [0.4795001, 2.209049e-05]]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)

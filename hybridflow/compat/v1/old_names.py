@@ -30,7 +30,8 @@ bincount math.bincount, rint math.rint, polyval math.polyval, is_non_decreasing 
 is_strictly_increasing math.is_strictly_increasing, space_to_depth nn.space_to_depth,
 depth_to_space nn.depth_to_space, conj math.conj, real math.real, imag math.imag, read_file io.read_file,
 write_file io.write_file, matching_files io.matching_files, FixedLenFeature io.FixedLenFeature,
-VarLenFeature io.VarLenFeature, FixedLenSequenceFeature io.FixedLenSequenceFeature, top_k math.top_k
+VarLenFeature io.VarLenFeature, FixedLenSequenceFeature io.FixedLenSequenceFeature, top_k math.top_k,
+lgamma math.lgamma, digamma math.digamma, erfc math.erfc,
 """
 RENAMED: dict[str, str] = dict(pair.split() for pair in _RENAMED.replace("\n", " ").split(",") if pair.strip())
 
