@@ -21,7 +21,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.cli import measure, output
-from hybridflow.compiler.codegen import contract, micro_kernel, rows, scan, sort, sort_values, vectors
+from hybridflow.compiler.codegen import contract, elements, micro_kernel, rows, scan, sort, sort_values, top, vectors
 from hybridflow.compiler.loops import cluster, schedule, stored
 
 
@@ -62,6 +62,11 @@ def product(x: Any, y: Any) -> Any:
     return x @ y
 
 
+def rising(x: Any) -> Any:
+    """The best of lines in which each element is better than those before."""
+    return hf.top_k(hf.astype(hf.arange(4096), hf.float32) + x * 1e-3, 8)
+
+
 SUM, COLUMNS = (lambda x: hf.sum(x)), (lambda x: hf.sum(x, axis=0))
 CASES = {
     "members": Case(cluster, "MAX_MEMBERS", (32, 256, 2048), chain, ((1 << 18,),)),
@@ -83,6 +88,9 @@ CASES = {
     "inplace": Case(contract, "WORTH_PACKING", (128, 512, 1024), product, ((500, 500), (500, 500))),
     "turns": Case(micro_kernel, "SUMS_OF_A_TURN", (28, 56, 112), product, ((512, 512), (512, 512))),
     "tiles": Case(contract, "FEW_TILES", (0, 4, 16), product, ((64, 512), (512, 512))),
+    "panels": Case(contract, "ENOUGH_PANELS", (4, 16, 64), product, ((512, 512), (512, 384))),
+    "apart": Case(elements, "MOST_APART", (1, 4), lambda x: x[:, ::4] + 1, ((1000, 1000),)),
+    "patience": Case(top, "PATIENCE", (8, 32, 128, 1 << 40), rising, ((256, 4096),)),
     "pairs": Case(sort, "ALL_PAIRS", (16, 64, 256), lambda x: hf.argsort(x, axis=1), ((1000, 64),)),
     "fewsorted": Case(sort_values, "FEW_SORTED", (32, 64, 256), lambda x: hf.sort(x, axis=1), ((4000, 128),)),
     "sort": Case(sort, "SORT_BLOCK", (1 << 12, 1 << 15, 1 << 18), lambda x: hf.argsort(x), ((1 << 18,),)),

@@ -97,7 +97,9 @@ PACKED_COLUMNS = 1024  # of a product per packing of its other factor: `threshol
 WORTH_PACKING = 512  # of a product's rows or columns, for the other factor: `thresholds.py inplace`
 FAR = 1024  # bytes between elements of a factor that are read where they lie; lines four times as far apart collide
 AHEAD = 2  # rows of a factor that are asked for while one is packed
-ENOUGH_PANELS = 16  # of a product's columns, which are then cut into units of one rather than rows
+ENOUGH_PANELS = (
+    16  # of a product's columns, which are then cut into units of one rather than rows: `thresholds.py panels`
+)
 FAR_MORE = 2  # rows for each column of a product, whose rows are cut then
 FEW_UNITS = 8  # of a product whose depth is cut as well, into as many blocks as pay; not measured
 FEW_TILES = 4  # for which no panel of columns is packed that can be read where it lies: `thresholds.py tiles`
@@ -105,10 +107,10 @@ SUMS_OF_A_TURN = 56  # of the innermost loop of a product, where longer turns ar
 MOST_CELLS = 4  # along the depth in such a turn
 CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
 ALL_PAIRS = 64  # elements up to which comparing all is quicker than summing counters: `thresholds.py pairs`
-MOST_APART = 4  # elements from one lane to the next that are read, or written, with all that lies between
+MOST_APART = 4  # elements from one lane to the next that are read, or written, with all between: `thresholds.py apart`
 FEW_SORTED = 256  # elements of lines that are sorted a line in each lane: `thresholds.py fewsorted`
 MOST_INSERTED = 128  # elements of a list in which new ones are inserted
-PATIENCE = 32  # elements inserted in such a list before the rest of the line is looked over for a bound, and
+PATIENCE = 32  # of them inserted before the rest of the line is looked over for a bound (`thresholds.py patience`), and
 MORE_PATIENCE = 64  # a further one for so many elements of the line: a look costs about as much as these insertions
 FEW_OF = 16  # times as many elements as are wanted: so many are worth looking through for them
 SORT_BLOCK = 1 << 15  # elements of a single line that are counted and moved together: `thresholds.py sort`
