@@ -117,7 +117,8 @@ def test_damage_is_as_if_nothing_were_there(compiled):
     made = programs.program_for(graph(), AVX512)
     (entry,) = disk_cache.entries()
     disk_cache.clear()
-    key = programs._key(graph(), AVX512, (False, False), ["a.py:1", "a.py:2"])
+    lines = programs._lines(graph())
+    key = programs._key(graph(), AVX512, (False, False), lines, ["a.py:1", "a.py:2"])
     for payload in (b"", b"nonsense", b"\x80\x05N.", programs._written(made, ["a.py:1", "a.py:2"])[:-9]):
         disk_cache.put(key, payload)
         assert [e.digest for e in disk_cache.entries()] == [entry.digest]

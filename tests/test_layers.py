@@ -106,6 +106,7 @@ OPTIONAL = {
     "hybridflow.callbacks.progress": {"tqdm"},
     "hybridflow.compat.adapters.keras_names": {"PIL"},
     "hybridflow.models.drawing": {"pydot"},
+    "hybridflow.runtime.cuda.cublaslt": {"cuda", "nvmath"},
     "hybridflow.summary.events": {"tensorboardX"},
 }
 # The runtime knows programs and targets, and nothing of the graphs that they were made from.

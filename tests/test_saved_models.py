@@ -150,6 +150,30 @@ def test_functions_and_classes_are_given_by_name(tmp_path: Path) -> None:
     assert other.evaluate(X, Y, verbose=0) == model.evaluate(X, Y, verbose=0)
 
 
+def test_classes_that_are_called_like_ours(tmp_path: Path) -> None:
+    import hybridflow.compat.v1  # noqa: F401  # which has an Adam of its own
+
+    class Dense(Scaled):
+        pass
+
+    model = hf.Sequential([hf.Input((3,)), layers.Dense(1), Dense(3.0)])
+    model.compile("adam", "mse")
+    model.fit(X, Y, verbose=0)
+    model.save(tmp_path / "model.keras")
+    for again in (hf.models.load_model(tmp_path / "model.keras"), hf.Sequential.from_config(model.get_config())):
+        assert [type(layer) for layer in again.layers] == [layers.Dense, Dense]
+        assert again.layers[1].by == 3.0
+    assert type(hf.models.load_model(tmp_path / "model.keras").optimizer) is hf.optimizers.Adam
+    written = layers.layer.describe(Dense())
+    assert type(layers.layer.as_layer(written | {"module": "the_script_of_yesterday"})) is Dense
+    assert type(layers.layer.as_layer({"class_name": "Dense", "config": {"units": 2}})) is layers.Dense
+    assert type(layers.layer.as_layer({"class_name": "Dense", "module": "keras.layers", "config": {"units": 2}})) is (
+        layers.Dense
+    )
+    with pytest.raises(errors.ArgumentError, match="nothing is called 'Conv1D'"):
+        layers.layer.as_layer({"class_name": "Conv1D", "module": "theirs", "config": {}})
+
+
 def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     model = hf.Sequential([hf.Input((3,)), layers.Dense(1)])
     path = tmp_path / "weights.safetensors"

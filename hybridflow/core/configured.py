@@ -44,8 +44,11 @@ class Configured:
 
 
 def description(value: Configured) -> dict[str, Any]:
-    """The object as a dict of plain values: the name of its class and its configuration."""
-    return {"class_name": type(value).__name__, "config": value.get_config()}
+    """The object as a dict of plain values: the name of its class, its module if that is not ours, and its
+    configuration."""
+    kind = type(value)
+    own = {} if _is_ours(kind) else {"module": kind.__module__}
+    return {"class_name": kind.__name__, **own, "config": value.get_config()}
 
 
 def described(kinds: Mapping[str, type[T]], given: Mapping[str, Any], stage: str) -> T:
@@ -53,6 +56,20 @@ def described(kinds: Mapping[str, type[T]], given: Mapping[str, Any], stage: str
     kind: Any = kind_of(kinds, given.get("class_name"), stage)
     made: T = kind.from_config(given.get("config", {}))
     return made
+
+
+def described_of(base: type[T], given: Mapping[str, Any], stage: str) -> T:
+    """The object that ``description`` describes, of a class that is derived from ``base``.
+
+    A class of the user's may be called like one of ours: the module says which is meant.  Where its module has another
+    name by now, as that of a script has, it is the class of that name that was defined last.
+    """
+    module = given.get("module")
+    if not isinstance(module, str) or module.partition(".")[0] in _OF_THE_FIELD:
+        return described(kinds_of(base), given, stage)
+    users = [kind for kind in _derived(base) if not _is_ours(kind)]
+    users.sort(key=lambda kind: kind.__module__ == module)  # keeps the order in which they were defined, but for these
+    return described({kind.__name__: kind for kind in users}, given, stage)
 
 
 def identified(kinds: Mapping[str, type[T]], identifier: Any, stage: str, what: str) -> Any:
@@ -83,11 +100,27 @@ def kind_of(kinds: Mapping[str, type[T]], name: Any, stage: str) -> type[T]:
 
 
 def kinds_of(base: type[T]) -> dict[str, type[T]]:
-    """A class and all that are derived from it, by name; of two of one name the one that was defined last."""
-    found = {base.__name__: base}
+    """A class and all that are derived from it, by name.
+
+    Our own names mean our classes, whatever else is called so; of two of the user's classes of one name it is the one
+    that was defined last.  Classes of ``compat`` are found by who imports them, not by name.
+    """
+    derived = [kind for kind in _derived(base) if not kind.__module__.startswith("hybridflow.compat.")]
+    users = {kind.__name__: kind for kind in derived if not _is_ours(kind)}
+    return users | {kind.__name__: kind for kind in derived if _is_ours(kind)}
+
+
+def _derived(base: type[T]) -> Iterator[type[T]]:
+    yield base
     for derived in base.__subclasses__():
-        found |= kinds_of(derived)
-    return found
+        yield from _derived(derived)
+
+
+_OF_THE_FIELD = ("hybridflow", "keras", "tensorflow", "tf_keras")  # where Keras's names mean what they mean here
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "hybridflow"
 
 
 def _flat(name: str) -> str:

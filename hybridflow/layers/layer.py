@@ -14,7 +14,7 @@ from hybridflow.array.reductions import sum as total
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import known
 from hybridflow.core import calling, pytree
-from hybridflow.core.configured import Configured, described, description, kinds_of, snake_case
+from hybridflow.core.configured import Configured, described_of, description, snake_case
 from hybridflow.core.context import enter_narrow, recorded_by
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
@@ -445,9 +445,9 @@ def describe(value: Any) -> Any:
 def as_layer(given: Any) -> Any:
     """The layer that ``describe`` described, made of a class that there is; anything else is itself.
 
-    Of two classes of one name it is of the one that was defined last.  Raises ArgumentError for an unknown name.
+    Raises ArgumentError for an unknown name.
     """
-    return described(kinds_of(Layer), given, "layers") if isinstance(given, dict) else given
+    return described_of(Layer, given, "layers") if isinstance(given, dict) else given
 
 
 def last_extent(layer: Layer, shape: Any) -> int:

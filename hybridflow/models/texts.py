@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridflow import constraints, initializers, regularizers
 from hybridflow.array.creation import asarray
-from hybridflow.core.configured import Configured, custom_objects, described, description, kinds_of
+from hybridflow.core.configured import Configured, custom_objects, described_of, description
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError
@@ -113,8 +113,8 @@ def _made(value: Any, stage: str, objects: Mapping[str, Any]) -> Any:
             array = np.array(part, value["dtype"])
             return asarray(array) if value["tensor"] else array
         if tag == "$object":
-            config = {key: _made(value[key], stage, objects) for key in ("class_name", "config")}
-            return described(kinds_of(_ROOMS[part]), config, stage)
+            given = {key: value[key] for key in ("class_name", "module") if key in value}
+            return described_of(_ROOMS[part], given | {"config": _made(value["config"], stage, objects)}, stage)
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(stage, f"the configuration is damaged: {tag} is {value!r:.80} ({error}).") from None
     if tag == "$function":

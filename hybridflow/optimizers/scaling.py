@@ -10,7 +10,7 @@ from hybridflow.array.reductions import all as all_of
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops.added_rows import Lookup, Terms, lookups, replaced
 from hybridflow.control.branches import cond
-from hybridflow.core.configured import described, description, kinds_of
+from hybridflow.core.configured import described_of, description
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -125,7 +125,7 @@ class LossScaleOptimizer(Optimizer):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """One with the arguments that ``get_config`` returned, without its state."""
-        inner = described(kinds_of(Optimizer), config["inner_optimizer"], "optimizers")
+        inner = described_of(Optimizer, config["inner_optimizer"], "optimizers")
         return cls(**{**config, "inner_optimizer": inner})
 
 

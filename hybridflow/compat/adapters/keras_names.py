@@ -13,7 +13,7 @@ import hybridflow as hf
 from hybridflow.compat.adapters import models
 from hybridflow.compat.adapters.values import as_dtype, operand
 from hybridflow.core import configured
-from hybridflow.core.configured import Configured, described, description, kinds_of
+from hybridflow.core.configured import Configured, described, described_of, description, kinds_of
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.layers.symbols import Symbol
 
@@ -38,7 +38,7 @@ def _deserializing(get: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def _layer_of(config: Any) -> Any:
-    return described(kinds_of(hf.layers.Layer), config, "layers.deserialize")
+    return described_of(hf.layers.Layer, config, "layers.deserialize")
 
 
 deserialize_layer = _deserializing(_layer_of)
