@@ -173,14 +173,16 @@ def drawn(draw: Callable[[Any], Any]) -> Callable[[], Any]:
 case("random.uniform", drawn(lambda g: g.uniform((1001,))))
 case("random.normal", drawn(lambda g: g.normal((1001,))))
 
+# NumPy's exp has another last bit where a machine has AVX-512: numbers of few digits are the same everywhere.
 LADDER = np.exp(np.linspace(-4, 11, 501))
+ROUNDED = np.round(LADDER, 6)
 draws, SEED = hf.random, np.array([1, 2])
 case("stateless.bits", lambda seed: draws.stateless_randint((7, 67), seed, 0, 2**16), SEED)
 case("stateless.normal", lambda seed: draws.stateless_normal((501,), seed, dtype="float64"), SEED)
 case("stateless.truncated", lambda seed: draws.stateless_truncated_normal((501,), seed), SEED)
 case("stateless.laplace", lambda seed: draws.stateless_laplace((501,), seed), SEED)
 case("stateless.gamma", lambda seed, a: draws.stateless_gamma((501,), seed, a), SEED, LADDER.astype(np.float32))
-case("stateless.gamma64", lambda seed, a: draws.stateless_gamma((501,), seed, a, dtype="float64"), SEED, LADDER)
+case("stateless.gamma_wide", lambda seed, a: draws.stateless_gamma((501,), seed, a, dtype="float64"), SEED, ROUNDED)
 case("stateless.poisson", lambda seed, lam: draws.stateless_poisson((501,), seed, lam), SEED, LADDER)
 case("stateless.binomial", lambda seed, n: draws.stateless_binomial((501,), seed, n, 0.3), SEED, np.floor(LADDER))
 case("stateless.wide", lambda seed: draws.stateless_randint((501,), seed, 0, 2**40), SEED)
