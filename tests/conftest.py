@@ -47,7 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 # Modules about what the compiler makes, and about what operations mean, neither of which depends on the interpreter: it
-# is enough to run them on one.  Whatever has to do with Python's objects, frames, source or threads runs on all.
+# is enough to run them on one.  Those of code for GPUs (``test_cuda_...``) are of this kind, too.  Whatever has to do
+# with Python's objects, frames, source or threads runs on all.
 _OF_CODE = frozenset(
     [
         "test_added_losses",
@@ -56,6 +57,7 @@ _OF_CODE = frozenset(
         "test_attention",
         "test_autodiff",
         "test_batching",
+        "test_benchmarks",
         "test_bits",
         "test_checkpoint",
         "test_compat_datasets",
@@ -65,16 +67,7 @@ _OF_CODE = frozenset(
         "test_control_gradients",
         "test_conventions",
         "test_convolution",
-        "test_cuda_blocks",
-        "test_cuda_convolutions",
-        "test_cuda_emission",
-        "test_cuda_figures",
-        "test_cuda_fragments",
-        "test_cuda_maps",
-        "test_cuda_products",
-        "test_cuda_scans",
-        "test_cuda_schedule",
-        "test_cuda_teams",
+        "test_ctc",
         "test_data_files",
         "test_decided_numbers",
         "test_distributions",
@@ -87,10 +80,12 @@ _OF_CODE = frozenset(
         "test_extents",
         "test_extents_as_numbers",
         "test_extreme_positions",
+        "test_first_positions",
         "test_folds",
         "test_for_loops",
         "test_forward",
         "test_functional",
+        "test_further_layers",
         "test_fusion",
         "test_fuzz",
         "test_golden",
@@ -104,8 +99,11 @@ _OF_CODE = frozenset(
         "test_indexing",
         "test_ir_text",
         "test_ir_text_damaged",
+        "test_keras_layers",
         "test_kernels",
+        "test_lanes_apart",
         "test_large_graphs",
+        "test_late_gradients",
         "test_layer",
         "test_layers",
         "test_linalg",
@@ -127,6 +125,7 @@ _OF_CODE = frozenset(
         "test_passes",
         "test_phases",
         "test_powers",
+        "test_prefetch_to_device",
         "test_products",
         "test_quotients",
         "test_random",
@@ -137,6 +136,8 @@ _OF_CODE = frozenset(
         "test_replayed_gradients",
         "test_row_updates",
         "test_saved",
+        "test_saved_datasets",
+        "test_saved_models",
         "test_scaled_attention",
         "test_scatter_operands",
         "test_schedule",
@@ -149,6 +150,8 @@ _OF_CODE = frozenset(
         "test_summary",
         "test_templates",
         "test_tf1",
+        "test_tf1_arguments",
+        "test_tf_programs",
         "test_transformations",
         "test_types",
         "test_variable_gradients",
@@ -160,13 +163,14 @@ _OF_CODE = frozenset(
         "test_weak_scalars",
         "test_weights",
         "test_window_layers",
+        "test_word_pairs",
     ]
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.stem in _OF_CODE:
+        if item.path.stem in _OF_CODE or item.path.stem.startswith("test_cuda_"):
             item.add_marker(pytest.mark.code)
 
 
