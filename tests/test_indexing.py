@@ -343,3 +343,16 @@ def test_eager_index_errors_name_the_operand_as_it_is():
     for _ in range(3):  # the first application, and the native shortcut after it
         with pytest.raises(IndexError, match=r"axis 0 of f32\[2,3\]. Expected -2 <= index < 2"):
             hf.take(x, hf.constant([7]), axis=0)
+
+
+def test_unsigned_numbers_never_count_from_the_end():
+    x = hf.asarray(np.arange(12.0).reshape(4, 3))
+    compiled = hf.function(lambda x, i: (x[i], hf.take(x, i, axis=0)))
+    for number in (3, 4, 2**63 - 1, 2**63, 2**64 - 4, 2**64 - 1):
+        i = np.array([0, number], np.uint64)
+        for run in (compiled, compiled.python_function):
+            if number < 4:
+                assert all((part.numpy() == x.numpy()[i]).all() for part in run(x, hf.asarray(i)))
+                continue
+            with pytest.raises(IndexError, match="out of range for axis 0"):
+                run(x, hf.asarray(i))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.array.creation import iota
-from hybridflow.array.elementwise import add, equal, greater_equal, less, logical_and, multiply, where
+from hybridflow.array.elementwise import add, equal, greater_equal, less, logical_and, minimum, multiply, where
 from hybridflow.array.shapes import expand_dims, known_extent, moveaxis, unstack
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
@@ -153,7 +153,7 @@ def key_part(part: Any) -> Any:
             return index
         if not dtypes.is_integer(index.dtype):
             raise ArgumentTypeError("getitem", f"an index of {index.type} is not an integer or a bool mask.")
-        return cast(index, default_int)
+        return _signed(index)
     try:
         return int(part.__index__())
     except (AttributeError, TypeError):
@@ -353,7 +353,14 @@ def _indices(indices: Any, stage: str) -> Tensor:
         return cast(found, default_int)
     if not dtypes.is_integer(found.dtype):
         raise DTypeError(stage, f"the indices are {found.type}; they must be integers. Convert them with hf.astype.")
-    return found if found.dtype in (dtypes.int32, dtypes.int64) else cast(found, default_int)
+    return found if found.dtype in (dtypes.int32, dtypes.int64) else _signed(found)
+
+
+def _signed(indices: Tensor) -> Tensor:
+    """Indices as int64.  Numbers of uint64 that are none of int64 would count from the end; they stay behind it."""
+    if indices.dtype == dtypes.uint64:
+        indices = minimum(indices, np.uint64(np.iinfo(np.int64).max))
+    return cast(indices, default_int)
 
 
 @operation
