@@ -138,6 +138,7 @@ def applied(settings: Settings) -> Iterator[None]:
     before = {name: getattr(module, name) for name, module in LIMITS.items()}
     limits = dict(settings.limits)
     machine = target.NAMED[settings.target] if settings.target else host.target()
+    machine = machine if host.can_run(machine) else host.target()
     if "l2" in limits:
         machine = machine.with_(l2=limits.pop("l2"))
     with flags.SKIP(settings.skip), host.use(machine):

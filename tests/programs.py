@@ -147,7 +147,7 @@ def _mixed(rng: np.random.Generator, dtype: Any, shape: tuple[int, ...], share: 
 class Settings(NamedTuple):
     """What changes how a program is compiled or called, and must not change what it does."""
 
-    target: str = ""  # a narrower machine than the host
+    target: str = ""  # a narrower machine than the host, which is taken where it cannot run that one's code
     skip: str = ""  # passes left out
     limits: tuple[tuple[str, int], ...] = ()  # of fusion: other numbers fuse otherwise
     held: bool = False  # whether earlier values of variables and results are held, so that none may be overwritten
