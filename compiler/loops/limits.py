@@ -97,9 +97,7 @@ PACKED_COLUMNS = 1024  # of a product per packing of its other factor: `threshol
 WORTH_PACKING = 512  # of a product's rows or columns, for the other factor: `thresholds.py inplace`
 FAR = 1024  # bytes between elements of a factor that are read where they lie; lines four times as far apart collide
 AHEAD = 2  # rows of a factor that are asked for while one is packed
-ENOUGH_PANELS = (
-    16  # of a product's columns, which are then cut into units of one rather than rows: `thresholds.py panels`
-)
+ENOUGH_PANELS = 16  # of a product's columns, which are then cut rather than rows: `thresholds.py panels`
 FAR_MORE = 2  # rows for each column of a product, whose rows are cut then
 FEW_UNITS = 8  # of a product whose depth is cut as well, into as many blocks as pay; not measured
 FEW_TILES = 4  # for which no panel of columns is packed that can be read where it lies: `thresholds.py tiles`

@@ -36,9 +36,8 @@ class CudaExecutable:
             self._device.tidy()
             self._functions = self._loaded()
         self._dtypes = [NUMPY[slot.dtype] for slot in program.inputs]
-        self._known: dict[
-            tuple[Any, ...], Plan
-        ] = {}  # by the shapes of the inputs, and what libraries can do with them
+        # By the shapes of the inputs, and by whether libraries can read them.
+        self._known: dict[tuple[Any, ...], Plan] = {}
         self._for_libraries = self._read_by_libraries()
         self._lock = locks.make()
 
