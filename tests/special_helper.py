@@ -166,7 +166,7 @@ def emit_scatter_add(
     updated = extents if adding.paired else (*shape[:axis], *extents, *shape[axis + 1 :])
     x, updates = _flat(dtype, shape, "%a0"), _flat(dtype, updated, "%a2")
     indices = _flat(index_dtype, extents, "%a1")
-    return scatter.emit_scatter_add(module, e, symbol, adding, x, indices, updates, dims, 4)
+    return scatter.emit_scatter_add(module, e, symbol, scatter.Scattering(adding, x, indices, updates, dims, 4))
 
 
 class Kernel:

@@ -12,6 +12,7 @@ from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.compiler.program import value_at
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.errors import IndexRangeError
 from hybridflow.runtime import cpu
@@ -139,6 +140,17 @@ def test_symbolic(emulated, small_blocks, name, n, count, columns):  # noqa: F81
     teams = [launch.team for launch in program.launches]
     indices = (count, columns) if paired else (count,)
     check(emulated, graph, arrays_of((n, columns), indices, (count, columns)), teams, ("shuffled",))
+
+
+@pytest.mark.parametrize("name", ["scatter_add", "scatter_set", "scatter_add_along_axis"])
+def test_memory_of_open_extents(name):
+    """Where threads walk columns there is none."""
+    paired, (n, c, k) = name.endswith("axis"), map(Dim, "nck")
+    program = compile_graph(scatter_of(name, (n, k), (c, k) if paired else (c,)), CUDA_SM90)
+    for rows, count, columns in ((1000, 8, 500), (2, 50, team_scatter.ENOUGH_COLUMNS), (5000, 40_000, 1)):
+        arena = value_at(program.arena_bytes, {"n": rows, "c": count, "k": columns})
+        given = 4 * count * columns + 64  # what is computed on the way
+        assert arena <= given + (60 * count + 8 * rows if count * columns == 40_000 else 0)
 
 
 @pytest.mark.parametrize("name", ["scatter_add", "scatter_set"])

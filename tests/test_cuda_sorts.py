@@ -12,6 +12,7 @@ from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.loops.limits import ALL_PAIRS
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.compiler.program import value_at
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.runtime.cuda import plans
 from tests.cuda_emulator import emulated  # noqa: F401
@@ -142,6 +143,16 @@ def test_fewer_that_are_left_than_are_wanted(emulated, small_blocks):  # noqa: F
 def test_symbolic(emulated, small_blocks, rows, run, name):  # noqa: F811
     graph = sort_of((Dim("m"), Dim("n")), name=name)
     check(emulated, graph, values((rows, run)), [64, *passes()], ("reversed",))
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort"])
+def test_memory_of_open_extents(name):
+    """Lines that a block sorts take none; of others elements lie in two places, and each block has counters."""
+    program = compile_graph(sort_of((Dim("m"), Dim("n")), name=name), CUDA_SM90)
+    given = 4 * 1_000_000  # what is computed on the way
+    for rows, run, most in ((100_000, 10, 0), (250, 4000, 0), (1, 1_000_000, 32), (200, 5000, 40)):
+        arena = value_at(program.arena_bytes, {"m": rows, "n": run})
+        assert arena <= given + most * rows * run, (rows, run)
 
 
 def test_teams_take_several_units(emulated, small_blocks, monkeypatch):  # noqa: F811

@@ -17,6 +17,7 @@ from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir import dtypes as dt, extents
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, value_at
 from hybridflow.compiler.ir.graph import Graph, Node, parameter
+from hybridflow.compiler.ir.polynomial import terms_of
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import TABLE
@@ -106,7 +107,13 @@ def test_what_is_said_of_extents_holds(a: Pair, b: Pair, sizes: dict[str, int]) 
     assert extents.equal(x, y) in (None, p == q)
     if extents.never_negative(x) and extents.never_negative(y):
         assert value_at(extents.larger(x, y), sizes) >= max(p, q)
-        assert value_at(extents.aligned(x, 64), sizes) >= p and value_at(extents.aligned(x, 64), sizes) % 64 == 0
+        assert extents.larger(x, 0) == extents.larger(0, x) == x
+        room = value_at(extents.aligned(x, 64), sizes)
+        assert room >= p and room % 64 == 0
+        if all(factor >= 0 for _, factor in terms_of(x)):
+            assert room < p + p // 4 + 64
+        for least in (1, p, p + 1):
+            assert value_at(extents.at_least(x, least), sizes) == (p >= least)
 
 
 ODD = st.one_of(st.sampled_from([*NAMES, "f32", "inf", "True", "a b", "n//2", "", '"', "x*y"]))

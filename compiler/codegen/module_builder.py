@@ -395,7 +395,8 @@ class ModuleBuilder:
         _, indices, updates = inputs
         teams = self.target.kind == "cuda" and self.is_outermost
         emit = team_scatter.emit_team_scatter if teams else scatter.emit_scatter_add
-        return emit(self.module, e, symbol, lowered, inputs[0], indices, updates, dims, buffers)
+        what = scatter.Scattering(lowered, inputs[0], indices, updates, dims, buffers)
+        return emit(self.module, e, symbol, what)
 
     # ---- for people
 

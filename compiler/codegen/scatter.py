@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
@@ -35,27 +36,27 @@ _WIDE = 64  # elements side by side, when there are more of them than a vector h
 Range = tuple[Ref, Ref]
 
 
-def emit_scatter_add(
-    module: ModuleText,
-    e: Emitter,
-    symbol: str,
-    adding: Adding,
-    x: Flat,
-    indices: Flat,
-    updates: Flat,
-    dims: Sequence[str],
-    buffers: int,
-) -> KernelCode:
-    """Add the kernel ``symbol`` over ``buffers`` buffers, the last of which is the output.
+@dataclass(frozen=True)
+class Scattering:
+    """What a kernel over ``buffers`` buffers, the last of which is the output, does with its operands.
 
     Where an index is paired with each update, they have the shape of ``x`` but along the axis; else updates are of
-    shape ``x.shape[:axis] + indices.shape + x.shape[axis + 1 :]``.  Units: elements before the axis times those
-    behind, or times rows.
-    """
-    s = Scatter(e, adding, x, indices, updates, dims, buffers)
+    shape ``x.shape[:axis] + indices.shape + x.shape[axis + 1 :]``."""
+
+    adding: Adding
+    x: Flat
+    indices: Flat
+    updates: Flat
+    dims: Sequence[str]
+    buffers: int
+
+
+def emit_scatter_add(module: ModuleText, e: Emitter, symbol: str, what: Scattering) -> KernelCode:
+    """Add the kernel ``symbol``.  Units: elements before the axis times those behind, or times rows."""
+    s = Scatter(e, what)
     with s.parts() as (outer, rows, columns):
         out = s.copied(outer, rows, columns)
-        (s.add_pairs if adding.paired else s.add_slices)(out, outer, rows, columns)
+        (s.add_pairs if what.adding.paired else s.add_slices)(out, outer, rows, columns)
     return s.finish(module, symbol)
 
 
@@ -71,18 +72,17 @@ def times_read(target: Target, node: Node) -> tuple[int, int, int]:
 class Scatter:
     """Writes one phase: x as [outer, n, inner], its parts and their copy, the indices, and what is added there."""
 
-    def __init__(
-        self, e: Emitter, adding: Adding, x: Flat, indices: Flat, updates: Flat, dims: Sequence[str], buffers: int
-    ) -> None:
-        self.e, self.adding, self.x, self.indices, self.updates = e, adding, x, indices, updates
-        self.dims, self.buffers = dims, buffers
-        self.dtype, self.shape, axis = x.node.dtype, x.node.shape, adding.axis
-        self.out = f"%a{buffers - 1}"
-        self.c = c = Code(e, dims)
+    def __init__(self, e: Emitter, what: Scattering) -> None:
+        self.e, self.what, self.adding, self.x = e, what, what.adding, what.x
+        self.indices, self.updates, self.buffers = what.indices, what.updates, what.buffers
+        self.dtype, self.shape, axis = self.x.node.dtype, self.x.node.shape, self.adding.axis
+        self.out = f"%a{self.buffers - 1}"
+        self.c = c = Code(e, what.dims)
         before, behind = self.shape[:axis], self.shape[axis + 1 :]
         self.n, self.inner = c.extent(self.shape[axis]), c.product(behind)
         # How many rows of updates an entry has.
-        self.count = c.extent(indices.node.shape[axis]) if adding.paired else c.product(indices.node.shape)
+        shape = self.indices.node.shape
+        self.count = c.extent(shape[axis]) if self.adding.paired else c.product(shape)
         self.width = lanes_for(e.target, self.dtype, merged_extent(behind))
         # A piece of rows takes one walk over the indices whatever its size, a thread of a GPU one for each unit.
         columns = math.prod((*before, *behind))
@@ -184,7 +184,7 @@ class Scatter:
         """The phase that looks at all indices, unless that has been done."""
         if self.adding.check is None:
             return ()
-        looking = Scatter(self.e.beside(), self.adding, self.x, self.indices, self.updates, self.dims, self.buffers)
+        looking = Scatter(self.e.beside(), self.what)
         looking.look(self.adding.check)
         looking.e.line("ret void")
         name, parameters = f"{symbol}_check", kernel_parameters(self.buffers)

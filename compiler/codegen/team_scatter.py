@@ -17,19 +17,17 @@ import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
-from hybridflow.compiler.codegen.scatter import Scatter
+from hybridflow.compiler.codegen.scatter import Scatter, Scattering
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.team_radix import Radix, word_for
 from hybridflow.compiler.codegen.values import Val, type_text
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.extents import Extent, aligned
+from hybridflow.compiler.ir.extents import Extent, aligned, at_least
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT
 from hybridflow.compiler.loops.limits import ENOUGH_COLUMNS, ENOUGH_ON_GPU, FEW_UPDATES
-from hybridflow.compiler.ops.lowering import Adding
 
 _COPY = 4096  # elements that a team copies
 _COPY_TEAM = 256
@@ -37,35 +35,22 @@ _AHEAD = 16  # updates of a place that are asked for at once
 _MOST_BITS = 40  # of the number of a place: the memory of a GPU has no more
 
 
-def emit_team_scatter(
-    module: ModuleText,
-    e: Emitter,
-    symbol: str,
-    adding: Adding,
-    x: Flat,
-    indices: Flat,
-    updates: Flat,
-    dims: Sequence[str],
-    buffers: int,
-) -> KernelCode:
+def emit_team_scatter(module: ModuleText, e: Emitter, symbol: str, what: Scattering) -> KernelCode:
     """Add the kernel ``symbol``; see ``scatter.emit_scatter_add``."""
-    return _Scatters(module, e, symbol, adding, x, indices, updates, dims, buffers).emit()
+    return _Scatters(module, e, symbol, what).emit()
 
 
 class _Scatters:
-    def __init__(
-        self, module: ModuleText, e: Emitter, symbol: str, adding: Adding, x: Flat, indices: Flat, updates: Flat,
-        dims: Sequence[str], buffers: int,
-    ) -> None:  # fmt: skip
-        self.module, self.e, self.symbol, self.adding = module, e, symbol, adding
-        self.x, self.indices, self.updates, self.dims, self.buffers = x, indices, updates, dims, buffers
-        self.dtype, self.out = x.node.dtype, f"%a{buffers - 1}"
-        shape, axis = x.node.shape, adding.axis
+    def __init__(self, module: ModuleText, e: Emitter, symbol: str, what: Scattering) -> None:
+        self.module, self.e, self.symbol, self.what, self.adding = module, e, symbol, what, what.adding
+        self.x, self.updates, self.dims, self.buffers = what.x, what.updates, what.dims, what.buffers
+        self.dtype, self.out = self.x.node.dtype, f"%a{self.buffers - 1}"
+        shape, indices, axis = self.x.node.shape, what.indices.node.shape, self.adding.axis
         self.before, self.n, self.behind = shape[:axis], shape[axis], shape[axis + 1 :]
         self.columns: Extent = product((*self.before, *self.behind))
         # Updates of a line of indices, of which each column has its own where indices are paired.
-        self.count: Extent = indices.node.shape[axis] if adding.paired else product(indices.node.shape)
-        self.lines: Extent = self.columns if adding.paired else 1
+        self.count: Extent = indices[axis] if self.adding.paired else product(indices)
+        self.lines: Extent = self.columns if self.adding.paired else 1
         self.word, self.item = word_for(self.count), word_for(self.n + 1)
         if isinstance(self.n, int) and self.n < 1 << 16:
             self.item = np.dtype(np.uint8 if self.n < 1 << 8 else np.uint16)
@@ -86,11 +71,11 @@ class _Scatters:
         else:
             added, shared = self._sorting()
             phases += added
-        return KernelCode(tuple(phases), shared=shared)
+        return KernelCode(tuple(phases), shared=shared * self._if_sorted())
 
     def _scatter(self, e: Emitter | None = None) -> Scatter:
         body = self.e.beside() if e is None else e
-        return Scatter(body, self.adding, self.x, self.indices, self.updates, self.dims, self.buffers)
+        return Scatter(body, self.what)
 
     def _phase(
         self,
@@ -112,9 +97,17 @@ class _Scatters:
 
     def _walks(self, c: Code) -> str | bool:
         """Whether a thread walks all indices of a column."""
-        enough = ENOUGH_ON_GPU if self.adding.paired else ENOUGH_COLUMNS
         few = c.compare("sle", c.extent(self.count), FEW_UPDATES)
-        return c.either(few, c.compare("sge", c.extent(self.columns), enough))
+        return c.either(few, c.compare("sge", c.extent(self.columns), self._enough))
+
+    @property
+    def _enough(self) -> int:
+        """Columns, of which each may be a thread's own."""
+        return ENOUGH_ON_GPU if self.adding.paired else ENOUGH_COLUMNS
+
+    def _if_sorted(self) -> Extent:
+        """1 unless a thread walks all indices of a column, else 0."""
+        return at_least(self.count, FEW_UPDATES + 1) * (1 - at_least(self.columns, self._enough))
 
     def _sorts(self, c: Code) -> str | bool:
         return c.negation(self._walks(c))

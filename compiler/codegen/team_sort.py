@@ -27,7 +27,7 @@ from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.team_radix import Radix, word_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.extents import Extent, aligned
+from hybridflow.compiler.ir.extents import Extent, aligned, at_least
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT
 from hybridflow.compiler.loops.limits import (
@@ -90,8 +90,10 @@ class _Sorts:
 
     def emit(self) -> KernelCode:
         n, count = self.n, self.ranking.count
+        is_long: Extent = 1
         if not isinstance(n, int):
             short, radix = self._in_block(self.most, self._is_short), self._radix(self._is_long)
+            is_long = at_least(n, self.most + 1)
         elif n <= ALL_PAIRS:
             return KernelCode((self._phase("", (self.lines,), WARP, self._by_counting),))
         elif n <= self.most:
@@ -101,7 +103,7 @@ class _Sorts:
         else:
             short, radix = None, self._radix()
         phases = radix.phases(self.module, self._new_code, self.symbol, self.buffers)
-        return KernelCode((*([short] if short else []), *phases), shared=radix.shared)
+        return KernelCode((*([short] if short else []), *phases), shared=radix.shared * is_long)
 
     def _new_code(self) -> Code:
         return Code(self.e.beside(), self.dims)
@@ -300,7 +302,7 @@ class _Sorts:
             self.lines,
             self.n,
             self.item,
-            1 if dt.is_bool(self.dtype) and not self.ranking.descending else 8 * self.item.itemsize,
+            8 * self.item.itemsize,
             not self.ranking.values,
             self._read,
             self._key,

@@ -14,6 +14,7 @@ have programs of their own.  What is said of a polynomial (``at_least_zero``, ``
     holds(x)            whether x >= 0, decided by the trace that is going on where it depends
     larger(a, b)        an extent that is at least as large as both
     aligned(x, to)      x, or a little more, a multiple of ``to``
+    at_least(x, n)      1 where x >= n, else 0
     symbols(x)          the names of its symbols, sorted
 """
 
@@ -42,6 +43,9 @@ from hybridflow.compiler.ir.polynomial import (
     text,
 )
 from hybridflow.errors import SymbolicExtentError
+
+_LARGE = 4  # times what a size is to be a multiple of: factors of its symbols that may be rounded up by themselves
+_FAR = 1 << 62  # more than any extent
 
 
 class Dim(Polynomial):
@@ -496,9 +500,26 @@ def substituted(extent: Extent, values: Mapping[str, Extent]) -> Extent:
 def larger(a: Extent, b: Extent) -> Extent:
     """At least the larger of two extents that are not negative, whatever the symbols are."""
     x, y = dict(terms_of(a)), dict(terms_of(b))
+    if not any(x.values()):
+        return b
+    if not any(y.values()):
+        return a
     return _extent({term: max(x.get(term, 0), y.get(term, 0)) for term in (*x, *y)})
 
 
 def aligned(extent: Extent, to: int) -> Extent:
-    """At least ``extent``, and a multiple of ``to``, whatever the symbols are."""
-    return _extent({term: -(-factor // to) * to for term, factor in terms_of(extent)})
+    """At least ``extent``, and a multiple of ``to``, whatever the symbols are.  Factors are rounded up where that adds
+    little; those of small ones are divided, or rows of a few bytes would take many times as much."""
+    large: dict[Term, int] = {}
+    small: dict[Term, int] = {}
+    for term, factor in terms_of(extent):
+        if abs(factor) < _LARGE * to:
+            small[term] = factor
+        else:
+            large[term] = -(-factor // to) * to
+    return _extent(large) + quotient(_extent(small) + (to - 1), to) * to
+
+
+def at_least(extent: Extent, least: int) -> Extent:
+    """1 where an extent, which is not negative, is ``least`` or more, else 0."""
+    return quotient(extent + (_FAR - least), _FAR)
