@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.compiler.ir.extents import symbols
+from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.compiler.program import value_at
 from hybridflow.errors import HybridflowError, ShapeError
+from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 
 SIZES = (0, 1, 2, 3, 65)
@@ -355,3 +359,18 @@ def test_memory_that_is_divided_is_counted_at_every_call():
     for n in (5, 4096, 4097, 9000, 5):
         x = np.random.default_rng(n).normal(size=(n, 1)).astype(np.float32)
         assert np.array_equal(f(x).numpy(), hf.cumulative_sum(hf.asarray(x), axis=0).numpy())
+
+
+def test_values_of_open_size_take_no_more_room_than_others():
+    """A value ends at a line of the cache as a whole, not each of its elements."""
+
+    def rows(x):
+        for _ in range(3):
+            x = hf.cumulative_sum(x, axis=0)
+        return x
+
+    open_size = hf.function(rows, input_signature=[hf.TensorSpec([None, 3], hf.float32)])
+    program = compile_graph(open_size.get_concrete_function().graph, host.target())
+    (n,) = symbols(program.arena_bytes)
+    for size in (2, 1000, 1001):
+        assert 2 * 12 * size <= value_at(program.arena_bytes, {n: size}) <= 2 * 12 * size + 512
