@@ -9,6 +9,7 @@ import pytest
 from hybridflow.compiler import target
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
+from tests.masked_code import run_masked
 from tests.test_fusion import build
 from tests.test_padded_reads import TARGETS, between_forbidden_pages
 
@@ -23,6 +24,8 @@ def _ran(program, *arrays: np.ndarray):
     graph = build(program, arrays)
     for name in TARGETS:
         yield name, cpu.load(compile_graph(graph, target.NAMED[name])).run(arrays)[0]
+    if "avx512" not in TARGETS and arrays[0].itemsize in (1, 4):  # other sizes have the same code
+        yield "masked", run_masked(graph, arrays)[0]
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
@@ -34,11 +37,13 @@ def test_every_few(dtype, step):
 
             def program(b, x, first=first, n=n):
                 part = b.slice(x, start=(0, first), stop=(3, n), step=(1, step))
-                return b.equal(part, b.reverse(part, axes=(1,)))  # backwards, too
+                backwards = b.reverse(part, axes=(1,))
+                return b.equal(part, backwards) if dtype is np.bool_ else b.maximum(part, backwards)
 
             part = x[:, first::step]
+            want = (np.equal if dtype is np.bool_ else np.maximum)(part, part[:, ::-1])
             for name, found in _ran(program, x):
-                assert (found == (part == part[:, ::-1])).all(), (name, n, first)
+                assert (found == want).all(), (name, n, first)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
