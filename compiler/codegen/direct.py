@@ -86,7 +86,7 @@ class Direct:
     def emit(self) -> None:
         """The body of a kernel over units of all batch entries."""
         c, (whole, rest) = self.c, divmod(self.m, self.rows)
-        with c.spans("%begin", "%end", self.steps) as (entry, first, last):
+        with c.spans("%begin", "%end", self.steps, as_written=False) as (entry, first, last):
             x, y = self.left.start.at(BATCH, entry), self.right.start.at(BATCH, entry)
             if self.steps == 1:
                 self._down(x, y, entry, 0, self.m)
@@ -115,7 +115,7 @@ class Direct:
         pieces = self._pieces(width)
         zeros = [e.zero(sums, piece.width) for piece in pieces]
         masks = [self._mask(piece) for piece in pieces]
-        with c.loop(0, self.k, 1, zeros * len(lines)) as turn:
+        with c.loop(0, self.k, 1, zeros * len(lines), as_written=False) as turn:
             b = [self._columns(y, col, piece, turn.index, mask) for piece, mask in zip(pieces, masks)]
             before, after = iter(turn.carried), []
             for line in lines:

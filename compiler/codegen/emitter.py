@@ -30,6 +30,7 @@ class Emitter(Quotients):
         self.node: Node | None = None  # that is being compiled, to which checks belong
         self.where: str | None = None  # the user's line of it, for the text of checks
         self._results: dict[str, Sequence[Val]] = {}  # of the functions among the globals
+        self._in_place: set[str] = set()  # functions that ``shared`` wrote where they are used
 
     # ---- memory ----
 
@@ -192,17 +193,37 @@ class Emitter(Quotients):
         self.label(after)
         return [self.phi((v, before), (u, end)) for v, u in zip(usual, blended)]
 
+    def shared(self, name: str, function: Callable[..., Val], *operands: Val) -> Val:
+        """``function(e, *operands)``: in place the first time, and then by calls of one function where these cost
+        nothing.  They do not for several vectors at once, which are work enough for all units of arithmetic, nor for
+        the few elements that are left over; those of one vector wait for each other between calls: a fifth slower."""
+        symbol = self._symbol(name, operands)
+        whole = operands[0].width > self._lanes(operands) or self.is_rest
+        if self.target.kind == "cuda" or not whole or symbol not in self._in_place:
+            self._in_place.add(symbol)
+            return function(self, *operands)
+        return self._called(symbol, lambda e, *given: (function(e, *given),), operands)[0]
+
     def call(self, name: str, function: Callable[..., Sequence[Val]], *operands: Val) -> list[Val]:
         """``function(e, *operands)`` as a function of its own, of which a module holds one for all that call it: long
         code that seldom runs costs time to compile for each copy.  ``name`` stands for what it does, lane by lane."""
         width = operands[0].width
-        if 1 < max(self.target.lanes(8 * v.dtype.itemsize) for v in operands) < width:
+        if 1 < self._lanes(operands) < width:
             low, high = (
                 self.call(name, function, *(self.shuffle(v, None, half) for v in operands))
                 for half in (range(width // 2), range(width // 2, width))
             )
             return [self.shuffle(a, b, range(width)) for a, b in zip(low, high)]
-        symbol = "@" + ".".join([name, *(mangle(v.dtype, v.width) for v in operands)])
+        return self._called(self._symbol(name, operands), function, operands)
+
+    def _lanes(self, operands: Sequence[Val]) -> int:
+        """Lanes of the longest of the vectors that fill a register."""
+        return max(self.target.lanes(8 * v.dtype.itemsize) for v in operands)
+
+    def _symbol(self, name: str, operands: Sequence[Val]) -> str:
+        return "@" + ".".join([name, *(mangle(v.dtype, v.width) for v in operands)])
+
+    def _called(self, symbol: str, function: Callable[..., Sequence[Val]], operands: Sequence[Val]) -> list[Val]:
         if symbol not in self._results:
             self._write_function(symbol, function, operands)
         results = self._results[symbol]

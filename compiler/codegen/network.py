@@ -227,7 +227,7 @@ def _first_levels(r: Rows, limit: Ref, size: Ref, levels: int, flip: bool) -> No
     c, half = r.c, 1 << levels - 1
     apart = r.e.lshr(c.value(size), levels).ref
     step = c.mul(apart, r.lanes * r.key.itemsize)
-    with c.loop(0, limit, size, as_written=True) as block, c.loop(0, apart, as_written=True) as row:
+    with c.loop(0, limit, size) as block, c.loop(0, apart) as row:
         begin = c.add(block.index, row.index)
         if flip:
             end = c.sub(c.sub(c.add(block.index, size), 1), row.index)
@@ -250,7 +250,7 @@ def _write_merge_lanes(r: Rows) -> None:
     for step in range(lanes.bit_length() - 1):
         mirror = [lane ^ (2 << step) - 1 for lane in range(lanes)]
         low = _lanes_without(e, 1 << step)
-        with c.loop(0, c.div("%count", 2), as_written=True) as row:
+        with c.loop(0, c.div("%count", 2)) as row:
             places = [r.at(row.index), r.at(c.sub(c.sub("%count", 1), row.index))]
             a, b = r.load(places)
             b = e.shuffle(b, None, mirror)

@@ -198,7 +198,7 @@ class Strips:
         if single and square > 1 and operand.along(AXES[2]) > operand.along(CHANNELS):
             whole = c.add(begin, c.mul(c.div(c.sub(end, begin), square), square))
             self._turned(line, to, begin, whole, first, count, pitch, square)
-        with c.loop(whole, end) as pixel:
+        with c.loop(whole, end, as_written=False) as pixel:
             here = line.at(AXES[2], pixel.index)
             target = c.at(to, c.mul(c.sub(pixel.index, begin), pitch), self.item)
             with here.runs(CHANNELS, first, c.add(first, count)) as (outer, start, stop, behind):

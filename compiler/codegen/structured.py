@@ -224,12 +224,13 @@ class Code:
 
     @contextmanager
     def loop(
-        self, begin: Ref, end: Ref, step: Ref = 1, carry: Sequence[Val] = (), as_written: bool = False
+        self, begin: Ref, end: Ref, step: Ref = 1, carry: Sequence[Val] = (), as_written: bool = True
     ) -> Iterator[Loop]:
         """``for index in range(begin, end, step)``; where there is known to be at most one turn, no loop is written.
 
-        ``as_written``: addresses are computed as the body says.  LLVM does not look for sums that would take the place
-        of multiples of the index, which is a third of the time of compiling a body with many addresses.
+        ``as_written``: addresses are computed as the body says.  Otherwise LLVM looks for sums that take the place of
+        multiples of the index, which is up to half of the time of compiling a body with many addresses, and makes
+        some of them slower.  It pays for short loops that are run through over and over.
         """
         if isinstance(begin, int) and isinstance(end, int) and isinstance(step, int) and end - begin <= step:
             with self._straight(begin, end > begin, carry) as loop:
@@ -353,7 +354,9 @@ class Code:
             return
         if not e.target.masked:
             with self.loop(whole, end) as at, self.width(1):
+                e.is_rest = True
                 body(at.index, None)
+                e.is_rest = False
         elif rest_width is not None and rest_width < width:
             with self.loop(whole, end, rest_width) as at, self.width(rest_width):
                 self._masked(at.index, end, body)
@@ -368,14 +371,14 @@ class Code:
         e.mask = None
 
     @contextmanager
-    def spans(self, begin: Ref, end: Ref, inner: Ref) -> Iterator[tuple[Ref, Ref, Ref]]:
+    def spans(self, begin: Ref, end: Ref, inner: Ref, as_written: bool = True) -> Iterator[tuple[Ref, Ref, Ref]]:
         """Walk the units [begin, end) of a row-major grid whose rows have ``inner`` units: for each row that the range
         touches, (row, first, last) with the part [first, last) of it that lies inside.
 
         ``end > begin`` implies that ``inner`` is not 0, which keeps the divisions defined.
         """
         if inner == 1:
-            with self.loop(begin, end) as loop:
+            with self.loop(begin, end, as_written=as_written) as loop:
                 yield loop.index, 0, 1
             return
         with self.when(self.compare("slt", begin, end)):

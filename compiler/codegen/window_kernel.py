@@ -55,11 +55,11 @@ def emit_window_kernel(
     c = Code(e)
     count = len(tile.rows) * tile.vectors
     carry = [e.zero(sums_dtype)] * count
-    with c.loop(0, "%count", 1, carry) as run:
+    with c.loop(0, "%count", 1, carry, as_written=False) as run:
         entry = c.at("%runs", c.mul(run.index, RUN), 1)
         begin, length, second = (e.load(c.at(entry, at, 1), dt.int64, width=1).ref for at in (0, 8, 16))
         a_run, b_run = c.at("%a", begin, item), c.at("%b", second, item)
-        with c.loop(0, length, 1, run.carried) as turn:
+        with c.loop(0, length, 1, run.carried, as_written=False) as turn:
             sums = list(turn.carried)
             a_k = c.at(a_run, c.mul(turn.index, tile.step), item)
             b_k = c.at(b_run, c.mul(turn.index, tile.columns), item)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
@@ -18,6 +19,7 @@ from hybridflow.compiler.loops.kernel import Accesses, IsLeaf, Kernel, accesses
 from hybridflow.compiler.loops.limits import (
     BLOCK_BYTES,
     BUSY,
+    CALL,
     CELLS,
     ENOUGH,
     ENOUGH_ON_GPU,
@@ -442,9 +444,25 @@ def _map(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Co
         parallel = _parallel([*outer, turned.across], space.vars[-1:])
         return Schedule(Form.TURNED, lanes, parallel, lanes if turned.across in parallel else 1, turned=turned)
     last = space.vars[-1]
-    vectors = _vectors(last.extent, lanes, work_of(kernel.roots, set(kernel.inputs), cost))
+    vectors = _vectors(last.extent, lanes, work_of(kernel.roots, set(kernel.inputs), _written_once(cost)))
     parallel = _parallel(space.vars)
     return Schedule(Form.MAP, lanes, parallel, lanes * vectors if last in parallel else 1, vectors)
+
+
+def _written_once(cost: Cost) -> Cost:
+    """The instructions of a body in which long ops are written once for all nodes that have them.  (Short ones, and
+    functions of which only a part is shared, are of no account.)"""
+    seen: set[tuple[str, DType]] = set()
+
+    def of(node: Node) -> int:
+        key, work = (node.op.name, node.dtype), cost(node)
+        if work < BUSY or node.op.kind is not Kind.ELEMENTWISE:
+            return work
+        again = key in seen
+        seen.add(key)
+        return CALL if again else work
+
+    return of
 
 
 def _vectors(extent: Extent, lanes: int, work: int) -> int:

@@ -51,12 +51,13 @@ FORMATS = {
 
 
 def elementary(function: Callable[..., Value]) -> Callable[..., Value]:
-    """Marks a function whose roundings are its method: fastmath does not reach into it."""
+    """Marks a function whose roundings are its method: fastmath does not reach into it.  Kernels that use it often need
+    not have it as often."""
 
     @functools.wraps(function)
     def strictly(e: Emit, *operands: Value) -> Value:
         with e.strict():
-            return function(e, *operands)
+            return e.shared(function.__name__, function, *operands)
 
     return strictly
 

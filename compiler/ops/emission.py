@@ -46,6 +46,9 @@ class Emit(Protocol):
     def strict(self) -> AbstractContextManager[None]:
         """IEEE operations to the letter within, whatever ``fastmath`` says."""
 
+    def shared(self, name: str, function: Callable[..., Val], *operands: Val) -> Val:
+        """``function(e, *operands)``, whose code the uses of that name may have in common."""
+
     def const(self, value: Number | np.generic, dtype: DType, width: int | None = None) -> Val: ...
     def zero(self, dtype: DType) -> Val: ...
     def convert(self, a: Val, dtype: DType) -> Val: ...
