@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+import hybridflow as hf
 from hybridflow import flags
 from hybridflow.compiler.interpret import interpret
 from hybridflow.compiler.ir import dtypes as dt
@@ -368,3 +369,85 @@ def test_joined_parts_have_the_bits_of_their_sum(dtype):
         after = assert_same_results(graph, *arrays)
         joined += any(node.op.name == "concat" for node in after.nodes)
     assert joined > 15
+
+
+# ---- few elements that are looked up, sums of one element a line
+
+
+def look_up(rng: np.random.Generator, name: str, dtype: np.dtype) -> tuple[Graph, list[np.ndarray]]:
+    """An expression of arrays of three axes, some of them broadcast, of which a few elements are looked up."""
+    shape, axis = tuple(int(n) for n in rng.integers(1, 4, 3)), int(rng.integers(0, 3))
+    shape = (*shape[:axis], 12, *shape[axis + 1 :])
+    b, arrays, terms = GraphBuilder(TABLE), [], []
+    for _ in range(int(rng.integers(1, 4))):
+        axes = tuple(a for a in range(3) if rng.random() < 0.7)
+        part = tuple(shape[a] for a in axes)
+        arrays.append(rng.choice(edges(dtype), part))
+        terms.append(b.broadcast(b.parameter(TensorType(part, dtype)), shape=shape, axes=axes))
+    total = terms[0]
+    for term in (*terms[1:], rng.choice(terms)):
+        total = b.add(b.negative(total), term)
+    places = (*shape[:axis], 2, *shape[axis + 1 :]) if name == "take_along_axis" else (1, 3)
+    arrays.append(rng.integers(-12, 12, places))
+    indices = b.parameter(TensorType(places, dt.int64))
+    return b.finish([b.emit(TABLE[name], total, indices, axis=axis)]), arrays
+
+
+@pytest.mark.parametrize("name", ["take", "take_along_axis"])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.int16], ids=str)
+def test_what_is_looked_up_has_the_bits_of_the_whole(name, dtype):
+    rng = np.random.default_rng(6)
+    changed = 0
+    for _ in range(40):
+        graph, arrays = look_up(rng, name, dtype)
+        after = assert_same_results(graph, *arrays)
+        changed += after.outputs[0].op.name == "add"
+    assert changed > 10
+
+
+def test_what_is_looked_up_is_not_there_for_every_row():
+    """Neither forwards nor backwards is there an array of all classes, but for the gradient itself; and indices are
+    checked as before."""
+    rng = np.random.default_rng(7)
+    x, labels = rng.standard_normal((40, 300)).astype(np.float32), rng.integers(-300, 300, (40, 1))
+
+    def loss(x, labels):
+        return -hf.sum(hf.take_along_axis(hf.nn.log_softmax(x), labels, axis=1))
+
+    def both(x, labels):
+        return hf.value_and_grad(loss)(x, labels)
+
+    compiled = hf.function(both)
+    value, gradient = compiled(x, labels)
+    exact = np.exp(x.astype(np.float64))
+    exact /= exact.sum(1, keepdims=True)
+    one = np.arange(300) == labels % 300
+    np.testing.assert_allclose(value, -np.log(exact[one]).sum(), rtol=1e-6)
+    np.testing.assert_allclose(gradient, exact - one, atol=1e-6)
+    for found, wanted in zip((value, gradient), both(hf.asarray(x), hf.asarray(labels))):
+        assert same_bits(np.asarray(found), np.asarray(wanted))
+    (arena,) = [row["bytes"] for row in compiled.memory_plan(x, labels) if row["kind"] == "arena"]
+    assert arena < x.nbytes / 4
+    labels[3] = 300
+    with pytest.raises(IndexError, match="-300 <= index < 300"):
+        compiled(x, labels)
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float16, dt.int16], ids=str)
+@pytest.mark.parametrize("index", [dt.int32, dt.int64], ids=str)
+def test_sums_of_one_element_a_line(dtype, index):
+    """Zeros of both signs, infinities and NaNs added to a number; any axis; indices that count from the end."""
+    rng = np.random.default_rng(8)
+    for shape, axis in (((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 3, 4), 1), ((0, 3), 1), ((1, 1), 0)):
+        b = GraphBuilder(TABLE)
+        lines = (*shape[:axis], 1, *shape[axis + 1 :])
+        base = b.broadcast(b.literal(-0.0 if dt.is_float(dtype) else 3, dtype), shape=shape, axes=())
+        places, updates = b.parameter(TensorType(lines, index)), b.parameter(TensorType(lines, dtype))
+        graph = b.finish([b.scatter_add_along_axis(base, places, updates, axis=axis)])
+        arrays = rng.integers(-shape[axis], shape[axis], lines).astype(index), rng.choice(edges(dtype), lines)
+        after = assert_same_results(graph, *arrays)
+        assert not any(node.op.kind is Kind.SCATTER for node in after.nodes)
+        if arrays[0].size:
+            arrays[0].flat[0] = shape[axis]
+            with pytest.raises(IndexError):
+                interpret(after, arrays)

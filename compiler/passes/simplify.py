@@ -17,6 +17,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.table import Kind
 from hybridflow.compiler.passes.match import Apply, Match, Number, Value, find, op, splat
@@ -130,6 +131,38 @@ JOINS = [
 ]
 
 
+# Sums of one element a line
+
+SCATTER = op.scatter_add_along_axis(C, X, Y)
+
+
+def _at_one_place(b: GraphBuilder, m: Match) -> Node | None:
+    """c + y where a line's only index points, c elsewhere: the derivative of one element looked up in each line, which
+    kernels then calculate where they read it, instead of an array of next to nothing but zeros."""
+    base, indices, axis = m[C], m[X], m.root.attrs["axis"]
+    extent, dtype = base.shape[axis], indices.dtype
+    in_range = dtype == dtypes.int64 or (isinstance(extent, int) and extent < 1 << 31)
+    if indices.shape[axis] != 1 or not in_range:
+        return None
+    # Nothing, but for the check that the index lies inside.
+    inside = b.take(b.full(0, TensorType((extent,), dtype)), indices, axis=0)
+    length = b.broadcast(b.extent(value=extent, dtype=dtype), shape=indices.shape, axes=())
+    from_front = b.where(b.less(indices, b.full(0, indices)), b.add(indices, length), indices)
+    place = _along(b, b.add(from_front, inside), base, axis)
+    here = b.equal(b.iota(shape=base.shape, axis=axis, dtype=dtype), place)
+    return b.where(here, b.add(base, _along(b, m[Y], base, axis)), base)
+
+
+def _along(b: GraphBuilder, x: Node, like: Node, axis: int) -> Node:
+    """An array of one element along an axis, repeated there."""
+    axes = tuple(a for a in range(like.type.ndim) if a != axis)
+    line = b.reshape(x, shape=tuple(like.shape[a] for a in axes))
+    return b.broadcast(line, shape=like.shape, axes=axes)
+
+
+LOOK_UPS = [Row(SCATTER, _at_one_place)]
+
+
 # What the declared facts say
 
 
@@ -166,7 +199,7 @@ FACTS = [
 ]
 
 _ROWS_OF: dict[str, list[Row]] = {}
-for _row in (*ARITHMETIC, *TRUTH, *CONVERSIONS, *JOINS, *FACTS):
+for _row in (*ARITHMETIC, *TRUTH, *CONVERSIONS, *JOINS, *LOOK_UPS, *FACTS):
     _ROWS_OF.setdefault(_row.pattern.op.name, []).append(_row)
 
 

@@ -10,6 +10,7 @@ from hybridflow.compiler.passes.cse import cse
 from hybridflow.compiler.passes.dce import dce
 from hybridflow.compiler.passes.driver import Pass, Step, fix
 from hybridflow.compiler.passes.fold import fold
+from hybridflow.compiler.passes.gathers import gathers
 from hybridflow.compiler.passes.joins import joins
 from hybridflow.compiler.passes.panels import panels
 from hybridflow.compiler.passes.simplify import simplify
@@ -23,6 +24,7 @@ SIMPLIFY = Pass("simplify", simplify)
 FOLD = Pass("fold", fold)
 TRANSPOSE = Pass("transpose", transpose_folding)
 JOINS = Pass("joins", joins)
+GATHERS = Pass("gathers", gathers)
 CONTROL = Pass("control", control)
 TWINS = Pass("twins", twins)
 PANELS = Pass("panels", panels)
@@ -36,6 +38,7 @@ SIMPLIFY_PIPELINE: list[Step] = [
         FOLD,
         TRANSPOSE,  # after simplify, which has made one transpose of several
         JOINS,  # after simplify, which drops what is added in vain, so that terms follow each other
+        GATHERS,  # after simplify, which has joined views: what is broadcast is seen to be
         CONTROL,  # after fold, which finds what chooses a branch
         DCE,  # last: rewriting leaves the old nodes behind
     ),
@@ -50,5 +53,5 @@ def steps_for(target: Target) -> list[Step]:
     return [replace(PANELS, function=functools.partial(panels, near=target.l2)), DCE]
 
 
-PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, CONTROL, TWINS, PANELS)}
+PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, GATHERS, CONTROL, TWINS, PANELS)}
 """The passes by name, for HF_SKIP and the command line."""
