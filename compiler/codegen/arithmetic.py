@@ -42,7 +42,7 @@ class Arithmetic(Writer):
         self.width = width
         self.fastmath = fastmath
         self.mask: Val | None = None
-        self.is_rest = False  # whether what is written are the single elements that no vector is left for
+        self.is_rest = False  # whether what is written are the few vectors behind turns of several
         self.is_x86 = target.triple.startswith("x86_64")
 
     @contextmanager

@@ -30,7 +30,8 @@ class Emitter(Quotients):
         self.node: Node | None = None  # that is being compiled, to which checks belong
         self.where: str | None = None  # the user's line of it, for the text of checks
         self._results: dict[str, Sequence[Val]] = {}  # of the functions among the globals
-        self._in_place: set[str] = set()  # functions that ``shared`` wrote where they are used
+        self.often: frozenset[str] = frozenset()  # functions that are known to be used more than once
+        self._in_place: set[str] = set()  # those that ``shared`` wrote where they are used
 
     # ---- memory ----
 
@@ -194,12 +195,13 @@ class Emitter(Quotients):
         return [self.phi((v, before), (u, end)) for v, u in zip(usual, blended)]
 
     def shared(self, name: str, function: Callable[..., Val], *operands: Val) -> Val:
-        """``function(e, *operands)``: in place the first time, and then by calls of one function where these cost
-        nothing.  They do not for several vectors at once, which are work enough for all units of arithmetic, nor for
-        the few elements that are left over; those of one vector wait for each other between calls: a fifth slower."""
+        """``function(e, *operands)``: in place the first time, but for what is used ``often``, and then by calls of one
+        function where these cost nothing.  They do not for several vectors at once, which are work enough for all units
+        of arithmetic, nor for the few that are left over; those of one vector wait for each other between calls, and
+        take a fifth longer."""
         symbol = self._symbol(name, operands)
         whole = operands[0].width > self._lanes(operands) or self.is_rest
-        if self.target.kind == "cuda" or not whole or symbol not in self._in_place:
+        if self.target.kind == "cuda" or not whole or (symbol not in self._in_place and name not in self.often):
             self._in_place.add(symbol)
             return function(self, *operands)
         return self._called(symbol, lambda e, *given: (function(e, *given),), operands)[0]

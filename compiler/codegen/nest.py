@@ -5,6 +5,7 @@ There is a class for each form of schedule (``loops.schedule.Form``); ``module_b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
@@ -79,6 +80,8 @@ class Nest:
         be opened in that order, and only what this call runs of them is run."""
         self.code = self.new_code()
         self.e = self.code.e
+        times = Counter(node.op.name for node in self.kernel.nodes)
+        self.e.often = frozenset(name for name, count in times.items() if count > 1)
         self.team = Team(self.code, team) if team > 1 else None
         self.counters: dict[LoopVar, Ref] = {}
         self.given: dict[Node, Val] = {}
@@ -179,8 +182,8 @@ class Nest:
             self._one_vector(start, stop, at)
             return
         width = self.width * self.schedule.vectors
-        exact = isinstance(var.extent, int) and var.extent % width == 0
-        self.code.vector_loop(start, stop, width, at, exact, self.width)
+        exact, exact_rest = (isinstance(var.extent, int) and var.extent % n == 0 for n in (width, self.width))
+        self.code.vector_loop(start, stop, width, at, exact, self.width, exact_rest)
 
     def _one_vector(self, start: Ref, stop: Ref, at: Callable[[Ref, Val | None], None]) -> None:
         """``at`` for the vector from a multiple of its width on that a thread of a GPU has; element by element where

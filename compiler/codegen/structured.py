@@ -333,10 +333,12 @@ class Code:
         body: Callable[[Ref, Val | None], None],
         exact: bool = False,
         rest_width: int | None = None,
+        exact_rest: bool = False,
     ) -> None:
         """``body(index, mask)`` at vectors of ``width`` elements, and for the rest at masked vectors of ``rest_width``
         (``width`` unless given), or element by element where masks are dear.  The emitter's width and mask are those
-        of the vector.  ``exact`` promises that there is no rest."""
+        of the vector.  ``exact`` promises that there is no rest, ``exact_rest`` that vectors of ``rest_width`` fill it.
+        """
         e = self.e
         if exact and not (isinstance(begin, int) and isinstance(end, int)):
             with self.loop(begin, end, width) as at, self.width(width):
@@ -352,11 +354,14 @@ class Code:
                 body(at.index, None)
         if whole == end:
             return
-        if not e.target.masked:
-            with self.loop(whole, end) as at, self.width(1):
+        if rest_width is not None and exact_rest:
+            with self.loop(whole, end, rest_width) as at, self.width(rest_width):
                 e.is_rest = True
                 body(at.index, None)
                 e.is_rest = False
+        elif not e.target.masked:
+            with self.loop(whole, end) as at, self.width(1):
+                body(at.index, None)
         elif rest_width is not None and rest_width < width:
             with self.loop(whole, end, rest_width) as at, self.width(rest_width):
                 self._masked(at.index, end, body)
