@@ -168,6 +168,22 @@ def test_shuffles_are_permutations(length: int, size: int, batch: int, seed: int
     assert sorted(second) == list(range(length))
 
 
+@pytest.mark.parametrize("size", [1, 3, 700, 2999, 5000])
+def test_blocks_of_shuffled_rows_are_as_one_by_one(size: int) -> None:
+    """Runs that are longer than a block, interrupted within blocks, have the order of elements that are made."""
+    rows = Dataset.range(3000).shuffle(size, 5)
+    wanted = listed(Dataset.range(3000).map(lambda x: x).shuffle(size, 5))
+    running = iter(rows)
+    begun = listed(islice(running, 1500))
+    assert begun == wanted[:1500]
+    state = running.state()
+    assert listed(running) == wanted[1500:]
+    assert listed(iter(rows).restore(state)) == wanted[1500:]
+    later = iter(rows).restore(state)
+    listed(islice(later, 1))
+    assert listed(iter(rows).restore(later.state())) == wanted[1501:]
+
+
 def test_shuffles_follow_their_seeds() -> None:
     def orders(**options: Any) -> list[list[int]]:
         data = Dataset.range(50).shuffle(50, **options)

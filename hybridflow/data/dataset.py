@@ -23,6 +23,7 @@ from hybridflow.data import (
     mixing,
     on_device,
     order,
+    shuffling,
     tables,
 )
 from hybridflow.data.iterator import Iterator, NumpyIterator
@@ -679,7 +680,7 @@ class Dataset(elements.Nested):
             raise ArgumentError("Dataset.shuffle", "buffer_size must be given where the number of elements is unknown.")
         size = max(1, known) if buffer_size is None else arguments.whole("buffer_size", buffer_size, "shuffle")
         again = reshuffle_each_iteration is not False
-        return _dataset(order.Shuffle(self._node, size, arguments.seeds(seed, "shuffle"), again))
+        return _dataset(shuffling.Shuffle(self._node, size, arguments.seeds(seed, "shuffle"), again))
 
     @entered
     def unique(self, name: str | None = None) -> Dataset:

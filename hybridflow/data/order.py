@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from itertools import islice
 from typing import Any
-
-import numpy as np
 
 from hybridflow.data import elements
 from hybridflow.data.node import (
@@ -22,9 +19,6 @@ from hybridflow.data.node import (
     skipped,
 )
 from hybridflow.errors import ArgumentError
-
-_BLOCK = 512  # random numbers drawn at a time
-_counting = threading.Lock()
 
 
 class Take(Reordering):
@@ -325,103 +319,6 @@ class CountedRun(Passing):
     def restore(self, state: State) -> None:
         super().restore(state)
         self.given = state["given"]
-
-
-class Shuffle(Reordering):
-    """Elements out of a buffer, in random order.
-
-    The k-th run takes random numbers from a stream of its own, or the same one where ``reshuffle`` is false.
-    """
-
-    def __init__(self, source: Node, size: int, seed: tuple[int, ...], reshuffle: bool) -> None:
-        self.size, self.seed, self.reshuffle, self.begun = size, seed, reshuffle, 0
-        super().__init__(source)
-
-    def over(self, source: Node) -> Node:
-        return Shuffle(source, self.size, self.seed, self.reshuffle)
-
-    def own_runner(self) -> Runner:
-        with _counting:
-            turn = self.begun
-            self.begun += self.reshuffle
-        return ShuffleRun(self, [*self.seed, turn])
-
-    def go_on(self, seed: list[int]) -> None:
-        """Let the next run be the one after that of ``seed``, as when its state was taken."""
-        with _counting:
-            self.seed, self.begun = tuple(seed[:-1]), seed[-1] + self.reshuffle
-
-    def cardinality(self) -> int:
-        return self.source.cardinality()
-
-
-class ShuffleRun(Passing):
-    def __init__(self, node: Shuffle, seed: list[int]) -> None:
-        super().__init__(node.source)
-        self.node, self.size, self.seed, self.drawn = node, node.size, seed, 0
-        self.buffer: list[Any] = []
-
-    def run(self) -> Elements:
-        found = self.source.run()
-        buffer = self.buffer
-        buffer.extend(islice(found, self.size - len(buffer)))
-        full, numbers = len(buffer), self._numbers()
-        for element in found:
-            place = int(next(numbers) * full)
-            chosen, buffer[place] = buffer[place], element
-            self.drawn += 1
-            yield chosen
-        while buffer:
-            place = int(next(numbers) * len(buffer))
-            chosen, buffer[place] = buffer[place], buffer[-1]
-            buffer.pop()
-            self.drawn += 1
-            yield chosen
-
-    def taker(self) -> Taker:
-        take, buffer = self.source.taker(), self.buffer
-        draw: np.random.Generator | None = None
-
-        def some(count: int) -> list[Any]:
-            nonlocal draw
-            if draw is None:
-                buffer.extend(take(self.size - len(buffer)))
-                draw = self._draws()
-            found = take(count)
-            out: list[Any] = []
-            for place, element in zip((draw.random(len(found)) * len(buffer)).astype(np.int64).tolist(), found):
-                out.append(buffer[place])
-                buffer[place] = element
-            if len(out) < count:
-                full = len(buffer)
-                lengths = np.arange(full, full - min(count - len(out), full), -1)
-                for place in (draw.random(len(lengths)) * lengths).astype(np.int64).tolist():
-                    out.append(buffer[place])
-                    buffer[place] = buffer[-1]
-                    buffer.pop()
-            self.drawn += len(out)
-            return out
-
-        return some
-
-    def _numbers(self) -> Elements:
-        """Uniform random numbers in [0, 1), after those that were drawn."""
-        draw = self._draws()
-        while True:
-            yield from draw.random(_BLOCK).tolist()
-
-    def _draws(self) -> np.random.Generator:
-        bits = np.random.PCG64(self.seed)
-        bits.advance(self.drawn)
-        return np.random.Generator(bits)
-
-    def state(self) -> State:
-        return {"seed": self.seed, "drawn": self.drawn, "buffer": list(self.buffer), **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.seed, self.drawn, self.buffer = list(state["seed"]), state["drawn"], list(state["buffer"])
-        self.node.go_on(self.seed)
 
 
 class Cache(Node):
