@@ -310,7 +310,8 @@ def damaged(content: bytes) -> dict[str, bytes]:
 
     def with_header(change: Any) -> bytes:
         new = json.loads(json.dumps(header))
-        new["__metadata__"].pop("crc32_of_header", None)  # else that alone would tell
+        for name in ("crc32", "crc32_of_header"):  # else these alone would tell
+            new["__metadata__"].pop(name, None)
         change(new)
         text = json.dumps(new).encode()
         return len(text).to_bytes(8, "little") + text + data
@@ -329,6 +330,7 @@ def damaged(content: bytes) -> dict[str, bytes]:
         "a shape that does not fit": with_header(lambda h: h[first].update(shape=[10**6, 10**6])),
         "a shape of texts": with_header(lambda h: h[first].update(shape=["a"])),
         "another dtype": with_header(lambda h: h[first].update(dtype="X9")),
+        "no sum of the header": content.replace(b"crc32_of_header", b"crc32_of_reader"),
         "no entry": with_header(lambda h: h.update({first: 3})),
         "a later version": with_header(lambda h: h["__metadata__"].update(version="2")),
         "texts that are none": with_header(lambda h: h.update(__metadata__=[1])),

@@ -530,6 +530,36 @@ def test_layers_of_one_tensor_say_what_they_were_given(make: Callable[[], Any]) 
             layer(symbols)
 
 
+@pytest.mark.parametrize(
+    ("layer", "good", "bad", "built"),
+    [
+        (layers.Dense(3, name="mine"), [(2, 4)], [(2, 5)], "a last extent of 4"),
+        (layers.LayerNormalization(name="mine"), [(2, 4)], [(2, 5)], "4 channels"),
+        (layers.LayerNormalization((1, 2), name="mine"), [(2, 3, 4)], [(2, 4, 3)], r"the extents \(3, 4\) of the axes"),
+        (layers.RMSNormalization(name="mine"), [(2, 4)], [(2, 5)], "4 channels"),
+        (layers.GroupNormalization(2, center=False, name="mine"), [(2, 4)], [(2, 6)], "4 channels"),
+        (layers.MultiHeadAttention(2, 3, name="mine"), [(2, 3, 4)] * 2, [(2, 3, 4), (2, 3, 5)], "a last extent of 4"),
+    ],
+)
+def test_layers_say_what_they_were_built_for(layer: Any, good: Any, bad: Any, built: str) -> None:
+    layer(*[hf.zeros(shape) for shape in good])
+    for call in (layer, hf.function(lambda *inputs: layer(*inputs))):
+        with pytest.raises(errors.ShapeError, match=rf"^\[mine\] the .* is f32.*; the layer was built for {built}"):
+            call(*[hf.zeros(shape) for shape in bad])
+
+
+def test_errors_of_operations_say_in_which_layers_they_were() -> None:
+    inner = layers.Reshape((3, 2), name="cut")
+    model = hf.Sequential([inner, layers.Dense(1)], name="whole")
+    for call in (model, hf.function(lambda x: model(x))):
+        with pytest.raises(errors.ShapeError) as caught:
+            call(hf.zeros((5, 8)))
+        assert caught.value.__notes__ == [
+            "in the layer 'cut', Reshape, which was called with f32[5,8]",
+            "in the layer 'whole', Sequential, which was called with f32[5,8]",
+        ]
+
+
 def test_a_call_of_ones_own_takes_what_it_likes() -> None:
     class Two(layers.Dense):
         def call(self, inputs: Any) -> Any:

@@ -62,6 +62,16 @@ class Loader:
         self.epochs += 1
 
 
+class Unsized:
+    """A loader whose class has a length, which its data do not have."""
+
+    def __len__(self) -> int:
+        raise TypeError("object of type 'Stream' has no len()")
+
+    def __iter__(self) -> Any:
+        return iter(BATCHES)
+
+
 def test_fit_is_the_step_written_out() -> None:
     expected = by_hand(BATCHES, 3)
     loader = Loader()
@@ -72,6 +82,7 @@ def test_fit_is_the_step_written_out() -> None:
         "a dataset": lambda m: m.fit(
             hf.data.Dataset.from_tensor_slices((X, Y)).batch(8), epochs=3, verbose=0, shuffle=False
         ),
+        "a loader without a length": lambda m: m.fit(Unsized(), epochs=3, verbose=0),
         "a dataset without end": lambda m: m.fit(
             hf.data.Dataset.from_tensor_slices((X, Y)).batch(8).repeat(), epochs=3, steps_per_epoch=3, verbose=0
         ),

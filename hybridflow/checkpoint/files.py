@@ -200,6 +200,8 @@ class File:
         self.texts: dict[str, str] = self._texts(texts)
         total = self.texts.pop(_OF_HEADER, None)
         self.is_checked = total is not None
+        if total is None and _SUMS in self.texts:
+            raise self._damaged("its header has no sum, where its arrays have some")
         if total is not None and f"{zlib.crc32(header.replace(_told(total), _told(_UNKNOWN))):08x}" != total:
             raise self._damaged("its header is not what was written (CRC-32)")
         sums = self._parsed(self.texts.pop(_SUMS, "{}").encode())

@@ -17,7 +17,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer, last_extent
+from hybridflow.layers.layer import Layer, check_last_extent, last_extent
 from hybridflow.nn.attention import attention
 
 
@@ -117,6 +117,9 @@ class MultiHeadAttention(Layer, one_tensor=True):
             key = value
         elif key_mask is None:
             key_mask = calling.mask_of(key)
+        for x, kernel, name in ((query, self.query_kernel, "query"), (key, self.key_kernel, "key")):
+            check_last_extent(self, x, kernel.shape[0], name)
+        check_last_extent(self, value, self.value_kernel.shape[0], "value")
         q = _heads(query, self.query_kernel, self.query_bias)
         k = self._shared(_heads(key, self.key_kernel, self.key_bias))
         v = self._shared(_heads(value, self.value_kernel, self.value_bias))

@@ -16,7 +16,7 @@ from hybridflow.array.shapes import expand_dims, moveaxis, permute_dims, reshape
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.activations import activation as activation_of, name_of_activation
-from hybridflow.layers.layer import Layer, last_extent
+from hybridflow.layers.layer import Layer, check_last_extent, last_extent
 from hybridflow.layers.windows import format_of
 from hybridflow.nn.functional import dropout
 from hybridflow.regularizers import L1L2
@@ -69,11 +69,7 @@ class Dense(Layer, one_tensor=True):
             )
 
     def call(self, inputs: Any) -> Any:
-        if inputs.shape[-1] != self.kernel.shape[0]:
-            raise ShapeError(
-                self.name,
-                f"the input is {inputs.type}; the layer was built for a last extent of {self.kernel.shape[0]}.",
-            )
+        check_last_extent(self, inputs, self.kernel.shape[0])
         out = inputs @ self.kernel
         return self.activation(out if self.bias is None else out + self.bias)
 

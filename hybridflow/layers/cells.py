@@ -10,10 +10,10 @@ from hybridflow.array import random
 from hybridflow.array.creation import ones, zeros
 from hybridflow.array.shapes import concat, split
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError
 from hybridflow.layers.activations import activation as activation_of, name_of_activation
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer, as_layer, describe, last_extent
+from hybridflow.layers.layer import Layer, as_layer, check_last_extent, describe, last_extent
 from hybridflow.nn.functional import dropout as dropped
 
 Project = Callable[[Any], Any]
@@ -100,11 +100,7 @@ class Cell(Layer, one_tensor=True):
         of_states = self._dropping(self.recurrent_dropout, (batch, self.units), training)
 
         def project(inputs: Any) -> Any:
-            if inputs.shape[-1] != self.kernel.shape[0]:
-                raise ShapeError(
-                    self.name,
-                    f"the input is {inputs.type}; the layer was built for a last extent of {self.kernel.shape[0]}.",
-                )
+            check_last_extent(self, inputs, self.kernel.shape[0])
             return self._projected(inputs if of_inputs is None else inputs * of_inputs)
 
         def step(projected: Any, states: Any) -> tuple[Any, list[Any]]:

@@ -20,7 +20,7 @@ from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, OperandError, ShapeError
 from hybridflow.layers.module import Module
 from hybridflow.layers.policy import Policy, as_policy, policy_of
 from hybridflow.layers.specs import check_inputs
@@ -194,9 +194,18 @@ class Layer(Module, Configured):
             if self.activity_regularizer is not None:
                 self._regularize(result)
             return result
+        except OperandError as error:
+            self._tell(error, inputs)
+            raise
         finally:
             enter_narrow(before)
             calling.leave(token, self._mark)
+
+    def _tell(self, error: OperandError, inputs: Sequence[Any]) -> None:
+        """Note on an error of an operation, or of a layer within this one, that it was in this one's call."""
+        if error.stage != self.name:
+            given = ", ".join(map(_what_is, inputs))
+            error.add_note(f"in the layer {self.name!r}, {type(self).__name__}, which was called with {given}")
 
     def add_loss(self, loss: Any) -> None:
         """Add to the loss, in ``call``: ``losses`` has it until the layer, or the one around it, is called again.
@@ -417,12 +426,14 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _what_is(value: Any) -> str:
-    """What a layer was given that is no tensor, for messages."""
+    """What a layer was given, for messages."""
     if isinstance(value, dict):
         return f"a dict with the keys {', '.join(map(repr, value))}" if value else "an empty dict"
     if isinstance(value, (list, tuple)):
         parts = ", ".join(str(getattr(part, "type", type(part).__name__)) for part in value)
         return f"a {type(value).__name__} of {len(value)}: {parts}" if value else f"an empty {type(value).__name__}"
+    if isinstance(value, (Tensor, Variable)):
+        return str(value.type)
     return "None" if value is None else f"{type(value).__name__}, {reprlib.repr(value)}"
 
 
@@ -448,6 +459,12 @@ def as_layer(given: Any) -> Any:
     Raises ArgumentError for an unknown name.
     """
     return described_of(Layer, given, "layers") if isinstance(given, dict) else given
+
+
+def check_last_extent(layer: Layer, value: Any, wanted: int, name: str = "input") -> None:
+    """Raise ShapeError, which names the layer, where another last extent comes than the one it was built for."""
+    if value.shape[-1] != wanted:
+        raise ShapeError(layer.name, f"the {name} is {value.type}; the layer was built for a last extent of {wanted}.")
 
 
 def last_extent(layer: Layer, shape: Any) -> int:

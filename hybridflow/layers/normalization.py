@@ -85,6 +85,8 @@ class LayerNormalization(_Affine, one_tensor=True):
 
     def call(self, inputs: Any) -> Any:
         axes = _axes(self, self.axis, inputs.shape)
+        for weight in (self.gamma, self.beta):
+            _check_extents(self, inputs, axes, weight)
         shape = [inputs.shape[axis] if axis in axes else 1 for axis in range(inputs.ndim)]
         factor, summand = (None if v is None else reshape(v, shape) for v in (self.gamma, self.beta))
         return layer_norm(inputs, factor, summand, tuple(axes), self.epsilon)
@@ -116,6 +118,7 @@ class RMSNormalization(Layer, one_tensor=True):
 
     def call(self, inputs: Any) -> Any:
         axes = _axes(self, self.axis, inputs.shape)
+        _check_extents(self, inputs, axes, self.scale)
         shape = [inputs.shape[axis] if axis in axes else 1 for axis in range(inputs.ndim)]
         return rms_norm(inputs, reshape(self.scale, shape), tuple(axes), self.epsilon)
 
@@ -179,6 +182,8 @@ class GroupNormalization(_Affine, one_tensor=True):
 
     def call(self, inputs: Any) -> Any:
         axis = _axes(self, self.axis, inputs.shape)[0]
+        for weight in (self.gamma, self.beta):
+            _check_extents(self, inputs, [axis], weight)
         count = self._count(inputs.shape[axis])
         cut = (count, inputs.shape[axis] // count)
         x = cast(inputs, dtypes.compute_dtype(inputs.dtype))
@@ -247,9 +252,8 @@ class BatchNormalization(_Affine, one_tensor=True):
         axis = _axes(self, self.axis, inputs.shape)[0]
         x = cast(inputs, dtypes.compute_dtype(inputs.dtype))
         shape: list[Any] = [1] * x.ndim
-        shape[axis] = channels = self.moving_mean.shape[0]
-        if x.shape[axis] != channels:
-            raise ShapeError(self.name, f"the input is {inputs.type}; the layer was built for {channels} channels.")
+        _check_extents(self, inputs, [axis], self.moving_mean)
+        shape[axis] = self.moving_mean.shape[0]
         if training and self.trainable:
             centred, average, variance = _of_batch(x, tuple(a for a in range(x.ndim) if a != axis), mask, self.name)
             self._move(self.moving_mean, average)
@@ -282,6 +286,13 @@ def _of_batch(x: Any, over: tuple[int, ...], mask: Any, stage: str) -> tuple[Any
     average = sum(where(there, x, 0), over, keepdims=True) / count
     centred = x - average
     return centred, average, sum(where(there, square(centred), 0), over, keepdims=True) / count
+
+
+def _check_extents(layer: Layer, inputs: Any, axes: Sequence[int], weight: Variable | None) -> None:
+    """Raise ShapeError, which names the layer, where the extents of axes are not those of a weight."""
+    if weight is not None and tuple(inputs.shape[axis] for axis in axes) != tuple(weight.shape):
+        built = f"{weight.shape[0]} channels" if len(axes) == 1 else f"the extents {weight.shape} of the axes {axes}"
+        raise ShapeError(layer.name, f"the input is {inputs.type}; the layer was built for {built}.")
 
 
 def _axes(layer: Layer, axis: Any, shape: Sequence[Any]) -> list[int]:

@@ -390,14 +390,21 @@ def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: in
         raise ArgumentTypeError(
             method, f"{_kind(x)} is no data: give arrays, a Dataset, or an iterable of batches (x, y)."
         )
-    steps = len(x) if hasattr(x, "__len__") else None
     is_loader = type(x).__module__.partition(".")[0] == "torch"
 
     def batch_of(element: Any) -> Batch:
         is_split = isinstance(element, list) and len(element) in (2, 3) and _holds_arrays(element)
         return parts(tuple(element) if is_split or (is_loader and isinstance(element, list)) else element)
 
-    return Feed(lambda: _OfElements(x, batch_of), steps, False)
+    return Feed(lambda: _OfElements(x, batch_of), _count(x), False)
+
+
+def _count(data: Any) -> int | None:
+    """How many batches there are, None where it is not known: loaders may have a length and raise when it is asked."""
+    try:
+        return len(data)
+    except TypeError:
+        return None
 
 
 class _OfElements(Batches):
