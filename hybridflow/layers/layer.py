@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import reprlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -194,16 +195,21 @@ class Layer(Module, Configured):
             if self.activity_regularizer is not None:
                 self._regularize(result)
             return result
-        except OperandError as error:
-            self._tell(error, inputs)
-            raise
         finally:
+            self._tell(inputs)
             enter_narrow(before)
             calling.leave(token, self._mark)
 
-    def _tell(self, error: OperandError, inputs: Sequence[Any]) -> None:
-        """Note on an error of an operation, or of a layer within this one, that it was in this one's call."""
-        if error.stage != self.name:
+    def _tell(self, inputs: Sequence[Any]) -> None:
+        """Where the call ends by an error of an operation, or of a layer within this one: note on it that it was here.
+
+        Not in an ``except``: that would catch errors of which a compiled function does not know yet if it has them.
+        """
+        error = sys.exception()
+        if not isinstance(error, OperandError) or error.stage == self.name or error.__traceback__ is None:
+            return
+        frame = error.__traceback__.tb_frame  # of the call that the error is leaving, or handled in
+        if frame.f_code.co_name == "__call__" and frame.f_locals.get("self") is self:
             given = ", ".join(map(_what_is, inputs))
             error.add_note(f"in the layer {self.name!r}, {type(self).__name__}, which was called with {given}")
 
