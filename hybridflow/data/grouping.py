@@ -76,9 +76,9 @@ class RowBatchRun(OneSource):
             yield self.table.span(start, stop)
 
     def _picks(self) -> Elements:
-        take = self.source.taker()
+        take = self.source.numbers()
         while len(some := take(self.size)) >= self.least:
-            yield self.table.pick(np.array(some, np.int64))
+            yield self.table.pick(some)
 
 
 class PaddedBatch(Node):

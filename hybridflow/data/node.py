@@ -25,6 +25,7 @@ INFINITE, UNKNOWN = -1, -2
 State = dict[str, Any]
 Elements = Generator[Any, None, None]
 Taker = Callable[[int], list[Any]]
+Numbers = Callable[[int], np.ndarray]
 
 
 class Table:
@@ -88,10 +89,15 @@ class Runner:
     def taker(self) -> Taker:
         """A function that gives a list of as many of the next elements, of fewer only where there are no more.
 
-        In the place of ``run``: one of the two is called, once.
+        In the place of ``run``: one of the two, or ``numbers``, is called, once.
         """
         found = self.run()
         return lambda count: list(islice(found, count))
+
+    def numbers(self) -> Numbers:
+        """As ``taker``, where elements are numbers of rows: a function that gives arrays of them."""
+        take = self.taker()
+        return lambda count: np.array(take(count), np.int64)
 
     def state(self) -> State:
         raise NotImplementedError
@@ -158,6 +164,13 @@ class PositionsRun(Runner):
     def _next(self, count: int) -> list[int]:
         start, self.position = self.position, min(self.position + count, self.length)
         return list(range(start, self.position))
+
+    def numbers(self) -> Numbers:
+        return self._next_numbers
+
+    def _next_numbers(self, count: int) -> np.ndarray:
+        start, self.position = self.position, min(self.position + count, self.length)
+        return np.arange(start, self.position, dtype=np.int64)
 
     def state(self) -> State:
         return {"position": self.position}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from hybridflow.data import elements
 from hybridflow.data.node import (
@@ -11,6 +14,7 @@ from hybridflow.data.node import (
     UNKNOWN,
     Elements,
     Node,
+    Numbers,
     Passing,
     Reordering,
     Runner,
@@ -193,18 +197,25 @@ class RepeatRun(Runner):
             self.left -= 1
 
     def taker(self) -> Taker:
-        take: Taker | None = None
+        return self._turns(lambda source: source.taker(), list.__add__, [])
+
+    def numbers(self) -> Numbers:
+        return self._turns(lambda source: source.numbers(), lambda a, b: np.concatenate((a, b)), np.empty(0, np.int64))
+
+    def _turns(self, taker_of: Callable[[Runner], Any], together: Callable[[Any, Any], Any], none: Any) -> Any:
+        """``taker_of`` each run of the source in its turn as one."""
+        take: Any = None
         some = over = False  # elements came in this round; there are no more
 
-        def next_ones(count: int) -> list[Any]:
+        def next_ones(count: int) -> Any:
             nonlocal take, some, over
-            out: list[Any] = []
+            out = none
             while self.left and len(out) < count and not over:
                 self.source = self.source or self.node.runner()
-                take = take or self.source.taker()
+                take = take or taker_of(self.source)
                 found = take(count - len(out))
-                some = some or bool(found)
-                out = out + found if out else found
+                some = some or len(found) > 0
+                out = together(out, found) if len(out) else found
                 if len(out) < count:
                     over = not some and self.left < 0 and not self.resumed()  # nothing, for ever
                     if not over:

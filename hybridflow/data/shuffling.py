@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.data.node import Elements, Node, Passing, Reordering, Runner, State, Taker
+from hybridflow.data.node import Elements, Node, Numbers, Passing, Reordering, Runner, State, Taker
 
 _BLOCK = 512  # random numbers drawn at a time
 _ROWS = 1024  # numbers of rows shuffled at a time
@@ -128,7 +128,7 @@ class ShuffledRowsRun(Passing):
         super().__init__(node.source)
         self.node, self.size, self.seed, self.drawn = node, node.size, seed, 0
         self.buffer = np.empty(0, np.int64)
-        self.ahead: list[int] = []  # numbers that are shuffled, and
+        self.ahead = np.empty(0, np.int64)  # numbers that are shuffled, and
         self.given = 0  # how many of them were given
 
     def run(self) -> Elements:
@@ -137,30 +137,33 @@ class ShuffledRowsRun(Passing):
             yield found[0]
 
     def taker(self) -> Taker:
-        take = self.source.taker()
+        some = self.numbers()
+        return lambda count: some(count).tolist()
+
+    def numbers(self) -> Numbers:
+        take = self.source.numbers()
         draw: np.random.Generator | None = None
 
-        def some(count: int) -> list[Any]:
+        def some(count: int) -> np.ndarray:
             nonlocal draw
-            start, stop = self.given, self.given + count
-            out = self.ahead[start:stop]
-            self.given += len(out)
+            start = self.given
+            out = self.ahead[start : start + count]
+            self.given = start + len(out)
             while len(out) < count:
                 if draw is None:
-                    filling = np.array(take(self.size - len(self.buffer)), np.int64)
-                    self.buffer = np.concatenate((self.buffer, filling))
+                    self.buffer = np.concatenate((self.buffer, take(self.size - len(self.buffer))))
                     draw = draws(self.seed, self.drawn)
-                coming = np.array(take(_ROWS), np.int64)
+                coming = take(_ROWS)
                 if not len(coming) and not len(self.buffer):
                     break
                 self.ahead = self._block(coming, draw)
-                self.given = min(count - len(out), len(self.ahead))
-                out += self.ahead[: self.given]
+                more = self.ahead[: count - len(out)]
+                out, self.given = np.concatenate((out, more)) if len(out) else more, len(more)
             return out
 
         return some
 
-    def _block(self, coming: np.ndarray, draw: np.random.Generator) -> list[int]:
+    def _block(self, coming: np.ndarray, draw: np.random.Generator) -> np.ndarray:
         """The next numbers: as many as come, or those in the buffer if none do."""
         full = len(self.buffer)
         if len(coming):
@@ -172,22 +175,17 @@ class ShuffledRowsRun(Passing):
             out = drained(self.buffer, places)
             self.buffer = self.buffer[: full - len(places)]
         self.drawn += len(places)
-        return out.tolist()
+        return out
 
     def state(self) -> State:
-        ahead = self.ahead[self.given :]
-        return {
-            "seed": self.seed,
-            "drawn": self.drawn,
-            "buffer": self.buffer.tolist(),
-            "ahead": ahead,
-            **super().state(),
-        }
+        held = {"buffer": self.buffer.tolist(), "ahead": self.ahead[self.given :].tolist()}
+        return {"seed": self.seed, "drawn": self.drawn, **held, **super().state()}
 
     def restore(self, state: State) -> None:
         super().restore(state)
         self.seed, self.drawn = list(state["seed"]), state["drawn"]
-        self.buffer, self.ahead, self.given = np.array(state["buffer"], np.int64), list(state.get("ahead", ())), 0
+        self.buffer, self.ahead = (np.array(state.get(name, ()), np.int64) for name in ("buffer", "ahead"))
+        self.given = 0
         self.node.go_on(self.seed)
 
 

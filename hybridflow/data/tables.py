@@ -23,6 +23,7 @@ class ArrayTable(Table):
     def __init__(self, arrays: Sequence[np.ndarray], structure: pytree.Structure) -> None:
         self.arrays, self.structure = list(arrays), structure
         self.length = min([array.shape[0] for array in arrays])
+        self.is_flat = structure.kind is tuple and len(structure.children) == structure.leaves
 
     def row(self) -> Callable[[int], Any]:
         arrays = self.arrays
@@ -31,13 +32,10 @@ class ArrayTable(Table):
             if not array.dtype.hasobject:
                 return lambda k: wrap(array[k, ...])
             return lambda k: leaf_of(array[k, ...])
-        if self._is_flat_tuple():
+        if self.is_flat:
             return lambda k: tuple([leaf_of(array[k, ...]) for array in arrays])
         structure = self.structure
         return lambda k: pytree.unflatten(structure, [leaf_of(array[k, ...]) for array in arrays])
-
-    def _is_flat_tuple(self) -> bool:
-        return self.structure.kind is tuple and len(self.structure.children) == self.structure.leaves
 
     def span(self, start: int, stop: int) -> Any:
         return self._built([array[start:stop] for array in self.arrays])
@@ -46,6 +44,8 @@ class ArrayTable(Table):
         return self._built([array.take(numbers, axis=0) for array in self.arrays])
 
     def _built(self, arrays: list[np.ndarray]) -> Any:
+        if self.is_flat:
+            return tuple(map(leaf_of, arrays))
         return pytree.unflatten(self.structure, map(leaf_of, arrays))
 
     def spec(self) -> Any:

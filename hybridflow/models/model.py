@@ -713,6 +713,8 @@ def _checked(logs: Any, step: str) -> dict[str, Any]:
         raise ArgumentTypeError(
             "fit", f"{step} returned {type(logs).__name__}; it must return a dict of what is logged."
         )
+    if not any(isinstance(value, dict) for value in logs.values()):
+        return logs
     flat: dict[str, Any] = {}
     for name, value in logs.items():
         flat.update(value if isinstance(value, dict) else {name: value})  # all metrics of ``compile`` are one of dicts
