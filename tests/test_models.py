@@ -62,6 +62,29 @@ class Loader:
         self.epochs += 1
 
 
+@pytest.mark.parametrize("kind", ["arrays", "in lists", "tensors", "dataset"])
+def test_a_shorter_last_batch_needs_no_program_of_its_own(kind: str) -> None:
+    """20 rows in batches of 8: one program each serves 8 and 4, and learns what is learned step by step."""
+    model = hf.Sequential([layers.Input((3,)), layers.Dense(1, kernel_initializer="zeros")])
+    model.compile(optimizer=hf.optimizers.SGD(0.1), loss="mse")
+    x, y = (hf.asarray(X), hf.asarray(Y)) if kind == "tensors" else (X, Y)
+    options: dict[str, Any] = {"verbose": 0}
+    if kind == "dataset":
+        given: Any = (Dataset.from_tensor_slices((x, y)).batch(8).map(lambda x, y: (x, y)).prefetch(1),)
+    else:
+        given = ([x], [y]) if kind == "in lists" else (x, y)
+        options["batch_size"] = 8
+    for _ in range(2):
+        model.fit(*given, epochs=2, shuffle=False, **options)
+    model.evaluate(*given, **options)
+    outputs = model.predict(*given[:1], **options)
+    settings = model._settings
+    assert [len(f.signatures()) for f in (settings.train_step, settings.test_step, settings.predict_step)] == [1, 1, 1]
+    w = by_hand(BATCHES, 4)
+    np.testing.assert_allclose(weights(model), w, rtol=1e-5)
+    np.testing.assert_allclose(outputs, X @ w[:3, None] + w[3], rtol=1e-5, atol=1e-6)
+
+
 class Unsized:
     """A loader whose class has a length, which its data do not have."""
 

@@ -36,6 +36,9 @@ class Map(Node):
     def cardinality(self) -> int:
         return self.source.cardinality()
 
+    def rest(self) -> int:
+        return self.source.rest()
+
 
 def spec_of_result(found: Any, given: Any, element: Any) -> Any:
     """The spec of what a function made of one element: what has as many rows as a batch of any size has any number."""

@@ -35,6 +35,10 @@ class Batch(Node):
     def cardinality(self) -> int:
         return batches(self.source.cardinality(), self.size, self.drop_remainder)
 
+    def rest(self) -> int:
+        length = self.source.cardinality()
+        return 0 if length < self.size or self.drop_remainder else length % self.size
+
 
 def batches(length: int, size: int, drop_remainder: bool) -> int:
     """How many batches there are of so many elements."""

@@ -74,6 +74,10 @@ class Node:
         """The number of elements, INFINITE or UNKNOWN."""
         return UNKNOWN
 
+    def rest(self) -> int:
+        """How many rows the last element has where it is known to have fewer than the others, else 0."""
+        return 0
+
 
 class Runner:
     """One run of a node.  ``is_prompt`` says that no element waits for anybody: no code of the user's makes it, which

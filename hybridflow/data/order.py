@@ -348,6 +348,9 @@ class Cache(Node):
     def cardinality(self) -> int:
         return self.source.cardinality()
 
+    def rest(self) -> int:
+        return self.source.rest()
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "kept": None}
 

@@ -62,6 +62,9 @@ class Prefetch(Node):
     def cardinality(self) -> int:
         return self.source.cardinality()
 
+    def rest(self) -> int:
+        return self.source.rest()
+
 
 class PrefetchRun(OneSource):
     def __init__(self, source: Node, count: int) -> None:

@@ -138,6 +138,13 @@ class Function(Dispatcher, Generic[P, R]):
             self._add_native_call(found, form, args, kwargs)
         return result
 
+    def expect(self, *args: Any, **kwargs: Any) -> None:
+        """Say that calls with such arguments come beside others: extents and numbers in which they differ are open from
+        the first trace on, as they would be from the second.  Nothing is traced or run."""
+        if self._relaxing is not None:
+            args, kwargs = self._adopted(args, kwargs)
+            self._relaxing.learned(self._leaves_and_key(args, kwargs)[1])
+
     def _adopted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with arrays in the place of those of other libraries; the very ones where there are none."""
         name = self._options.name

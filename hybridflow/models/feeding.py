@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.data import Dataset
 from hybridflow.data.arguments import seeds
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
+from hybridflow.jit.function import Function
 
 
 class Batch(NamedTuple):
@@ -57,6 +58,7 @@ class Feed(Stated):
         self._make, self.steps, self._own_steps = make, steps, own_steps
         self._running: Batches | None = None
         self._begun: Batches | None = None  # of which the first batch was looked at
+        self.rest = 0  # rows of the last batch, where it is known to have fewer than the others
         self.goes_on = False  # an iterator of the user's, which cannot be begun anew
         self.once = False  # an epoch ends with the data, however many steps it was to have
 
@@ -249,6 +251,16 @@ def parts(batch: Any) -> Batch:
     return Batch(batch)
 
 
+def expect_rest(step: Any, source: Feed, batch: Sequence[Any]) -> None:
+    """Where the last batch is known to have fewer rows than this one: let the program of a step be for any number of
+    rows from the start, so that there is but one."""
+    rest, source.rest = source.rest, 0
+    leaves, structure = pytree.flatten([part for part in batch if part is not None])
+    if isinstance(step, Function) and all(isinstance(x, (np.ndarray, Tensor)) and x.ndim for x in leaves):
+        cut = iter(pytree.unflatten(structure, [leaf[:rest] for leaf in leaves]))
+        step.expect(*[None if part is None else next(cut) for part in batch])
+
+
 def check_alike(method: str, number: int, batch: Batch, before: Batch | None, error: Exception) -> None:
     """Raise ArgumentError, in place of ``error``, for a batch of another structure than the one before it."""
     if before is None:
@@ -339,7 +351,9 @@ def _of_arrays(method: str, data: Batch, batch_size: int, shuffle: bool) -> Feed
         raise ArgumentError(method, "there are no samples.")
 
     cuts = [_cutter(part) for part in arrays]
-    return Feed(lambda: _OfArrays(method, cuts, count, batch_size, shuffle), -(-count // batch_size), False)
+    made = Feed(lambda: _OfArrays(method, cuts, count, batch_size, shuffle), -(-count // batch_size), False)
+    made.rest = count % batch_size if count > batch_size else 0
+    return made
 
 
 class _OfArrays(Batches):
@@ -383,7 +397,9 @@ def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: in
             raise ArgumentError(method, f"{name} is given beside {_kind(x)}: its elements hold that.")
     if isinstance(x, Dataset):
         count = int(x.cardinality())
-        return Feed(lambda: _OfElements(x, parts), count if count >= 0 else None, False)
+        made = Feed(lambda: _OfElements(x, parts), count if count >= 0 else None, False)
+        made.rest = x._node.rest()
+        return made
     if hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "__iter__"):
         return Feed(lambda: _OfElements(_of_sequence(method, x, shuffle), parts), len(x), False)
     if not hasattr(x, "__iter__"):

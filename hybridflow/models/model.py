@@ -26,7 +26,7 @@ from hybridflow.layers.layer import Layer, shape_of
 from hybridflow.layers.module import Module
 from hybridflow.metrics import Mean, Metric
 from hybridflow.models.compiled import AllMetrics, CompiledLoss, CompiledMetrics
-from hybridflow.models.feeding import Batch, Feed, at_least, check_alike, feed, parts, split_off
+from hybridflow.models.feeding import Batch, Feed, at_least, check_alike, expect_rest, feed, parts, split_off
 from hybridflow.models.summary import table
 from hybridflow.models.texts import to_text
 
@@ -434,6 +434,8 @@ class Model(Layer):
         number, every = 0, settings.steps_per_execution
         step, before = settings.train_step, None
         for number, batch in enumerate(source.epoch()):
+            if source.rest:
+                expect_rest(step, source, batch)
             if number % every == 0:
                 told.on_train_batch_begin(number)
             try:
@@ -492,6 +494,8 @@ class Model(Layer):
         logs: dict[str, Any] | None = None
         told.on_test_begin()
         for number, batch in enumerate(source.epoch()):
+            if source.rest:
+                expect_rest(step, source, batch)
             told.on_test_batch_begin(number)
             logs = _checked(step(*batch), "test_step")
             told.on_test_batch_end(number, logs)
@@ -516,6 +520,8 @@ class Model(Layer):
         try:
             told.on_predict_begin()
             for number, batch in enumerate(source.epoch()):
+                if source.rest:
+                    expect_rest(step, source, batch[:1])
                 told.on_predict_batch_begin(number)
                 outputs = step(batch.x)
                 leaves, structure = pytree.flatten(outputs)

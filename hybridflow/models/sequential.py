@@ -96,6 +96,8 @@ class Sequential(Model):
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         if self._start is not None:
+            if isinstance(inputs, (list, tuple)) and len(inputs) == 1 and inputs[0].ndim == len(self._start.shape):
+                (inputs,) = inputs  # a list of all inputs, as models with several take
             inputs = fitting(inputs, self._start, self.name)
         for layer in self.layers:
             inputs = layer(inputs)
