@@ -22,7 +22,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, OperandError, ShapeError
-from hybridflow.layers.module import Module
+from hybridflow.layers.module import Module, walk
 from hybridflow.layers.policy import Policy, as_policy, policy_of
 from hybridflow.layers.specs import check_inputs
 from hybridflow.layers.symbols import Symbol, first_symbol
@@ -332,9 +332,14 @@ class Layer(Module, Configured):
     def losses(self) -> list[Tensor]:
         """What is to be added to the loss: what this layer and those in it added in their last call, and what
         regularizers make of their weights."""
-        within = [self, *self.submodules]
-        added: list[Tensor] = calling.losses_of([one._mark for one in within if isinstance(one, Layer)])
-        return added + [v.regularizer(v) for v in self.trainable_variables if v.regularizer is not None]
+        marks, regularized = [], []
+        for _, one, free in walk(self, "", True, set()):  # once: traces record each step of it
+            if isinstance(one, Layer):
+                marks.append(one._mark)
+            elif isinstance(one, Variable) and free and one.trainable and one.regularizer is not None:
+                regularized.append(one)
+        added: list[Tensor] = calling.losses_of(marks)
+        return added + [v.regularizer(v) for v in regularized]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if type(value) is Variable and value.name is None:

@@ -53,17 +53,17 @@ class Module:
 
     def named_variables(self) -> dict[str, Variable]:
         """All variables by their path from here: ``{"layers.0.kernel": ...}``."""
-        return {path: variable for path, variable, _ in _walk(self, "", True, set()) if isinstance(variable, Variable)}
+        return {path: variable for path, variable, _ in walk(self, "", True, set()) if isinstance(variable, Variable)}
 
     @property
     def variables(self) -> list[Variable]:
         """All variables."""
-        return [found for _, found, _ in _walk(self, "", True, set()) if isinstance(found, Variable)]
+        return [found for _, found, _ in walk(self, "", True, set()) if isinstance(found, Variable)]
 
     @property
     def trainable_variables(self) -> list[Variable]:
         """The variables that are trainable, of modules that are."""
-        return [v for _, v, free in _walk(self, "", True, set()) if isinstance(v, Variable) and free and v.trainable]
+        return [v for _, v, free in walk(self, "", True, set()) if isinstance(v, Variable) and free and v.trainable]
 
     @property
     def non_trainable_variables(self) -> list[Variable]:
@@ -74,11 +74,11 @@ class Module:
     @property
     def submodules(self) -> list[Module]:
         """All modules within this one, at any depth."""
-        return [m for _, m, _ in _walk(self, "", True, set()) if isinstance(m, Module) and m is not self]
+        return [m for _, m, _ in walk(self, "", True, set()) if isinstance(m, Module) and m is not self]
 
     def _named_modules(self) -> Iterator[tuple[str, Module]]:
         """This module, whose path is empty, and all within it by their paths from here."""
-        return ((path, m) for path, m, _ in _walk(self, "", True, set()) if isinstance(m, Module))
+        return ((path, m) for path, m, _ in walk(self, "", True, set()) if isinstance(m, Module))
 
     def _passing(self) -> list[Variable]:
         """The variables of its own that are no weights: the states of random generators."""
@@ -89,11 +89,11 @@ class Module:
         yield from sorted(vars(self).items())
 
 
-def _walk(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[str, Any, bool]]:
-    """The variables and modules in a value with their paths, and whether all modules around are trainable."""
+def walk(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[str, Any, bool]]:
+    """The variables and modules in one of ``_HOLDERS``: with their paths, and whether all around are trainable."""
     if isinstance(value, Generator):
         value = value.state
-    if not isinstance(value, (Variable, Module, list, tuple, dict)) or id(value) in seen:
+    if id(value) in seen:
         return
     seen.add(id(value))
     if isinstance(value, Variable):
@@ -106,4 +106,8 @@ def _walk(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[s
     else:
         parts = value.items() if isinstance(value, dict) else enumerate(value)
     for name, part in parts:
-        yield from _walk(part, f"{path}.{name}" if path else str(name), free, seen)
+        if isinstance(part, _HOLDERS):  # most attributes are none: traces record each call
+            yield from walk(part, f"{path}.{name}" if path else str(name), free, seen)
+
+
+_HOLDERS = Generator, Variable, Module, list, tuple, dict

@@ -759,7 +759,8 @@ def _is_due(epoch: int, every: Any) -> bool:
 
 
 def _children(value: Any) -> list[Any]:
-    """What attributes hold, each once: those in lists, tuples and dicts too, and in modules that are no layers."""
+    """The layers and metrics that are attributes, each once: those in lists, tuples and dicts too, and in modules that
+    are no layers."""
     found: dict[int, Any] = {}
 
     def visit(part: Any) -> None:
@@ -769,12 +770,16 @@ def _children(value: Any) -> list[Any]:
         if isinstance(part, Module) and not isinstance(part, Layer):
             part = dict(part._attributes())
         for one in part.values() if isinstance(part, dict) else part if isinstance(part, (list, tuple)) else ():
-            visit(one)
+            if isinstance(one, _HOLDERS):
+                visit(one)
 
     for name, part in value._attributes():
-        if name not in ("_compiled", "_run"):
+        if isinstance(part, _HOLDERS) and name not in ("_compiled", "_run"):
             visit(part)
-    return list(found.values())
+    return [one for one in found.values() if isinstance(one, (Layer, Metric))]
+
+
+_HOLDERS = Module, Metric, list, tuple, dict
 
 
 def _of_graph_too(kind: type[Model]) -> type[Model]:
