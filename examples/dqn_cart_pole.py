@@ -22,6 +22,7 @@ from hybridflow import layers
 SEED = 17
 BATCH = 128
 DISCOUNT = 0.99
+HELD = 30_000  # steps to learn from, of however many there are in all
 EVERY = 1000  # steps between two lines of progress, and between two checkpoints
 
 
@@ -87,7 +88,7 @@ class Agent:
     def __init__(self, steps: int, folder: Path | None = None) -> None:
         hf.random.set_seed(SEED)
         self.random = hf.random.Generator(SEED)
-        self.cart, self.replay = CartPole(), Replay(steps)
+        self.cart, self.replay = CartPole(), Replay(HELD)
         self.cart.start(self.random)
         self.network, self.target = network(), network()
         self.target.set_weights(self.network.get_weights())

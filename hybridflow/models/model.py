@@ -412,7 +412,10 @@ class Model(Layer):
         """At the end of ``fit``: the averages that the optimizer keeps (``use_ema``) become the variables' values."""
         optimizer = self._settings.optimizer
         if isinstance(optimizer, optimizers.Optimizer):
-            optimizer.finalize_variable_values(v for v in self.trainable_variables if optimizer.has_trained(v))
+            found = (
+                v for one in (self,) for v in one.trainable_variables
+            )  # which are looked for if there are averages
+            optimizer.finalize_variable_values(v for v in found if optimizer.has_trained(v))
 
     def _build_for_data(self) -> None:
         """Within ``fit``: make the variables that the first batch would make."""
