@@ -177,6 +177,9 @@ class Launch:
     does anything else where that is the status of a check that is earlier than all which it, or a launch after it,
     could find failed.
     Where no launch raises, both addresses may be null.  Status codes are minus those of ``entry``.
+    All threads of one that runs ``together`` do its work together; ``units`` are the threads that can be of use.  Its
+    blocks, of ``team`` threads each, wait for each other, so all of them must be on the device at once; ``scratch`` is
+    the address of an i64 that is 0 when they begin.
     Launches of one ``wave`` may run side by side, but for those of one ``kernel`` (see ``Program.kernels``), and for
     those that raise.
     """
@@ -190,6 +193,7 @@ class Launch:
     team: int = 1
     wave: int = 0
     kernel: int = 0
+    together: bool = False
 
 
 @dataclass(frozen=True)

@@ -21,17 +21,20 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
+from hybridflow.compiler.codegen.together import BARRIER
 from hybridflow.runtime.machine import host, machine_code
 
 WARP = 32
 CONTEXT_BYTES = 8192  # more than a ucontext_t has anywhere
 STACK_BYTES = 1 << 18
 GUARD_BYTES = 64  # behind shared memory, where nobody may write
+MEETING = "meeting"  # of all threads of a launch, before they call the barrier that is for all of them
 DONE, READY = -1, 0  # where a thread is; else it waits at the site of that number
 
 REGISTERS = [f"{register}.{axis}" for register in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
 EXCHANGE = re.compile(
-    r"call (?:i32|void|{[^}]*}) @llvm\.nvvm\.((?:barrier|bar|shfl|vote|cp\.async|ldmatrix|mma)\.[\w.]+)\((.*)\)$"
+    r"call (?:i32|void|{[^}]*}) @llvm\.nvvm\.((?:barrier|bar|shfl|vote|cp\.async|ldmatrix|mma)\.[\w.]+|nanosleep)"
+    r"\((.*)\)$"
 )
 BY_WARPS = ("shfl.", "vote.", "bar.warp.", "ldmatrix.", "mma.")
 MMA_WORDS = 10  # of a thread: of the first factor 4, of the second 2, sums 4
@@ -50,6 +53,7 @@ ORDERS: dict[str, Order] = {
 _RUNTIME = """
 @emu.registers = global [12 x i32] zeroinitializer
 @emu.thread = global i32 0
+@emu.first = global i32 0
 @emu.entry = global ptr null
 @emu.given = global ptr null
 @emu.contexts = global ptr null
@@ -246,7 +250,13 @@ head:
   %x = urem i32 %thread, %nx
   %row = udiv i32 %thread, %nx
   %y = urem i32 %row, %ny
-  %z = udiv i32 %row, %ny
+  %plane = udiv i32 %row, %ny
+  %nz = load i32, ptr getelementptr (i32, ptr @emu.registers, i64 5)
+  %z = urem i32 %plane, %nz
+  %block = udiv i32 %plane, %nz
+  %first = load i32, ptr @emu.first
+  %number.x = add i32 %first, %block
+  store i32 %number.x, ptr getelementptr (i32, ptr @emu.registers, i64 6)
   store i32 %x, ptr @emu.registers
   store i32 %y, ptr getelementptr (i32, ptr @emu.registers, i64 1)
   store i32 %z, ptr getelementptr (i32, ptr @emu.registers, i64 2)
@@ -288,6 +298,7 @@ class Blocks:
         fixed = [
             "registers",
             "thread",
+            "first",
             "entry",
             "given",
             "contexts",
@@ -305,13 +316,23 @@ class Blocks:
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._code.addresses["emu.run"])
 
     def launch(
-        self, symbol: str, grid: Sequence[int], block: Sequence[int], given: Sequence[int], order: Order
+        self,
+        symbol: str,
+        grid: Sequence[int],
+        block: Sequence[int],
+        given: Sequence[int],
+        order: Order,
+        together: bool = False,
     ) -> None:
-        """Run a kernel.  ``given`` are its arguments, each 64 bits."""
+        """Run a kernel.  ``given`` are its arguments, each 64 bits.  ``together``: all blocks, which are along the
+        first axis and use no memory of their own, are under way at once, and may wait for each other."""
         self._order = order
         blocks, threads = ((*sizes, 1, 1)[:3] for sizes in (grid, block))
-        count = threads[0] * threads[1] * threads[2]
+        self._size = count = threads[0] * threads[1] * threads[2]
         assert 0 < count <= 1024, f"a block of {count} threads"
+        if together:
+            assert blocks[1] == blocks[2] == 1
+            count *= blocks[0]
         words = np.array([int(x) & 0xFFFFFFFFFFFFFFFF for x in given], np.uint64)
         contexts = np.zeros((count + 1) * CONTEXT_BYTES + 64, np.uint8)
         stacks = np.empty(count * STACK_BYTES + 64, np.uint8)
@@ -329,26 +350,36 @@ class Blocks:
             ctypes.c_uint64.from_address(self._code.addresses[f"emu.{name}"]).value = address
         registers = (ctypes.c_int32 * 12).from_address(self._code.addresses["emu.registers"])
         numbers = list(itertools.product(*(range(n) for n in blocks[::-1])))
-        for k in order(len(numbers)):
+        first = ctypes.c_int32.from_address(self._code.addresses["emu.first"])
+        for k in order(1 if together else len(numbers)):
             registers[:] = (0, 0, 0, *threads, *numbers[k][::-1], *blocks)
+            first.value = registers[6]
             self._block(count)
 
     def _block(self, count: int) -> None:
+        """Run a block, or several that are under way at once."""
         for name, size in self.shared.items():
             ctypes.memset(self._code.addresses[name], 0xFF, size + GUARD_BYTES)
         self._begin(count)
         self._waits[:] = READY
+        self._looks = 0
         self._copies: list[list[list[_Copy]]] = [[[]] for _ in range(count)]  # of each thread by groups, the last open
-        warps = [np.array(self._order(min(WARP, count - k)), np.int32) + k for k in range(0, count, WARP)]
-        while True:
+        size, waits = self._size, self._waits
+        starts = [k for start in range(0, count, size) for k in range(start, start + size, WARP)]
+        warps = [np.array(self._order(min(WARP, size - k % size)), np.int32) + k for k in starts]
+        parts = [slice(start, start + size) for start in range(0, count, size)]
+        while (waits != DONE).any():
             for k in self._order(len(warps)):
-                self._go_on(warps[k])
-            site = int(self._waits[0])
-            if site == DONE or (self._waits != site).any() or not self.sites[site].startswith("barrier."):
-                break
-            self._waits[:] = READY
-        if (self._waits != DONE).any():
-            raise StuckThreads(self._who_waits())
+                if (waits[warps[k]] == READY).any():
+                    self._go_on(warps[k])
+            released = self._meet(waits)
+            for k in self._order(len(parts)):
+                site = int(waits[parts[k]][0])
+                if site > 0 and self.sites[site].startswith("barrier.") and (waits[parts[k]] == site).all():
+                    waits[parts[k]] = READY
+                    released = True
+            if not released and (waits != DONE).any():
+                raise StuckThreads(self._who_waits())
         for name, size in self.shared.items():
             guard = ctypes.string_at(self._code.addresses[name] + size, GUARD_BYTES)
             assert guard == b"\xff" * GUARD_BYTES, f"something is written behind the shared memory @{name}"
@@ -383,6 +414,20 @@ class Blocks:
             elif kind.startswith("mma."):
                 _multiply(self._fragments[together], ml_dtypes.bfloat16 if kind.endswith(".bf16") else np.float16)
             waits[together] = READY
+
+    def _meet(self, waits: np.ndarray) -> bool:
+        """Let go on who looks for other blocks, unless nothing has happened since: one look more than there are
+        threads that could come.  All threads of a launch come to the same barriers of it."""
+        for site in set(waits[waits > 0].tolist()):
+            if self.sites[site] == MEETING and (waits == site).all():
+                waits[:] = READY
+                self._looks = 0
+                return True
+        looking = [site for site, kind in enumerate(self.sites) if kind == "nanosleep"]
+        pausing = np.isin(waits, looking)
+        self._looks = self._looks + 1 if pausing.any() else 0
+        waits[pausing] = READY
+        return bool(pausing.any()) and self._looks <= waits.size
 
     @staticmethod
     def _copy(groups: list[list[_Copy]], kind: str, words: np.ndarray) -> None:
@@ -431,6 +476,10 @@ class Blocks:
         return "\n".join([text, runtime, *map(_register, range(len(REGISTERS))), *calls])
 
     def _waiting(self, line: str) -> str:
+        meeting = re.search(rf"call void @{BARRIER}\(", line)
+        if meeting is not None:
+            self.sites.append(MEETING)
+            return f"  call i32 @emu.wait(i32 {len(self.sites) - 1}, i32 0, i32 0, i32 0, i32 0)\n{line}"
         found = EXCHANGE.search(line)
         if "@llvm.nvvm.f2tf32.rna(" in line:  # for which nobody waits
             return line.replace("@llvm.nvvm.f2tf32.rna(", "@emu.f2tf32.rna(")

@@ -100,6 +100,7 @@ class FakeDriver:
         self.version = 13000
         self.held: set[int] = set()  # streams that do not get on while nobody lets them
         self.room = 1 << 40  # bytes that may be allocated
+        self.multiprocessors = 2  # each of which has 1024 threads
         self._memory: list[Memory] = []
         self._starts: list[int] = []
         self._streams: dict[int, Stream] = {0: Stream()}
@@ -278,9 +279,11 @@ class FakeDriver:
         bz: int,
         shared: int,
         stream: int | None,
-        *given: int,
+        parameters: int,
+        extra: int = 0,
+        together: bool = False,
     ) -> None:
-        kernel, (parameters, extra) = self._kernels[function], given
+        kernel = self._kernels[function]
         self._require(not extra and not shared, "parameters in other forms")
         self._require(0 < bx * by * bz <= kernel.most, f"a block of {bx * by * bz} threads, {kernel.most} at the most")
         self._require(0 < x < 1 << 31 and 0 < y < 1 << 16 and 0 < z < 1 << 16, f"a grid of {x}, {y}, {z} blocks")
@@ -296,9 +299,28 @@ class FakeDriver:
             if len(held[0]) == 8:
                 told = ctypes.string_at(words[0], 8 * kernel.addresses) if kernel.addresses else b""
                 self._require_told(kernel, told, queued=False)
-            kernel.blocks.launch(kernel.name, (x, y, z), (bx, by, bz), words, ORDERS[self.order])
+            kernel.blocks.launch(kernel.name, (x, y, z), (bx, by, bz), words, ORDERS[self.order], together)
 
         self._put(stream, run)
+
+    def _cuLaunchCooperativeKernel(self, *given: Any) -> None:
+        _, x, y, z, threads, *_ = given
+        self._require(y == z == 1 and x <= self._at_once(threads), f"{x} blocks of {threads} threads at once")
+        self._cuLaunchKernel(*given, together=True)
+
+    def _cuOccupancyMaxActiveBlocksPerMultiprocessor(self, out: int, function: int, threads: int, memory: int) -> None:
+        self._require(function in self._kernels and not memory, "the blocks of which kernel")
+        ctypes.c_int32.from_address(out).value = self._at_once(threads) // self.multiprocessors
+
+    def _at_once(self, threads: int) -> int:
+        return self.multiprocessors * (1024 // threads)
+
+    def _cuCtxGetDevice(self, out: int) -> None:
+        ctypes.c_int32.from_address(out).value = 0
+
+    def _cuDeviceGetAttribute(self, out: int, attribute: int, number: int) -> None:
+        self._require(attribute == 16 and number == 0, f"attribute {attribute} of device {number}")
+        ctypes.c_int32.from_address(out).value = self.multiprocessors
 
     def _require_told(self, kernel: Kernel, told: bytes, queued: bool) -> None:
         """That all addresses which a kernel is told, when it is ``queued`` or when it runs, are of memory."""

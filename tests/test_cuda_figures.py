@@ -163,6 +163,21 @@ CASES = {
 }
 
 
+def repeated(x):
+    return hf.while_loop(lambda k, s: k < 9, lambda k, s: (k + 1, hf.nn.softmax(s @ x)), (0, x))
+
+
+def walked(x):
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        last = hf.scan(lambda s, row: hf.tanh(s @ x + row), x, hf.zeros(x.shape))
+    return tape.gradient(last, x)
+
+
+LOOPS = {"loop of products": (repeated, (300, 300)), "derivative of a scan": (walked, (64, 64))}
+"""Their threads keep tables of addresses in memory of their own."""
+
+
 def figures(text, target, tmp_path):
     """Of each kernel of a PTX text: its name, stack, spills, registers, shared bytes."""
     (tmp_path / "k.ptx").write_text(text)
@@ -183,7 +198,7 @@ def versions():
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas")
 def test_figures(request, tmp_path):
     lines = [f"# {versions()}"]
-    for name, (function, shape, *dtype) in CASES.items():
+    for name, (function, shape, *dtype) in {**CASES, **LOOPS}.items():
         spec = hf.TensorSpec([None if isinstance(n, Dim) else n for n in shape], *(dtype or [np.float32]))
         graph = hf.function(function).get_concrete_function(spec).graph
         for target in (CUDA_SM80, CUDA_SM90):
@@ -193,7 +208,7 @@ def test_figures(request, tmp_path):
             found = [kernel for kernel in found if kernel[0] != SET_WORDS]  # it does not belong to what is compiled
             assert {kernel for kernel, *_ in found} == set(blocks)
             for kernel, stack, spilled, registers, shared in found:
-                assert stack == spilled == 0, (name, kernel)
+                assert spilled == 0 and (stack == 0 or name in LOOPS), (name, kernel)
                 assert registers * blocks[kernel] <= REGISTERS and shared <= SHARED, (name, kernel)
                 of = f"{kernel.removesuffix('_launch')} of {blocks[kernel]} threads"
                 lines.append(f"{name}, {target.cpu}: {of}: {registers} registers, {shared} bytes shared")

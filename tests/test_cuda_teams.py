@@ -135,8 +135,8 @@ def test_folds_that_end_before_others_begin(emulated, shape):  # noqa: F811
     assert any(launch.team > 1 for launch in program.launches)
 
 
-def test_branches_run_in_the_thread_that_takes_them(emulated):  # noqa: F811
-    """Their kernels fold, scan and turn without a team: nobody else comes to its barriers."""
+def test_branches_fold_by_warps(emulated):  # noqa: F811
+    """Teams of several warps have barriers of a block, where a branch has all of its own."""
 
     def branches(x, flag):
         folded = [lambda: hf.nn.softmax(x, axis=-1) + hf.cumulative_sum(x, axis=-1), lambda: hf.exp(x.T).T]
@@ -146,7 +146,7 @@ def test_branches_run_in_the_thread_that_takes_them(emulated):  # noqa: F811
         arrays = [*values((40, 600)), np.array(flag)]
         graph = hf.function(branches).get_concrete_function(*arrays).graph
         launches = compile_graph(graph, CUDA_SM90).launches
-        check(emulated, graph, arrays, [1] * len(launches), ("forward",))
+        check(emulated, graph, arrays, [*[1] * (len(launches) - 1), 512], ("forward", "shuffled"))
 
 
 @pytest.mark.parametrize("terms", [64 * 64 + 1, 3 * 64 * 64 - 30, 2 * 64 * 64 + 64])

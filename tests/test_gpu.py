@@ -11,10 +11,12 @@ import pytest
 import hybridflow as hf
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.core.pytree import flatten
 from hybridflow.errors import DeviceError, HybridflowError, IndexRangeError
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import copies, executable as cuda, gpus
 from hybridflow.runtime.machine import host
+from tests import test_cuda_control as control
 from tests.bits import same_bits
 from tests.device_programs import PROGRAMS, graph_of, largest_sample, traced
 
@@ -117,6 +119,19 @@ def test_products(size, dtype):
     graph = hf.function(lambda x, y, z: (x @ y, hf.nn.relu(x @ z.T) + 1)).get_concrete_function(*arrays).graph
     want = cpu.load(compile_graph(graph, host.target())).run(arrays)
     assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, arrays), want, strict=True))
+
+
+@pytest.mark.parametrize("program", [*control.PROGRAMS, control.walked, control.learned], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("times", [1, 40])
+def test_loops_and_branches(program, times):
+    """By one block, and by many that wait for each other."""
+    first = control.ROWS if program in (control.walked, control.learned) else control.X
+    given = [np.repeat(first, times, axis=-2), control.W]
+    function = hf.function(program)
+    want = flatten(function(*given))[0]
+    for _ in range(3):
+        got = flatten(function(*map(gpu, given)))[0]
+        assert all(same_bits(g.numpy(), w.numpy()) for g, w in zip(got, want, strict=True))
 
 
 def test_convolutions():

@@ -4,9 +4,12 @@ What a sub-graph computes is either written in place, where that is single eleme
 as a function of its own with the parameters of a program's entry, which finds its buffers through a table of addresses.
 A loop has two memories for its carries: each turn reads one and writes the other, and only the tables change places.
 
-Such a kernel is a single unit: whoever runs it, a worker of a host or a thread of a GPU, runs all of its sub-graphs.
+Such a kernel is a single unit: whoever runs it, a worker of a host, runs all of its sub-graphs.
 Where these have work for several threads there is a second kernel, which runs in the caller's thread while nothing else
 does, and whose functions have the host share out their steps.
+
+On a GPU all threads of its launch run it together (see ``together``), unless all is written in place: each of them
+takes the way of all, tables are each thread's own, and what the kernel writes itself is the same from each of them.
 
 A check that fails ends the kernel with its code, counted from where the sub-graph's checks begin.  Where an earlier one
 has failed already, nothing is run: with what it found wrong a loop might not end.  Where a later one has, all is run as
@@ -15,8 +18,9 @@ ever: others, whose checks come in between, may read what is made here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from hybridflow.compiler.codegen.elements import Place
@@ -26,12 +30,13 @@ from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.tasks import load, load_host, load_stride
+from hybridflow.compiler.codegen.together import Together, block_of, scratch_bytes
 from hybridflow.compiler.codegen.turns import Memory
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.watch import Watch
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent, aligned, larger
-from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
 from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.loops import interrupts
@@ -46,13 +51,14 @@ from hybridflow.errors import CompileError, HybridflowError
 class Function(NamedTuple):
     """A sub-graph's function, the memory that it needs, and its checks, whose codes count from 1; the first stands for
     interrupts if it ``looks`` for them.  ``sharing`` is the function that has a host share out what that does, None
-    where it does too little."""
+    where it does too little.  So many ``threads`` of a GPU have something to do in it."""
 
     symbol: str
     sharing: str | None
     memory: Memory
     checks: list[Check]
     looks: bool
+    threads: Extent
 
     @property
     def own_checks(self) -> list[Check]:
@@ -88,8 +94,8 @@ def operands_of(kernel: Kernel) -> list[Node]:
 
 def write_control(
     home: Home, new_emitter: Callable[[], Emitter], symbol: str, kernel: Kernel, first: int
-) -> KernelCode:
-    """Add the kernel.  ``first`` is the code of its first check, or of the next one in program order."""
+) -> tuple[KernelCode, str]:
+    """Add the kernel; also says how.  ``first`` is the code of its first check, or of the next one in program order."""
 
     def written(asks_host: bool) -> tuple[Phase, _Control]:
         e = new_emitter()
@@ -101,9 +107,13 @@ def write_control(
         return Phase(name, ()), writer
 
     alone, writer = written(asks_host=False)
+    if writer.together is not None:
+        block, wanted = block_of(writer.threads), writer.threads
+        phase = replace(alone, team=block, together=True, wanted=wanted)
+        return KernelCode((phase,), 0, writer.shared), f"{wanted} threads together, blocks of {block}"
     if not writer.could_ask:
-        return KernelCode((alone,), writer.scratch, writer.shared)
-    return KernelCode((written(asks_host=True)[0],), writer.scratch, writer.shared, alone, asks_host=True)
+        return KernelCode((alone,), writer.scratch, writer.shared), ""
+    return KernelCode((written(asks_host=True)[0],), writer.scratch, writer.shared, alone, asks_host=True), ""
 
 
 @dataclass(frozen=True)
@@ -121,11 +131,17 @@ class _Control:
         self.could_ask = False  # whether a function of its graphs has work for several threads
         self.node = node = kernel.cluster.anchor
         self.code = Code(e, home.dim_names)
-        looks = home.module.target.kind != "cuda" and interrupts.looks(node)
+        on_gpu = home.module.target.kind == "cuda"
+        self.together: Together | None = None
+        if on_gpu and not all(map(is_inline, graphs_in(node.attrs))):
+            self.together = Together(home.module, self.code, "%scratch")
+        self.threads: Extent = 1  # for which its functions have work
+        looks = not on_gpu and interrupts.looks(node)
         self.watch = Watch(self.code) if looks else None
         self.inline = Inline(self.code, home.note, self.watch)
         self.shared: Extent = 0
         self.scratch: Extent = 0
+        self.inner_scratch = "%scratch" if self.together is None else "null"
         self.arena: Extent = 0
         self.given = node.inputs
         self.types = node.type.parts
@@ -145,6 +161,8 @@ class _Control:
         how = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
         self._end_if_failed_before()
         self.inline.begin(node.may_raise)
+        if node.may_raise:
+            self._barrier()  # nobody fails before the last one has begun
         if isinstance(how, Choice):
             self._choice(how)
         elif isinstance(how, Repetition):
@@ -158,10 +176,24 @@ class _Control:
         else:
             assert isinstance(how, Walk)
             self._walk(how)
+        if self.also:
+            self._barrier()
         for number, target in self.also:
             first = self.targets[number]
             assert first is not None
             self._copy(target, first, self._bytes(number))
+
+    # ---- threads of a GPU
+
+    def _barrier(self) -> None:
+        if self.together is not None:
+            self.together.barrier()
+
+    @contextmanager
+    def _by_one(self) -> Iterator[None]:
+        """What one thread alone does, before a barrier."""
+        with self.code.when(True if self.together is None else self.together.is_first):
+            yield
 
     # ---- memory
 
@@ -181,6 +213,7 @@ class _Control:
             return _Step(graph, first, None)
         function = self.home.function_of(graph)
         self.could_ask |= function.sharing is not None
+        self.threads = larger(self.threads, function.threads)
         self.arena = larger(self.arena, function.memory.arena)
         self.scratch = larger(self.scratch, function.memory.scratch)
         for k, check in enumerate(function.own_checks):
@@ -204,14 +237,16 @@ class _Control:
         return address
 
     def _copy(self, target: str, source: str, size: Ref) -> None:
-        if size != 0:
+        if self.together is not None:
+            self.together.copy(target, source, size)
+        elif size != 0:
             self.e.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
             self.e.line(f"call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
     # ---- running a sub-graph
 
     def _call(
-        self, step: _Step, table: str, dims: str = "%dims", scratch: str = "%scratch", stride: Ref | None = None,
+        self, step: _Step, table: str, dims: str = "%dims", scratch: str | None = None, stride: Ref | None = None,
         freed: str | None = None,
     ) -> None:  # fmt: skip
         """Run a sub-graph's function; where a check fails, the kernel ends.  ``stride`` is between workers' scratch
@@ -222,6 +257,9 @@ class _Control:
         shares = self.asks_host and function.sharing is not None
         has_host = shares or (step.graph.calls_host and self.home.module.target.kind != "cuda")
         host = load_host(self.code, "%status") if has_host else "null"
+        if self.together is not None:
+            host = self.together.word
+        scratch = self.inner_scratch if scratch is None else scratch
         arguments = f"ptr {table}, ptr {dims}, ptr {self.inner_arena}, ptr {host}, ptr {scratch}"
         if shares:
             assert function.sharing is not None
@@ -230,7 +268,9 @@ class _Control:
         e.line(f"{status} = call i32 @{symbol}({arguments})")
         if freed is not None:
             e.declare("declare void @free(ptr)")
-            e.line(f"call void @free(ptr {freed})")
+            self._barrier()
+            with self._by_one():
+                e.line(f"call void @free(ptr {freed})")
         if not function.checks:
             return
         failed, failing, go_on = e.fresh("c"), e.new_label("failed"), e.new_label("go")
@@ -371,11 +411,14 @@ class _Control:
             self._call(step, table)
             return
         values = self.inline.run(step.graph, self._given(step.graph, sources), step.first)
+        self._barrier()  # a result may lie where an operand did
         self._store(values, range(len(values)))
 
     def _place_arena(self) -> None:
-        """Where the functions have their arenas: behind all else."""
+        """Where the functions have their arenas, and threads of a GPU their scratch memory: behind all else."""
         self.inner_arena = self._reserve(self.arena) if self.arena != 0 else "null"
+        if self.together is not None and self.scratch != 0:
+            self.inner_scratch = self._reserve(scratch_bytes(self.scratch))
 
     # ---- sized
 
@@ -396,7 +439,9 @@ class _Control:
             e.line(f"store i64 {value}, ptr {code.at(dims, k, 8)}, align 8")
         code.let(how.symbol, extent)
         self.could_ask |= function.sharing is not None
-        arena, scratch = (code.extent(aligned(x, ALIGNMENT)) for x in (function.memory.arena, function.memory.scratch))
+        self.threads = larger(self.threads, function.threads)
+        inner = function.memory.scratch if self.together is None else scratch_bytes(function.memory.scratch)
+        arena, scratch = (code.extent(aligned(x, ALIGNMENT)) for x in (function.memory.arena, inner))
         workers: Ref = 1
         if self.asks_host:
             workers = load(code, load_host(code, "%status"), HOST.index("workers"))
@@ -416,7 +461,15 @@ class _Control:
         e = self.e
         e.declare("declare ptr @malloc(i64)")
         memory, missing = e.fresh("p"), e.fresh("c")
-        e.line(f"{memory} = call ptr @malloc(i64 {size})")
+        if self.together is None:
+            e.line(f"{memory} = call ptr @malloc(i64 {size})")
+        else:
+            place, found = self._reserve(8), e.fresh("p")
+            with self._by_one():
+                e.line(f"{found} = call ptr @malloc(i64 {size})")
+                e.line(f"store ptr {found}, ptr {place}, align 8")
+            self._barrier()
+            e.line(f"{memory} = load ptr, ptr {place}, align 8")
         e.line(f"{missing} = icmp eq ptr {memory}, null")
         message = "there is no memory for what the turns of a loop keep for their derivatives."
         e.on_check = self._first_code
@@ -477,9 +530,14 @@ class _Control:
             return
         inputs = len(step.graph.inputs)
         given = self._given(step.graph, [self._get(table, k) for k in range(inputs)])
-        for k, value in enumerate(self.inline.run(step.graph, given, step.first)):
+        values = self.inline.run(step.graph, given, step.first)
+        self._barrier()
+        failed = self.inline.failed()  # before anybody can fail anew: all threads of a GPU have one answer
+        for k, value in enumerate(values):
             self.e.store(value, self._get(table, inputs + k))
-        self._end_if_failed()
+        self._barrier()
+        if failed is not None:
+            self._end_if(failed)
 
     def _tables(self, step: _Step, count: int) -> _Tables:
         """The tables of a loop with ``count`` carries, whose other entries are those of the operands and results."""
@@ -580,7 +638,7 @@ class _Control:
             return
         tables = self._tables(step, count)
         unread = [self.targets[k] or self._reserve(byte_size(how.body.outputs[k])) for k in made]
-        counter = self._reserve(8)
+        counter = self._reserve(8) if self.together is None else self._own_word()
         self.e.store(code.value(0), counter)
         self._place_arena()
 
@@ -601,6 +659,12 @@ class _Control:
             self.e.store(code.value(code.add(self._load_counter(counter), 1)), counter)
 
         self._turns(tables, [], more, walk, interrupts.cost(how.body) if is_long else None)
+
+    def _own_word(self) -> str:
+        """A word of the thread."""
+        word = self.e.fresh("word")
+        self.e.line(f"{word} = alloca i64, align 8")
+        return word
 
     def _load_counter(self, counter: str) -> str:
         value = self.e.fresh("i")

@@ -12,8 +12,8 @@ from typing import Any
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import Phase, kernel_arguments
-from hybridflow.compiler.codegen.structured import Code, Ref
-from hybridflow.compiler.codegen.team import special_register
+from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.codegen.team import number_and_count
 from hybridflow.compiler.codegen.turns import KernelCall, Memory, earliest_checks, limit_before, shared_places
 from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Graph
@@ -67,13 +67,14 @@ def write_launches(
                     *(buffer(plan.locations[base(n)]) for n, _ in call.operands),
                     Buffer("arena", offset=shared.offset),
                 ),
-                product(phase.units),
+                phase.wanted if phase.together else product(phase.units),
                 aligned(call.code.scratch, ALIGNMENT),
                 call.checks_in(phase) is not None,
                 _block(phase),
                 phase.team,
                 call.wave,
                 call.number,
+                phase.together,
             )
         )
     return memory._replace(scratch=0), {
@@ -106,12 +107,11 @@ def _write_entry_point(
     if checked:
         _return_if_failed(e, call.checks_in(phase) is not None, earliest)
     code = Code(e, dim_names)
-    first, threads = _number_and_count(code, phase.team)
-    scratch = code.at("%scratches", code.mul(first, code.extent(aligned(call.code.scratch, ALIGNMENT))), 1)
-    with code.loop(first, "%units", threads) as unit:
-        end = code.add(unit.index, 1)
-        given = kernel_arguments(pointers[: len(call.operands)], "%shared", scratch, dims, "%status", unit.index, end)
+    if phase.together:
+        given = kernel_arguments(pointers[: len(call.operands)], "%shared", "%scratches", dims, "%status", 0, 1)
         e.line(f"call void @{phase.symbol}({given})")
+    else:
+        _deal_units(code, call, phase, pointers, dims)
     e.line("ret void")
     passed = "" if indirect else f" byval([{len(pointers) + len(numbers)} x i64]) align 8"
     most = f'"nvvm.maxntid"="{_block(phase)}"'
@@ -119,6 +119,16 @@ def _write_entry_point(
         most += f' "nvvm.minctasm"="{phase.threads // _block(phase)}"'
     name = f"{phase.symbol}_launch"
     return module.function(e, name, f"ptr{passed} %words", linkage="ptx_kernel", attributes=most)
+
+
+def _deal_units(code: Code, call: KernelCall, phase: Phase, pointers: Sequence[str], dims: str) -> None:
+    """Run the units of this thread's team."""
+    first, threads = number_and_count(code, phase.team)
+    scratch = code.at("%scratches", code.mul(first, code.extent(aligned(call.code.scratch, ALIGNMENT))), 1)
+    with code.loop(first, "%units", threads) as unit:
+        end = code.add(unit.index, 1)
+        given = kernel_arguments(pointers[: len(call.operands)], "%shared", scratch, dims, "%status", unit.index, end)
+        code.e.line(f"call void @{phase.symbol}({given})")
 
 
 def _told(call: KernelCall, dim_names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -157,16 +167,6 @@ def _write_set_words(module: ModuleText) -> None:
 def _block(phase: Phase) -> int:
     """The threads of a block, at the most.  A team of several warps is one."""
     return phase.team if phase.team > WARP else BLOCK
-
-
-def _number_and_count(code: Code, team: int) -> tuple[Ref, Ref]:
-    """The number of this thread's team, and of how many."""
-    block, blocks = special_register(code.e, "ctaid.x"), special_register(code.e, "nctaid.x")
-    if team > WARP:
-        return block, blocks
-    threads = special_register(code.e, "ntid.x")
-    number = code.add(code.mul(block, threads), special_register(code.e, "tid.x"))
-    return code.div(number, team), code.div(code.mul(blocks, threads), team)
 
 
 def _store_dims(e: Emitter, count: int) -> str:

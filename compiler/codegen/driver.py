@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from hybridflow.compiler.codegen.emitter import Emitter
@@ -32,6 +32,7 @@ from hybridflow.compiler.codegen.tasks import (
     write_task,
     write_wave_task,
 )
+from hybridflow.compiler.codegen.together import Together, threads_of_scratch
 from hybridflow.compiler.codegen.turns import (
     ARENA,
     LITERALS,
@@ -43,13 +44,14 @@ from hybridflow.compiler.codegen.turns import (
     Turn,
     is_enough,
 )
-from hybridflow.compiler.ir.extents import larger
+from hybridflow.compiler.ir.extents import aligned, larger
 from hybridflow.compiler.ir.graph import Graph
-from hybridflow.compiler.loops.buffers import Copy, Plan
+from hybridflow.compiler.loops.buffers import ALIGNMENT, Copy, Plan
 from hybridflow.compiler.program import shared_entry
 
 ENTRY = "hf_main"
 FEW = 16  # turns that are calls one after another
+STATUS_BYTES = ALIGNMENT  # which keeps what follows where it was
 
 
 def write(
@@ -93,14 +95,16 @@ def _in_place(module: ModuleText, calls: Sequence[KernelCall]) -> Sequence[Kerne
 def write_function(
     module: ModuleText, name: str, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
 ) -> tuple[str, str | None, Memory]:
-    """Write the function of a sub-graph, which a kernel runs in its own thread: an entry whose fifth parameter is the
-    scratch memory.  The name that it has; that of one that has a host share out what it does, if that may pay, which
-    takes the scratch memory of all workers and the bytes from one's to the next one's; and what they need."""
+    """Write the function of a sub-graph, which a kernel runs in its own thread, or on a GPU in all of them: an entry
+    whose fifth parameter is the scratch memory.  The name that it has; that of one that has a host share out what it
+    does, if that may pay, which takes the scratch memory of all workers and the bytes from one's to the next one's; and
+    what they need."""
     steps = Steps(graph, plan, _in_place(module, calls))
     tables = functools.cache(lambda: Tables(module, name, steps))
-    symbol = _Inner(module, steps, tables, dim_names).write(name, "internal")
     if module.target.kind == "cuda":
-        return symbol, None, steps.memory
+        inner = _InStep(module, steps, tables, dim_names)
+        return inner.write(name, "internal"), None, inner.memory
+    symbol = _Inner(module, steps, tables, dim_names).write(name, "internal")
     shared = Steps(graph, plan, calls, one_by_one=_asks_python(graph, calls))
     if not shared.pays_to_share:
         return symbol, None, steps.memory
@@ -149,6 +153,7 @@ class _Function:
         self._run()
         for item in self.steps.plan.after:
             self._copy(item)
+        self._end()
         e.line("ret i32 0")
         return self.module.function(
             e, name, ", ".join(self.given), result="i32", linkage=linkage, for_host=self.for_host
@@ -172,6 +177,9 @@ class _Function:
 
     def _run(self) -> None:
         raise NotImplementedError
+
+    def _end(self) -> None:
+        """Before it returns."""
 
     def _stride(self) -> Ref:
         """Bytes from the scratch memory of one worker to that of the next one."""
@@ -306,7 +314,7 @@ class _Alone(_Function):
 
 
 class _Inner(_Alone):
-    """The function of a sub-graph.  On a GPU, where a unit is a thread's, its one thread runs them all in turn."""
+    """The function of a sub-graph."""
 
     def __init__(
         self, module: ModuleText, steps: Steps, tables: Callable[[], Tables], dim_names: Sequence[str]
@@ -317,24 +325,69 @@ class _Inner(_Alone):
     def _scratch(self) -> str:
         return "%scratch"
 
-    def _choose_form(self) -> None:
-        if self.module.target.kind == "cuda":
-            self.straight = True
-        else:
-            super()._choose_form()
+
+class _InStep(_Inner):
+    """The function of a sub-graph on a GPU, which all threads of a launch run together.  In the place of a host it is
+    told where they meet.  Its scratch memory is that of all of them, its status lies behind its arena, and when it
+    returns all of them have done their part."""
+
+    @property
+    def memory(self) -> Memory:
+        arena, scratch = self.steps.memory
+        return Memory(arena + STATUS_BYTES if self.steps.raise_ else arena, scratch)
+
+    def _begin(self) -> None:
+        self.together = Together(self.module, self.code, "%host")
+        self.straight, self.status = True, "null"
+        if self.steps.raise_:
+            self.status = self.code.at("%arena", self.code.extent(self.steps.memory.arena), 1)
+            self.together.barrier()  # who has run it before has read what came of that
+            self.e.line(f"store i32 0, ptr {self.status}, align 4")
+        self.scratch = "null"
+        self.threads: Ref | None = None
+        scratch = self.steps.memory.scratch
+        if scratch != 0:
+            self.threads = threads_of_scratch(scratch)
+            each = self.code.extent(aligned(scratch, ALIGNMENT))
+            self.scratch = self.code.at("%scratch", self.code.mul(self.together.number, each), 1)
+
+    def _copy(self, item: Copy) -> None:
+        target, source = (self._pointer(self.steps.place(p)) for p in (item.target, item.source))
+        self.together.copy(target, source, self.code.extent(item.size))
+
+    def _run(self) -> None:
+        if self.steps.raise_ or self.steps.plan.before:
+            self.together.barrier()
+        for step in self.steps.in_order():
+            for alone, turns in groupby(step, key=lambda turn: turn.phase.together):
+                found = list(turns)
+                for turn in found:
+                    self._call(turn)
+                    if alone and turn is not found[-1]:
+                        self.together.barrier()
+                self.together.barrier()
+            raising = [turn for turn in step if turn.raises]
+            if raising:
+                self._return_if_failed(step[-1].limit)
+
+    def _end(self) -> None:
+        if self.steps.plan.after or not self.steps.turns:
+            self.together.barrier()
 
     def _call(self, turn: Turn) -> None:
-        if self.module.target.kind != "cuda":
-            super()._call(turn)
-            return
-        code = self.code
+        code, phase = self.code, turn.phase
         shared, *buffers = map(self._pointer, turn.places)
-        with code.loop(0, code.extent(turn.units)) as unit:
-            end = code.add(unit.index, 1)
-            given = kernel_arguments(buffers, shared, self.scratch, "%dims", self.status, unit.index, end)
-            self.e.line(f"call void @{turn.phase.symbol}({given})")
-        if turn.raises:
-            self._return_if_failed(turn.limit)
+
+        def call(scratch: str, begin: Ref, end: Ref) -> None:
+            given = kernel_arguments(buffers, shared, scratch, "%dims", self.status, begin, end)
+            self.e.line(f"call void @{phase.symbol}({given})")
+
+        if phase.together:
+            call("%host", 0, 1)
+            return
+        threads = self.threads if turn.scratch != 0 else None
+        with self.together.units(code.extent(turn.units), phase.team, threads) as unit:
+            call(self.scratch, unit.index, code.add(unit.index, 1))
 
 
 class _Shared(_Function):

@@ -40,6 +40,7 @@ from hybridflow.compiler.codegen.split_rows import SplitRows
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.team_tiles import TeamTiles
 from hybridflow.compiler.codegen.templates import Part, Shared, Template, shared, template_of
+from hybridflow.compiler.codegen.together import threads_for
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.dtypes import SHORT
@@ -147,7 +148,8 @@ class ModuleBuilder:
             symbol, sharing, memory = driver.write_function(
                 self.module, name, graph, inner.plan, inner.dim_names, calls
             )
-            found = self.functions[graph] = Function(symbol, sharing, memory, inner.checks, inner.looks)
+            threads = threads_for(phase for call in calls for phase in call.code.phases)
+            found = self.functions[graph] = Function(symbol, sharing, memory, inner.checks, inner.looks, threads)
         return found
 
     def note(self, code: int, check: Check) -> None:
@@ -264,7 +266,7 @@ class ModuleBuilder:
             return write_panels(self, self._emitter(kernel), symbol, kernel, lowered), ""
         if kind is Kind.CONTROL:
             first = self.next_codes[kernel.cluster.anchor]
-            return write_control(self, lambda: self._emitter(kernel), symbol, kernel, first), ""
+            return write_control(self, lambda: self._emitter(kernel), symbol, kernel, first)
         return self._special(self._emitter(kernel), symbol, kernel), ""
 
     def _loops(self, kernel: Kernel) -> tuple[KernelCode, str]:
@@ -287,8 +289,8 @@ class ModuleBuilder:
         found = schedule(kernel, space, self.target, is_leaf, instructions)
         work = _work(kernel)
         is_little = self.target.kind == "cuda" or (isinstance(work, int) and work < LEAST_SHARED)
-        if is_little and not self.is_outermost:
-            found = found.for_one_thread  # a sub-graph does it in the thread of the kernel that runs it
+        if is_little and not self.is_outermost:  # a sub-graph does it in the threads of the kernel that runs it
+            found = found.for_warps if self.target.kind == "cuda" else found.for_one_thread
         phases, nest = written(found, found.alone is not None)
         code = KernelCode(phases, nest.scratch, nest.shared.size)
         if found.alone is not None:

@@ -32,7 +32,9 @@ class Phase:
     """``units`` are as many as the product of these extents says.  Cutting them at other places than multiples of
     ``grain`` is not allowed.  Pieces of less than ``least`` units pay for their beginning.  ``checks``: the kernel's
     checks, where it has any, are made here, or here too.  A ``team`` of so many threads of a GPU runs each unit; its
-    assembler is told to leave registers for ``threads`` of a multiprocessor: else it may spill some to have more."""
+    assembler is told to leave registers for ``threads`` of a multiprocessor: else it may spill some to have more.
+    ``together``: all threads of a launch run its one unit, in blocks of ``team``; ``wanted`` of them have something to
+    do.  Its scratch memory is a word at which they meet, see ``together``."""
 
     symbol: str
     units: tuple[Extent, ...]
@@ -41,6 +43,8 @@ class Phase:
     least: int = 1
     team: int = 1
     threads: int = 0
+    together: bool = False
+    wanted: Extent = 1
 
 
 @dataclass(frozen=True)

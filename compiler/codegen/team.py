@@ -23,6 +23,17 @@ def special_register(e: Emitter, register: str) -> Ref:
     return wide
 
 
+def number_and_count(code: Code, team: int) -> tuple[Ref, Ref]:
+    """The number of this thread's team among those of the launch, and of how many.  A team of more than a warp is a
+    block."""
+    block, blocks = special_register(code.e, "ctaid.x"), special_register(code.e, "nctaid.x")
+    if team > WARP:
+        return block, blocks
+    threads = special_register(code.e, "ntid.x")
+    number = code.add(code.mul(block, threads), special_register(code.e, "tid.x"))
+    return code.div(number, team), code.div(code.mul(blocks, threads), team)
+
+
 class Team:
     """The team of the thread that runs ``code``, at whose beginning it is made: of ``size`` threads, ``WARP`` or a
     multiple, which are its whole block."""

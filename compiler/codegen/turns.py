@@ -68,6 +68,7 @@ class Turn(NamedTuple):
     limit: int
     kernel: int
     work: Extent
+    scratch: Extent = 0  # of each worker
 
     @property
     def units(self) -> Extent:
@@ -132,7 +133,7 @@ class Steps:
         for k, (call, place, phase) in enumerate(ordered):
             places = (place, *(self.part(part) for part in call.operands))
             limit = limit_before(later[k + 1])
-            self.turns.append(Turn(phase, places, raising[k], limit, call.number, call.work))
+            self.turns.append(Turn(phase, places, raising[k], limit, call.number, call.work, call.code.scratch))
             own = call.wave, call.code.phases.index(phase), *([k] if call.code.asks_host else [])
             if own != step or one_by_one:
                 self.sizes.append(0)

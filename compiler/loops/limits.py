@@ -77,6 +77,9 @@ ENOUGH_COLUMNS = 1 << 18  # of a scatter, of which each may be a thread's own: t
 FEW_UPDATES = 8  # that a thread adds as fast as they are sorted
 MOVED_BYTES = 32 * 1024  # that a block sorts in its memory before it moves them in runs
 NETWORK_BYTES = 24 * 1024  # of keys and numbers that a block sorts by exchanges
+LEAST_IN_STEP = 64  # threads that run the graphs of a loop or a branch: a block of its own has two warps
+MOST_IN_STEP = 512  # ... whose threads may then have 128 registers
+SCRATCH_IN_STEP = 1 << 25  # bytes of scratch memory that they share
 LEAST_NETWORK = 1024  # elements of a piece, of which a few are wanted
 
 # ---- short loops across longer ones (``schedule``)

@@ -117,6 +117,13 @@ class Schedule:
         return replace(self.alone or self, team=1, finish=1)
 
     @property
+    def for_warps(self) -> Schedule:
+        """How threads of a GPU run it for which a barrier of a block has another meaning: alone, or as a warp."""
+        if self.form is Form.TEAM_TILES:
+            return self.for_one_thread
+        return replace(self, team=min(self.team, WARP), finish=min(self.finish, WARP))
+
+    @property
     def team_bytes(self) -> int:
         """Memory of a block: for a tile of what is turned, or the lanes of a chunk from each warp of a team."""
         if self.turned is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from hybridflow.runtime import locks
 from hybridflow.runtime.cuda import gpus
 from hybridflow.runtime.cuda.cublaslt import CublasLt
-from hybridflow.runtime.cuda.driver import Driver, driver
+from hybridflow.runtime.cuda.driver import MULTIPROCESSORS, Driver, driver
 from hybridflow.runtime.cuda.events import Events
 from hybridflow.runtime.cuda.pending import Ledger
 from hybridflow.runtime.cuda.transfers import Transfers
@@ -23,6 +23,9 @@ class Device:
             self.events = Events(self.driver)
             self.ledger = Ledger(self.driver, self.events)
             self.transfers = Transfers(self.driver, self.events)
+            self.multiprocessors = self.driver.number(
+                "cuDeviceGetAttribute", MULTIPROCESSORS, self.driver.number("cuCtxGetDevice")
+            )
         self._library: CublasLt | None = None
         self._unused: list[tuple[str, int, Any]] = []
 
@@ -32,6 +35,11 @@ class Device:
         if self._library is None:
             self._library = CublasLt()
         return self._library
+
+    def blocks_at_once(self, function: int, threads: int) -> int:
+        """How many blocks of a kernel are on the GPU at once."""
+        each = self.driver.number("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, threads, 0)
+        return each * self.multiprocessors
 
     def retire(self, destroy: str, handle: int, memory: Any = None) -> None:
         """Have something destroyed, by that function of the driver, and memory let go, when nothing uses it any more.

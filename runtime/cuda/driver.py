@@ -23,6 +23,10 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
     "cuModuleUnload": (_P,),
     "cuLaunchKernel": (_P, *[ctypes.c_uint] * 7, _P, _P, _P),
+    "cuLaunchCooperativeKernel": (_P, *[ctypes.c_uint] * 7, _P, _P),
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor": (_P, _P, _I32, _SIZE),
+    "cuCtxGetDevice": (_P,),
+    "cuDeviceGetAttribute": (_P, _I32, _I32),
     "cuMemcpyDtoDAsync_v2": (_P, _P, _SIZE, _P),
     "cuMemcpyDtoHAsync_v2": (_P, _P, _SIZE, _P),
     "cuMemcpyHtoDAsync_v2": (_P, _P, _SIZE, _P),
@@ -51,10 +55,12 @@ WALKED = (
     "cuEventRecord",
     "cuStreamWaitEvent",
     "cuGraphLaunch",
+    "cuLaunchCooperativeKernel",
 )
 
 EXHAUSTED, NOT_READY = 2, 600
 NON_BLOCKING, NO_TIMING = 1, 2  # flags of a stream, and of an event
+MULTIPROCESSORS = 16  # an attribute of a device
 THREAD_LOCAL = 1  # a capture that other threads do not disturb
 
 _LOST = "The device is gone for this process: save what is on the CPU, and start the process again."
@@ -93,13 +99,11 @@ class Driver:
                 )
             function.argtypes, function.restype = types, _I32
             self._functions[name] = function
-        version = ctypes.c_int()
-        self.call("cuDriverGetVersion", ctypes.byref(version))
-        if version.value < LEAST:
+        version = self.number("cuDriverGetVersion")
+        if version < LEAST:
             raise DeviceError(
                 "cuda",
-                f"the NVIDIA driver is for CUDA {_dotted(version.value)}; {_dotted(LEAST)} or later is needed. Update "
-                "it.",
+                f"the NVIDIA driver is for CUDA {_dotted(version)}; {_dotted(LEAST)} or later is needed. Update it.",
             )
         addresses = [ctypes.cast(self._functions[name], _P).value or 0 for name in WALKED]
         self.table = (_I64 * len(WALKED))(*addresses)
@@ -113,6 +117,12 @@ class Driver:
         status = self.status(name, *given)
         if status:
             raise failure(status, name)
+
+    def number(self, name: str, *given: Any) -> int:
+        """The int that a function finds."""
+        found = ctypes.c_int()
+        self.call(name, ctypes.byref(found), *given)
+        return found.value
 
     def made(self, name: str, *given: Any) -> int:
         """The handle that a function makes."""

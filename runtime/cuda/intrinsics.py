@@ -12,6 +12,8 @@ from hybridflow.errors import CompileError
 LEAST = {
     **{f"read.ptx.sreg.{name}.{axis}": (20, 20) for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"},
     "barrier.cta.sync.aligned.all": (20, 60),
+    "barrier.cta.sync.all": (30, 60),
+    "nanosleep": (70, 63),
     "bar.warp.sync": (30, 60),
     "shfl.sync.down.i32": (30, 60),
     "shfl.sync.idx.i32": (30, 60),

@@ -47,7 +47,7 @@ BASES = 4  # besides the buffers: the arena, the place of the status on the host
 
 class Grid(NamedTuple):
     """A launch for certain extents.  ``scratch`` is where its threads' memory begins in the arena; ``raised`` is how
-    many launches before it raise."""
+    many launches before it raise.  Where its blocks wait for each other they meet at the word of number ``meets``."""
 
     launch: Launch
     units: int
@@ -55,6 +55,7 @@ class Grid(NamedTuple):
     threads: int
     scratch: int
     raised: int
+    meets: int | None
 
 
 class Called(NamedTuple):
@@ -98,10 +99,12 @@ class Plan:
         self._lock = locks.make()
         self._last: Any = None  # the stream of the last run
         head: list[Step] = []
-        if self.raises and not program.indirect:
-            self._statuses: Address = self._arena, self.arena
-            self.arena += 4 * (1 + self.raises)
-            head.append(walks.zero(self._statuses, 1 + self.raises))
+        self._meetings = sum(grid.launch.together for grid in self._grids)
+        if (self.raises or self._meetings) and not program.indirect:
+            self._meeting: Address = self._arena, self.arena
+            self._statuses: Address = self._arena, self.arena + 8 * self._meetings
+            self.arena += 8 * self._meetings + 4 * (1 + self.raises)
+            head.append(walks.zero(self._meeting, 2 * self._meetings + 1 + self.raises))
         words, addresses = self._words()
         if program.indirect:
             head += self._written(len(words))
@@ -155,12 +158,24 @@ class Plan:
                     continue
                 units = value_at(launch.units, self._dims)
                 if units or launch.raises:  # what raises must hand on the status, if it does nothing else
-                    blocks, threads, scratch = _grid(launch, units, value_at(launch.scratch_bytes, self._dims))
-                    grids.append(Grid(launch, units, blocks, threads, start + used, raised))
+                    meets, scratch = None, 0
+                    if launch.together:
+                        blocks, threads = self._blocks_together(launch, units)
+                        meets = sum(grid.launch.together for grid in grids)
+                    else:
+                        blocks, threads, scratch = _grid(launch, units, value_at(launch.scratch_bytes, self._dims))
+                    grids.append(Grid(launch, units, blocks, threads, start + used, raised, meets))
                     used += _up(scratch, alignment)
                 raised += launch.raises
             most = max(most, used)
         return grids, called, start + most
+
+    def _blocks_together(self, launch: Launch, units: int) -> tuple[int, int]:
+        """Blocks that wait for each other, and threads of each: no more than there is room for at once."""
+        wanted = -(-units // launch.team)
+        if wanted > 1:
+            wanted = min(wanted, self._device.blocks_at_once(self._functions[launch.symbol], launch.team))
+        return max(wanted, 1), launch.team
 
     def _algorithms(self) -> dict[int, tuple[LibraryCall, Algorithm]]:
         """What libraries do, by the kernels in whose place."""
@@ -180,13 +195,14 @@ class Plan:
     # ---- what kernels are told
 
     def _words(self) -> tuple[list[int], list[tuple[int, int]]]:
-        """The words of all launches, and which of them are addresses with what base.  Statuses of an indirect program
-        are behind them, and begin as zeros."""
+        """The words of all launches, and which of them are addresses with what base.  Where blocks meet and the
+        statuses of an indirect program are behind them, and begin as zeros."""
         if self._program.indirect:
             words = sum(self._program.words_of(grid.launch) for grid in self._grids)
-            count = _up(words + (1 + self.raises + 1) // 2, WORDS_AT_ONCE)
+            count = _up(words + self._meetings + (1 + self.raises + 1) // 2, WORDS_AT_ONCE)
             self.block = gpus.empty(8 * count, "u1")
-            self._statuses = self._nothing, self.block.data.ptr + 8 * words
+            self._meeting = self._nothing, self.block.data.ptr + 8 * words
+            self._statuses = self._nothing, self._meeting[1] + 8 * self._meetings
         found: list[int] = []
         addresses = []
         for grid in self._grids:
@@ -195,9 +211,12 @@ class Plan:
                 base, start = self._statuses
                 failed = base, start + 4 * grid.raised
                 status = base, start + 4 * (grid.raised + grid.launch.raises)
+            scratch = self._arena, grid.scratch
+            if grid.meets is not None:
+                scratch = self._meeting[0], self._meeting[1] + 8 * grid.meets
             for base, offset in (
                 *map(self._address, grid.launch.arguments),
-                (self._arena, grid.scratch),
+                scratch,
                 failed,
                 status,
             ):
@@ -257,11 +276,12 @@ class Plan:
         found, word = [], 0
         for grid in self._grids:
             function = self._functions[grid.launch.symbol]
+            at_once = grid.launch.together and grid.blocks > 1
             if self.block is None:
-                found.append(walks.launch(function, grid.blocks, grid.threads, 0, None, word))
+                found.append(walks.launch(function, grid.blocks, grid.threads, 0, None, word, together=at_once))
             else:
                 place = self.block.data.ptr + 8 * word
-                found.append(walks.launch(function, grid.blocks, grid.threads, 0, place))
+                found.append(walks.launch(function, grid.blocks, grid.threads, 0, place, together=at_once))
             word += self._program.words_of(grid.launch)
         return found
 

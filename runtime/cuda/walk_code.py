@@ -9,7 +9,19 @@ from __future__ import annotations
 import llvmlite.ir as ir
 
 from hybridflow.runtime.cuda.driver import WALKED
-from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, PRODUCT, RECORD, TO_HOST, WAIT, WORDS, ZERO
+from hybridflow.runtime.cuda.walk_words import (
+    COPY,
+    GRAPH,
+    LAUNCH,
+    LIST,
+    PRODUCT,
+    RECORD,
+    TO_HOST,
+    TOGETHER,
+    WAIT,
+    WORDS,
+    ZERO,
+)
 from hybridflow.runtime.native.ir_builder import I32, I64, NULL, PTR, Function, Module, i32, i64
 
 
@@ -30,6 +42,8 @@ def build() -> str:
         with f.switch(f.word(step, 0)) as case:
             with case(LAUNCH):
                 _launch(call, words, parameters)
+            with case(TOGETHER):
+                _launch(call, words, parameters, together=True)
             with case(COPY):
                 _copy(call)
             with case(TO_HOST):
@@ -92,7 +106,7 @@ class _Call:
             f.ret(f.b.or_(f.b.zext(status, I64), f.b.shl(self.number, i64(32))))
 
 
-def _launch(call: _Call, words: ir.Value, parameters: ir.Value) -> None:
+def _launch(call: _Call, words: ir.Value, parameters: ir.Value, together: bool = False) -> None:
     """One launch: its parameters are a number, words, or both in this order."""
     f = call.f
     told = f.words_after(words, call.word(7))
@@ -102,7 +116,11 @@ def _launch(call: _Call, words: ir.Value, parameters: ir.Value) -> None:
     f.store(told, parameters, 8)
     one = i32(1)
     blocks, threads, stream = call.narrow(2), call.narrow(3), call.stream(4)
-    call("cuLaunchKernel", call.word(1), blocks, one, one, threads, one, one, i32(0), stream, parameters, NULL)
+    given = call.word(1), blocks, one, one, threads, one, one, i32(0), stream, parameters
+    if together:
+        call("cuLaunchCooperativeKernel", *given)
+    else:
+        call("cuLaunchKernel", *given, NULL)
 
 
 def _copy(call: _Call) -> None:

@@ -12,18 +12,31 @@ import numpy as np
 from hybridflow.runtime import locks
 from hybridflow.runtime.cuda import cublaslt
 from hybridflow.runtime.cuda.driver import WALKED, Driver, failure
-from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, PRODUCT, WORDS, ZERO
+from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, PRODUCT, TOGETHER, WORDS, ZERO
 from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.native import functions
 
-_KINDS = ("launch of a kernel", "copy", "copy to the host", "memset", "event", "wait for an event", "launch of a graph")
+_KINDS = (
+    "launch of a kernel",
+    "copy",
+    "copy to the host",
+    "memset",
+    "event",
+    "wait for an event",
+    "launch of a graph",
+    "product by a library",
+    "launch of blocks that wait for each other",
+)
 
 Step = tuple[int, ...]
 Address = tuple[int, int]  # a base, and bytes behind it
 
 
-def launch(function: int, blocks: int, threads: int, stream: int, number: int | None, words: int = -1) -> Step:
-    return LAUNCH, function, blocks, threads, stream, number is not None, number or 0, words
+def launch(
+    function: int, blocks: int, threads: int, stream: int, number: int | None, words: int = -1, together: bool = False
+) -> Step:
+    """``together``: the blocks wait for each other."""
+    return TOGETHER if together else LAUNCH, function, blocks, threads, stream, number is not None, number or 0, words
 
 
 def copy(target: Address, source: Address, size: int, kind: int = COPY) -> Step:
