@@ -116,6 +116,10 @@ def replaced(x):
     return y
 
 
+def running_down(x):
+    return hf.cumulative_sum(x * 2, axis=0)
+
+
 def with_a_vector(x):
     return x @ x[0], x[0] @ x
 
@@ -132,6 +136,7 @@ CASES = {
     "three folds by blocks": (first_of_all, (100, 40000)),
     "scan by chunks": (running, (1 << 20,)),
     "scan by lines": (running, (1000, 1000)),
+    "scan of neighbouring lines": (running_down, (5000, 1000)),
     "total by chunks": (total, (1 << 20,)),
     "total by superchunks": (total, (1 << 26,)),
     "sort by radix": (ordered, (1 << 20,)),

@@ -68,6 +68,31 @@ def test_symbolic(emulated, rows, run):  # noqa: F811
     check(emulated, graph, values((rows, run)), IN_PHASES, ("reversed",))
 
 
-def test_neighbouring_lines_take_a_thread_each(emulated):  # noqa: F811
-    shape = SCAN_CHUNK + 3, 5
-    check(emulated, scan_of("cumulative_sum", shape, axis=0), values(shape), [1, 1, 1], ("forward",))
+@pytest.mark.parametrize("name", ["cumulative_sum", "exclusive_product", "linear_recurrence"])
+@pytest.mark.parametrize("shape", [(600, 5), (2, 700, 33), (SCAN_CHUNK, 2), (2, SCAN_CHUNK - SCAN_RUN + 1, 3)])
+def test_a_team_for_neighbouring_lines(emulated, name, shape):  # noqa: F811
+    check(emulated, scan_of(name, shape, axis=-2), values(shape), [256], ("reversed", "shuffled"))
+
+
+@pytest.mark.parametrize("columns", [5, 40])
+def test_chunks_of_neighbouring_lines(emulated, columns):  # noqa: F811
+    shape = 2 * SCAN_CHUNK + 70, columns
+    check(emulated, scan_of("cumulative_sum", shape, axis=0), values(shape), [256, 1, 256], ("forward", "reversed"))
+
+
+def test_neighbouring_lines_that_take_their_chunks_in_turn(emulated, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(scan, "ENOUGH_LINES", 0)
+    shape = SCAN_CHUNK + 100, 3
+    check(emulated, scan_of("linear_recurrence", shape, axis=0), values(shape), [256], ("forward", "shuffled"))
+
+
+@pytest.mark.parametrize(("run", "columns"), [(2, 33), (65, 2), (SCAN_CHUNK + 1, 3)])
+def test_symbolic_neighbouring_lines(emulated, run, columns):  # noqa: F811
+    graph = scan_of("cumulative_sum", (Dim("m"), Dim("n")), axis=0)
+    check(emulated, graph, values((run, columns)), [256, 1, 256], ("reversed",))
+
+
+def test_many_or_short_lines_take_a_thread_each(emulated, monkeypatch):  # noqa: F811
+    check(emulated, scan_of("cumulative_sum", (300, 5), axis=0), values((300, 5)), [1], ("forward",))
+    monkeypatch.setattr(scan, "MANY_LINES", 4)
+    check(emulated, scan_of("cumulative_sum", (600, 5), axis=0), values((600, 5)), [1], ("forward",))

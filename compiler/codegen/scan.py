@@ -13,8 +13,8 @@ and elements are turned in registers, scanned and turned back.  Where there are 
 across the runs of a long line instead: eight of them are laid out in scratch, turned and scanned in squares, and what
 carries over to them is added on the way out.  Lines of few elements are scanned in plain order.
 
-On a GPU a team of threads scans each chunk of a line whose elements lie side by side (``team_scan``), and a thread each
-of neighbouring lines.
+On a GPU a team of threads scans each chunk of a line whose elements lie side by side, or of neighbouring lines where
+these are not many (``team_scan``); a thread has a line of many, or a short one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,14 @@ from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for, merged_extent
 from hybridflow.compiler.codegen.team import Team
-from hybridflow.compiler.codegen.team_scan import RUNS, TeamScan, bytes_of
+from hybridflow.compiler.codegen.team_scan import (
+    COLUMN_WARPS,
+    RUNS,
+    ColumnScan,
+    TeamScan,
+    bytes_of,
+    bytes_of_columns,
+)
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
@@ -44,9 +51,11 @@ from hybridflow.compiler.loops.limits import (
     ENOUGH_ON_GPU,
     FEW_LINES,
     LONG_LINE,
+    MANY_LINES,
     SHORT_LINE,
     SQUARE,
     TEAM_LINE,
+    WARP,
 )
 from hybridflow.compiler.ops.lowering import Running
 from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
@@ -82,19 +91,26 @@ def emit_scan(
     n, lines = shape[axis], math.prod((*before, *behind))
     components = op.init(dtype) if op.init else ()
     team = _team(e.target, n, behind, components) if teams else 1
+    in_columns = teams and merged_extent(behind) != 1 and _in_columns(e.target, n, lines, components)
+    team = COLUMN_WARPS * WARP if in_columns else team
     enough = ENOUGH * width if e.target.kind == "cpu" else ENOUGH_ON_GPU if team == 1 else ENOUGH_LINES
+    if in_columns:
+        enough = ENOUGH_LINES * WARP
     chunks: Extent = 1
     if not (isinstance(n, int) and n <= SCAN_CHUNK) and not (isinstance(lines, int) and lines >= enough):
         chunks = (n - 1) // SCAN_CHUNK + 1
 
-    def written(body: Emitter, name: str, write: Callable[[_Scan], None], for_host: bool = False) -> str:
+    def written(
+        body: Emitter, name: str, write: Callable[[_Scan], None], for_host: bool = False, team: int = team
+    ) -> str:
         scan = _Scan(body, op, dtype, shape, running, dims, width, chunks, inputs, buffers, team)
         write(scan)
         body.line("ret void")
         return module.function(body, name, kernel_parameters(buffers), linkage="internal", for_host=for_host)
 
     scratch = _scratch(components) if e.target.kind == "cpu" else 0
-    units = (*before, chunks, *behind)
+    units = (*before, chunks, *((-(-math.prod(behind) // WARP),) if in_columns else behind))
+    join = 1 if in_columns else team  # threads that put a line's chunks together
     if chunks == 1:
         return KernelCode((Phase(written(e, symbol, _Scan.chunks), units, width, team=team),), scratch)
     main = written(e, symbol, _Scan.chunks)
@@ -103,7 +119,7 @@ def emit_scan(
         Phase(
             written(totals, f"{symbol}_totals", lambda scan: scan.totals(main, units), True), units, width, team=team
         ),
-        Phase(written(carries, f"{symbol}_carries", _Scan.carries, True), (*before, *behind), width, team=team),
+        Phase(written(carries, f"{symbol}_carries", _Scan.carries, True, join), (*before, *behind), width, team=join),
         Phase(written(rest, f"{symbol}_rest", lambda scan: scan.rest(main), True), units, width, team=team),
     )
     shared = _FLAG + lines * (chunks - 1) * sum(d.itemsize for _, d in components)
@@ -117,6 +133,13 @@ def _team(target: Target, n: Extent, behind: Sequence[Extent], components: Seque
     if target.kind == "cpu" or short or merged_extent(behind) != 1 or bytes_of(components) > BLOCK_BYTES:
         return 1
     return RUNS
+
+
+def _in_columns(target: Target, n: Extent, lines: Extent, components: Sequence[tuple[Any, np.dtype]]) -> bool:
+    """Whether teams scan neighbouring lines: these are long, and too few for a thread each."""
+    if target.kind == "cpu" or bytes_of_columns(components) > BLOCK_BYTES:
+        return False
+    return not (isinstance(n, int) and n < TEAM_LINE) and not (isinstance(lines, int) and lines >= MANY_LINES)
 
 
 def _scratch(components: Sequence[tuple[Any, np.dtype]]) -> int:
@@ -151,7 +174,12 @@ class _Scan:
         self.state_dtype = dt.compute_dtype(dtype)
         self.components = list(op.init(dtype))
         self.team: TeamScan | None = None
-        if team > 1:
+        self.columns: ColumnScan | None = None
+        self.in_row = self.inner  # units
+        if team > RUNS:
+            self.columns = ColumnScan(c, Team(c, team), self.components, self._combined)
+            self.in_row = c.div(c.add(self.inner, WARP - 1), WARP)
+        elif team > 1:
             self.team = TeamScan(c, Team(c, team), self.components, self._combined)
         self.cut = chunk_count != 1
         self.count = c.extent(chunk_count)
@@ -201,7 +229,7 @@ class _Scan:
                 self._columns(line, first, last, chunk, c.add(chunk, 1), alone, by_runs)
             return
         chunks = c.div(c.add(self.n, SCAN_CHUNK - 1), SCAN_CHUNK)
-        with c.spans("%begin", "%end", self.inner) as (line, first, last):
+        with c.spans("%begin", "%end", self.in_row) as (line, first, last):
             self._columns(line, first, last, 0, chunks, False, by_runs)
 
     @contextmanager
@@ -209,7 +237,7 @@ class _Scan:
         """The lines and chunks of units, and the columns of each.  Without columns nothing is divided on the way."""
         c, e = self.c, self.e
         if self.inner != 1:
-            with c.spans("%begin", "%end", self.inner) as (row, first, last):
+            with c.spans("%begin", "%end", self.in_row) as (row, first, last):
                 yield c.div(row, self.count), c.rem(row, self.count), first, last
             return
         start = [c.value(c.div("%begin", self.count)), c.value(c.rem("%begin", self.count))]
@@ -243,7 +271,7 @@ class _Scan:
                 self._share(line, chunk, column, state, self._once(mask))
 
             with c.when(c.compare("slt", chunk, self.followed)):
-                c.vector_loop(first, last, self.width, total)
+                self._each_column(first, last, total)
 
     def carries(self) -> None:
         """Of totals, in their place: what each chunk but the first starts from."""
@@ -284,9 +312,17 @@ class _Scan:
         self, line: Ref, first: Ref, last: Ref, begin: Ref, end: Ref, alone: str | bool, by_runs: bool
     ) -> None:
         """Chunks [begin, end) of the lines in columns [first, last)."""
-        self.c.vector_loop(
-            first, last, self.width, lambda i, mask: self._scan(line, i, begin, end, alone, mask, by_runs)
-        )
+        self._each_column(first, last, lambda i, mask: self._scan(line, i, begin, end, alone, mask, by_runs))
+
+    def _each_column(self, first: Ref, last: Ref, body: Callable[[Ref, Val | None], None]) -> None:
+        """``body(column, mask)`` for the columns of units [first, last) of a row."""
+        c = self.c
+        if self.columns is None:
+            c.vector_loop(first, last, self.width, body)
+            return
+        with c.loop(first, last) as group:
+            column = c.add(c.mul(group.index, WARP), self.columns.team.lane)
+            body(column, Val(str(c.compare("slt", column, self.inner)), dt.bool_, 1))
 
     def _scan(
         self, line: Ref, column: Ref, begin: Ref, end: Ref, alone: str | bool, mask: Val | None, by_runs: bool
@@ -308,6 +344,9 @@ class _Scan:
 
     def _once(self, mask: Val | None) -> Val | None:
         """The mask with which what all of a team know is stored."""
+        if self.columns is not None:
+            first = self.columns.is_first_warp
+            return first if mask is None else self.e.and_(first, mask)
         return mask if self.team is None else Val(self.team.team.is_first, dt.bool_, 1)
 
     # ---- states
@@ -370,6 +409,8 @@ class _Scan:
         """Write elements [begin, end) of a line, before which there is ``carried`` (None: write nothing); the total of
         the chunk, which nobody looks at where it is not full."""
         start = self.c.add(self.c.mul(self.c.mul(line, self.n), self.inner), column)
+        if self.columns is not None:
+            return self._chunk_of_columns(self.columns, start, begin, end, carried, mask)
         if self.team is not None:
             return self._chunk_by_team(self.team, start, begin, end, carried)
         if by_runs:
@@ -386,6 +427,23 @@ class _Scan:
             self._finish(state, self.c.add(start, at), None)
 
         return team.chunk(begin, end, carried, lifted, finish, self.exclusive)
+
+    def _chunk_of_columns(
+        self, team: ColumnScan, start: Ref, begin: Ref, end: Ref, carried: State | None, mask: Val | None
+    ) -> State:
+        """The same of neighbouring lines, by all threads of a team."""
+
+        def position(at: Ref) -> Ref:
+            return self.c.add(start, self.c.mul(at, self.inner))
+
+        return team.chunk(
+            begin,
+            end,
+            carried,
+            lambda at: self._lifted(position(at), at, mask),
+            lambda state, at: self._finish(state, position(at), mask),
+            self.exclusive,
+        )
 
     def _is_short(self, by_runs: bool) -> bool:
         """Whether a line is one run, because it would be scanned in another way otherwise."""

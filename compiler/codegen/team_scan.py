@@ -2,6 +2,10 @@
 
 Elements come and go side by side through memory of the block, where each thread scans a run of its own; rows of one
 element more than a run has keep threads out of each other's way there.
+
+Where neighbouring lines lie side by side a team has as many of them as a warp has threads, and each warp scans some of
+the runs of a chunk: once for their totals, of which one warp makes what each run starts from, and once more for what
+comes out.
 """
 
 from __future__ import annotations
@@ -15,10 +19,12 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.loops.limits import WARP
 from hybridflow.compiler.ops.order import SCAN_CHUNK, SCAN_RUN
 
 RUNS = SCAN_CHUNK // SCAN_RUN  # of a chunk, and threads of a team
 _PITCH = SCAN_RUN + 1
+COLUMN_WARPS = 8  # of a team that has neighbouring lines
 
 State = tuple[Val, ...]
 Components = Sequence[tuple[Any, np.dtype]]
@@ -27,6 +33,80 @@ Components = Sequence[tuple[Any, np.dtype]]
 def bytes_of(components: Components) -> int:
     """Memory of the block that a team takes."""
     return RUNS * (_PITCH + 1) * sum(dtype.itemsize for _, dtype in components)
+
+
+def bytes_of_columns(components: Components) -> int:
+    """Memory of the block that a team of neighbouring lines takes."""
+    return (RUNS + 1) * WARP * sum(dtype.itemsize for _, dtype in components)
+
+
+class ColumnScan:
+    """Scans chunks of neighbouring lines, of which each thread of a warp has one."""
+
+    def __init__(
+        self, code: Code, team: Team, components: Components, combine: Callable[[Sequence[Val], Sequence[Val]], State]
+    ) -> None:
+        self.code, self.team, self.combine = code, team, combine
+        self.identity = tuple(code.e.const(value, dtype) for value, dtype in components)
+        self.arrays = []  # of what belongs to each run, and of the total
+        base = team.memory(bytes_of_columns(components))
+        for _, dtype in components:
+            self.arrays.append((base, dtype))
+            base = code.at(base, (RUNS + 1) * WARP, dtype.itemsize)
+
+    @property
+    def is_first_warp(self) -> Val:
+        return Val(str(self.code.compare("eq", self.team.warp, 0)), dt.bool_, 1)
+
+    def chunk(
+        self,
+        begin: Ref,
+        end: Ref,
+        carried: State | None,
+        lifted: Callable[[Ref], State],
+        finish: Callable[[State, Ref], None],
+        exclusive: bool,
+    ) -> State:
+        """See ``TeamScan.chunk``, for the line of each thread."""
+        code, team = self.code, self.team
+
+        def scan(run: Ref, before: State | None) -> State:
+            first = code.add(begin, code.mul(run, SCAN_RUN))
+            with code.loop(first, code.min(code.add(first, SCAN_RUN), end), 1, self.identity) as at:
+                local = tuple(at.carried)
+                at.next = self.combine(local, lifted(at.index))
+                if before is not None:
+                    finish(self.combine(before, local if exclusive else tuple(at.next)), at.index)
+            return tuple(at.carried)
+
+        with code.loop(team.warp, RUNS, team.warps) as run:
+            self._store(run.index, scan(run.index, None))
+        team.barrier()
+        with code.when(self.is_first_warp.ref):
+            with code.loop(0, RUNS, 1, self.identity) as run:
+                total = self._load(run.index)
+                self._store(run.index, tuple(run.carried))
+                run.next = self.combine(tuple(run.carried), total)
+            self._store(RUNS, tuple(run.carried))
+        team.barrier()
+        if carried is not None:
+            with code.loop(team.warp, RUNS, team.warps) as run:
+                scan(run.index, self.combine(carried, self._load(run.index)))
+        total = self._load(RUNS)
+        team.barrier()  # the next chunk's totals come to the same places
+        return total
+
+    def _place(self, run: Ref) -> Ref:
+        return self.code.add(self.code.mul(run, WARP), self.team.lane)
+
+    def _load(self, run: Ref) -> State:
+        e, code = self.code.e, self.code
+        return tuple(e.load(code.at(base, self._place(run), dtype.itemsize), dtype) for base, dtype in self.arrays)
+
+    def _store(self, run: Ref, state: Sequence[Val]) -> None:
+        e, code = self.code.e, self.code
+        for value, (base, dtype) in zip(state, self.arrays):
+            e.store(value, code.at(base, self._place(run), dtype.itemsize))
 
 
 class TeamScan:

@@ -72,6 +72,7 @@ VECTORS_ON_GPU = 1 << 16  # elements of a map from which on threads with several
 TILE_TEAM = 256  # threads for a tile of a thousand elements, which is read across
 TEAM_LINE = 512  # elements from which on a line is scanned by a team
 ENOUGH_LINES = 512  # lines of which each may be scanned by a team, one chunk after the other
+MANY_LINES = 1 << 16  # that lie side by side, of which each may be a thread's own
 TEAM_BYTES = 16 * 1024  # of memory of a block: a multiprocessor has enough for several
 ENOUGH_COLUMNS = 1 << 18  # of a scatter, of which each may be a thread's own: these have enough loads under way
 FEW_UPDATES = 8  # that a thread adds as fast as they are sorted
