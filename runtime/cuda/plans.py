@@ -38,7 +38,10 @@ from hybridflow.runtime.cuda.pending import Check
 from hybridflow.runtime.cuda.walks import Address, Step, Walk
 from hybridflow.runtime.dtypes import NUMPY
 
-MOST_THREADS = 1 << 20  # of a launch: several for each that a GPU runs at once; each walks several units then
+ROUNDS = (
+    4  # blocks of a launch for each that is on the GPU at once: what they do differs; each walks several units then
+)
+MOST_THREADS = 1 << 22  # of a launch in any case
 SCRATCH_BYTES = 1 << 28  # of a launch: what needs scratch runs on so few threads that they share this much
 ALIGNMENT = 64  # of what lies in the arena
 STREAMS = 4  # on which kernels of one wave run side by side
@@ -163,12 +166,27 @@ class Plan:
                         blocks, threads = self._blocks_together(launch, units)
                         meets = sum(grid.launch.together for grid in grids)
                     else:
-                        blocks, threads, scratch = _grid(launch, units, value_at(launch.scratch_bytes, self._dims))
+                        blocks, threads, scratch = self._grid(launch, units)
                     grids.append(Grid(launch, units, blocks, threads, start + used, raised, meets))
                     used += _up(scratch, alignment)
                 raised += launch.raises
             most = max(most, used)
         return grids, called, start + most
+
+    def _grid(self, launch: Launch, units: int) -> tuple[int, int, int]:
+        """Blocks, threads of each, and the bytes of scratch memory of all of them: as many blocks as the GPU takes in
+        ``ROUNDS`` whole rounds, so that none of them is left for a round of its own."""
+        scratch_bytes = value_at(launch.scratch_bytes, self._dims)
+        teams = min(max(units, 1), max(MOST_THREADS // launch.team, 1))
+        if scratch_bytes:
+            teams = max(1, min(teams, SCRATCH_BYTES // (scratch_bytes * launch.team)))
+        threads = launch.team * teams
+        block = min(threads, launch.block)
+        blocks = -(-threads // block)
+        if blocks > ROUNDS:
+            at_once = self._device.blocks_at_once(self._functions[launch.symbol], block)
+            blocks = min(blocks, max(ROUNDS * at_once, 1))
+        return blocks, block, blocks * block * scratch_bytes
 
     def _blocks_together(self, launch: Launch, units: int) -> tuple[int, int]:
         """Blocks that wait for each other, and threads of each: no more than there is room for at once."""
@@ -350,17 +368,6 @@ def _branches(grids: list[Grid]) -> Iterator[dict[int, int]]:
 
 def _streams(grids: list[Grid]) -> int:
     return 1 + max((stream for wave in _branches(grids) for stream in wave.values()), default=0)
-
-
-def _grid(launch: Launch, units: int, scratch_bytes: int) -> tuple[int, int, int]:
-    """Blocks, threads of each, and the bytes of scratch memory of all of them."""
-    teams = min(max(units, 1), max(MOST_THREADS // launch.team, 1))
-    if scratch_bytes:
-        teams = max(1, min(teams, SCRATCH_BYTES // (scratch_bytes * launch.team)))
-    threads = launch.team * teams
-    block = min(threads, launch.block)
-    blocks = -(-threads // block)
-    return blocks, block, blocks * block * scratch_bytes
 
 
 def _up(size: int, to: int = ALIGNMENT) -> int:
