@@ -103,6 +103,7 @@ SIGNATURES = {  # by what a name begins with: result and parameters
     "vote": ("i32", ["i32", "i1"]),
     "barrier": ("void", ["i32"]),
     "bar.": ("void", ["i32"]),
+    "nanosleep": ("void", ["i32"]),
     "ldmatrix": ("{i32, i32, i32, i32}", ["ptr addrspace(3)"]),
     "f2tf32": ("i32", ["float"]),
     "mma.m16n8k8.row.col.tf32": ("{float, float, float, float}", ["i32"] * 6 + ["float"] * 4),

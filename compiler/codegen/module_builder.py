@@ -148,7 +148,8 @@ class ModuleBuilder:
             symbol, sharing, memory = driver.write_function(
                 self.module, name, graph, inner.plan, inner.dim_names, calls
             )
-            threads = threads_for(phase for call in calls for phase in call.code.phases)
+            on_gpu = self.target.kind == "cuda"
+            threads = threads_for(phase for call in calls for phase in call.code.phases) if on_gpu else 1
             found = self.functions[graph] = Function(symbol, sharing, memory, inner.checks, inner.looks, threads)
         return found
 
