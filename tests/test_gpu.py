@@ -158,7 +158,7 @@ def test_tensor_cores(size, dtype):
     graph = hf.function(lambda x, y: hf.matmul(x, y, sum_dtype=hf.float32)).get_concrete_function(x, y).graph
     executable = cuda.load(compile_graph(graph, gpus.target(0), fastmath=True), 0)
     assert "mma" in executable.program.text
-    (got,) = executable.run([gpus.to_device(a, 0) for a in (x, y)])
+    (got,) = executable.run([copies.to_device(a, 0) for a in (x, y)])
     want = x.astype(np.float64) @ y.astype(np.float64)
     np.testing.assert_allclose(got.get(), want, 1e-4, 1e-4 * np.abs(want).max())
 
