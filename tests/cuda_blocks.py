@@ -425,9 +425,11 @@ class Blocks:
                 return True
         looking = [site for site, kind in enumerate(self.sites) if kind == "nanosleep"]
         pausing = np.isin(waits, looking)
-        self._looks = self._looks + 1 if pausing.any() else 0
+        self._looks += 1
+        if not pausing.any() or self._looks > waits.size:
+            return False
         waits[pausing] = READY
-        return bool(pausing.any()) and self._looks <= waits.size
+        return True
 
     @staticmethod
     def _copy(groups: list[list[_Copy]], kind: str, words: np.ndarray) -> None:

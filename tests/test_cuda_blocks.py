@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hybridflow.compiler.codegen.emitter import Emitter
+from hybridflow.compiler.codegen.module import ModuleText
+from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.codegen.together import Together
+from hybridflow.compiler.target import CUDA_SM90
 from tests.cuda_blocks import ORDERS, Blocks, StuckThreads, words_of
 
 BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
@@ -152,3 +157,54 @@ def test_copies_from_between_words_are_found():
 def test_what_is_not_emulated_is_said():
     with pytest.raises(AssertionError, match="not emulated"):
         run("  call void @llvm.nvvm.membar.gl()")
+
+
+def exchange_between_blocks(order, blocks=3, meets=True, astray=False, together=True):
+    """Twice each of 64 threads of a block adds to its cell what the same thread of the next block has."""
+    module = ModuleText(CUDA_SM90)
+    code = Code(Emitter(CUDA_SM90, 1), ())
+    launch, e = Together(module, code, "%word"), code.e
+    own, other = (code.at("%cells", code.rem(code.add(launch.number, k), launch.count), 8) for k in (0, 64))
+    for _ in range(2):
+        read, mine, total = (e.fresh("v") for _ in range(3))
+        e.line(f"{read} = load i64, ptr {other}")
+        e.line(f"{mine} = load i64, ptr {own}")
+        if meets:
+            launch.barrier()
+        e.line(f"{total} = add i64 {read}, {mine}")
+        e.line(f"store i64 {total}, ptr {own}")
+        if astray:
+            odd = code.compare("eq", code.rem(launch.number, 2), 1)
+            for condition in (odd, code.negation(odd)):
+                with code.when(condition):
+                    launch.barrier()
+        elif meets:
+            launch.barrier()
+    e.line("ret void")
+    module.function(e, "k", "ptr %cells, ptr %word", linkage="ptx_kernel", attributes='"nvvm.maxntid"="64"')
+    cells, word = np.arange(64 * blocks) ** 2, np.zeros(1, np.int64)
+    want = cells + np.roll(cells, -64)
+    want = want + np.roll(want, -64)
+    Blocks(module.render()).launch("k", (blocks,), (64,), words_of(cells, word), ORDERS[order], together)
+    return cells.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_blocks_that_meet(blocks, order):
+    assert exchange_between_blocks(order, blocks)
+
+
+def test_blocks_that_do_not_meet_show():
+    assert not any(exchange_between_blocks(order, meets=False) for order in ORDERS)
+
+
+def test_blocks_that_are_not_there_are_waited_for_in_vain():
+    with pytest.raises(StuckThreads, match="nanosleep"):
+        exchange_between_blocks("forward", together=False)
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_threads_that_meet_at_different_places_are_stuck(blocks):
+    with pytest.raises(StuckThreads, match="meeting"):
+        exchange_between_blocks("forward", blocks, astray=True)
