@@ -311,6 +311,8 @@ class Blocks:
         ]
         symbols = [f"emu.{name}" for name in fixed] + [f"emu.call.{name}" for name in self.kernels] + [*self.shared]
         self._code = machine_code.load_object(image, *symbols)
+        self._pauses = [site for site, kind in enumerate(self.sites) if kind == "nanosleep"]
+        self._can_meet = bool(self._pauses)
         self.has_copies = any(site.startswith("cp.async.") for site in self.sites)
         self._begin = ctypes.CFUNCTYPE(None, ctypes.c_int32)(self._code.addresses["emu.begin"])
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._code.addresses["emu.run"])
@@ -372,7 +374,7 @@ class Blocks:
             for k in self._order(len(warps)):
                 if (waits[warps[k]] == READY).any():
                     self._go_on(warps[k])
-            released = self._meet(waits)
+            released = self._can_meet and self._meet(waits)
             for k in self._order(len(parts)):
                 site = int(waits[parts[k]][0])
                 if site > 0 and self.sites[site].startswith("barrier.") and (waits[parts[k]] == site).all():
@@ -423,8 +425,7 @@ class Blocks:
                 waits[:] = READY
                 self._looks = 0
                 return True
-        looking = [site for site, kind in enumerate(self.sites) if kind == "nanosleep"]
-        pausing = np.isin(waits, looking)
+        pausing = np.isin(waits, self._pauses)
         self._looks += 1
         if not pausing.any() or self._looks > waits.size:
             return False
