@@ -14,14 +14,14 @@ from tests.bits import same_bits
 from tests.cuda_emulator import emulated  # noqa: F401
 
 RNG = np.random.default_rng(3)
-X, W = RNG.normal(size=(24, 40)).astype("f4"), (RNG.normal(size=(40, 40)) / 5).astype("f4")
+X, W = RNG.normal(size=(16, 40)).astype("f4"), (RNG.normal(size=(40, 40)) / 5).astype("f4")
 ROWS = RNG.normal(size=(6, 5, 40)).astype("f4")
 
 
 def repeated(x, w):
     """Products, folds of rows, and a condition that is a fold."""
     return hf.while_loop(
-        lambda k, s: (k < 5) & (hf.sum(s) < 1e9),
+        lambda k, s: (k < 3) & (hf.sum(s) < 1e9),
         lambda k, s: (k + 1, hf.tanh(s @ w) + hf.mean(s, axis=-1, keepdims=True)),
         (0, x),
     )
@@ -60,7 +60,7 @@ def learned_by_repetition(x, w):
     """The turns are counted as they come, and what they keep takes memory that is asked for on the device."""
     with hf.GradientTape() as tape:
         tape.watch(w)
-        _, found = hf.while_loop(lambda k, s: hf.sum(s * s) > 1.0, lambda k, s: (k + 1, hf.tanh(s @ w) * 0.7), (0, x))
+        _, found = hf.while_loop(lambda k, s: hf.sum(s * s) > 1.0, lambda k, s: (k + 1, hf.tanh(s @ w) * 0.3), (0, x))
         loss = hf.sum(found)
     return loss, tape.gradient(loss, w)
 
@@ -116,7 +116,7 @@ def test_checks_end_all_threads_at_one_place(emulated):  # noqa: F811
 
         return hf.while_loop(lambda k, s: k < 9, body, (0, x))
 
-    function, rows = hf.function(loop), np.arange(24)[::-1] - 6
+    function, rows = hf.function(loop), np.arange(len(X))[::-1] - 6
     with pytest.raises((IndexRangeError, ZeroDivisionError)) as want:
         function(X, rows)
     with pytest.raises(want.type):
