@@ -35,6 +35,7 @@ _WARPS = TEAM // WARP
 _COUNT = 4  # bytes of a counter in memory of the block
 _TOGETHER = 4  # elements that a thread asks for at once
 _THREADS = 1024  # of a multiprocessor, for which there are registers
+_FEWER = 768  # where they move elements with positions of eight bytes
 _STATE = 4  # bytes of a word of a line
 # Where a line lies: in the first arrays, with no positions yet; in the second ones; in the first ones.
 _GIVEN, _SECOND, _FIRST = range(3)
@@ -112,13 +113,14 @@ class Radix:
             name: str, units: Sequence[Extent], team: int, write: Callable[[_Pass], None], reads: bool = False
         ) -> Phase:
             c = new_code()
-            found = _Pass(c, Team(c, team), self)
+            phase = _Pass(c, Team(c, team), self)
             with c.when(self.when(c)):
-                write(found)
+                write(phase)
             c.e.line("ret void")
             parameters = kernel_parameters(buffers)
-            name = module.function(c.e, f"{symbol}_{name}", parameters, linkage="internal")
-            return Phase(name, tuple(units), checks=reads, team=team, threads=_THREADS)
+            found = module.function(c.e, f"{symbol}_{name}", parameters, linkage="internal")
+            fewer = name in ("last", "move") and self.word.itemsize == 8
+            return Phase(found, tuple(units), checks=reads, team=team, threads=_FEWER if fewer else _THREADS)
 
         blocks = (self.lines, self.blocks)
         first = added("first", blocks, TEAM, lambda p: p.count(first=True), reads=True)
