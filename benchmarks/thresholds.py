@@ -78,6 +78,7 @@ CASES = {
         rows, "LONG_ROW", (1, 16, 1 << 40), lambda x: x / hf.sqrt(hf.sum(x * x, 1, keepdims=True)), ((500, 256),)
     ),
     "tile": Case(schedule, "TILE", (512, 2048, 8192), COLUMNS, ((1024, 8192),)),
+    "terms": Case(schedule, "MOST_TERMS", (1, 2, 4, 8), COLUMNS, ((4096, 1000),)),
     "split": Case(schedule, "SPLIT", (1, 1 << 40), SUM, ((1 << 18,),)),
     "short": Case(schedule, "SHORT", (1, 16), lambda x: hf.nn.softmax(x), ((100_000, 10),)),
     "shortline": Case(scan, "SHORT_LINE", (4, 8, 16), running, ((20_000, 6),)),

@@ -149,3 +149,58 @@ def test_other_targets_accept():
         assert_assembles(ptx.assemble(compile_graph(graph, target.CUDA_SM90)))
         arm = compile_graph(graph, target.AARCH64)
         assert machine_code.compile_object(arm.text, arm.target)
+
+
+def woven(program, arrays):
+    """The schedule for AVX2 of a join, which is to be woven."""
+    schedule = compile_graph(build(program, arrays), target.AVX2).kernels[-1].schedule
+    assert "woven" in schedule, schedule
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.bool_, np.float32, np.float64], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("counts", [(1, 1), (1, 1, 1), (3, 1), (2, 5), (4, 0, 3), (9, 2, 5)], ids=str)
+def test_short_parts_are_joined_as_whole_rows(counts, dtype):
+    rng = np.random.default_rng(sum(counts))
+    for rows in (8, 77):
+        arrays = [rng.integers(0, 2 if dtype == np.bool_ else 200, (3, rows, n)).astype(dtype) for n in counts]
+        program = lambda b, *xs: b.concat(*xs, axis=2)  # noqa: E731
+        woven(program, arrays)
+        everywhere(program, arrays, np.concatenate(arrays, 2))
+        # Along the axis before, where rows have the elements of two axes.
+        turned = [np.ascontiguousarray(x.swapaxes(1, 2)[..., :2]) for x in arrays]
+        everywhere(lambda b, *xs: b.concat(*xs, axis=1), turned, np.concatenate(turned, 1))
+
+
+def test_short_parts_are_read_where_they_lie():
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(shape, np.float32) for shape in ((3, 50), (100, 6)))
+
+    def parts(b, x, y):
+        first = b.slice(y, start=(0, 0), stop=(50, 6), step=(1, 2))
+        return b.concat(b.transpose(x, perm=(1, 0)), b.negative(first), b.reverse(first, axes=(0, 1)), axis=1)
+
+    halves = y[:50, ::2]
+    everywhere(parts, [x, y], np.concatenate([x.T, -halves, halves[::-1, ::-1]], 1))
+    program = lambda b, x: b.pad(x, low=(0, 1), high=(0, 2), interior=(0, 0), value=7.0)  # noqa: E731
+    woven(program, [y])
+    everywhere(program, [y], np.pad(y, ((0, 0), (1, 2)), constant_values=7))
+
+
+def test_joins_of_short_parts_may_be_cut_anywhere():
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((101, n), np.float32) for n in (2, 3)]
+    graph = build(lambda b, x, y: b.concat(x, y, axis=1), arrays)
+    for name in TARGETS:
+        same_bits(check_cuts(compile_graph(graph, target.NAMED[name]), arrays)[1], np.concatenate(arrays, 1))
+
+
+def test_joins_of_long_or_partial_parts_are_made_one_by_one():
+    for shapes, axis in (
+        (((50, 8), (50, 8)), 1),
+        (((50, 3), (50, 40)), 1),
+        (((4, 2), (4, 1)), 1),
+        (((3, 9), (5, 9)), 0),
+    ):
+        arrays = [np.zeros(shape, np.float32) for shape in shapes]
+        program = compile_graph(build(lambda b, x, y, axis=axis: b.concat(x, y, axis=axis), arrays), target.AVX2)
+        assert "woven" not in program.kernels[-1].schedule

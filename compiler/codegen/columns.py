@@ -9,7 +9,15 @@ from functools import cached_property
 
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.nest import Nest
-from hybridflow.compiler.codegen.reduction import Cascade, Cells, Fold, depth_for, known_product, position_within
+from hybridflow.compiler.codegen.reduction import (
+    Cascade,
+    Cells,
+    Fold,
+    State,
+    depth_for,
+    known_product,
+    position_within,
+)
 from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
@@ -120,18 +128,40 @@ class Columns(Nest):
 
     def _fold(self, stage: Stage, cascade: Cascade, count: Callable[[], Ref]) -> None:
         """Do what the stage does with each element of the tile's columns.  ``count`` are the terms that are through."""
+        code, last = self.code, self.space.folded[-1]
+        folds = [Fold(node) for node in stage.folds]
 
-        def body(mask: Val | None) -> None:
+        def term(mask: Val | None) -> list[State]:
             elements = self._column_elements(mask)
             self._store_roots(elements, stage.roots, self.space.full)
-            if stage.folds:
-                self._compute(elements, [n for fold in stage.folds for n in fold.inputs])
-                states = [fold.lift(elements, self.space.full, self.within) for fold in map(Fold, stage.folds)]
-                cascade.add(self._slot(), states)
+            self._compute(elements, [n for fold in folds for n in fold.node.inputs])
+            return [fold.lift(elements, self.space.full, self.within) for fold in folds]
 
-        with self._loops(self.space.folded):
-            self._columns(body)
-            cascade.carry(count(), self._each_slot)
+        def turns(begin: Ref, end: Ref, together: int) -> None:
+            with code.loop(begin, end, together) as turn:
+                numbers = [code.add(turn.index, k) for k in range(together)]
+
+                def body(mask: Val | None) -> None:
+                    terms = []
+                    for number in numbers:
+                        self.counters[last] = number
+                        terms.append(term(mask))
+                    if folds:
+                        cascade.add(self._slot(), *terms)
+
+                self._columns(body)
+                self.counters[last] = numbers[-1]
+                cascade.carry(count(), self._each_slot)
+
+        with self._loops(self.space.folded[:-1]):
+            begin, end = self._bounds(last)
+            together = self.schedule.terms_of_a_turn(stage)
+            if not isinstance(last.extent, int) or last.extent % together:
+                whole = code.sub(end, code.rem(code.sub(end, begin), together))
+                turns(begin, whole, together)
+                begin = whole
+                together = 1
+            turns(begin, end, together)
 
     def _finish_folds(self, nodes: Sequence[Node], totals: Cells) -> None:
         folds = [Fold(node) for node in nodes]

@@ -18,8 +18,7 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import static_size
-from hybridflow.compiler.loops.index import Index, Ix, LoopVar
-from hybridflow.compiler.loops.schedule import lies_side_by_side
+from hybridflow.compiler.loops.index import Index, Ix, LoopVar, lies_side_by_side
 
 
 class Interleaved(Elements):

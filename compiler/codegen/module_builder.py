@@ -43,6 +43,7 @@ from hybridflow.compiler.codegen.templates import Part, Shared, Template, shared
 from hybridflow.compiler.codegen.together import threads_for
 from hybridflow.compiler.codegen.turns import KernelCall
 from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.codegen.woven import Woven
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Extent, affine, larger
 from hybridflow.compiler.ir.graph import Graph, Node
@@ -95,6 +96,7 @@ NESTS: dict[Form, type[Nest]] = {
     Form.COLUMNS: Columns,
     Form.SPLIT_COLUMNS: SplitColumns,
     Form.SEGMENTS: Segments,
+    Form.WOVEN: Woven,
     Form.ACROSS: Across,
 }
 

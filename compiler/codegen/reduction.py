@@ -126,10 +126,12 @@ class Cells:
             for (pointer, dtype), value in zip(cells, state):
                 e.store(value, self.code.at(pointer, at, dtype.itemsize), mask)
 
-    def fold_in(self, at: Ref, states: list[State]) -> None:
-        """States of elements that come after those in the cells."""
-        e = self.code.e
-        self.store(at, [f.later(e, old, new) for f, old, new in zip(self.folds, self.load(at), states)])
+    def fold_in(self, at: Ref, *terms: list[State]) -> None:
+        """States of elements that come after those in the cells, one after another."""
+        e, found = self.code.e, self.load(at)
+        for states in terms:
+            found = [f.later(e, old, new) for f, old, new in zip(self.folds, found, states)]
+        self.store(at, found)
 
 
 def starts(e: Emitter, folds: Sequence[Accumulation]) -> list[State]:
@@ -358,8 +360,9 @@ class Cascade:
         for cells in self.levels:
             positions(lambda at, cells=cells: cells.store(at, starts(e, self.folds)))  # type: ignore[misc]
 
-    def add(self, at: Ref, states: list[State]) -> None:
-        self.levels[0].fold_in(at, states)
+    def add(self, at: Ref, *terms: list[State]) -> None:
+        """Terms of one turn: between two of them no level is full."""
+        self.levels[0].fold_in(at, *terms)
 
     def carry(self, count: Ref, positions: Callable[[Callable[[Ref], None]], None]) -> None:
         """After ``count`` terms: pass on the levels that are full."""

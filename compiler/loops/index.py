@@ -303,3 +303,9 @@ class Index:
 
     def __repr__(self) -> str:
         return f"[{self.linear}] of {self.shape}"
+
+
+def lies_side_by_side(ix: Ix, inner: LoopVar, lane: LoopVar) -> bool:
+    """Whether turns of ``inner`` are neighbours in memory, and those of ``lane`` groups of these, be it in reverse."""
+    count = inner.extent
+    return ix.coefficient(inner) in (1, -1) and ix.coefficient(lane) in (count, -1 * count)

@@ -113,13 +113,33 @@ class Accesses:
     of_input: dict[Node, set[Ix]] = field(default_factory=dict)
 
 
-def accesses(kernel: Kernel, space: Space, is_leaf: IsLeaf) -> Accesses:
+def accesses(
+    kernel: Kernel, space: Space, is_leaf: IsLeaf, wanted: Sequence[tuple[Node, Ix]] | None = None
+) -> Accesses:
+    """What making the results touches, or what making others touches that are ``wanted``, at a position of each."""
     cluster = kernel.cluster
     inside = set(kernel.nodes)
     found = Accesses()
     seen: set[tuple[Node, Ix]] = set()
-    stack = [(root, space.row if root in cluster.rows else space.full) for root in kernel.roots]
-    found.positions.update(dict.fromkeys(position for _, position in stack))
+    stack: list[tuple[Node, Ix]] = []
+
+    def follow(reads: Reads) -> None:
+        found.positions.update(dict.fromkeys(reads.positions))
+        for leaf, index in reads.leaves:
+            if leaf in inside:
+                stack.append((leaf, space.row if leaf in cluster.rows else index.linear))
+            else:
+                found.positions.setdefault(index.linear)
+                found.of_input.setdefault(leaf, set()).add(index.linear)
+
+    if wanted is None:
+        stack += [(root, space.row if root in cluster.rows else space.full) for root in kernel.roots]
+        found.positions.update(dict.fromkeys(position for _, position in stack))
+    else:
+        reads = Reads(is_leaf)
+        for node, position in wanted:
+            reads.follow(node, Index(node.shape, linear=position))
+        follow(reads)
     while stack:
         node, position = stack.pop()
         if (node, position) in seen or (node is cluster.anchor and node.op.kind in OWN_KERNEL):
@@ -128,14 +148,7 @@ def accesses(kernel: Kernel, space: Space, is_leaf: IsLeaf) -> Accesses:
         found.of_node.setdefault(node, set()).add(position)
         reduces = node.op.kind is Kind.REDUCE
         shape = node.inputs[0].shape if reduces else node.shape
-        reads = reads_of(node, Index(shape, linear=space.full if reduces else position), is_leaf)
-        found.positions.update(dict.fromkeys(reads.positions))
-        for leaf, index in reads.leaves:
-            if leaf in inside:
-                stack.append((leaf, space.row if leaf in cluster.rows else index.linear))
-            else:
-                found.positions.setdefault(index.linear)
-                found.of_input.setdefault(leaf, set()).add(index.linear)
+        follow(reads_of(node, Index(shape, linear=space.full if reduces else position), is_leaf))
     return found
 
 

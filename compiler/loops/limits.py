@@ -40,6 +40,8 @@ MOST_VECTORS = 4  # vectors a turn of a map: two units of arithmetic with latenc
 CALL = 4  # instructions for each that is done by a function beside the body
 LIGHT = 48  # instructions of a body that may be repeated for each vector of a reduction's step: `thresholds.py light`
 
+MOST_TERMS = 4  # of a column, folded before its accumulators are stored: `thresholds.py terms`
+
 LONG_ROW = 16  # vectors of a row whose statistics are given reciprocals to divide by them: `thresholds.py row`
 
 # ---- tiles (``schedule``)

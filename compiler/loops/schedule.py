@@ -14,7 +14,7 @@ from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
-from hybridflow.compiler.loops.index import Ix, LoopVar
+from hybridflow.compiler.loops.index import Ix, LoopVar, lies_side_by_side
 from hybridflow.compiler.loops.kernel import Accesses, IsLeaf, Kernel, accesses
 from hybridflow.compiler.loops.limits import (
     BLOCK_BYTES,
@@ -29,6 +29,7 @@ from hybridflow.compiler.loops.limits import (
     LIGHT,
     LONG,
     MOST_ACROSS,
+    MOST_TERMS,
     MOST_TOGETHER,
     MOST_VECTORS,
     MOST_WARPS,
@@ -48,6 +49,7 @@ from hybridflow.compiler.loops.limits import (
 )
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.loops.stages import Cost, Stage, names_of, stages_of, work_of
+from hybridflow.compiler.loops.weaving import Weave, weave_of
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.folding import Folding
 from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK, TERMS
@@ -61,8 +63,9 @@ class Form(Enum):
     read across.  TEAM_TILES: that on a GPU.  ROWS: the last loop is reduced, vectors run along the row.  COLUMNS: the
     last loop is kept, vectors run across columns.  SPLIT: the same in two phases, partial results of pieces first,
     which are then folded in the order that is laid down for all of them.  SEGMENTS: a nest for each part of the output,
-    all of which the loops are over.  ACROSS: the last loop is short, or another that what is read lies along; it is
-    unrolled within vectors along a longer one."""
+    all of which the loops are over.  WOVEN: all parts of its short rows at once, vectors run along the rows.  ACROSS:
+    the last loop is short, or another that what is read lies along; it is unrolled within vectors along a longer
+    one."""
 
     MAP = "map"
     TURNED = "turned map"
@@ -72,6 +75,7 @@ class Form(Enum):
     COLUMNS = "columns"
     SPLIT_COLUMNS = "columns in pieces"
     SEGMENTS = "segments"
+    WOVEN = "woven segments"
     ACROSS = "across"
 
 
@@ -87,8 +91,9 @@ class Turned:
 class Schedule:
     """``parallel`` are the loops whose turns, as one row-major range of units, may be cut at multiples of ``grain`` and
     run in any order.  ``lanes`` are the elements of a vector, ``vectors`` those that a turn of the inner loop handles.
-    ``tile`` are the columns whose accumulators are kept together, ``piece`` the elements of a row, or the terms of a
-    column, that make a partial result.  ``lane`` is the loop along which vectors run across the loop ``inner``.
+    ``tile`` are the columns whose accumulators are kept together, ``terms`` those of a column that a turn folds where
+    that is all it does, ``piece`` the elements of a row, or the terms of a column, that make a partial result.
+    ``lane`` is the loop along which vectors run across the loop ``inner``, ``weave`` the rows of a join.
     ``alone`` is how a single thread of a CPU does the same where others work in pieces: it has no use for these.
     On a GPU units are not cut: each has ``grain`` turns of the last parallel loop, and a ``team`` of threads runs it,
     most often just one; a larger one is a warp, or a block of several.  ``finish`` is the team that puts the pieces of
@@ -100,10 +105,12 @@ class Schedule:
     grain: int = 1
     vectors: int = 1
     tile: int = 1
+    terms: int = 1
     piece: int = 0
     lane: LoopVar | None = None
     inner: LoopVar | None = None
     turned: Turned | None = None
+    weave: Weave | None = None
     stages: tuple[Stage, ...] = ()
     alone: Schedule | None = None
     team: int = 1
@@ -139,6 +146,10 @@ class Schedule:
         """Whether a fold's body may be repeated for each of the vectors of its 64 lanes."""
         return self.lanes > 1 and stage.work <= LIGHT
 
+    def terms_of_a_turn(self, stage: Stage) -> int:
+        """Of a column, that are folded before its accumulators are stored again."""
+        return self.terms if stage.folds and not stage.roots else 1
+
     def __str__(self) -> str:
         """One line for people."""
         units = "*".join(map(str, self.units)) or "1"
@@ -147,12 +158,14 @@ class Schedule:
             parts.append(f"{self.lanes} lanes" + (f" x {self.vectors}" if self.vectors > 1 else ""))
         if self.lane is not None and self.inner is not None:
             parts.append(f"{self.inner.extent} turns of {self.inner.name} across {self.lane.name}")
+        if self.weave is not None:
+            parts.append(f"rows of {self.weave.along.extent}")
         if self.turned is not None:
             parts.append(f"{len(self.turned.reads)} reads turned along {self.turned.across.name}")
         if self.piece:
             parts.append(f"pieces of {self.piece}" + (", none for one thread" if self.alone else ""))
         if self.tile > 1:
-            parts.append(f"tiles of {self.tile}")
+            parts.append(f"tiles of {self.tile}" + (f", {self.terms} terms a turn" if self.terms > 1 else ""))
         if self.team > 1:
             finish = f", rows finished by {self.finish}" if self.finish > 1 else ""
             parts.append(f"teams of {self.team}{finish}")
@@ -168,7 +181,9 @@ class Schedule:
 
 def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
     """How the loops ``space`` of a kernel run.  ``cost(node)`` counts the instructions of one element of a node."""
-    if kernel.cluster.kind is Kind.SEGMENT:
+    if kernel.cluster.kind is Kind.SEGMENT and (woven := _woven(kernel, target, is_leaf, cost)) is not None:
+        found = woven
+    elif kernel.cluster.kind is Kind.SEGMENT:
         parallel = _parallel(space.vars)
         grain = STRIP if len(parallel) == len(space.vars) else 1
         found = Schedule(Form.SEGMENTS, target.lanes(32), parallel, grain)
@@ -181,6 +196,12 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     else:
         found = _columns(kernel, space, target, is_leaf, cost)
     return _for_gpu(found, kernel, space, is_leaf, cost) if target.kind == "cuda" else found
+
+
+def _woven(kernel: Kernel, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule | None:
+    lanes = target.lanes(32)
+    weave = weave_of(kernel, is_leaf, cost, lanes) if target.kind == "cpu" and lanes >= LEAST_ACROSS else None
+    return None if weave is None else Schedule(Form.WOVEN, lanes, (weave.rows,), lanes, weave=weave)
 
 
 def _for_gpu(found: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost) -> Schedule:
@@ -308,12 +329,6 @@ def _as_good_along(kernel: Kernel, inner: LoopVar, short: int, lanes: int, space
     return short % lanes == 0 and len(kernel.roots) == 1 and kernel.roots[0].op.kind is Kind.REDUCE
 
 
-def lies_side_by_side(ix: Ix, inner: LoopVar, lane: LoopVar) -> bool:
-    """Whether turns of ``inner`` are neighbours in memory, and those of ``lane`` groups of these, be it in reverse."""
-    count = inner.extent
-    return ix.coefficient(inner) in (1, -1) and ix.coefficient(lane) in (count, -1 * count)
-
-
 def _gaps(found: Accesses, inner: LoopVar, lane: LoopVar) -> list[Ix]:
     """Positions with gaps along the lane, but for those that the inner loop fills."""
 
@@ -368,7 +383,8 @@ def _columns(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     lanes, tile = _lanes(kernel, space, target), _tile(kernel, space, target, _lanes(kernel, space, target))
     parallel = _parallel(space.kept, space.folded)
     grain = STRIP if space.vars[-1] in parallel else 1
-    whole = Schedule(Form.COLUMNS, lanes, parallel, grain, tile=tile, stages=stages)
+    terms = 1 if target.kind == "cuda" else _terms(space, stages)
+    whole = Schedule(Form.COLUMNS, lanes, parallel, grain, tile=tile, terms=terms, stages=stages)
     piece = _piece_of_column(space, target)
     if not piece:
         return whole
@@ -498,6 +514,17 @@ def _tile(kernel: Kernel, space: Space, target: Target, lanes: int) -> int:
     tile = min(TILE, max(CELLS // each // lanes, 1) * lanes)
     extent = space.vars[-1].extent
     return min(tile, max(1, -(-extent // lanes)) * lanes) if isinstance(extent, int) else tile
+
+
+def _terms(space: Space, stages: Sequence[Stage]) -> int:
+    """How many terms of its columns a turn folds: a divisor of those after which levels of the folds are full, which
+    the innermost loop does not begin or end between."""
+    last, work = space.folded[-1].extent, max(stage.work + len(stage.folds) for stage in stages)
+    terms = 1
+    while 2 * terms <= MOST_TERMS and 2 * terms * work <= LIGHT:
+        terms *= 2
+    whole = len(space.folded) == 1 or (isinstance(last, int) and last % terms == 0)
+    return terms if whole and not (isinstance(last, int) and last < terms) else 1
 
 
 def turned_reads(space: Space, reads: dict[Node, set[Ix]], lanes: int) -> Turned | None:
