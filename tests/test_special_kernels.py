@@ -587,6 +587,7 @@ def long_lines(dtype, n):
 def test_long_lines_are_parted_where_they_lie(dtype, bad, monkeypatch):
     """By medians, or after too many bad ones always in the middle between the least and the largest key."""
     monkeypatch.setattr(quick, "_BAD", bad)
+    monkeypatch.setattr(quick, "least_parted", lambda target, key: quick.FEW + 1)
     for descending in (False, True):
         for n in (quick.FEW + 1, 2057, 30_011):
             with np.errstate(over="ignore", invalid="ignore"):
@@ -604,8 +605,9 @@ def test_lines_are_parted_only_by_instructions_for_it():
         accepted(text, target)
         return code.scratch
 
-    assert scratch(targets.AVX512) == 4 * quick.FEW
-    assert scratch(targets.AVX2) > 4 * 100_000
+    assert scratch(targets.AVX512) == scratch(targets.AVX2) == 4 * quick.FEW
+    assert scratch(targets.SSE2) > 4 * 100_000
+    assert scratch(targets.AVX2.with_(l2=1 << 30)) > 4 * 100_000  # which has room for the whole line
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.int64, dt.bool_, dt.bfloat16], ids=str)

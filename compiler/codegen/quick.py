@@ -1,6 +1,7 @@
 """Sorting a long run of keys where it lies, by parting it until its pieces are few keys, which a network sorts.
 
-A run is parted by a pivot, a vector at a time: AVX-512 presses the lanes whose keys are less together, and the others.
+A run is parted by a pivot, a vector at a time: AVX-512 presses the lanes whose keys are less together, and the others;
+AVX2 puts them into an order from a table, the lanes that are less first.
 The outermost vectors wait in scratch memory, so there is always room at both ends for what the next few vectors have.
 
 The pivot is a median of medians of keys from all over the run.  Where nothing is less than it, all that equals it comes
@@ -26,12 +27,20 @@ from hybridflow.compiler.target import Target
 FEW = 1024  # keys that a network sorts
 _TOGETHER = 8  # vectors that are read at once
 _BAD = 2  # times as many steps as halving takes are done before the middle of the keys is taken
+_TABLE_BITS = 256  # of vectors whose lanes are put into order by AVX2
 _SAMPLES = 9  # vectors of keys of which the pivot is a median
 
 
 def parts_vectors(target: Target, key: np.dtype) -> bool:
-    """Whether the target presses lanes of vectors of ``key`` together."""
-    return target.masked and target.triple.startswith("x86") and key.itemsize >= 4
+    """Whether the target brings chosen lanes of vectors of ``key`` together."""
+    able = target.masked or target.vector_bits == _TABLE_BITS
+    return able and target.triple.startswith("x86") and key.itemsize >= 4
+
+
+def least_parted(target: Target, key: np.dtype) -> int:
+    """How many keys a line has at least that is parted, rather than sorted by a network as a whole.  Where parting goes
+    by a table a network is as quick while a second-level cache has the line, its copy and others' data."""
+    return FEW + 1 if target.masked else max(FEW + 1, target.l2 // 4 // key.itemsize)
 
 
 def sort_run(c: Code, keys: str, scratch: str, count: Ref, key: np.dtype, lanes: int) -> None:
@@ -76,6 +85,32 @@ class _Keys(Rows):
         self.e.declare(f"declare {vector} {name}({vector}, {lanes}, {vector})")
         text = f"call {vector} {name}({vector} {value.ref}, {lanes} {mask.ref}, {vector} poison)"
         return self.e.assign(text, self.key, self.lanes)
+
+    def parted(self, value: Val, mask: Val) -> Val:
+        """The lanes that a mask has, and behind them the others."""
+        e, lanes, words = self.e, self.lanes, self.key.itemsize // 4
+        numbers = np.arange(1 << lanes)[:, None] >> np.arange(lanes)
+        orders = np.argsort(~numbers & 1, axis=1, kind="stable")
+        table = (orders[:, :, None] * words + np.arange(words)).astype(np.uint8)
+        at = self.c.at(e.table(table.ravel(), f"parted{lanes}"), self.c.mul(self.c.bits_of(mask), lanes * words), 1)
+        order = e.convert(e.load(at, dt.uint8, width=lanes * words), dt.int32)
+        name, vector, own = "@llvm.x86.avx2.permd", type_text(dt.int32, lanes * words), type_text(self.key, lanes)
+        e.declare(f"declare {vector} {name}({vector}, {vector})")
+        whole = e.assign(f"bitcast {own} {value.ref} to {vector}", dt.int32, lanes * words)
+        moved = e.assign(f"call {vector} {name}({vector} {whole.ref}, {vector} {order.ref})", dt.int32, lanes * words)
+        return e.assign(f"bitcast {vector} {moved.ref} to {own}", self.key, lanes)
+
+    def store_first(self, value: Val, place: str, count: Ref) -> None:
+        """Store the first ``count`` lanes, of as many as there are."""
+        c, e = self.c, self.e
+        if e.target.masked:
+            e.store(value, place, self.first(c.max(c.min(count, self.lanes), 0)))
+            return
+        whole = c.compare("sge", count, self.lanes)
+        with c.when(whole):
+            e.store(value, place)
+        with c.when(c.both(c.negation(whole), c.compare("sgt", count, 0))):
+            e.store(value, place, self.first(count))
 
     # ---- keys as integers in their order
 
@@ -247,17 +282,20 @@ def _write_part(r: _Keys) -> str:
             value = e.load(r.place("%rows", c.add(begin, k * r.lanes)), r.key)
             e.store(value, r.place("%scratch", place + k * r.lanes))
 
-    def write(value: Val, read: Ref, low: Ref, wide: bool, mask: Val | None = None) -> Ref:
-        """Store a vector when ``read`` keys have been written; the new number of low ones among them."""
+    def write(value: Val, read: Ref, low: Ref) -> Ref:
+        """Store a vector when ``read`` keys have been written; the new number of low ones among them.  There is room
+        for a whole one at both ends."""
         less = e.lt(value, pivot)
-        more = e.not_(less)
-        if mask is not None:
-            less, more = e.and_(less, mask), e.and_(more, mask)
-        count, others = (c.lanes_of(lanes) for lanes in (less, more))
-        pressed = r.pressed(value, less)
-        e.store(pressed, r.place("%rows", low), None if wide else r.first(count))
-        end = c.sub("%count", c.sub(read, low))
-        e.store(r.pressed(value, more), r.place("%rows", c.sub(end, others)), r.first(others))
+        count, end = c.lanes_of(less), c.sub("%count", c.sub(read, low))
+        if e.target.masked:
+            more = e.not_(less)
+            others = c.lanes_of(more)
+            e.store(r.pressed(value, less), r.place("%rows", low))
+            e.store(r.pressed(value, more), r.place("%rows", c.sub(end, others)), r.first(others))
+        else:
+            parted = r.parted(value, less)
+            e.store(parted, r.place("%rows", low))
+            e.store(parted, r.place("%rows", c.sub(end, r.lanes)))
         return c.add(low, count)
 
     def step(begin: Ref, end: Ref, vectors: int, left: Val, low: Val) -> tuple[Val, Val]:
@@ -276,7 +314,7 @@ def _write_part(r: _Keys) -> str:
             values = [e.load(r.place("%rows", c.add(at, k * r.lanes)), r.key) for k in range(vectors)]
             written: Ref = low.ref
             for k, value in enumerate(values):
-                written = write(value, c.add(done, k * r.lanes), written, True)
+                written = write(value, c.add(done, k * r.lanes), written)
             turn.next = [c.value(c.add(left.ref, c.choose(first, size, 0))), c.value(written)]
         return turn.carried[0], turn.carried[1]
 
@@ -284,13 +322,64 @@ def _write_part(r: _Keys) -> str:
     whole = c.mul(c.div(inner, r.lanes), r.lanes)
     left, low = step(0, groups, _TOGETHER, c.value(0), c.value(0))
     left, low = step(groups, whole, 1, left, low)
-    rest = r.first(c.sub(inner, whole))
-    value = e.load(r.place("%rows", c.add(left.ref, together)), r.key, rest)
-    written = write(value, whole, low.ref, False, rest)
-    with c.loop(0, 2 * together, r.lanes, [c.value(written)]) as turn:
+    last = c.sub(inner, whole), c.add(left.ref, together)
+    return str((_part_last_pressed if e.target.masked else _part_last)(r, pivot, last, whole, low.ref))
+
+
+def _part_last_pressed(r: _Keys, pivot: Val, last: tuple[Ref, Ref], done: Ref, low: Ref) -> Ref:
+    """Part what is left, a number of keys from a place on and those that wait, when ``done`` keys between these are
+    written, ``low`` of them in front.  Returns how many are in front in the end."""
+    c, e = r.c, r.e
+
+    def write(value: Val, mask: Val | None, read: Ref, low: Ref) -> Ref:
+        less = e.lt(value, pivot)
+        more = e.not_(less)
+        if mask is not None:
+            less, more = e.and_(less, mask), e.and_(more, mask)
+        count, others = (c.lanes_of(lanes) for lanes in (less, more))
+        e.store(r.pressed(value, less), r.place("%rows", low), r.first(count))
+        end = c.sub("%count", c.sub(read, low))
+        e.store(r.pressed(value, more), r.place("%rows", c.sub(end, others)), r.first(others))
+        return c.add(low, count)
+
+    count, begin = last
+    rest = r.first(count)
+    written = write(e.load(r.place("%rows", begin), r.key, rest), rest, done, low)
+    with c.loop(0, 2 * _TOGETHER * r.lanes, r.lanes, [c.value(written)]) as turn:
         value = e.load(r.place("%scratch", turn.index), r.key)
-        turn.next = [c.value(write(value, c.add(inner, turn.index), turn.carried[0].ref, False))]
+        turn.next = [c.value(write(value, None, c.add(c.add(done, count), turn.index), turn.carried[0].ref))]
     return turn.carried[0].ref
+
+
+def _part_last(r: _Keys, pivot: Val, last: tuple[Ref, Ref], done: Ref, low: Ref) -> Ref:
+    """The same where storing a part of a vector is dear: they are parted in scratch memory, where there is room, from
+    both ends of a piece, and then moved to where they belong, side by side."""
+    c, e = r.c, r.e
+    (count, begin), waiting = last, 2 * _TOGETHER * r.lanes
+    room = waiting + 2 * r.lanes
+    front, behind = (r.place("%scratch", waiting + k * room) for k in (0, 1))
+
+    def write(value: Val, less: Val, ends: list[Val]) -> list[Val]:
+        front_end, back = ends
+        parted = r.parted(value, less) if value.width > 1 else value
+        e.store(parted, r.place(front, front_end.ref))
+        e.store(parted, r.place(behind, c.sub(back.ref, value.width)))
+        found = c.lanes_of(less)
+        others = c.sub(value.width, found)
+        return [c.value(c.add(front_end.ref, found)), c.value(c.sub(back.ref, others))]
+
+    with c.loop(0, waiting, r.lanes, [c.value(0), c.value(room)]) as turn:
+        value = e.load(r.place("%scratch", turn.index), r.key)
+        turn.next = write(value, e.lt(value, pivot), turn.carried)
+    with c.width(1), c.loop(0, count, 1, turn.carried) as one:
+        value = e.load(r.place("%rows", c.add(begin, one.index)), r.key, width=1)
+        one.next = write(value, e.lt(value, Val("%pivot", r.key, 1)), one.carried)
+    found, back = (v.ref for v in one.carried)
+    for source, to, many in ((front, low, found), (r.place(behind, back), c.add(low, found), c.sub(room, back))):
+        size = c.mul(many, r.key.itemsize)
+        e.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        e.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {r.place('%rows', to)}, ptr {source}, i64 {size}, i1 false)")
+    return c.add(low, found)
 
 
 # ---- few keys
@@ -315,5 +404,4 @@ def _write_few(r: _Keys) -> None:
         places = [r.place("%scratch", c.mul(c.add(row.index, k), lanes)) for k in range(lanes)]
         for lane, run in enumerate(transposed(e, r.load(places))):
             first = c.add(c.mul(rows, lane), row.index)
-            left = c.max(c.min(c.sub("%count", first), lanes), 0)
-            e.store(run, r.place("%rows", first), r.first(left))
+            r.store_first(run, r.place("%rows", first), c.sub("%count", first))

@@ -90,7 +90,9 @@ class _Values:
         if not quick.parts_vectors(self.e.target, self.key):
             return False
         c = self.c
-        return c.both(c.compare("eq", self.inner, 1), c.compare("sgt", self.n, quick.FEW))
+        return c.both(
+            c.compare("eq", self.inner, 1), c.compare("sge", self.n, quick.least_parted(self.e.target, self.key))
+        )
 
     # ---- a line in each lane
 
