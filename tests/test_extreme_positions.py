@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.runtime.machine import host
+from tests.jit_helper import runnable_targets
 
 RNG = np.random.default_rng(8)
 SHAPES: list[tuple[tuple[int, ...], tuple[int, ...] | int]] = [
@@ -49,3 +51,26 @@ def test_the_first_of_the_best_is_found(kind: str) -> None:
             find: Any = getattr(hf, name)
             assert find(given, axis=axis).numpy().tolist() == wanted.tolist(), (name, shape)
             assert int(find(given)) == getattr(np, name)(given), (name, shape)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32, np.float64], ids=lambda d: d.__name__)
+def test_rows_of_any_length_in_any_order(dtype: type) -> None:
+    """Whole steps, whole vectors and parts of one; the best at their ends; computed twice or read."""
+
+    @hf.function
+    def found(x: Any) -> Any:
+        return hf.argmax(x, axis=1), hf.argmin(x, axis=1), hf.argmax(x + x, axis=1)
+
+    for n in (137, 4103):
+        rising = np.sort(RNG.integers(0, 100, n)).astype(dtype)
+        x = np.stack([rising, rising[::-1], np.roll(rising, n - 9), np.roll(rising, 64), rising * 0])
+        if np.issubdtype(dtype, np.floating):
+            x = np.concatenate([x, x, x * 0])
+            x[5, -1] = x[6, 63] = x[7, [n - 2, 70 % n]] = np.nan
+            x[8], x[9, ::3], x[10, 1::2] = np.inf, -np.inf, -0.0
+        for target in runnable_targets().values():
+            with host.use(target):
+                most, least, doubled = (y.numpy() for y in found(hf.asarray(x)))
+            np.testing.assert_array_equal(most, np.argmax(x, 1))
+            np.testing.assert_array_equal(least, np.argmin(x, 1))
+            np.testing.assert_array_equal(doubled, np.argmax(x + x, 1))

@@ -344,6 +344,11 @@ def _part(e: Emitter, value: Val, first: int, width: int) -> Val:
     return e.extract(value, first) if width == 1 else e.shuffle(value, None, range(first, first + width))
 
 
+def half_of(e: Emitter, value: Val, number: int) -> Val:
+    """The lower or the upper half of a vector's lanes."""
+    return _part(e, value, number * (value.width // 2), value.width // 2)
+
+
 class Cascade:
     """Folds a sequence of ``terms`` states, scalars or (``slots`` > 1) vectors of them, kept in memory."""
 

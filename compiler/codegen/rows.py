@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from hybridflow.compiler.codegen.elements import Elements, Place
+from hybridflow.compiler.codegen.first_best import FirstBest, finds_first
 from hybridflow.compiler.codegen.nest import Nest
 from hybridflow.compiler.codegen.reduction import (
     Body,
@@ -26,9 +27,10 @@ from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import is_static, product, static_size
 from hybridflow.compiler.loops.index import Index, Ix
-from hybridflow.compiler.loops.kernel import accesses
-from hybridflow.compiler.loops.limits import LONG_ROW
+from hybridflow.compiler.loops.kernel import accesses, raises
+from hybridflow.compiler.loops.limits import CHEAP, LONG_ROW
 from hybridflow.compiler.loops.stages import Kept, Stage
+from hybridflow.compiler.ops.order import LANES
 
 
 class Rows(Nest):
@@ -75,9 +77,9 @@ class Rows(Nest):
                     self._vector_loop(row_var, lambda mask: self._drop(body(mask)))
                 return
             folds = [Fold(node) for node in stage.folds]
-            lanes = self._lane_fold(stage)
             extent = code.extent(row_var.extent)
             with code.width(self.width):
+                lanes = self._first_best(stage) or self._lane_fold(stage)
                 states = self._sequence(folds, lambda: lanes.run(extent, self._along(body)))
         self._finish_folds(folds, states)
 
@@ -168,6 +170,15 @@ class Rows(Nest):
         if self.team is not None:
             return TeamFold(self.code, self.team, folds, known, self.schedule.team_bytes)
         return LaneFold(self.code, self._allocate, folds, known, self.schedule.light(stage))
+
+    def _first_best(self, stage: Stage) -> FirstBest | None:
+        """The fold of a long row for the position of an element that may be made twice; None for others."""
+        extent, plain = self.space.vars[-1].extent, not (stage.roots or stage.kept or raises(self.kernel))
+        short = isinstance(extent, int) and extent <= LANES
+        if self.team is not None or short or not plain or stage.work > CHEAP or len(stage.folds) != 1:
+            return None
+        fold = Fold(stage.folds[0])
+        return FirstBest(self.code, self._allocate, fold) if finds_first(self.e, fold) else None
 
     def _finish_folds(self, folds: Sequence[Fold], states: list[State]) -> None:
         with self.code.width(1):

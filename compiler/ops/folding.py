@@ -45,13 +45,17 @@ class Folding:
     def _nowhere(self) -> Component:
         return int(np.iinfo(self.positions).max), self.positions
 
+    @property
+    def has_position(self) -> bool:
+        """Whether states have a position, as their last component."""
+        return self._nothing[-1] is NOWHERE
+
     def lift(self, e: Emit, values: Sequence[Val], position: Callable[[], Val]) -> State:
         """The state of one element: its value in each input, and its position among what is folded together, which is
         made only where a state has one."""
         assert self.op.lift is not None, self.op
         wide = [e.convert(value, dtype) for value, dtype in zip(values, self.dtypes)]
-        has_position = any(component is NOWHERE for component in self._nothing)
-        at = e.convert(position(), self.positions) if has_position else _NOT_MADE
+        at = e.convert(position(), self.positions) if self.has_position else _NOT_MADE
         return tuple(self.op.lift(e, *wide, at, **self.attrs))
 
     def combine(self, e: Emit, first: State, second: State) -> State:
