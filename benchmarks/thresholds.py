@@ -21,7 +21,18 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.cli import measure, output
-from hybridflow.compiler.codegen import contract, elements, micro_kernel, rows, scan, sort, sort_values, top, vectors
+from hybridflow.compiler.codegen import (
+    contract,
+    elements,
+    micro_kernel,
+    one_row,
+    rows,
+    scan,
+    sort,
+    sort_values,
+    top,
+    vectors,
+)
 from hybridflow.compiler.loops import cluster, schedule, stored
 
 
@@ -86,7 +97,10 @@ CASES = {
     "fewlines": Case(scan, "FEW_LINES", (1, 4, 9), running, ((3, 1000),)),
     "neighbours": Case(vectors, "NEIGHBOURS", (1, 2, 4), weighed, ((10_000, 128), (10_000, 1))),
     "packed": Case(contract, "PACKED_COLUMNS", (512, 1024, 2048), product, ((2048, 2048), (2048, 2048))),
-    "inplace": Case(contract, "WORTH_PACKING", (128, 512, 1024), product, ((500, 500), (500, 500))),
+    "together": Case(contract, "PANELS_TOGETHER", (1, 4, 8), product, ((1024, 1024), (1024, 1024))),
+    "kept": Case(contract, "KEPT_ROWS", (0, 4096), product, ((1024, 1024), (1024, 1024))),
+    "lines": Case(one_row, "LINES_AT_ONCE", (2, 4, 8), product, ((1, 4096), (4096, 4096))),
+    "inplace": Case(contract, "NARROW", (4, 16, 32), product, ((500, 400), (400, 400))),
     "turns": Case(micro_kernel, "SUMS_OF_A_TURN", (28, 56, 112), product, ((512, 512), (512, 512))),
     "tiles": Case(contract, "FEW_TILES", (0, 4, 16), product, ((64, 512), (512, 512))),
     "panels": Case(contract, "ENOUGH_PANELS", (4, 16, 64), product, ((512, 512), (512, 384))),

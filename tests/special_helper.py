@@ -67,9 +67,11 @@ def emit_matmul(
     dims: Sequence[str] = (),
     buffers: int = 3,
     epilogue: Epilogue | None = None,
+    at_home: bool = False,
 ) -> KernelCode:
     """Add the kernel of a product of two matrices of ``sizes`` m, n, k that lie in memory: %a0 = x[batch, m, k],
-    %a1 = y[batch, k, n] (each perhaps with its last two axes swapped), and without ``epilogue`` %a2 = out."""
+    %a1 = y[batch, k, n] (each perhaps with its last two axes swapped), and without ``epilogue`` %a2 = out, where totals
+    may grow if they are ``at_home`` there."""
     leading, (m, n, k) = (tuple(Dim(s) if isinstance(s, str) else s for s in group) for group in (batch, sizes))
     result = np.dtype(sum_dtype or dtype)
     shape = Shape(leading, m, n, k)
@@ -91,7 +93,7 @@ def emit_matmul(
             position = code.add(code.mul(line, code.extent(n)), col)
             e.store(value, code.at("%a2", position, value.dtype.itemsize), mask)
 
-        return Source(code, left, right, epilogue or store)
+        return Source(code, left, right, epilogue or store, "%a2" if at_home else None)
 
     return emit_product(module, source, symbol, shape, buffers, result, lanes)[0]
 

@@ -135,6 +135,29 @@ def test_the_order_of_the_sum_is_as_stated(transpose_a, transpose_b):
 
 
 @pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+@pytest.mark.parametrize("at_home", [False, True])
+def test_packed_columns_serve_several_blocks_of_rows(at_home, target):
+    """With a second cache that has room for few rows; whole and partial tiles, cut by rows and by columns."""
+    small = target.with_(l2=1 << 15)
+    cases = [(61, 70, 530, np.float32), (70, 35, 257, np.float32), (150, 33, 40, np.float64), (40, 70, 300, np.float16)]
+    for swapped, (m, n, k, dtype) in zip((False, True, False, False), cases):
+        x, y = random_matrices(dtype, (2,), m, n, k)
+        kernel = matmul_kernel(dtype, (2,), m, n, k, small, transpose_b=swapped, at_home=at_home)
+        out = product(kernel, x, y, transpose_b=swapped, cuts=(1, 4))
+        np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, np.dtype(dtype))))
+
+
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+def test_one_row_goes_in_the_order_of_products(target):
+    """With a first cache that has room for few sums."""
+    small = target.with_(l1=1 << 10)
+    for n, k, dtype in [(300, 700, np.float32), (65, 5, np.int32), (17, 256, np.float64), (130, 0, np.float32)]:
+        x, y = random_matrices(dtype, (3,), 1, n, k)
+        out = product(matmul_kernel(dtype, (3,), 1, n, k, small), x, y, cuts=(1, 3))
+        np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, np.dtype(dtype))))
+
+
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
 @pytest.mark.parametrize("transpose_a, transpose_b", TRANSPOSES)
 def test_small_products_go_in_the_one_order(transpose_a, transpose_b, target):
     """Tiles with edges of every kind, in stacks that are cut; with sums that underflow, overflow or are no numbers."""

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridflow.compiler.codegen import tile_registers
+from hybridflow.compiler.codegen import one_row, tile_registers
 from hybridflow.compiler.codegen.direct import Direct, suits
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.factors import (
@@ -63,7 +63,6 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent, larger
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
-from hybridflow.compiler.loops.index import Ix
 from hybridflow.compiler.loops.limits import (
     CYCLES_PER_TILE,
     ENOUGH_PANELS,
@@ -71,8 +70,12 @@ from hybridflow.compiler.loops.limits import (
     FAR_MORE,
     FEW_TILES,
     FEW_UNITS,
+    KEPT_ROWS,
+    KEPT_TOTALS,
     LINE,
+    NARROW,
     PACKED_COLUMNS,
+    PANELS_TOGETHER,
     WORTH_PACKING,
 )
 from hybridflow.compiler.ops.order import K_BLOCK
@@ -99,9 +102,9 @@ def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K
     extra = 1 if form.how is How.SIGNED_BYTES else 0  # rows of sums
 
     def time(tile: Tile) -> tuple[float, int]:
-        # Cycles per k: two multiply-adds or two loads each, and four until a sum can be added to again.
+        # Cycles per k: two multiply-adds or two loads each, and four until a sum of a chain can be added to again.
         sums = tile.rows * tile.vectors
-        cycles = max(sums / 2, (tile.rows + tile.vectors) / 2, 4)
+        cycles = max(sums / 2, (tile.rows + tile.vectors) / 2, 4 / chains)
         tiles = -(-rows // tile.rows) * -(-columns // tile.columns)
         return tiles * (cycles * depth + CYCLES_PER_TILE), tile.vectors
 
@@ -119,13 +122,17 @@ def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K
 @dataclass(frozen=True)
 class Blocks:
     """How a product is cut: tiles, the rows and columns for which factors are packed together, the depth of packed
-    panels in cells, and whether that is all of the depth.  ``direct``: so few tiles read a panel of columns that it may
-    be read where it lies; None where that depends on symbolic extents.  ``narrow``: there are so few columns that rows
-    of x may be read where they lie.  ``even_rows``, ``even_columns``: they fill whole tiles."""
+    panels in cells, and whether that is all of the depth.  ``height``: the rows for which packed columns are kept, one
+    or more times ``rows``; ``together``: panels of columns that are packed in one go.  ``direct``: so few tiles read a
+    panel of columns that it may be read where it lies; None where that depends on symbolic extents.  ``narrow``: there
+    are so few columns that rows of x may be read where they lie.  ``even_rows``, ``even_columns``: they fill whole
+    tiles."""
 
     tile: Tile
     rows: int
+    height: int
     columns: int
+    together: int
     depth: int
     one_block: bool
     direct: bool | None
@@ -133,25 +140,37 @@ class Blocks:
     even_rows: bool
     even_columns: bool
 
+    @property
+    def keeps(self) -> bool:
+        """Whether all panels of columns are kept, rather than those that are packed in one go."""
+        return self.height > self.rows
 
-def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent) -> Blocks:
-    """The blocks of an m x n product of depth k."""
+
+def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent, at_home: bool = False) -> Blocks:
+    """The blocks of an m x n product of depth k.  ``at_home``: its totals grow where it is wanted."""
     depth = -(-(min(form.block, max(k, 1)) if isinstance(k, int) else form.block) // form.group)
     if form.how is How.TILES:
         depth = -(-depth // tile_registers.CELLS) * tile_registers.CELLS
     tile = choose_tile(target, form, m, n, depth)
-    # Packed rows fill half of the second cache.  Totals are touched once per k-block, so they may lie farther away.
-    rows = _up_to(target.l2 // 2 // (K_BLOCK * form.sums.itemsize), tile.rows, m)
+    # Packed rows fill a quarter of the second cache: what they are read from, columns and totals pass through it, too.
+    # Totals are touched once per k-block, so they may lie farther away.
+    rows = _up_to(target.l2 // 4 // (K_BLOCK * form.sums.itemsize), tile.rows, m)
     columns = _up_to(PACKED_COLUMNS, tile.columns, n)
+    one_block = isinstance(k, int) and k <= form.block
+    most = KEPT_ROWS if at_home or one_block else min(KEPT_ROWS, KEPT_TOTALS // (columns * form.sums.itemsize))
+    height = _up_to(max(most, rows), tile.rows, m)
+    together = min(PANELS_TOGETHER, columns // tile.columns) if form.group == 1 and height > rows else 1
     direct = m <= FEW_TILES * tile.rows if isinstance(m, int) else None
     return Blocks(
         tile,
         rows,
+        height,
         columns,
+        together,
         depth,
-        isinstance(k, int) and k <= form.block,
+        one_block,
         direct,
-        isinstance(n, int) and n <= WORTH_PACKING,
+        isinstance(n, int) and n <= NARROW * tile.columns,
         isinstance(m, int) and m % tile.rows == 0,
         isinstance(n, int) and n % tile.columns == 0,
     )
@@ -178,7 +197,7 @@ def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
         times = (columns, rows) if tile is None else (-(-columns // tile.columns), -(-rows // tile.rows))
     else:
         blocks = choose_blocks(target, form_of(target, types[0].dtype, node.dtype), m, n, k)
-        times = -(-columns // blocks.columns), -(-rows // blocks.rows)
+        times = -(-columns // blocks.columns), -(-rows // blocks.height)
     return times[::-1] if swapped else times
 
 
@@ -425,7 +444,9 @@ class _Product:
 
     def by_tiles(self, module: ModuleText, symbol: str) -> Work:
         c, e, (m, n, k) = self.c, self.e, (self.shape.m, self.shape.n, self.shape.k)
-        blocks = choose_blocks(e.target, self.form, m, n, k)
+        if one_row.suits(self.form, self.left, self.right, m):
+            return self._one_row()
+        blocks = choose_blocks(e.target, self.form, m, n, k, self._grows_at_home)
         if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
             return self._blocked(module, symbol, blocks)
         if not suits(e.target, self.form, self.left, self.right, blocks.tile, m, n, k):
@@ -441,10 +462,23 @@ class _Product:
         direct.emit()
         return (*self.shape.batch, direct.steps), 1, direct.scratch
 
+    def _one_row(self) -> Work:
+        """Units: strips of columns."""
+        shape = self.shape
+
+        def finish(value: Val, entry: Ref, col: Ref, mask: Val | None) -> None:
+            self.epilogue(self.e, self.e.convert(value, self.result), str(entry), "0", str(col), mask)
+
+        row = one_row.OneRow(self.c, self.form, self.left, self.right, shape.n, shape.k, finish)
+        row.emit()
+        return (*shape.batch, row.steps), 1, row.scratch
+
     def _blocked(self, module: ModuleText, symbol: str, block: Blocks) -> Work:
         c, tile = self.c, block.tile
-        routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.form, block)
-        sides = _Side(self.shape.m, block.rows, tile.rows), _Side(self.shape.n, block.columns, tile.columns)
+        routine = BlockRoutine(
+            module, f"{symbol}.tile", c, self.left, self.right, self.form, block, self._grows_at_home
+        )
+        sides = _Side(self.shape.m, block.height, tile.rows), _Side(self.shape.n, block.columns, tile.columns)
         by_rows = cut_by_rows(tile, self.shape.m, self.shape.n)
         cut, whole = sides if by_rows else sides[::-1]
         self.least = 1 if routine.steps_of_rows and not by_rows else cut.least  # there, no rows are packed
@@ -469,9 +503,13 @@ class _Product:
                     routine.run(x, y, row, height, col, length, at_k.index, self.k, finish, home, beside=read_too)
         return (*self.shape.batch, down, across), 1, routine.scratch
 
+    @property
+    def _grows_at_home(self) -> bool:
+        """Whether totals may grow in the product: these are all that there is to store."""
+        return self.plain is not None and self.form.sums == self.result and self.form.how is not How.TILES
+
     def _home(self, entry: Ref) -> Home | None:
-        """Where the totals of whole tiles may grow: in the product, if these are all that there is to store."""
-        if self.plain is None or self.form.sums != self.result:
+        if self.plain is None or not self._grows_at_home:
             return None
         c, size = self.c, self.result.itemsize
         return Home(c.at(self.plain, c.mul(entry, c.mul(self.m, self.n)), size), self.n)
@@ -500,13 +538,13 @@ class _Product:
 
     def sums_of_depths(self, module: ModuleText, symbol: str, count: int) -> Work:
         """The sums of each of ``count`` blocks of the depth, into shared memory: [batch, block, row, column]."""
-        c, sums = self.c, self.form.sums
-        block = choose_blocks(self.e.target, self.form, self.shape.m, self.shape.n, self.shape.k)
-        routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.form, block)
+        c, sums, at_home = self.c, self.form.sums, self.form.how is not How.TILES
+        block = choose_blocks(self.e.target, self.form, self.shape.m, self.shape.n, self.shape.k, at_home)
+        routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.form, block, at_home)
         row_step, col_step = (
             _even(c, 0, extent, most, grain)
             for extent, most, grain in (
-                (self.m, block.rows, block.tile.rows),
+                (self.m, block.height, block.tile.rows),
                 (self.n, block.columns, block.tile.columns),
             )
         )
@@ -537,7 +575,7 @@ class _Product:
                         c.mul(at.index, self.form.least_block),
                         self.k,
                         finish,
-                        Home(c.at("%shared", c.mul(base, self.n), sums.itemsize), self.n),
+                        Home(c.at("%shared", c.mul(base, self.n), sums.itemsize), self.n) if at_home else None,
                         True,
                     )
         self.shared = product((*self.shape.batch, count, self.shape.m, self.shape.n)) * sums.itemsize
@@ -611,15 +649,46 @@ class Beside(NamedTuple):
     far: str | bool
 
 
+class _Turn(NamedTuple):
+    """A k-block: where it begins, how deep it is in elements and in cells, and whether it is the first or the last one;
+    and what becomes of its sums."""
+
+    k: Ref
+    depth: Ref
+    cells: Ref
+    first: str | bool
+    last: str | bool
+    finish: Finish
+    home: Home | None
+    beside: Beside | None
+
+
+class _Place(NamedTuple):
+    """What of a tile there is in the product."""
+
+    row: Ref
+    height: Ref
+    col: Ref
+    width: Ref
+
+
 class BlockRoutine:
     """The sums of a block of rows and columns over one k-block: packs both factors and runs the micro-kernel.
 
-    Scratch, from %scratch on: packed rows, one packed panel of columns, totals, and where groups are packed one panel
-    before that; ``scratch`` bytes in all.
+    Scratch, from %scratch on: packed rows, packed panels of columns, totals, and where groups are packed one panel
+    before that; ``scratch`` bytes in all.  Totals ``at_home`` need room for those of one tile.
     """
 
     def __init__(
-        self, module: ModuleText, symbol: str, code: Code, left: Operand, right: Operand, form: Form, blocks: Blocks
+        self,
+        module: ModuleText,
+        symbol: str,
+        code: Code,
+        left: Operand,
+        right: Operand,
+        form: Form,
+        blocks: Blocks,
+        at_home: bool,
     ) -> None:
         self.c, self.e, self.form, self.blocks = code, code.e, form, blocks
         width = blocks.tile.width
@@ -635,15 +704,27 @@ class BlockRoutine:
         self.cells_are_turned = (
             form.how is How.TILES and left.along(FREE) > left.along(DEPTH) and tile.rows % tile_registers.ROWS == 0
         )
-        totals = tile.rows * tile.columns if blocks.one_block else blocks.rows * blocks.columns
+        totals = tile.rows * tile.columns if blocks.one_block or at_home else blocks.height * blocks.columns
         widest = max(tile.rows, tile.columns) * blocks.depth
         loose = widest if form.group > 1 else 0
-        panel = widest if self.cells_are_turned else tile.columns * blocks.depth
-        cells = 0 if self.steps_of_rows else blocks.rows * self.pitch, panel
+        # Panels begin at different sets of the cache, too.
+        self.panel_pitch = tile.columns * blocks.depth + 64 // self.item
+        panels = blocks.columns // tile.columns if blocks.keeps else blocks.together
+        columns = panels * self.panel_pitch
+        unturned = tile.rows * blocks.depth if self.cells_are_turned else 0
+        rows = 0 if self.steps_of_rows else blocks.rows * self.pitch
         offsets = [0]
-        for nbytes in (cells[0] * self.item, cells[1] * self.item, totals * form.sums.itemsize, loose * self.item):
-            offsets.append(offsets[-1] + -(-nbytes // 64) * 64)
-        self.packed_a, self.packed_b, self.totals, self.loose = (code.at("%scratch", at, 1) for at in offsets[:4])
+        for cells, size in (
+            (rows, self.item),
+            (columns, self.item),
+            (totals, form.sums.itemsize),
+            (loose, self.item),
+            (unturned, self.item),
+        ):
+            offsets.append(offsets[-1] + -(-cells * size // 64) * 64)
+        self.packed_a, self.packed_b, self.totals, self.loose, self.unturned = (
+            code.at("%scratch", at, 1) for at in offsets[:5]
+        )
         self.scratch = offsets[-1]
         steps = self.steps_of_rows or ((self.pitch, 1) if self.lines else (1, tile.rows))
         forms = {"": form} if form.how is not How.RUNS else {"": form, ".unflushed": form.unflushed}
@@ -675,56 +756,100 @@ class BlockRoutine:
         beside: Beside | None = None,
     ) -> None:
         """One k-block, from ``k`` of ``end``, for ``height`` rows from ``row`` and ``length`` columns from ``col``.
-        After the last k-block, or if it stands ``alone``, each tile is handed to ``finish``; but totals of whole tiles
-        are left in their ``home``, if they have one."""
+        After the last k-block, or if it stands ``alone``, each tile is handed to ``finish``; but totals grow in their
+        ``home``, if they have one."""
         c, tile, blocks = self.c, self.blocks.tile, self.blocks
         depth = c.min(self.form.least_block if alone else self.form.block, c.sub(end, k))
         alone |= blocks.one_block
         first = True if alone else c.compare("eq", k, 0)
         last = True if alone else c.compare("sge", c.add(k, self.form.block), end)
-        if self.steps_of_rows is None:
-            self._pack_rows(x, row, height, k, depth)
-        least = self._least_of_rows(height, depth)
-        cells = self.form.cells(c, depth)
-        with c.loop(0, length, tile.columns) as panel:
-            width = tile.columns if blocks.even_columns else c.min(tile.columns, c.sub(length, panel.index))
-            source, pitch = self._panel(y, k, c.add(col, panel.index), depth, width, height)
-            routine = self._micro_kernel(least, source, depth)
-            with c.loop(0, height, tile.rows) as down:
-                total: Ref = 0
-                if not alone:
-                    total = c.add(c.mul(panel.index, blocks.rows), c.mul(down.index, tile.columns))
-                totals = c.at(self.totals, total, self.form.sums.itemsize)
-                a, above = self._tile_of_rows(x, c.add(row, down.index), down.index, k)
-                high = tile.rows if blocks.even_rows else c.min(tile.rows, c.sub(height, down.index))
-                at_home: str | bool = False
-                if beside is not None:
-                    with c.when(c.both(last, beside.far)):
-                        self._ask_for(beside, c.add(row, down.index), high, c.add(col, panel.index))
-                if self.form.how is How.TILES:
-                    starts = str(first).lower()
-                    self._call(routine, f"ptr {a}, ptr {source}, i64 {pitch}, ptr {totals}, i64 {cells}, i1 {starts}")
-                else:
-                    there: str = totals
-                    apart: Ref = tile.columns
-                    if home is not None:
-                        at_home = c.both(c.compare("eq", width, tile.columns), c.compare("eq", high, tile.rows))
-                        start = c.add(c.mul(c.add(row, down.index), home.pitch), c.add(col, panel.index))
-                        there = c.choose_pointer(at_home, c.at(home.address, start, self.form.sums.itemsize), totals)
-                        apart = c.choose(at_home, home.pitch, tile.columns)
-                    before = "" if blocks.one_block else f"{self._before(first, there, apart)}, "
-                    self._call(
-                        routine, f"ptr {a}, ptr {source}, i64 {pitch}, i64 {cells}, {before}ptr {there}, i64 {apart}"
+        turn = _Turn(k, depth, self.form.cells(c, depth), first, last, finish, home, beside)
+        few: str | bool = bool(blocks.direct)
+        if blocks.direct is None:
+            few = c.compare("sle", height, FEW_TILES * tile.rows)
+        step = _even(c, 0, height, blocks.rows, tile.rows) if blocks.keeps else height
+        with c.loop(0, height if blocks.keeps else 1, step if blocks.keeps else 1) as part:
+            high, top = c.min(step, c.sub(height, part.index)), c.add(row, part.index)
+            if self.steps_of_rows is None:
+                self._pack_rows(x, top, high, k, depth)
+            least = self._least_of_rows(high, depth)
+            with c.loop(0, length, blocks.together * tile.columns) as group:
+                wide, left = c.min(blocks.together * tile.columns, c.sub(length, group.index)), c.add(col, group.index)
+                panels = self._packed_panel(self.packed_b, group.index if blocks.keeps else 0)
+                with c.when(c.compare("eq", part.index, 0)):
+                    self._pack_columns(y, panels, few, k, left, depth, wide)
+                with c.loop(0, wide, tile.columns) as panel:
+                    width = tile.columns if blocks.even_columns else c.min(tile.columns, c.sub(wide, panel.index))
+                    source, pitch = self._panel(
+                        y, self._packed_panel(panels, panel.index), few, k, c.add(left, panel.index), width
                     )
-                with c.when(c.both(last, c.negation(at_home))):
-                    begin = c.at(totals, c.mul(above, tile.columns), self.form.sums.itemsize)
-                    finish(begin, c.add(row, down.index), high, c.add(col, panel.index), width)
+                    routine = self._micro_kernel(least, source, depth)
+                    with c.loop(0, high, tile.rows) as down:
+                        place = _Place(
+                            c.add(top, down.index),
+                            tile.rows if blocks.even_rows else c.min(tile.rows, c.sub(high, down.index)),
+                            c.add(left, panel.index),
+                            width,
+                        )
+                        total: Ref = 0
+                        if not alone and home is None:
+                            total = c.mul(c.add(group.index, panel.index), blocks.height)
+                            total = c.add(total, c.mul(c.add(part.index, down.index), tile.columns))
+                        totals = c.at(self.totals, total, self.form.sums.itemsize)
+                        a, above = self._tile_of_rows(x, place.row, down.index, k)
+                        self._tile(turn, place, routine, a, above, source, pitch, totals)
 
-    def _ask_for(self, beside: Beside, row: Ref, height: Ref, col: Ref) -> None:
+    def _tile(
+        self, turn: _Turn, place: _Place, routine: str, a: str, above: Ref, source: str, pitch: Ref, totals: str
+    ) -> None:
+        """A tile's sums, whose rows begin ``above`` so many at ``a``, and whose columns lie at ``source``."""
+        c, columns, home = self.c, self.blocks.tile.columns, turn.home
+        if turn.beside is not None:
+            with c.when(c.both(turn.last, turn.beside.far)):
+                self._ask_for(turn.beside, place)
+        begin = c.at(totals, c.mul(above, columns), self.form.sums.itemsize)
+        if self.form.how is How.TILES:
+            starts = str(turn.first).lower()
+            self._call(routine, f"ptr {a}, ptr {source}, i64 {pitch}, ptr {totals}, i64 {turn.cells}, i1 {starts}")
+        elif home is None:
+            before = self._before(turn.first, totals, columns)
+            self._call(
+                routine, f"ptr {a}, ptr {source}, i64 {pitch}, i64 {turn.cells}, {before}ptr {totals}, i64 {columns}"
+            )
+        else:
+            there = c.at(home.address, c.add(c.mul(place.row, home.pitch), place.col), self.form.sums.itemsize)
+            whole = c.both(c.compare("eq", place.width, columns), c.compare("eq", place.height, self.blocks.tile.rows))
+            into, apart = c.choose_pointer(whole, there, totals), c.choose(whole, home.pitch, columns)
+            before = self._before(c.either(turn.first, c.negation(whole)), into, apart)
+            self._call(
+                routine, f"ptr {a}, ptr {source}, i64 {pitch}, i64 {turn.cells}, {before}ptr {into}, i64 {apart}"
+            )
+            with c.when(c.negation(whole)):
+                self._add_part(turn.first, begin, there, home.pitch, place)
+            return
+        with c.when(turn.last):
+            turn.finish(begin, place.row, place.height, place.col, place.width)
+
+    def _add_part(self, first: str | bool, sums: str, home: str, pitch: Ref, place: _Place) -> None:
+        """Add a tile of sums that is not whole to the totals in their home."""
+        c, e, columns, dtype = self.c, self.e, self.blocks.tile.columns, self.form.sums
+        zeros = self._zeros()
+        with c.loop(0, place.height) as r:
+            line, there = c.mul(r.index, columns), c.mul(r.index, pitch)
+            source, to = c.at(sums, line, dtype.itemsize), c.at(home, there, dtype.itemsize)
+            before = c.choose_pointer(first, zeros, to)
+
+            def add(j: Ref, mask: Val | None) -> None:
+                of, own = (e.load(c.at(at, j, dtype.itemsize), dtype, mask) for at in (before, source))
+                e.store(e.add(of, own), c.at(to, j, dtype.itemsize), mask)
+
+            c.vector_loop(0, place.width, self.blocks.tile.width, add)
+
+    def _ask_for(self, beside: Beside, place: _Place) -> None:
         """Ask for what lies beside a tile, while its sums are made."""
         c, columns = self.c, self.blocks.tile.columns
-        with c.loop(0, height) as r:
-            at = c.add(c.mul(c.add(row, r.index), beside.pitch), col)
+        with c.loop(0, place.height) as r:
+            at = c.add(c.mul(c.add(place.row, r.index), beside.pitch), place.col)
             for pointer, size in beside.arrays:
                 for line in range(0, columns, LINE // size):
                     self.e.prefetch(c.at(pointer, c.add(at, line), size))
@@ -733,10 +858,16 @@ class BlockRoutine:
         self.e.line(f"call void {routine}({arguments})")
 
     def _before(self, first: str | bool, totals: str, pitch: Ref) -> str:
-        """Where a tile's totals of the blocks before are, and how far apart its rows lie there."""
-        c, columns, sums = self.c, self.blocks.tile.columns, self.form.sums
-        zeros = self.e.table(np.zeros(columns, sums), f"zeros_{sums}_{columns}")
-        return f"ptr {c.choose_pointer(first, zeros, totals)}, i64 {c.choose(first, 0, pitch)}"
+        """Where a tile's totals of the blocks before are, and how far apart its rows lie there, as arguments."""
+        if self.blocks.one_block:
+            return ""
+        c = self.c
+        return f"ptr {c.choose_pointer(first, self._zeros(), totals)}, i64 {c.choose(first, 0, pitch)}, "
+
+    def _zeros(self) -> str:
+        """A row of a tile."""
+        columns, sums = self.blocks.tile.columns, self.form.sums
+        return self.e.table(np.zeros(columns, sums), f"zeros_{sums}_{columns}")
 
     # ---- sums that may be denormal
 
@@ -838,76 +969,89 @@ class BlockRoutine:
         with c.loop(0, height, rows) as panel:
             high = c.min(rows, c.sub(height, panel.index))
             first = c.add(row, panel.index)
-            source, pitch = self._plain_panel(self.left, x, self.loose, True, k, first, depth, high, rows)
-            self.left.interleaved(source, pitch, self.packed_b, rows, depth)
-            self._fill_tiles(cells, rows)
+            source, pitch = self._plain_panel(self.left, x, self.loose, k, first, depth, high, rows)
+            self.left.interleaved(source, pitch, self.unturned, rows, depth)
+            self._fill_tiles(self.unturned, cells, rows)
             to = c.at(self.packed_a, c.mul(panel.index, self.pitch), self.item)
-            self.left.turned_cells(self.packed_b, rows, to, self.pitch, tile_registers.whole(c, cells))
+            self.left.turned_cells(self.unturned, rows, to, self.pitch, tile_registers.whole(c, cells))
 
-    def _panel(self, y: Reading, k: Ref, col: Ref, depth: Ref, width: Ref, height: Ref) -> tuple[str, Ref]:
+    def _packed_panel(self, base: str, column: Ref) -> str:
+        """Where the packed panel from a column on is, a multiple of a tile's."""
+        return self.c.at(base, self.c.mul(self.c.div(column, self.blocks.tile.columns), self.panel_pitch), self.item)
+
+    def _pack_columns(self, y: Reading, to: str, few: str | bool, k: Ref, col: Ref, depth: Ref, length: Ref) -> None:
+        """Pack panels of y that the micro-kernel will not read where they lie."""
+        c, columns = self.c, self.blocks.tile.columns
+        if not self.turned and self.form.group == 1:
+            done: Ref = 0
+            if self._lies_in_panels(self.right):
+                done = c.choose(few, c.mul(c.div(length, columns), columns), 0)
+            first, count = c.add(col, done), c.sub(length, done)
+            self.right.panels(y, self._packed_panel(to, done), self.panel_pitch, columns, first, count, k, depth)
+            return
+        with c.loop(0, length, columns) as panel:
+            width = columns if self.blocks.even_columns else c.min(columns, c.sub(length, panel.index))
+            self._pack_panel(y, self._packed_panel(to, panel.index), k, c.add(col, panel.index), depth, width)
+
+    def _pack_panel(self, y: Reading, to: str, k: Ref, col: Ref, depth: Ref, width: Ref) -> None:
+        """Pack a panel whose columns have to be turned, or whose elements go in groups."""
+        columns, group = self.blocks.tile.columns, self.form.group
+        source = to if group == 1 else self.loose
+        pitch: Ref = columns
+        if self.turned:
+            self.right.turned(y, source, columns, col, width, k, depth)
+        else:
+            source, pitch = self._plain_panel(self.right, y, source, k, col, depth, width, columns)
+        if group > 1:
+            self.right.interleaved(source, pitch, to, columns, depth)
+        if self.form.how is How.TILES:
+            self._fill_tiles(to, self.form.cells(self.c, depth), columns)
+
+    def _panel(self, y: Reading, packed: str, few: str | bool, k: Ref, col: Ref, width: Ref) -> tuple[str, Ref]:
         """The address of a full panel of y and the distance of its lines in cells."""
         columns = self.blocks.tile.columns
-        if self.form.group == 1:
-            few = self.blocks.direct
-            enough = self.c.compare("sle", height, FEW_TILES * self.blocks.tile.rows) if few is None else few
-            return self._panel_of_columns(y, self.packed_b, enough, k, col, depth, width)
-        source, pitch = self._panel_of_columns(y, self.loose, True, k, col, depth, width)
-        self.right.interleaved(source, pitch, self.packed_b, columns, depth)
-        if self.form.how is How.TILES:
-            self._fill_tiles(self.form.cells(self.c, depth), columns)
-        return self.packed_b, columns
+        if self.turned or self.form.group > 1 or not self._lies_in_panels(self.right):
+            return packed, columns
+        direct = self.c.both(few, self.c.compare("eq", width, columns))
+        return self._direct_or_packed(self.right, y, packed, direct, k, col, columns)
 
-    def _fill_tiles(self, cells: Ref, extent: int) -> None:
+    def _fill_tiles(self, panel: str, cells: Ref, extent: int) -> None:
         """Zeros behind the last line of a panel of so many columns, or rows, to the end of a tile."""
         c, width = self.c, self.blocks.tile.width
         end = c.mul(tile_registers.whole(c, cells), extent)
         with c.loop(c.mul(cells, extent), end, width) as at:
-            self.e.store(self.e.zero(dt.int32, width), c.at(self.packed_b, at.index, self.item))
-
-    def _panel_of_columns(
-        self, y: Reading, to: str, few: str | bool, k: Ref, col: Ref, depth: Ref, width: Ref
-    ) -> tuple[str, Ref]:
-        """Where a full panel of y lies that is not in groups, and the distance of its lines."""
-        columns = self.blocks.tile.columns
-        if self.turned:
-            self.right.turned(y, to, columns, col, width, k, depth)
-            return to, columns
-        return self._plain_panel(self.right, y, to, few, k, col, depth, width, columns)
+            self.e.store(self.e.zero(dt.int32, width), c.at(panel, at.index, self.item))
 
     def _plain_panel(
-        self,
-        packing: Packing,
-        at: Reading,
-        to: str,
-        few: str | bool,
-        k: Ref,
-        first: Ref,
-        depth: Ref,
-        count: Ref,
-        extent: int,
+        self, packing: Packing, at: Reading, to: str, k: Ref, first: Ref, depth: Ref, count: Ref, extent: int
     ) -> tuple[str, Ref]:
         """Where a panel of ``extent`` columns, or rows, lies of which ``count`` are there, depth by depth, and the
-        distance of its lines: in memory, if ``few`` of its elements are read again, else packed."""
-        c, operand = self.c, packing.operand
-        found = operand.in_memory
-        direct: str | bool = False
-        if found is not None and operand.dtype == self.form.packed and _even_lines(packing, found[1]):
-            direct = c.both(few, c.compare("eq", count, extent))
-        if direct is not True:
-            with c.when(c.negation(direct)):
-                packing.panel(at, to, extent, first, count, k, depth)
-        if found is None or direct is False:
+        distance of its lines: in memory, or packed if it does not lie there."""
+        c = self.c
+        direct = self._lies_in_panels(packing) and c.compare("eq", count, extent)
+        with c.when(c.negation(direct)):
+            packing.panel(at, to, extent, first, count, k, depth)
+        return self._direct_or_packed(packing, at, to, direct, k, first, extent)
+
+    def _lies_in_panels(self, packing: Packing) -> bool:
+        """Whether whole panels of an operand may be read where they lie: rows or columns are side by side in memory,
+        and elements along the depth equally far apart."""
+        operand = packing.operand
+        if packing.lies is None or operand.dtype != self.form.packed:
+            return False
+        single = all(len(operand.loops[part]) == 1 for part in (FREE, DEPTH))
+        return single and packing.lies[1].coefficient(packing.free) == 1
+
+    def _direct_or_packed(
+        self, packing: Packing, at: Reading, to: str, direct: str | bool, k: Ref, first: Ref, extent: int
+    ) -> tuple[str, Ref]:
+        c = self.c
+        if direct is False or packing.lies is None:
             return to, extent
-        pointer, position = found
+        pointer, position = packing.lies
         source = at.address(pointer, position, {packing.free: first, packing.depth: k})
         pitch = stride(c, position, packing.depth)
         return c.choose_pointer(direct, source, to), c.choose(direct, pitch, extent)
-
-
-def _even_lines(packing: Packing, position: Ix) -> bool:
-    """Whether rows or columns lie side by side in memory, and elements along the depth equally far apart."""
-    single = all(len(packing.operand.loops[part]) == 1 for part in (FREE, DEPTH))
-    return single and position.is_affine and position.coefficient(packing.free) == 1
 
 
 def _steps(extent: Extent, step: int) -> Extent:

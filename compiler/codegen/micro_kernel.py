@@ -101,8 +101,9 @@ def _rows(c: Code, pitch: Ref, tile: Tile) -> Iterator[Ref]:
 
 
 def _ask_for_totals(c: Code, form: Form, tile: Tile) -> None:
-    """Totals lie far away, and are wanted all at once when the loop has ended."""
+    """Totals lie far away, and are wanted all at once when the loop has ended.  Their rows need not begin with a line
+    of cache, and then end in one more."""
     item = form.sums.itemsize
     for row in _rows(c, "%totals_pitch", tile):
-        for at in range(0, tile.columns, LINE // item):
+        for at in (*range(0, tile.columns, LINE // item), tile.columns - 1):
             c.e.prefetch(c.at("%totals", c.add(row, at), item))

@@ -95,6 +95,45 @@ class Packing:
 
     # ---- panels
 
+    def panels(self, at: Reading, to: str, pitch: int, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:
+        """Panels of ``extent`` columns, ``pitch`` packed elements apart, of the ``count`` from ``first``: those of
+        whole panels are read line by line, as they lie in memory."""
+        c = self.code
+        if len(self.operand.loops[FREE]) > 1:
+            with c.loop(0, count, extent) as panel:
+                start = self._at(to, c.mul(c.div(panel.index, extent), pitch))
+                left = c.min(extent, c.sub(count, panel.index))
+                self.panel(at, start, extent, c.add(first, panel.index), left, k, depth)
+            return
+        whole = c.div(count, extent)
+        done = c.mul(whole, extent)
+        size = self.free.extent
+        if isinstance(size, int) and size % extent == 0:
+            count = done
+        with c.when(c.compare("sgt", whole, 0)):
+            self._panels_by_lines(at, to, pitch, extent, first, done, k, depth)
+        with c.when(c.compare("sgt", count, done)):
+            start = self._at(to, c.mul(whole, pitch))
+            self._part_of_panel(at, start, extent, c.add(first, done), c.sub(count, done), k, depth)
+
+    def _panels_by_lines(
+        self, at: Reading, to: str, pitch: int, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref
+    ) -> None:
+        c, bytes_ = self.code, extent * self.operand.dtype.itemsize
+        with at.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
+            here = at.with_(outer)
+            into = self._at(to, c.mul(c.sub(behind, k), extent))
+            with c.loop(begin, end) as at_k:
+                line = self._at(into, c.mul(at_k.index, extent))
+                with c.loop(0, count, extent) as panel:
+                    free = c.add(first, panel.index)
+                    start = self._at(line, c.mul(c.div(panel.index, extent), pitch))
+                    self._prefetch(here, c.add(free, count), at_k.index, bytes_)
+                    for piece, width in self._pieces(extent):
+                        with c.width(width):
+                            value = self._value(here, c.add(free, piece), at_k.index, FREE)
+                            self.e.store(value, self._at(start, piece))
+
     def panel(self, at: Reading, to: str, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:
         """``extent`` rows or columns from ``first``, of which there are ``count``, depth by depth."""
         c = self.code
@@ -107,10 +146,19 @@ class Packing:
         if whole is True:
             return
         with c.when(c.negation(whole)):
-            if self.e.target.masked and len(self.operand.loops[FREE]) == 1:
-                self._panel_by_vectors(at, to, extent, first, count, k, depth)
-            else:
-                self._panel_by_elements(at, to, extent, first, count, k, depth)
+            self._part_of_panel(at, to, extent, first, count, k, depth)
+
+    def _part_of_panel(self, at: Reading, to: str, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:
+        """A panel that is not whole: the last one, since all begin at multiples of their extent."""
+        size = self.free.extent
+        if len(self.operand.loops[FREE]) > 1:
+            self._panel_by_elements(at, to, extent, first, count, k, depth)
+        elif self.e.target.masked:
+            self._panel_by_vectors(at, to, extent, first, count, k, depth)
+        elif isinstance(size, int):
+            self._panel_by_pieces(at, to, extent, first, size % extent, k, depth)
+        else:
+            self._panel_by_elements(at, to, extent, first, count, k, depth)
 
     def _pieces_fit(self, extent: int) -> bool:
         """Whether none of the vectors of a panel lies in two runs, wherever the panel is: they begin at multiples of
@@ -146,6 +194,20 @@ class Packing:
                     with c.width(width):
                         value = self._value(run, free, at_k.index, FREE, masks.get(piece))
                         self.e.store(value, self._at(line, piece))
+
+    def _panel_by_pieces(self, at: Reading, to: str, extent: int, first: Ref, count: int, k: Ref, depth: Ref) -> None:
+        """A panel that has so many, by shorter vectors; behind them are zeros."""
+        c, e = self.code, self.e
+        with at.runs(DEPTH, k, c.add(k, depth)) as (outer, begin, end, behind):
+            here = at.with_(outer)
+            into = self._at(to, c.mul(c.sub(behind, k), extent))
+            with c.loop(begin, end) as at_k:
+                line = self._at(into, c.mul(at_k.index, extent))
+                for piece, width in self._pieces(count):
+                    with c.width(width):
+                        e.store(self._value(here, c.add(first, piece), at_k.index, FREE), self._at(line, piece))
+                for piece, width in self._pieces(extent - count):
+                    e.store(e.zero(self.form.packed, width), self._at(line, count + piece))
 
     def _panel_by_elements(self, at: Reading, to: str, extent: int, first: Ref, count: Ref, k: Ref, depth: Ref) -> None:
         c = self.code

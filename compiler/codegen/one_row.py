@@ -1,0 +1,110 @@
+"""A product of one row: each element of the other factor is wanted once, and packing it would read it twice.
+
+The other factor is read line by line, some lines at a time, along as many columns as have their sums in the first
+cache: so memory is read in long stretches.  Sums go in the order of products (``ops/order.py``); where elements lie
+side by side along the depth, see ``vectors.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hybridflow.compiler.codegen.factors import Form, How, multiply_add
+from hybridflow.compiler.codegen.operand import Operand, Reading
+from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE
+from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.loops.limits import LINES_AT_ONCE, STRIP
+from hybridflow.compiler.ops.order import K_BLOCK
+
+Finish = Callable[[Val, Ref, Ref, "Val | None"], None]
+"""``finish(total, entry, col, mask)`` stores the totals of ``e.width`` columns from ``col``."""
+
+_LIGHT = 4  # instructions of an element that may be written down for each of the lines
+
+
+def suits(form: Form, left: Operand, right: Operand, rows: Extent) -> bool:
+    """Whether a product has one row, and lines of the other factor lie so that vectors run along them."""
+    one_loop = all(len(loops) == 1 for loops in (left.loops[DEPTH], right.loops[FREE], right.loops[DEPTH]))
+    light = left.work <= _LIGHT and right.work <= _LIGHT
+    return rows == 1 and form.how is How.EACH and one_loop and light and right.along(FREE) >= right.along(DEPTH)
+
+
+class OneRow:
+    """One such product being emitted, of ``columns`` and ``depth``."""
+
+    def __init__(
+        self, c: Code, form: Form, left: Operand, right: Operand, columns: Extent, depth: Extent, finish: Finish
+    ) -> None:
+        self.c, self.e, self.form, self.left, self.right = c, c.e, form, left, right
+        self.columns, self.depth, self.finish = c.extent(columns), c.extent(depth), finish
+        self.width = lanes_for(c.e.target, form.sums, columns)
+        self.item = form.sums.itemsize
+        self.one_block = isinstance(depth, int) and depth <= K_BLOCK
+        self.steps = (columns + (STRIP - 1)) // STRIP
+        self.most = max(c.e.target.l1 // 2 // self.item // STRIP, 1) * STRIP  # columns with sums in the first cache
+        self.scratch = 2 * self.most * self.item  # sums of a block, and totals
+
+    def emit(self) -> None:
+        """The body of a kernel whose units are strips of columns of each batch entry."""
+        c = self.c
+        self.sums, self.totals = (c.at("%scratch", k * self.most, self.item) for k in range(2))
+        with c.spans("%begin", "%end", c.extent(self.steps)) as (entry, first, last):
+            x, y = self.left.start.at(BATCH, entry).at(FREE, 0), self.right.start.at(BATCH, entry)
+            end = c.min(c.mul(last, STRIP), self.columns)
+            with c.loop(c.mul(first, STRIP), end, self.most) as part:
+                count = c.min(self.most, c.sub(end, part.index))
+                with c.loop(0, c.max(self.depth, 1), K_BLOCK) as block:  # an empty sum takes one turn as well
+                    behind = c.min(c.add(block.index, K_BLOCK), self.depth)
+                    self._sum(x, y, part.index, count, block.index, behind)
+                    self._add_up(entry, part.index, count, block.index)
+
+    def _sum(self, x: Reading, y: Reading, col: Ref, count: Ref, begin: Ref, end: Ref) -> None:
+        """The sums of one block of the depth."""
+        c, e = self.c, self.e
+
+        def clear(j: Ref, mask: Val | None) -> None:
+            e.store(e.zero(self.form.sums), c.at(self.sums, j, self.item), mask)
+
+        c.vector_loop(0, count, self.width, clear)
+        whole = c.add(begin, c.mul(c.div(c.sub(end, begin), LINES_AT_ONCE), LINES_AT_ONCE))
+        for start, stop, step in ((begin, whole, LINES_AT_ONCE), (whole, end, 1)):
+            with c.loop(start, stop, step) as at:
+                self._add_lines(x, y, col, count, [c.add(at.index, line) for line in range(step)])
+
+    def _add_lines(self, x: Reading, y: Reading, col: Ref, count: Ref, lines: Sequence[Ref]) -> None:
+        """Add so many products to each sum, in order."""
+        c, e, sums = self.c, self.e, self.form.sums
+        with c.width(1):
+            factors = [e.convert(x.value(x.counters_at(DEPTH, k)), sums) for k in lines]
+        free, depth = self.right.loops[FREE][-1], self.right.loops[DEPTH][-1]
+
+        def add(j: Ref, mask: Val | None) -> None:
+            place = c.at(self.sums, j, self.item)
+            total = e.load(place, sums, mask)
+            for k, a in zip(lines, factors):
+                b = e.convert(y.value({free: c.add(col, j), depth: k}, free, mask), sums)
+                total = multiply_add(e, self.form, e.splat(a), b, total)
+            e.store(total, place, mask)
+
+        c.vector_loop(0, count, self.width, add)
+
+    def _add_up(self, entry: Ref, col: Ref, count: Ref, k: Ref) -> None:
+        """Totals of the blocks up to this one, handed over if it is the last."""
+        c, e, sums = self.c, self.e, self.form.sums
+        last = True if self.one_block else c.compare("sge", c.add(k, K_BLOCK), self.depth)
+        first = True if self.one_block else c.compare("eq", k, 0)
+
+        def total(j: Ref, mask: Val | None) -> Val:
+            before = e.zero(sums)
+            if first is not True:
+                starts = e.splat(Val(str(first).lower(), dt.bool_, 1))
+                before = e.select(starts, before, e.load(c.at(self.totals, j, self.item), sums, mask))
+            return e.add(before, e.load(c.at(self.sums, j, self.item), sums, mask))
+
+        with c.when(last):
+            c.vector_loop(0, count, self.width, lambda j, m: self.finish(total(j, m), entry, c.add(col, j), m))
+        with c.when(c.negation(last)):
+            c.vector_loop(0, count, self.width, lambda j, m: e.store(total(j, m), c.at(self.totals, j, self.item), m))
