@@ -14,10 +14,11 @@ of a row reduction instead: see ``vectors.py``.
 How a kernel runs: rows or columns are cut into units (see ``cut_by_rows``); the rows and columns that a piece asks for
 are walked in blocks.  Per block and k-block, rows of x are packed so that the micro-kernel finds each element at a
 constant distance; then, panel by panel of columns, y is packed (or read where it lies) and the micro-kernel runs down
-the rows.  It is one function that knows only full tiles: at the edges the packing repeats the last row or column, and
-what was computed from those is not stored.  Between k-blocks totals of full tiles rest where the product is wanted, if
-all there is to do is to store it; others rest in scratch, and the epilogue reads a finished tile from there while it is
-still in the cache.
+the rows.  Where several blocks of rows follow each other, panels are packed for the first of them and kept for the
+others.  The micro-kernel is one function that knows only full tiles: at the edges the packing fills them up, and what
+was computed from that is not stored.  Between k-blocks totals rest where the product is wanted, if all there is to do
+is to store it; others rest in scratch, and the epilogue reads a finished tile from there while it is still in the
+cache.  A product of one row does without all this: see ``one_row.py``.
 
 Factors are read through ``operand.Operand``, so whatever a factor is made of is computed as it is packed.
 
