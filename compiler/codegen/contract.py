@@ -71,6 +71,7 @@ from hybridflow.compiler.loops.limits import (
     FAR_MORE,
     FEW_TILES,
     FEW_UNITS,
+    KEPT_BLOCKS,
     KEPT_ROWS,
     KEPT_TOTALS,
     LINE,
@@ -158,7 +159,10 @@ def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent, a
     rows = _up_to(target.l2 // 4 // (K_BLOCK * form.sums.itemsize), tile.rows, m)
     columns = _up_to(PACKED_COLUMNS, tile.columns, n)
     one_block = isinstance(k, int) and k <= form.block
-    most = KEPT_ROWS if at_home or one_block else min(KEPT_ROWS, KEPT_TOTALS // (columns * form.sums.itemsize))
+    # Products of symbolic extents are cut into blocks of rows, too: there may be few columns.
+    most = KEPT_ROWS if isinstance(m, int) and isinstance(n, int) else KEPT_BLOCKS * rows
+    if not (at_home or one_block):
+        most = min(most, KEPT_TOTALS // (columns * form.sums.itemsize))
     height = _up_to(max(most, rows), tile.rows, m)
     together = min(PANELS_TOGETHER, columns // tile.columns) if form.group == 1 and height > rows else 1
     direct = m <= FEW_TILES * tile.rows if isinstance(m, int) else None

@@ -104,6 +104,7 @@ PACKED_COLUMNS = 1024  # of a product per packing of its other factor: `threshol
 PANELS_TOGETHER = 8  # panels of kept columns that are packed line by line: `thresholds.py together`
 LINES_AT_ONCE = 4  # lines of a product's factor that are added to a row of sums: `thresholds.py lines`
 KEPT_ROWS = 4096  # of the other factor, for which packed columns are kept: `thresholds.py kept`
+KEPT_BLOCKS = 4  # of rows, where extents are symbolic
 KEPT_TOTALS = 1 << 20  # bytes of totals that may lie beside them
 WORTH_PACKING = 512  # rows or columns of a piece of a product that are worth packing the other factor for
 NARROW = 16  # panels of columns for which rows are read where they lie: `thresholds.py inplace`
