@@ -75,7 +75,10 @@ class Generator(Source):
     def from_state(cls, state: Any, alg: Any = None) -> Generator:
         """A stream that goes on where ``state`` (two integers, as the property of that name has them) says.
 
-        ``alg`` is as in ``from_seed``."""
+        Three are taken as TensorFlow has them: the two of the counter, and the key.  ``alg`` is as in ``from_seed``."""
+        if np.shape(state) == (3,):
+            *counter, key = np.asarray(state).tolist()
+            return cls.from_key_counter(key, counter, alg)
         made = cls.from_seed(0, alg)
         made._state.assign(_pair(state, "random.Generator.from_state"))
         return made

@@ -87,7 +87,7 @@ class CsvDataset(Dataset):
         if chosen is not None and (len(chosen) != len(columns) or chosen != sorted({*chosen})):
             raise ArgumentError("CsvDataset", f"select_cols is {chosen}: {len(columns)} rising numbers are wanted.")
         left_out = {arguments.whole("a column", c, "CsvDataset", 0) for c in exclude_cols or ()}
-        dialect = _dialect(field_delim, use_quote_delim, header, na_value)
+        dialect = dialect_of(field_delim, use_quote_delim, header, na_value)
         reader = Rows(columns, dialect, compression(compression_type, "CsvDataset"), chosen, left_out)
         self._made = of_files(filenames, reader, None, "CsvDataset")
 
@@ -131,7 +131,7 @@ def make_csv_dataset(
     """
     stage = "make_csv_dataset"
     paths = matching(file_pattern, stage)
-    dialect = _dialect(field_delim, use_quote_delim, header, na_value)
+    dialect = dialect_of(field_delim, use_quote_delim, header, na_value)
     packed = compression(compression_type, stage)
     names = _names(paths, dialect, packed, column_names)
     chosen = _chosen(names, select_columns)
@@ -175,11 +175,15 @@ def column(default: Any) -> Column:
     if isinstance(default, (type, np.dtype)) or (isinstance(default, str) and _is_dtype(default)):
         return Column(to_dtype(default, "CsvDataset"), None)
     value = default.numpy() if isinstance(default, Tensor) else default
+    if isinstance(getattr(value, "dtype", None), np.dtype) and not isinstance(value, (np.ndarray, np.generic)):
+        return Column(to_dtype(value, "CsvDataset"), None)  # TensorFlow's dtypes, which have NumPy's as attributes
     flat = np.asarray(value, object if _holds_text(value) else None).ravel()
     if flat.size > 1:
         raise ArgumentError("CsvDataset", f"{default!r:.60} is no default: give one value, or a dtype.")
     found = flat[0] if flat.size else None
     if flat.dtype.hasobject:
+        if not isinstance(found, str):
+            raise ArgumentError("CsvDataset", f"{default!r:.60} is neither a dtype nor a number nor a text.")
         return Column(None, found)
     dtype = flat.dtype
     if not isinstance(value, (np.ndarray, np.generic)):
@@ -201,7 +205,7 @@ def _is_dtype(name: str) -> bool:
     return True
 
 
-def _dialect(delimiter: str, quotes: bool, header: bool, missing: str) -> Dialect:
+def dialect_of(delimiter: str, quotes: bool, header: bool, missing: str) -> Dialect:
     if not isinstance(delimiter, str) or len(delimiter) != 1:
         raise ArgumentError("CsvDataset", f"field_delim is {delimiter!r}; it must be one letter.")
     return Dialect(delimiter, bool(quotes), bool(header), missing)
@@ -255,6 +259,29 @@ def _wrong(path: str, compressed: str | None, begin: int, text: str) -> DataErro
     with opened(path, compressed) as file:
         line = file.read(begin).count(b"\n") + 1
     return DataError("CsvDataset", f"{path}, line {line}: {text}.")
+
+
+def fields_in(lines: Sequence[str], columns: list[Column], dialect: Dialect, chosen: list[int] | None) -> list[Any]:
+    """What ``columns`` are made of in lines that were read elsewhere: for each a list with an element of each line.
+
+    ``chosen`` are the numbers of the fields that are wanted.  Raises DataError for lines that do not fit.
+    """
+    makers = [_maker(column, dialect.missing) for column in columns]
+    found: list[Any] = []
+    for line in lines:
+        try:
+            fields = next(dialect.reader([line]), [""])
+        except csv.Error as error:
+            raise DataError("decode_csv", f"{line!r:.60}: {error}.") from None
+        places = chosen or range(len(fields))
+        if len(places) != len(columns) or places[-1] >= len(fields):
+            wanted = f"{len(columns)} are" if chosen is None else f"number {places[-1]} is"
+            raise DataError("decode_csv", f"{line!r:.60} has {len(fields)} fields where {wanted} wanted.")
+        try:
+            found.append([make(fields[number]) for make, number in zip(makers, places)])
+        except (ValueError, OverflowError):
+            raise DataError("decode_csv", f"{line!r:.60}: {Rows._fault(makers, [*places], fields)}.") from None
+    return [list(made) for made in zip(*found)]
 
 
 def fields_of(

@@ -57,12 +57,11 @@ def text_of(value: Any, stage: str) -> Any:
 
     Raises ArgumentTypeError for an array of objects of which some are no texts, or of both kinds.
     """
-    kind = type(value)
-    if kind is str or kind is bytes:
-        return value
     if isinstance(value, np.generic) and value.dtype.kind in "US":
         return value.item()
-    if kind is list:
+    if isinstance(value, (str, bytes)):
+        return value
+    if type(value) is list:
         if not isinstance(_first(value), (str, bytes)):
             return None
         value = np.array(value, object)
@@ -79,9 +78,9 @@ def _first(value: Any) -> Any:
 
 def locked(array: np.ndarray, stage: str) -> Any:
     """An array of objects of our own as a leaf.  Raises ArgumentTypeError where it holds other things than texts."""
-    kinds = {type(text) for text in array.flat}
-    if len(kinds) > 1 or not kinds <= {str, bytes}:
-        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+    kinds = {_kind(text) for text in array.flat}
+    if len(kinds) > 1 or not kinds <= {"str", "bytes"}:
+        found = ", ".join(sorted(kinds))
         raise ArgumentTypeError(stage, f"an array of objects holds {found}; elements hold either str or bytes.")
     array.flags.writeable = False
     return array if array.ndim else array.item()
@@ -91,7 +90,12 @@ def spec_of_text(leaf: Any) -> TextSpec:
     """The spec of a text or an array of texts."""
     if isinstance(leaf, (str, bytes)):
         return TextSpec((), "str" if isinstance(leaf, str) else "bytes")
-    return TextSpec(leaf.shape, type(leaf.flat[0]).__name__ if leaf.size else "str")
+    return TextSpec(leaf.shape, _kind(leaf.flat[0]) if leaf.size else "str")
+
+
+def _kind(text: Any) -> str:
+    """What a text is, which may be one of a class of its own, by name; of another object its class's."""
+    return next((name for name, kind in KINDS.items() if isinstance(text, kind)), type(text).__name__)
 
 
 def array_of(leaf: Any) -> np.ndarray:

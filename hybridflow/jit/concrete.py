@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir.dtypes import float64, int64
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, substituted, value_at
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
@@ -35,6 +36,7 @@ from hybridflow.jit.keys import (
     leaf_key,
 )
 from hybridflow.jit.recursion import endless
+from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
 from hybridflow.jit.value_keys import value_key
 from hybridflow.tracing.assumptions import Assumptions, Restart, conditions_hold
 from hybridflow.tracing.numbers import number_of
@@ -115,6 +117,36 @@ class ConcreteFunction:
     def arguments(self) -> list[tuple[str, str]]:
         """The path and the type of each argument leaf."""
         return list(zip(self._binder.paths(self.key.structure), map(str, self.key.leaves)))
+
+    @property
+    def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the parameters take, nested as they are: a TensorSpec for a tensor, a text for anything else."""
+        leaves = [
+            TensorSpec(key.declared or key.shape, key.dtype) if isinstance(key, TensorKey) else str(key)
+            for key in self.key.leaves
+        ]
+        return tuple(pytree.unflatten(self.key.structure, leaves)), {}
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The result with a TensorSpec for each tensor and number that the program computes.
+
+        >>> double = hf.function(lambda x: {"y": 2 * x})
+        >>> double.get_concrete_function(hf.TensorSpec([None, 3])).structured_outputs
+        {'y': TensorSpec((None, 3), 'float32')}
+        """
+        made = pytree.unflatten(self.results, [self._result_spec(*entry) for entry in self.plan])
+        return made if self.setting is None else made[0]  # what it sets is no result of it
+
+    def _result_spec(self, kind: int, value: Any) -> Any:
+        if kind == RESULT:
+            return closed_spec(self.graph.outputs[value].type)
+        if kind == ARGUMENT:
+            key = self.key.leaves[self.tensor_leaves[value]]
+            return TensorSpec(key.shape, key.dtype)
+        if kind in (EXTENT, NUMBER):
+            return TensorSpec((), int64 if kind == EXTENT else float64)
+        return value
 
     @property
     def holds_objects(self) -> bool:

@@ -485,6 +485,17 @@ class Function(Dispatcher, Generic[P, R]):
         """The program of these arguments as text.  Stages: see ``introspect.STAGES``."""
         return introspect.ir(self.get_concrete_function(*args, **kwargs), stage)
 
+    def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., introspect.Text]:
+        """TensorFlow's name for ``f.ir``: a function of the stage, of which "hlo" is the graph as traced and
+        "optimized_hlo" as fusion sees it.
+
+        >>> double = hf.function(lambda x: 2 * x)
+        >>> double.experimental_get_compiler_ir(hf.ones((2,)))("hlo") == double.ir(hf.ones((2,)))
+        True
+        """
+        stages = {"hlo": "traced", "optimized_hlo": "optimized"}
+        return lambda stage="hlo": self.ir(*args, stage=stages.get(stage, stage), **kwargs)
+
     @entered
     def kernels(self, *args: Any, **kwargs: Any) -> introspect.Table:
         """The kernels of the signature of these arguments; without arguments, of all signatures."""

@@ -95,3 +95,8 @@ def accepts(wanted: tuple[Wanted, ...], shape: tuple[Any, ...]) -> bool:
 def type_text(shape: tuple[Wanted, ...], dtype: np.dtype[Any]) -> str:
     """``f32[?,4]``"""
     return str(TensorType(tuple(e if isinstance(e, int) else Dim(e or "?") for e in shape), dtype))
+
+
+def closed_spec(type: TensorType) -> TensorSpec:
+    """The spec of tensors of a graph's type, whose symbols stand for any extent."""
+    return TensorSpec([None if isinstance(extent, Dim) else extent for extent in type.shape], type.dtype)

@@ -11,6 +11,7 @@ from hybridflow.array.elementwise import exp, maximum, minimum, multiply, sigmoi
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.configured import kind_of
 from hybridflow.errors import ArgumentTypeError
+from hybridflow.layers.further_activations import FURTHER
 from hybridflow.layers.layer import Layer
 from hybridflow.nn.functional import (
     elu,
@@ -60,6 +61,8 @@ _BY_NAME: dict[str, Any] = {
     "softsign": softsign,
     "swish": silu,
     "tanh": tanh,
+    **FURTHER,
+    "hard_silu": hard_swish,
 }
 
 

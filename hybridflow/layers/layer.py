@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import reprlib
@@ -26,6 +27,18 @@ from hybridflow.layers.module import Module, walk
 from hybridflow.layers.policy import Policy, as_policy, policy_of
 from hybridflow.layers.specs import check_inputs
 from hybridflow.layers.symbols import Symbol, first_symbol
+
+
+def _noting(build: Callable[..., Any]) -> Callable[..., Any]:
+    """``build`` of a class, after which a layer is built whoever called it: the user, too."""
+
+    @functools.wraps(build)
+    def noted(self: Layer, *args: Any, **kwargs: Any) -> None:
+        build(self, *args, **kwargs)
+        if type(self).build is noted:  # and not that of a class above, called by the layer's own
+            self._note_built()
+
+    return noted
 
 
 class Layer(Module, Configured):
@@ -78,6 +91,8 @@ class Layer(Module, Configured):
         """``one_tensor``: whether ``call`` takes one tensor first, and no list or dict of them.  It goes with ``call``:
         a subclass that defines another one says it anew."""
         super().__init_subclass__(**options)
+        if "build" in vars(cls):
+            cls.build = _noting(cls.build)  # type: ignore[method-assign]
         if one_tensor is not None or "call" in vars(cls):
             cls._one_tensor = bool(one_tensor)
         parameters = inspect.signature(cls.call).parameters
@@ -281,6 +296,10 @@ class Layer(Module, Configured):
         shape = shape_of(inputs[0]) if inputs else ()
         with recorded_by(()):  # no tape has to know
             self.build(shape)
+        if not self.built:
+            self._note_built()
+
+    def _note_built(self) -> None:
         self.built = True
         if self._when_built is not None:
             self._when_built()

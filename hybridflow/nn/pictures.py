@@ -22,18 +22,43 @@ def _centres(here: Any, wanted: int) -> Any:
     return (np.arange(wanted, dtype=np.float32) + np.float32(0.5)) * np.float32(here / wanted)
 
 
-def _nearest(x: Any, axis: int, wanted: int) -> Any:
-    places = np.minimum(np.floor(_centres(x.shape[axis], wanted)).astype(np.int64), x.shape[axis] - 1)
-    return take(x, places, axis=axis)
+def _starts(here: int, wanted: int) -> np.ndarray:
+    """Where their beginnings lie: how TensorFlow 1 resamples, which moves pictures."""
+    return np.arange(wanted, dtype=np.float32) * np.float32(here / wanted)
 
 
-def _linear(x: Any, axis: int, wanted: int) -> Any:
+def _corners(here: int, wanted: int) -> np.ndarray:
+    """Elements at even distances, of which the first and the last are those of the axis."""
+    if wanted == 1:
+        return _starts(here, wanted)
+    return np.arange(wanted, dtype=np.float32) * np.float32((here - 1) / (wanted - 1))
+
+
+# By name, of an axis and its new extent: which element stands for each of the new ones, and between which it lies.
+_NEAREST: dict[str, Callable[[int, int], np.ndarray]] = {
+    "middles": _centres,
+    "starts": _starts,
+    "corners": lambda here, wanted: _corners(here, wanted) + np.float32(0.5),
+}
+_BETWEEN: dict[str, Callable[[int, int], np.ndarray]] = {
+    "middles": lambda here, wanted: _centres(here, wanted) - np.float32(0.5),
+    "starts": _starts,
+    "corners": _corners,
+}
+
+
+def _nearest(x: Any, axis: int, wanted: int, grid: str = "middles") -> Any:
+    places = np.floor(_NEAREST[grid](x.shape[axis], wanted)).astype(np.int64)
+    return take(x, np.minimum(places, x.shape[axis] - 1), axis=axis)
+
+
+def _linear(x: Any, axis: int, wanted: int, grid: str = "middles") -> Any:
     x = astype(x, dtypes.float32)
     if x.shape[axis] == wanted:
         return x
-    middles = _centres(x.shape[axis], wanted) - np.float32(0.5)
-    low = np.floor(middles)
-    part = (middles - low).reshape((-1, *[1] * (x.ndim - axis - 1)))
+    places = _BETWEEN[grid](x.shape[axis], wanted)
+    low = np.floor(places)
+    part = (places - low).reshape((-1, *[1] * (x.ndim - axis - 1)))
     left, right = (np.clip(low + k, 0, x.shape[axis] - 1).astype(np.int64) for k in (0, 1))
     start = take(x, left, axis=axis)
     return start + (take(x, right, axis=axis) - start) * asarray(part)
@@ -114,6 +139,16 @@ SAMPLERS: dict[Any, Callable[[Any, int, int], Any]] = {
     "area": lambda x, axis, wanted: _by_weights(x, axis, _shares(x.shape[axis], wanted)),
     **{name: _sampling(name) for name in _KERNELS if name != "bilinear"},
 }
+
+
+ON_GRIDS = {"bilinear": _linear, "nearest": _nearest}
+
+
+def resized_on_grid(x: Any, height: int, width: int, method: str, grid: str) -> Any:
+    """The same by one of ``ON_GRIDS``, with elements taken at "middles", "starts" or "corners"."""
+    for axis, wanted in ((x.ndim - 3, height), (x.ndim - 2, width)):
+        x = ON_GRIDS[method](x, axis, wanted, grid)
+    return x
 
 
 def resized(x: Any, height: int, width: int, method: str, antialias: bool = False) -> Any:

@@ -24,7 +24,7 @@ from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, CheckpointError, HybridflowError, ShapeError
 from hybridflow.jit.function import function
-from hybridflow.jit.tensor_spec import TensorSpec
+from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
 from hybridflow.jit.value_keys import value_key
 from hybridflow.layers.module import Module
 from hybridflow.saved.saving import DEFAULT, KIND, VERSION
@@ -179,6 +179,17 @@ class SavedFunction:
     def specs(self) -> list[Any]:
         """The arguments that there are programs for, each with a TensorSpec for a tensor."""
         return [pytree.unflatten(program.structure, program.leaves) for program in self.programs]
+
+    @property
+    def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the first program takes, as a concrete function says it."""
+        return tuple(self.specs[0]), {}
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The result of the first program with a TensorSpec for each tensor."""
+        first = self.programs[0]
+        return _assembled(first.results, [closed_spec(node.type) for node in first.graph.outputs], first.specs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:

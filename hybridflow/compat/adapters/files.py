@@ -16,6 +16,7 @@ from hybridflow.checkpoint.checkpoint import SUFFIX, opened
 from hybridflow.compat.adapters.settings import device_of
 from hybridflow.compat.adapters.values import DType, as_dtype, convert_to_tensor
 from hybridflow.compat.facade import Facade
+from hybridflow.data.delimited import column, dialect_of, fields_in
 from hybridflow.errors import ArgumentError
 
 
@@ -36,6 +37,50 @@ def from_tensor_slices(tensors: Any, name: str | None = None) -> Any:
 def from_tensors(tensors: Any, name: str | None = None) -> Any:
     """``tf.data.Dataset.from_tensors``."""
     return hf.data.Dataset.from_tensors(_of_lists(tensors))
+
+
+class Line(str):
+    """A text among elements, of which programs of TensorFlow ask for its bytes."""
+
+    __slots__ = ()
+
+    def numpy(self) -> bytes:
+        """The text in UTF-8, as TensorFlow has it."""
+        return self.encode()
+
+
+class Record(bytes):
+    """The same of bytes."""
+
+    __slots__ = ()
+
+    def numpy(self) -> bytes:
+        """The bytes alone."""
+        return bytes(self)
+
+
+class TextLineDataset(hf.data.TextLineDataset):
+    """``tf.data.TextLineDataset``: the elements are ``str`` that have ``numpy``."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._made = self.map(Line)._made
+
+
+class TFRecordDataset(hf.data.TFRecordDataset):
+    """``tf.data.TFRecordDataset``: the elements are ``bytes`` that have ``numpy``."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._made = self.map(Record)._made
+
+
+class FixedLengthRecordDataset(hf.data.FixedLengthRecordDataset):
+    """``tf.data.FixedLengthRecordDataset``: the same."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._made = self.map(Record)._made
 
 
 Dataset = Facade(
@@ -259,6 +304,22 @@ def decode_raw(input_bytes: bytes, out_type: Any, little_endian: bool = True, na
     """``tf.io.decode_raw``, of one text of bytes."""
     order = np.dtype(getattr(out_type, "dtype", out_type)).newbyteorder("<" if little_endian else ">")
     return hf.asarray(np.frombuffer(input_bytes, order).astype(order.newbyteorder("=")))
+
+
+def decode_csv(
+    records: Any, record_defaults: Any, field_delim: str = ",", use_quote_delim: bool = True, na_value: str = "",
+    select_cols: Any = None, name: str | None = None,
+) -> list[Any]:  # fmt: skip
+    """``tf.io.decode_csv``: the columns of a text, or of each text of an array."""
+    dialect = dialect_of(field_delim, use_quote_delim, False, na_value)
+    columns = [column(default) for default in record_defaults]
+    lines = np.asarray(records, object)
+    texts = [text.decode() if isinstance(text, bytes) else text for text in lines.ravel()]
+    found = fields_in(texts, columns, dialect, None if select_cols is None else list(select_cols))
+    if not lines.ndim:
+        return [values[0] for values in found]
+    made = [np.array([leaf if isinstance(leaf, str) else leaf.numpy() for leaf in leaves]) for leaves in found]
+    return [np.array(x, object) if x.dtype.kind == "U" else hf.asarray(x) for x in made]
 
 
 def open_file(name: Any, mode: str = "r") -> Any:

@@ -15,6 +15,7 @@ from hybridflow.compat.adapters.values import as_dtype, operand
 from hybridflow.core import configured
 from hybridflow.core.configured import Configured, described, described_of, description, kinds_of
 from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.layers.further_activations import FURTHER
 from hybridflow.layers.symbols import Symbol
 
 # ---- descriptions
@@ -79,60 +80,10 @@ def _of_one(formula: Callable[..., Any], name: str) -> Callable[..., Any]:
     return activation
 
 
-def _celu(x: Any, alpha: float = 1.0) -> Any:
-    return hf.maximum(x, 0) + hf.minimum(alpha * hf.expm1(hf.minimum(x, 0) / alpha), 0)
-
-
-def _glu(x: Any, axis: int = -1) -> Any:
-    first, second = hf.split(x, 2, axis)
-    return first * hf.sigmoid(second)
-
-
-def _threshold(x: Any, threshold: float, default_value: float) -> Any:
-    return hf.where(x > threshold, x, hf.asarray(default_value, x.dtype))
-
-
-def _sparsemax(x: Any, axis: int = -1) -> Any:
-    """Martins and Astudillo, "From Softmax to Sparsemax", 2016."""
-    logits = hf.moveaxis(x, axis, -1)
-    ordered = hf.sort(logits, axis=-1, descending=True)
-    count = hf.astype(hf.arange(1, logits.shape[-1] + 1), logits.dtype)
-    sums = hf.cumulative_sum(ordered, axis=-1)
-    kept = hf.astype(1 + count * ordered > sums, logits.dtype)
-    size = hf.sum(kept, axis=-1, keepdims=True)
-    limit = (hf.sum(ordered * kept, axis=-1, keepdims=True) - 1) / size
-    return hf.moveaxis(hf.maximum(logits - limit, 0), -1, axis)
-
-
-def _squareplus(x: Any, b: float = 4) -> Any:
-    return (x + hf.sqrt(x * x + b)) / 2
-
-
-def _sparse_plus(x: Any) -> Any:
-    return hf.where(x <= -1, 0.0, hf.where(x < 1, 0.25 * hf.square(x + 1), x))
-
-
-celu, glu, threshold, sparsemax = (
-    _of_one(formula, name)
-    for formula, name in ((_celu, "celu"), (_glu, "glu"), (_threshold, "threshold"), (_sparsemax, "sparsemax"))
-)
-squareplus, sparse_plus = _of_one(_squareplus, "squareplus"), _of_one(_sparse_plus, "sparse_plus")
-mish = _of_one(lambda x: x * hf.tanh(hf.nn.softplus(x)), "mish")
-hard_tanh = _of_one(lambda x: hf.clip(x, -1.0, 1.0), "hard_tanh")
-sparse_sigmoid = _of_one(lambda x: hf.clip(0.5 * (x + 1), 0.0, 1.0), "sparse_sigmoid")
-tanh_shrink = _of_one(lambda x: x - hf.tanh(x), "tanh_shrink")
-
-
-def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
-    """``tf.keras.activations.hard_shrink``."""
-    value = operand(x)
-    return hf.where(hf.abs(value) > threshold, value, 0.0)
-
-
-def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
-    """``tf.keras.activations.soft_shrink``."""
-    value = operand(x)
-    return hf.sign(value) * hf.maximum(hf.abs(value) - threshold, 0.0)
+(
+    celu, glu, hard_shrink, hard_tanh, mish, soft_shrink, sparse_plus, sparse_sigmoid, sparsemax, squareplus,
+    tanh_shrink, threshold,
+) = (_of_one(formula, name) for name, formula in FURTHER.items())  # fmt: skip
 
 
 # ---- losses as functions

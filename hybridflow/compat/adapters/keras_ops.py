@@ -374,10 +374,13 @@ def vectorize(pyfunc: Any, *, excluded: Any = None, signature: Any = None) -> An
 
 
 def layer_normalization(
-    x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: float | None = None, **kwargs: Any
-) -> Any:
+    x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: float | None = None,
+    rms_scaling: bool = False,
+) -> Any:  # fmt: skip
     """``keras.ops.layer_normalization``."""
     value = operand(x)
+    if rms_scaling:
+        raise ArgumentError("layer_normalization", "rms_scaling is not here: write keras.ops.rms_normalization.")
     mean, variance = hf.mean(value, axis=axes(axis), keepdims=True), hf.var(value, axis=axes(axis), keepdims=True)
     found = (value - mean) * hf.rsqrt(variance + (1e-7 if epsilon is None else epsilon))
     found = found if gamma is None else found * gamma

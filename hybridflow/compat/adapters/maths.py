@@ -242,16 +242,22 @@ def confusion_matrix(
     return hf.reshape(flat, (classes, classes))
 
 
+def _count(segment_ids: Any, ids: Any) -> int:
+    """How many segments there are, by the number of the last one."""
+    last = ids[-1] if isinstance(segment_ids, hf.Tensor) else np.asarray(segment_ids)[-1]
+    return int(last) + 1
+
+
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     """``tf.math.segment_sum``."""
     ids = operand(segment_ids)
-    return unsorted_segment_sum(data, ids, int(ids[-1]) + 1)
+    return unsorted_segment_sum(data, ids, _count(segment_ids, ids))
 
 
 def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     """``tf.math.segment_mean``: 0 for a segment without elements."""
     ids = operand(segment_ids)
-    return unsorted_segment_mean(data, ids, int(ids[-1]) + 1)
+    return unsorted_segment_mean(data, ids, _count(segment_ids, ids))
 
 
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
@@ -354,7 +360,7 @@ def _of_sorted(folded: Any, name: str) -> Any:
 
     def segments(data: Any, segment_ids: Any, name: str | None = None) -> Any:
         ids = operand(segment_ids)
-        count = int(ids[-1]) + 1
+        count = _count(segment_ids, ids)
         found = folded(data, ids, count)
         is_there = hf.scatter_add(hf.zeros((count,), dtypes.int64), ids, hf.ones(ids.shape, dtypes.int64)) > 0
         return hf.where(hf.reshape(is_there, (-1, *[1] * (found.ndim - 1))), found, 0)
@@ -371,7 +377,7 @@ segment_min = _of_sorted(unsorted_segment_min, "segment_min")
 def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     """``tf.math.segment_prod``."""
     ids = operand(segment_ids)
-    return unsorted_segment_prod(data, ids, int(ids[-1]) + 1)
+    return unsorted_segment_prod(data, ids, _count(segment_ids, ids))
 
 
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:

@@ -45,7 +45,6 @@ io encode_jpeg: there are no encoders; use tf.keras.utils.save_img
 io encode_png: there are no encoders; use tf.keras.utils.save_img
 io serialize_tensor: there are no tensors of texts; use tf.train.Checkpoint, or x.numpy().tobytes()
 io parse_tensor: there are no tensors of texts; use numpy.frombuffer
-io decode_csv: there are no tensors of texts; use tf.data.experimental.make_csv_dataset
 io encode_base64: there are no tensors of texts; use Python's base64
 io decode_base64: there are no tensors of texts; use Python's base64
 io decode_compressed: there are no tensors of texts; use Python's zlib

@@ -10,9 +10,9 @@ UNKNOWN_CARDINALITY: data.UNKNOWN_CARDINALITY
 Dataset: ~files.Dataset
 Iterator: data.Iterator
 Options: data.Options
-FixedLengthRecordDataset: data.FixedLengthRecordDataset
-TFRecordDataset: data.TFRecordDataset
-TextLineDataset: data.TextLineDataset
+FixedLengthRecordDataset: ~files.FixedLengthRecordDataset
+TFRecordDataset: ~files.TFRecordDataset
+TextLineDataset: ~files.TextLineDataset
 
 [data.experimental]
 AutoShardPolicy: ~settings.AutoShardPolicy

@@ -191,6 +191,7 @@ load: ~files.load
 read_file: ~files.read_file
 write_file: ~files.write_file
 matching_files: ~files.matching_files
+decode_csv: ~files.decode_csv
 decode_raw: ~files.decode_raw
 
 FixedLenFeature: data.FixedLenFeature

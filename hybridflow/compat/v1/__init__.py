@@ -31,6 +31,7 @@ from hybridflow.compat.v1 import (
     old_names as _old,
     opened as _opened,
     parsing as _parsing,
+    pictures as _pictures,
     pipelines as _pipelines,
     queues as _queues,
     rates as _rates,
@@ -243,6 +244,7 @@ _NAMES = {
     **_functions.TABLE,
     **_effects.NAMES,
     **_parsing.TOP_NAMES,
+    "extract_image_patches": _pictures.extract_image_patches,
     "Summary": _reports.Summary,
     **{
         name: getattr(_queues, name)
@@ -335,7 +337,8 @@ contrib = _naming.Namespace(
     },
 )
 test = _old.room("test", {"is_gpu_available": lambda *_: False, "gpu_device_name": lambda: ""})
-image, bitwise, nest, saved_model = (_old.room(path) for path in ("image", "bitwise", "nest", "saved_model"))
+image = _old.room("image", {**_pictures.TABLE, "ResizeMethod": _pictures.ResizeMethod})
+bitwise, nest, saved_model = (_old.room(path) for path in ("bitwise", "nest", "saved_model"))
 config, keras, autograph = (_old.module_of(path) for path in ("config", "keras", "autograph"))
 distribute, optimizers, version, sysconfig = (
     _old.module_of(path) for path in ("distribute", "optimizers", "version", "sysconfig")

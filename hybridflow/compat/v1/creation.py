@@ -76,4 +76,5 @@ def one_hot(
 
 @op("MatrixDiag", "diag", "matrix_diag")
 def diag(diagonal: Any) -> Any:
-    return hf.expand_dims(diagonal, -1) * hf.eye(diagonal.shape[-1], dtype=diagonal.dtype)
+    values = literal(diagonal)
+    return hf.expand_dims(values, -1) * hf.eye(values.shape[-1], dtype=values.dtype)

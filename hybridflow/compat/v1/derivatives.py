@@ -127,7 +127,14 @@ def _reached(targets: Sequence[Tensor], constants: set[Tensor]) -> set[Tensor]:
     return found
 
 
-def hessians(ys: Any, xs: Any, name: str = "hessians", **_: Any) -> list[Tensor]:
+def hessians(
+    ys: Any,
+    xs: Any,
+    name: str = "hessians",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+) -> list[Tensor]:
     """The second derivatives of ``ys``, of the shape of each x twice."""
     found = []
     for x in _listed(xs):

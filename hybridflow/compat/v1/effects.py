@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -143,7 +144,13 @@ def _checking(name: str) -> Callable[..., Operation]:
     """``tf.debugging``'s assertion of that name as an operation."""
     check = getattr(debugging, name)
 
-    def make(*args: Any, message: str | None = None, name: str | None = None, **_: Any) -> Operation:
+    accepted = inspect.signature(check)
+
+    def make(
+        *args: Any, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None,
+        **options: Any,
+    ) -> Operation:  # fmt: skip
+        accepted.bind(*args, message=message, **options)
         tensors = [convert_to_tensor(x) if is_symbolic(x) else x for x in args]
         places = [k for k, x in enumerate(tensors) if is_symbolic(x)]
 
@@ -151,7 +158,7 @@ def _checking(name: str) -> Callable[..., Operation]:
             given = list(tensors)
             for place, value in zip(places, values):
                 given[place] = as_value(value)
-            check(*given, message=message)
+            check(*given, message=message, **options)
             return []
 
         inputs = [tensors[k] for k in places]
@@ -166,7 +173,9 @@ for _name in ("negative", "non_negative", "non_positive", "near", "none_equal", 
         NAMES[f"assert_{_name}"] = _checking(f"assert_{_name}")
 
 
-def assert_rank(x: Any, rank: int, message: str | None = None, name: str | None = None, **_: Any) -> Operation:
+def assert_rank(
+    x: Any, rank: int, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None
+) -> Operation:
     """Raises ValueError at once where the tensor is known to have another rank, else when it runs."""
     tensor = convert_to_tensor(x)
     if tensor.shape.ndims is not None and tensor.shape.ndims != rank:

@@ -121,7 +121,7 @@ class Graph:
                 return value
         raise TypeError(f"Can not convert a {type(value).__name__} into a Tensor or Operation.")
 
-    def as_graph_def(self, *_: Any, **__: Any) -> GraphDef:
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> GraphDef:
         return GraphDef([op.node_def for op in self._operations])
 
     def finalize(self) -> None:

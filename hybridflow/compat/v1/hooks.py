@@ -241,7 +241,7 @@ class CheckpointSaverHook(SessionRunHook):
         checkpoint_basename: str = "model.ckpt",
         scaffold: Any = None,
         listeners: Any = None,
-        **_: Any,
+        save_graph_def: bool = True,
     ) -> None:
         self._path = os.path.join(checkpoint_dir, checkpoint_basename)
         self._timer = SecondOrStepTimer(save_secs, save_steps)
@@ -278,6 +278,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._timer.update_last_triggered_step(step)
         for listener in self._listeners:
             listener.before_save(session, step)
+        os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
         self._saver.save(session, self._path, global_step=step)
         self._saved = step
         asked = [listener.after_save(session, step) for listener in self._listeners]  # each of them is called

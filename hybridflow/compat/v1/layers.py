@@ -14,6 +14,7 @@ from hybridflow.compat.v1.initializers import ones_initializer, zeros_initialize
 from hybridflow.compat.v1.neural import TABLE as nn
 from hybridflow.compat.v1.nodes import Tensor
 from hybridflow.compat.v1.recording import as_graph_tensor, constant_value, is_symbolic
+from hybridflow.compat.v1.regularizers import penalty
 from hybridflow.compat.v1.scopes import get_variable, variable_scope
 from hybridflow.compat.v1.variables import REGULARIZATION
 
@@ -28,7 +29,7 @@ def _activated(x: Any, activation: Any, regularizer: Any = None) -> Any:
     """The layer's output, whose penalty, if there is one, is noted as one of the graph's."""
     out = x if activation is None else activation(x)
     if regularizer is not None:
-        default_graph().add_to_collection(REGULARIZATION, regularizer(out))
+        default_graph().add_to_collection(REGULARIZATION, penalty(regularizer, out))
     return out
 
 

@@ -47,7 +47,7 @@ class Scaffold:
         summary_op: Any = None,
         saver: Any = None,
         copy_from_scaffold: Any = None,
-        **_: Any,
+        local_init_feed_dict: Any = None,
     ) -> None:
         self.init_op, self.init_feed_dict, self.init_fn = init_op, init_feed_dict, init_fn
         self.local_init_op, self.summary_op, self.saver = local_init_op, summary_op, saver
@@ -238,7 +238,7 @@ def MonitoredTrainingSession(
     max_wait_secs: float = 7200,
     save_checkpoint_steps: Any = _NOT_GIVEN,
     summary_dir: str | None = None,
-    **_: Any,
+    save_graph_def: bool = True,
 ) -> MonitoredSession:
     """A session for training: it goes on from the last checkpoint in a folder, saves there every 10 minutes and
     writes summaries every 100 steps, if nothing else is said."""

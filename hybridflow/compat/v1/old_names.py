@@ -31,7 +31,11 @@ is_strictly_increasing math.is_strictly_increasing, space_to_depth nn.space_to_d
 depth_to_space nn.depth_to_space, conj math.conj, real math.real, imag math.imag, read_file io.read_file,
 write_file io.write_file, matching_files io.matching_files, FixedLenFeature io.FixedLenFeature,
 VarLenFeature io.VarLenFeature, FixedLenSequenceFeature io.FixedLenSequenceFeature, top_k math.top_k,
-lgamma math.lgamma, digamma math.digamma, erfc math.erfc,
+segment_max math.segment_max, segment_min math.segment_min, segment_prod math.segment_prod,
+unsorted_segment_max math.unsorted_segment_max, unsorted_segment_min math.unsorted_segment_min,
+unsorted_segment_prod math.unsorted_segment_prod, unsorted_segment_sqrt_n math.unsorted_segment_sqrt_n,
+matrix_transpose linalg.matrix_transpose, betainc math.betainc, lgamma math.lgamma,
+digamma math.digamma, erfc math.erfc,
 """
 RENAMED: dict[str, str] = dict(pair.split() for pair in _RENAMED.replace("\n", " ").split(",") if pair.strip())
 

@@ -132,12 +132,16 @@ def decode_raw(
     return _hosted("DecodeRaw", name, [texts], [info], compute)[0]
 
 
-def parse_single_example(serialized: Any, features: Mapping[str, Any], name: str | None = None, **_: Any) -> Any:
+def parse_single_example(
+    serialized: Any, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
+) -> Any:
     """The features of a serialized ``tf.train.Example``, as a dict of tensors."""
     return _parsed("ParseSingleExample", serialized, features, name, data.parse_single_example, ())
 
 
-def parse_example(serialized: Any, features: Mapping[str, Any], name: str | None = None, **_: Any) -> Any:
+def parse_example(
+    serialized: Any, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
+) -> Any:
     """The same of several."""
 
     def parse(texts: Any, kinds: Any) -> dict[str, Any]:

@@ -144,7 +144,14 @@ class TextLineDataset(Dataset):
 class TFRecordDataset(Dataset):
     """The records of files."""
 
-    def __init__(self, filenames: Any, compression_type: Any = None, *_: Any, **__: Any) -> None:
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: Any = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        name: str | None = None,
+    ) -> None:
         given = [filenames] if is_symbolic(filenames) else []
         super().__init__(given, lambda values: data.TFRecordDataset(_paths(values[0] if given else filenames)))
 

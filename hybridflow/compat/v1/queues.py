@@ -364,7 +364,14 @@ class Coordinator:
 class QueueRunner:
     """Threads that run operations which fill a queue, until it is closed."""
 
-    def __init__(self, queue: QueueBase, enqueue_ops: Sequence[Operation], *_: Any, **__: Any) -> None:
+    def __init__(
+        self,
+        queue: QueueBase,
+        enqueue_ops: Sequence[Operation],
+        close_op: Any = None,
+        cancel_op: Any = None,
+        queue_closed_exception_types: Any = None,
+    ) -> None:
         self.queue, self._ops = queue, list(enqueue_ops)
 
     def create_threads(

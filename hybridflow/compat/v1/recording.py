@@ -46,7 +46,8 @@ class Recorded:
     """A function whose calls are operations of the type where a graph is built.
 
     ``draws``: it takes a ``generator``; ``of_sizes`` does the same to extents, or returns NotImplemented.  With
-    ``by_default`` it records where no graph is open.
+    ``by_default`` it records where no graph is open.  ``attributes`` makes attributes of the operation of arguments by
+    name, where they are not those arguments that are plain values.
     """
 
     def __init__(
@@ -57,10 +58,11 @@ class Recorded:
         draws: bool = False,
         of_sizes: Callable[..., Any] | None = None,
         by_default: bool = True,
+        attributes: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function, self.type, self.default_name = function, type, name or type
-        self.draws, self.of_sizes, self.by_default = draws, of_sizes, by_default
+        self.draws, self.of_sizes, self.by_default, self.attributes = draws, of_sizes, by_default, attributes
 
     def __repr__(self) -> str:
         return f"<function {self.function.__name__}>"
@@ -136,6 +138,8 @@ class _Call:
         except (TypeError, ValueError):  # a function that has no signature of its own
             return {}
         bound.apply_defaults()
+        if self._function.attributes is not None:
+            return self._function.attributes(bound.arguments)
         return {name: value for name, value in bound.arguments.items() if _is_plain(value)}
 
     def _inferring(self, values: Sequence[Any]) -> Any:

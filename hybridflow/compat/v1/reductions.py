@@ -10,7 +10,7 @@ import hybridflow as hf
 from hybridflow.compat.adapters import linear, maths
 from hybridflow.compat.v1.arguments import as_ints
 from hybridflow.compat.v1.literals import literal
-from hybridflow.compat.v1.recording import Recorded, Sizes
+from hybridflow.compat.v1.recording import Recorded, Sizes, is_symbolic
 from hybridflow.compat.v1.table import Table
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor as Value
@@ -34,6 +34,15 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
     return reduce
 
 
+def _attributes(given: dict[str, Any]) -> dict[str, Any]:
+    """What TensorFlow's operations have, and the axes, which are an input there."""
+    axis, keepdims = (given[new] if given[old] is None else given[old] for new, old in _NEW_NAMES.items())
+    return {**({} if axis is None or is_symbolic(axis) else {"axis": axis}), "keep_dims": bool(keepdims)}
+
+
+_NEW_NAMES = {"axis": "reduction_indices", "keepdims": "keep_dims"}
+
+
 def _product_of_sizes(input_tensor: Any, axis: Any = None, **_: Any) -> Any:
     return math.prod(input_tensor) if isinstance(input_tensor, Sizes) else NotImplemented
 
@@ -46,7 +55,10 @@ for _name, _type in {
 }.items():  # fmt: skip
     _own, _, _ours = _name.partition(":")
     TABLE[_own] = Recorded(
-        _reduction(getattr(hf, _ours)), _type, of_sizes=_product_of_sizes if _ours == "prod" else None
+        _reduction(getattr(hf, _ours)),
+        _type,
+        of_sizes=_product_of_sizes if _ours == "prod" else None,
+        attributes=_attributes,
     )
 
 

@@ -6,6 +6,17 @@ from typing import Any
 
 from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.neural import TABLE as nn
+from hybridflow.compat.v1.recording import Recorded
+from hybridflow.regularizers import L1L2, Regularizer
+
+
+def penalty(regularizer: Any, weights: Any) -> Any:
+    """What a function of the graph's tensors, or a regularizer of Keras, adds for weights."""
+    if isinstance(regularizer, Regularizer):
+        return Recorded(
+            lambda values: regularizer(values), "Regularizer", "add" if isinstance(regularizer, L1L2) else "mul"
+        )(weights)
+    return regularizer(weights)
 
 
 def l2_regularizer(scale: float, scope: str | None = None) -> Any:

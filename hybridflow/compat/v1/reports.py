@@ -96,7 +96,16 @@ def merge_all(key: Any = SUMMARIES, scope: str | None = None, name: str | None =
 class FileWriter:
     """Writes summaries into a folder for TensorBoard; needs ``tensorboardX``."""
 
-    def __init__(self, logdir: str, graph: Graph | None = None, *_: Any, **__: Any) -> None:
+    def __init__(
+        self,
+        logdir: str,
+        graph: Graph | None = None,
+        max_queue: int = 10,
+        flush_secs: float = 120,
+        graph_def: Any = None,
+        filename_suffix: str | None = None,
+        session: Any = None,
+    ) -> None:
         self._folder = str(logdir)
         self._file = events.EventFile(logdir)
         if graph is not None:

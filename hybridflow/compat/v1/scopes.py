@@ -10,6 +10,7 @@ from hybridflow import initializers
 from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.initializers import FACTORIES, Initial, glorot_uniform_initializer, zeros_initializer
 from hybridflow.compat.v1.kinds import kind_of
+from hybridflow.compat.v1.regularizers import penalty
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compat.v1.variable_functions import global_variables, trainable_variables
 from hybridflow.compat.v1.variables import LOCAL, REGULARIZATION, Variable
@@ -25,7 +26,7 @@ class VariableScope:
         self._name, self.reuse = name, reuse
         self.initializer = settings.get("initializer")
         self.regularizer = settings.get("regularizer")
-        self.custom_getter = settings.get("custom_getter")
+        self.custom_getter, self.constraint = settings.get("custom_getter"), settings.get("constraint")
         self.dtype = settings.get("dtype") or dtypes.float32
         self.original_name_scope = ""
 
@@ -112,6 +113,7 @@ def variable_scope(
         initializer=inherited.initializer if initializer is None else initializer,
         regularizer=regularizer or inherited.regularizer,
         custom_getter=custom_getter or inherited.custom_getter,
+        constraint=constraint or inherited.constraint,
         dtype=dtype or inherited.dtype,
     )
     store.scope = scope
@@ -163,7 +165,7 @@ def get_variable(
         "trainable": trainable,
         "collections": collections,
         "reuse": scope.reuse,
-        "constraint": constraint,
+        "constraint": constraint or scope.constraint,
     }
     whole = f"{scope.name}/{name}" if scope.name else name
     if getter is not None:
@@ -238,7 +240,7 @@ def _made(
         _store().variables[name] = variable
         if regularizer is not None:
             with graph.name_scope(f"{name}/Regularizer/"):
-                loss = regularizer(variable)
+                loss = penalty(regularizer, variable)
             if loss is not None:
                 graph.add_to_collection(REGULARIZATION, loss)
     return variable

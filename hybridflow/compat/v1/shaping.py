@@ -198,3 +198,25 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 @op("OneShotScatter", "scatter_nd")
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
     return arrays.scatter_nd(indices, updates if isinstance(updates, Value) else literal(updates), as_extents(shape))
+
+
+@op("SpaceToBatch")
+def space_to_batch(input: Any, paddings: Any, block_size: Any = None, block_shape: Any = None) -> Any:
+    return arrays.space_to_batch(literal(input), block_shape or [block_size] * 2, paddings)
+
+
+@op("BatchToSpace")
+def batch_to_space(input: Any, crops: Any, block_size: Any = None, block_shape: Any = None) -> Any:
+    return arrays.batch_to_space(literal(input), block_shape or [block_size] * 2, crops)
+
+
+@op("SparseToDense")
+def sparse_to_dense(
+    sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any = 0, validate_indices: bool = True
+) -> Any:
+    """Values at some places of a tensor that is ``default_value`` elsewhere."""
+    places, values = literal(sparse_indices), literal(sparse_values)
+    start = hf.full(as_extents(output_shape), default_value, dtype=values.dtype)
+    if start.ndim == 1:
+        places = hf.reshape(places, (-1, 1))
+    return arrays.tensor_scatter_nd_update(start, hf.reshape(places, (-1, start.ndim)), values)
