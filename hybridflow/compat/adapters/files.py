@@ -309,17 +309,18 @@ def decode_raw(input_bytes: bytes, out_type: Any, little_endian: bool = True, na
 def decode_csv(
     records: Any, record_defaults: Any, field_delim: str = ",", use_quote_delim: bool = True, na_value: str = "",
     select_cols: Any = None, name: str | None = None,
-) -> list[Any]:  # fmt: skip
-    """``tf.io.decode_csv``: the columns of a text, or of each text of an array."""
+) -> tuple[Any, ...]:  # fmt: skip
+    """``tf.io.decode_csv``: the columns of a text, or of each text of an array.  A tuple, since what functions of
+    datasets return as a list becomes one tensor."""
     dialect = dialect_of(field_delim, use_quote_delim, False, na_value)
     columns = [column(default) for default in record_defaults]
     lines = np.asarray(records, object)
     texts = [text.decode() if isinstance(text, bytes) else text for text in lines.ravel()]
     found = fields_in(texts, columns, dialect, None if select_cols is None else list(select_cols))
     if not lines.ndim:
-        return [values[0] for values in found]
+        return tuple([values[0] for values in found])
     made = [np.array([leaf if isinstance(leaf, str) else leaf.numpy() for leaf in leaves]) for leaves in found]
-    return [np.array(x, object) if x.dtype.kind == "U" else hf.asarray(x) for x in made]
+    return tuple([np.array(x, object) if x.dtype.kind == "U" else hf.asarray(x) for x in made])
 
 
 def open_file(name: Any, mode: str = "r") -> Any:
