@@ -91,6 +91,12 @@ def test_samples_of_all_kinds() -> None:
         len(DataLoader(i for i in range(5)))
 
 
+@pytest.mark.parametrize("options", [{"batch_size": 2}, {"drop_last": True}, {"sampler": [0]}, {"shuffle": True}])
+def test_batches_are_said_once(options: dict[str, Any]) -> None:
+    with pytest.raises(errors.ArgumentError):
+        DataLoader(Numbers(), batch_sampler=[[0, 1]], **options)
+
+
 def test_threads_end_with_the_iterator() -> None:
     elements = iter(DataLoader(Numbers(1000), 2, num_workers=2))
     next(elements)

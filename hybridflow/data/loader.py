@@ -72,6 +72,10 @@ class DataLoader:
             )
         if not self._is_map and (shuffle or sampler is not None or batch_sampler is not None):
             raise ArgumentError("DataLoader", "samples that are iterated over come in their own order.")
+        if batch_sampler is not None and (batch_size != 1 or drop_last or sampler is not None):
+            raise ArgumentError(
+                "DataLoader", "batch_sampler says what batches are; give no batch_size, sampler, drop_last."
+            )
         if shuffle and (sampler is not None or batch_sampler is not None):
             raise ArgumentError("DataLoader", "shuffle and a sampler are given; give one of them.")
 

@@ -494,7 +494,11 @@ class Function(Dispatcher, Generic[P, R]):
         True
         """
         stages = {"hlo": "traced", "optimized_hlo": "optimized"}
-        return lambda stage="hlo": self.ir(*args, stage=stages.get(stage, stage), **kwargs)
+
+        def text(stage: str = "hlo") -> introspect.Text:
+            return self.ir(*args, stage=stages.get(stage, stage), **kwargs)
+
+        return text
 
     @entered
     def kernels(self, *args: Any, **kwargs: Any) -> introspect.Table:
