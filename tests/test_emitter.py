@@ -466,3 +466,14 @@ def test_products_and_sums_are_not_contracted():
     for target in (targets.AVX512, targets.CUDA_SM90):
         text, _ = loop_text(lambda e, x, y: e.add(e.mul(x, y), y), [F32, F32], target, 1)
         assert "fma" not in assembly(text, target)
+
+
+@pytest.mark.parametrize("dtype", [F32, dt.float64, dt.int32, dt.int64], ids=str)
+def test_lanes_that_keep_their_values_are_stored_with_the_others(dtype):
+    """LLVM would gladly leave them out by a mask."""
+
+    def larger(e, x):
+        old = e.load(e.gep("%out", dtype, Val("%i", dt.int64, 1)), dtype)
+        return e.select(e.gt(x, old), x, old)
+
+    assert "maskmov" not in assembly(loop_text(larger, [dtype], targets.AVX2, 8)[0], targets.AVX2)

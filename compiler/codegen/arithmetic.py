@@ -44,6 +44,7 @@ class Arithmetic(Writer):
         self.mask: Val | None = None
         self.is_rest = False  # whether what is written are the few vectors behind turns of several
         self.is_x86 = target.triple.startswith("x86_64")
+        self._chosen: set[str] = set()  # values that were chosen lane by lane
 
     @contextmanager
     def strict(self) -> Iterator[None]:
@@ -314,11 +315,14 @@ class Arithmetic(Writer):
             raise TypeError("select needs a value among its two choices to know their dtype")
         a, b = self._pair(a, b)
         text = type_text(a.dtype, a.width)
-        return self.assign(
+        chosen = self.assign(
             f"select {type_text(dt.bool_, condition.width)} {condition.ref}, {text} {a.ref}, {text} {b.ref}",
             a.dtype,
             a.width,
         )
+        if condition.width > 1:
+            self._chosen.add(chosen.ref)
+        return chosen
 
     # ---- helpers ----
 

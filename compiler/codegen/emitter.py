@@ -72,6 +72,7 @@ class Emitter(Quotients):
         value = self._to_memory(value)
         memory = type_text(value.dtype, value.width)
         if mask is None:
+            value = self._whole(value)
             self.line(f"store {memory} {value.ref}, ptr {ptr}, align {align}")
         elif value.width == 1:
             self._when_active(mask, lambda: self.store(value, ptr, None, align))
@@ -85,6 +86,14 @@ class Emitter(Quotients):
         """Ask for the line of cache at ``ptr``, which will be read; it may lie anywhere."""
         self.declare("declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)")
         self.line(f"call void @llvm.prefetch.p0(ptr {ptr}, i32 0, i32 2, i32 1)")
+
+    def _whole(self, value: Val) -> Val:
+        """A vector for a store of all its lanes, such that LLVM does not know that some were chosen: where the others
+        are what lies there, it would store those alone under a mask, which without AVX-512 takes some twenty times as
+        long on processors by AMD."""
+        if value.ref not in self._chosen or not self.is_x86 or self.target.masked:
+            return value
+        return self.settled([value])[0]
 
     def _hidden(self, value: Val) -> Val:
         """A vector for a masked store, such that LLVM does not know how it was made.
