@@ -224,3 +224,19 @@ def test_digits_that_repeat_or_are_left_out_permute_nothing() -> None:
         assert not permutes(position, flat), position
     for position in (x, x + y, x * 12 + y * 12, x * 12 + y % 4, x * 11 + y):
         assert not permutes(position, square), position
+
+
+@pytest.mark.parametrize("divisor", [2, 3, 7, 112])
+def test_of_a_constant_what_the_divisor_divides_is_divided(divisor: int) -> None:
+    i = LoopVar("i", 5)
+    for start in range(3 * divisor + 2):
+        for step in (-1, 1, 3):
+            if start + 4 * step < 0:
+                continue
+            position = variable(i) * step + start
+            for turn in range(5):
+                at = {i: turn}
+                assert evaluate(position // divisor, at, {}) == (start + step * turn) // divisor
+                assert evaluate(position % divisor, at, {}) == (start + step * turn) % divisor
+    row = variable(LoopVar("j", 96)) + 8 * 112 + 8
+    assert row % 112 == row - 8 * 112 and row // 112 == Ix({(None, ()): 8})

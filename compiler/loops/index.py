@@ -128,12 +128,17 @@ class Ix(Polynomial):
         return ZERO, self
 
     def _divided(self, divisor: Extent) -> tuple[Ix, Ix]:
-        """The terms that the divisor divides, divided, and the others."""
+        """The terms that the divisor divides, divided, and the others; of a constant, which may begin many rows further
+        down, the part that it divides."""
         if not isinstance(divisor, int):
             whole, rest = divided(self.terms, divisor)
             return Ix(whole), Ix(rest)
-        whole = {term: factor // divisor for term, factor in self.terms if factor % divisor == 0}
-        rest = {term: factor for term, factor in self.terms if factor % divisor}
+        whole, rest = {}, {}
+        for term, factor in self.terms:
+            if factor % divisor == 0 or (term == (None, ()) and factor > divisor):
+                whole[term] = factor // divisor
+            if factor % divisor:
+                rest[term] = factor % divisor if term in whole else factor
         return Ix(whole), Ix(rest)
 
     @property
