@@ -390,3 +390,21 @@ def test_what_lies_beside_products_in_a_batch_is_read_where_it_is(depth):
     moment = m * np.float32(0.5) + gradient
     for got, wanted in zip(cpu.load(compiled).run(arrays), (moment, w - moment * np.float32(0.25)), strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+def test_what_is_read_in_slices_is_computed_where_they_are_read():
+    """Sides of boxes are kept in no array of their own: their product reads each of them once."""
+    arrays = [floats(30, 1, 2), floats(1, 70, 2)]
+
+    def program(b, x, y):
+        wide = [b.broadcast(b.reshape(v, shape=s), shape=(30, 70, 2), axes=a) for v, s, a in zip((x, y), shapes, axes)]
+        sides = b.tanh(b.subtract(*wide))
+        width, height = (b.slice(sides, start=(0, 0, k), stop=(30, 70, k + 1), step=(1, 1, 1)) for k in range(2))
+        return b.multiply(width, height)
+
+    shapes, axes = ((30, 2), (70, 2)), ((0, 2), (1, 2))
+    graph = build(program, arrays)
+    compiled = compile_graph(graph, host.target())
+    assert len(compiled.kernels) == 1
+    for got, wanted in zip(cpu.load(compiled).run(arrays), run_one_by_one(graph, arrays), strict=True):
+        np.testing.assert_array_equal(got, wanted)

@@ -289,12 +289,20 @@ class _Storage:
         moves = self.readers(leaf) == {cluster}
         times = max(place.times or 1 for place in visits)
         once = len(visits) == times == 1 and same_size(leaf.shape, visits[0].shape)
-        if work.instructions * times > CHEAP and not (moves and once):
+        if work.instructions * times > CHEAP and not (moves and (once or self.in_parts(leaf, visits, times))):
             return False
         if moves:
             self.moved_to[leaf] = cluster
         self.stored |= needed
         return True
+
+    def in_parts(self, leaf: Node, visits: Sequence[_Visit], times: int) -> bool:
+        """Whether a value is read at several places, which have no more elements together than it has: slices of
+        coordinates, say.  Computing it there is no more work."""
+        shapes = [place.shape for place in visits]
+        if times > 1 or not all(is_static(shape) for shape in (leaf.shape, *shapes)):
+            return False
+        return sum(map(static_size, shapes)) <= static_size(leaf.shape)
 
     def read_by_index(self, node: Node) -> bool:
         """Whether elements of a padded value are quickly found where they are read: neighbours lie side by side, or
