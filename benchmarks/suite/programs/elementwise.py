@@ -69,6 +69,32 @@ def _bodies(l: Any, x: Any) -> Any:
     return l.sum(d / (r * l.sqrt(r))[..., None], axis=1)
 
 
+def _pairs(l: Any, x: Any) -> Any:
+    """A loss of ranking: over all pairs of a row."""
+    return l.sum(l.exp(-abs(x[:, :, None] - x[:, None, :])))
+
+
+def _spread(l: Any, x: Any, mean: Any, weight: Any) -> Any:
+    d = x - mean
+    return l.sum(d * d * weight)
+
+
+def _overlaps(l: Any, a: Any, b: Any) -> Any:
+    """Of boxes, given by a corner and sides."""
+    low = l.maximum(a[:, None, :2], b[None, :, :2])
+    high = l.minimum(a[:, None, :2] + a[:, None, 2:], b[None, :, :2] + b[None, :, 2:])
+    sides = l.clip(high - low, 0.0, 1e9)
+    shared = sides[..., 0] * sides[..., 1]
+    return shared / ((a[:, 2] * a[:, 3])[:, None] + (b[:, 2] * b[:, 3])[None] - shared)
+
+
+def _lorenz(l: Any, state: Any) -> Any:
+    for _ in range(8):
+        x, y, z = state[:, 0], state[:, 1], state[:, 2]
+        state = state + 0.005 * l.stack([10.0 * (y - x), x * (28.0 - z) - y, x * y - 2.5 * z], axis=1)
+    return state
+
+
 def _settled(l: Any, tree: Any) -> Any:
     return mapped(lambda x: x * 0.9 + 0.1, tree)
 
@@ -105,6 +131,10 @@ CASES = {
     "blur 1024": Case(_blur, lambda d: [d.floats(1026, 1026)]),
     "game of life 1024": Case(_life, lambda d: [d.integers(0, 2, 1024, 1024, dtype="uint8")]),
     "n-body 512": Case(_bodies, lambda d: [d.floats(512, 3)], 2e-3),
+    "pairs of rows 128x64": Case(_pairs, lambda d: [d.floats(128, 64)], 1e-3),
+    "spread around columns": Case(_spread, lambda d: [d.floats(1000, 500), d.floats(500), d.positive(1000, 1)], 1e-3),
+    "overlaps of boxes": Case(_overlaps, lambda d: [d.positive(300, 4), d.positive(2000, 4)], 1e-3),
+    "Lorenz 10000": Case(_lorenz, lambda d: [d.floats(10_000, 3)], 1e-3),
     "sum float64 1M": Case(lambda l, x: l.sum(x), lambda d: [d.floats(MILLION, dtype="float64")]),
     "column sums 8192x1024": Case(lambda l, x: l.sum(x, axis=0), lambda d: [d.floats(8192, 1024)], 1e-3),
     "row sums 8192x1024": Case(lambda l, x: l.sum(x, axis=1), lambda d: [d.floats(8192, 1024)], 1e-3),

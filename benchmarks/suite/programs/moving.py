@@ -20,6 +20,12 @@ def _normalised(l: Any, x: Any, mean: Any, scale: Any) -> Any:
     return l.dense(l.transposed((l.cast(x, "float32") / 255.0 - mean) * scale, (0, 3, 1, 2)))
 
 
+def _augmented(l: Any, images: Any, flipped: Any) -> Any:
+    """Some of the images flipped, the middle of each cut out."""
+    images = l.where(flipped[:, None, None, None], l.flip(images, axis=2), images)
+    return l.cast(images[:, 4:60, 4:60], "float32") / 127.5 - 1.0
+
+
 def _images(d: Any) -> Any:
     return d.integers(0, 256, 32, 64, 64, 3, dtype="uint8")
 
@@ -41,6 +47,15 @@ CASES = {
     "flip rows": Case(lambda l, x: l.dense(l.flip(x, axis=1)), _matrix),
     "flip a vector": Case(lambda l, x: l.dense(l.flip(x, axis=0)), lambda d: [d.floats(1_000_000)]),
     "images to NCHW": Case(_normalised, lambda d: [_images(d), d.positive(3), d.positive(3) + 1]),
+    "images normalised": Case(
+        lambda l, x, mean, scale: (l.cast(x, "float32") - mean) / scale,
+        lambda d: [_images(d), d.positive(3), d.positive(3) + 1],
+    ),
+    "images flipped and cut": Case(_augmented, lambda d: [_images(d), d.integers(0, 2, 32, dtype="bool")]),
+    "quarter turn of an image": Case(
+        lambda l, x: l.dense(l.flip(l.transposed(x, (1, 0)), axis=0)),
+        lambda d: [d.integers(0, 256, 1024, 768, dtype="uint8")],
+    ),
     "images to NHWC": _turned((0, 2, 3, 1), 32, 3, 64, 64),
     "transpose 1000": _turned((1, 0), 1000, 1000),
     "transpose 2048 and add": Case(lambda l, x: x + l.transposed(x, (1, 0)), lambda d: [d.floats(2048, 2048)]),

@@ -34,6 +34,7 @@ CASES = {
     "argmax of rows": Case(lambda l, x: l.argmax(x, axis=1), _matrix),
     "argmax of 32000": Case(lambda l, x: l.argmax(x, axis=1), lambda d: [d.floats(256, 32_000)]),
     "argmax of columns": Case(lambda l, x: l.argmax(x, axis=0), _matrix),
+    "argmax of classes": Case(lambda l, x: l.argmax(x, axis=1), lambda d: [d.floats(8, 21, 128, 128)]),
     "places in a sorted vector": Case(
         lambda l, s, x: l.searchsorted(s, x), lambda d: [np.sort(d.floats(10_000)), d.floats(100_000)]
     ),
