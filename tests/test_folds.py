@@ -118,3 +118,39 @@ def test_positions_are_narrow_where_all_of_them_fit():
     assert positions(2**31) == (dt.int64, (2**63 - 1, dt.int64))
     assert positions(2**16, 2**15) == (dt.int64, (2**63 - 1, dt.int64))
     assert positions(Dim("n")) == (dt.int64, (2**63 - 1, dt.int64))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "lines, line",
+    [((9,), 500), ((130,), 64), ((3, 41), 41), ((2, 5, 24), 24), ((700,), 9), ((5000,), 3), ((1,), 4100)],
+)
+def test_rows_that_are_made_in_lines_have_the_order_of_rows(lines: Any, line: int, dtype: Any) -> None:
+    """Sums over several axes of what does not have them all."""
+    x, y = pair((*lines, line), dtype)
+    columns, rows = x[(0,) * len(lines)], y[..., :1]
+    terms = (x - columns) * rows
+
+    def program(x: Any, columns: Any, rows: Any) -> Any:
+        terms = (x - columns) * rows
+        return hf.sum(terms), hf.argmax(hf.reshape(terms, (-1,))), hf.any(terms > 2.5), hf.sum(abs(terms - columns))
+
+    expected = order.ordered_sum(terms, tuple(range(x.ndim)))
+    again = order.ordered_sum(abs(terms - columns), tuple(range(x.ndim)))
+    for run in (program, hf.function(program)):
+        total, first, some, other = (np.asarray(r) for r in run(x, columns, rows))
+        assert same_bits(total, expected) and same_bits(other, again)
+        assert first == np.argmax(terms) and some == np.any(terms > 2.5)
+
+
+def test_pairs_of_rows_are_folded_in_lines() -> None:
+    x, y = pair((6, 50), np.float32)
+
+    def program(x: Any, y: Any) -> Any:
+        return hf.sum(hf.abs(x[:, :, None] - y[:, None, :]))
+
+    found = hf.function(program)
+    expected = order.ordered_sum(abs(x[:, :, None] - y[:, None, :]), (0, 1, 2))
+    assert same_bits(np.asarray(found(x, y)), expected)
+    (kernel,) = found.kernels(x, y)
+    assert "made in lines of 50" in kernel["schedule"]

@@ -86,7 +86,7 @@ class Nest:
         self.counters: dict[LoopVar, Ref] = {}
         self.given: dict[Node, Val] = {}
         self.places: dict[Node, Place] = {n: Place(self.pointers[n]) for n in self.kernel.inputs}
-        self.sequences: dict[tuple[Node, ...], list[Node]] = {}
+        self.sequences: dict[tuple[tuple[Node, ...], Ix], list[Node]] = {}
         self.allocas: list[str] = []
         self.ranges: dict[LoopVar, tuple[Ref, Ref]] = {}  # of loops that are cut, what is run now
         self.inside: dict[LoopVar, Sequence[LoopVar]] = {}  # ... and the others that are cut with it, within it
@@ -196,17 +196,18 @@ class Nest:
         with code.when(code.negation(whole)), code.loop(start, stop) as loop:
             at(loop.index, None)
 
-    def _compute(self, elements: Elements, wanted: Sequence[Node]) -> None:
+    def _compute(self, elements: Elements, wanted: Sequence[Node], position: Ix | None = None) -> None:
         """Compute what the wanted values are made of, one after the other.  Left to the rules of ops, which ask for
         their inputs, calls would nest as deep as the kernel is long."""
         if len(self.kernel.nodes) <= NESTED:
             return
-        key = tuple(wanted)
+        full = self.space.full if position is None else position
+        key = tuple(wanted), full
         if key not in self.sequences:
             known = {*self.places, *self.given, *elements.given, *self.rows}
-            self.sequences[key] = between(self.kernel, wanted, self.space.full, known, self.is_leaf)
+            self.sequences[key] = between(self.kernel, wanted, full, known, self.is_leaf)
         for node in self.sequences[key]:
-            elements.value(node, Index(node.shape, linear=self.space.full))
+            elements.value(node, Index(node.shape, linear=full))
 
     def _made_by(self, *folds: Node) -> list[Node]:
         """What is wanted of folds: their nodes, or the projections of one with several results."""

@@ -177,12 +177,19 @@ class LaneFold:
     """Folds a run of ``extent`` elements in lanes; ``body(i, mask)`` gives the states of elements i, i + 1, ...
 
     ``light`` says that the body is short, so that repeating it for each of the 64 / width vectors of a step pays.
+    ``prepare(begin, end)`` is done before the elements of a chunk are asked for.
     """
 
     def __init__(
-        self, code: Code, allocate: Callable[[int], str], folds: Sequence[Accumulation], extent: int | None, light: bool
+        self,
+        code: Code,
+        allocate: Callable[[int], str],
+        folds: Sequence[Accumulation],
+        extent: int | None,
+        light: bool,
+        prepare: Callable[[Ref, Ref], None] | None = None,
     ) -> None:
-        self.code, self.folds, self.light = code, folds, light
+        self.code, self.folds, self.light, self.prepare = code, folds, light, prepare
         self.known = extent
         self.short = extent is not None and extent <= LANES
         if not self.short:
@@ -258,6 +265,8 @@ class LaneFold:
     def _chunk(self, begin: Ref, end: Ref, body: Body) -> None:
         """Elements [begin, end), at most CHUNK, into the lanes."""
         code, e = self.code, self.code.e
+        if self.prepare is not None:
+            self.prepare(begin, end)
         if not self.light:
             self._clear(self.lanes)
             self._vectors(begin, begin, end, body)

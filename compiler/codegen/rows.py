@@ -26,11 +26,13 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import is_static, product, static_size
-from hybridflow.compiler.loops.index import Index, Ix
+from hybridflow.compiler.loops.index import Index, Ix, variable
 from hybridflow.compiler.loops.kernel import accesses, raises
 from hybridflow.compiler.loops.limits import CHEAP, LONG_ROW
+from hybridflow.compiler.loops.schedule import folded_by, in_lines
+from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.loops.stages import Kept, Stage
-from hybridflow.compiler.ops.order import LANES
+from hybridflow.compiler.ops.order import CHUNK, LANES
 
 
 class Rows(Nest):
@@ -78,8 +80,7 @@ class Rows(Nest):
                 return
             folds = [Fold(node) for node in stage.folds]
             extent = code.extent(row_var.extent)
-            with code.width(self.width):
-                lanes = self._first_best(stage) or self._lane_fold(stage)
+            with code.width(self.width), self._fold_of(stage) as lanes:
                 states = self._sequence(folds, lambda: lanes.run(extent, self._along(body)))
         self._finish_folds(folds, states)
 
@@ -164,12 +165,59 @@ class Rows(Nest):
     def _drop(states: list[State]) -> None:
         """A body that only writes."""
 
-    def _lane_fold(self, stage: Stage) -> LaneFold | TeamFold:
+    @contextmanager
+    def _lane_fold(self, stage: Stage) -> Iterator[LaneFold | TeamFold]:
         extent, folds = self.space.vars[-1].extent, [Fold(node) for node in stage.folds]
         known = extent if isinstance(extent, int) else None
         if self.team is not None:
-            return TeamFold(self.code, self.team, folds, known, self.schedule.team_bytes)
-        return LaneFold(self.code, self._allocate, folds, known, self.schedule.light(stage))
+            yield TeamFold(self.code, self.team, folds, known, self.schedule.team_bytes)
+            return
+        places = dict(self.places)
+        lines = self._in_lines(stage) if self.schedule.in_lines(stage) else None
+        yield LaneFold(self.code, self._allocate, folds, known, lines is not None or self.schedule.light(stage), lines)
+        self.places = places
+
+    # ---- lines of a row
+
+    @cached_property
+    def _line_space(self) -> Space:
+        return in_lines(self.space, self.schedule.line)
+
+    def _in_lines(self, stage: Stage) -> Callable[[Ref, Ref], None]:
+        """What makes a chunk of the values that the stage folds, line by line, and says where they lie."""
+        nodes = [node for node in folded_by(stage) if node not in self.places]
+        buffers = [(node, self._allocate(CHUNK * node.dtype.itemsize)) for node in nodes]
+        code, full, (*_, line, along) = self.code, self._line_space.full, self._line_space.vars
+        within, row = variable(line) * along.extent + variable(along), self.space.vars[-1]
+        exact = isinstance(along.extent, int) and along.extent % self.width == 0  # and so are chunks
+
+        def prepare(begin: Ref, end: Ref) -> None:
+            starts = {n: code.at(buffer, code.sub(0, begin), n.dtype.itemsize) for n, buffer in buffers}
+
+            def at(i: Ref, mask: Val | None) -> None:
+                self.counters[along] = i
+                elements = self._elements(along, mask)
+                self._compute(elements, nodes, full)
+                values = [elements.value(node, Index(node.shape, linear=full)) for node in nodes]
+                for node, value in zip(nodes, values):
+                    elements.store(value, starts[node], within)
+
+            for node in nodes:
+                self.places.pop(node, None)
+            with code.spans(begin, end, code.extent(along.extent)) as (self.counters[line], first, last):
+                code.vector_loop(first, last, self.width, at, exact)
+            self.places.update((node, Place(start, variable(row))) for node, start in starts.items())
+
+        return prepare
+
+    @contextmanager
+    def _fold_of(self, stage: Stage) -> Iterator[FirstBest | LaneFold | TeamFold]:
+        best = None if self.schedule.in_lines(stage) else self._first_best(stage)
+        if best is not None:
+            yield best
+            return
+        with self._lane_fold(stage) as lanes:
+            yield lanes
 
     def _first_best(self, stage: Stage) -> FirstBest | None:
         """The fold of a long row for the position of an element that may be made twice; None for others."""

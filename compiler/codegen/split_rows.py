@@ -97,13 +97,14 @@ class SplitRows(Rows):
             self._vector_loop(self.space.vars[-1], lambda mask: self._drop(body(mask)))
 
     def _fold_piece(self, stage: Stage, begin: Ref, end: Ref, body: Callable[[Val | None], list[State]]) -> None:
-        code, lanes, along = self.code, self._lane_fold(stage), self._along(body)
+        code, along = self.code, self._along(body)
         cells, at = self._partials(stage.folds), self._first_partial(self.counters[self.piece])
-        if self.by_chunk:
-            lanes.store_chunk(cells, at, begin, end, along)
-            return
-        whole = self.piece.extent == 1
-        states = lanes.run(code.extent(self.run), along) if whole else lanes.superchunk(begin, end, along)
+        with self._lane_fold(stage) as lanes:
+            if self.by_chunk:
+                lanes.store_chunk(cells, at, begin, end, along)
+                return
+            whole = self.piece.extent == 1
+            states = lanes.run(code.extent(self.run), along) if whole else lanes.superchunk(begin, end, along)
         with code.width(1), self._once():
             cells.store(at, states)
 

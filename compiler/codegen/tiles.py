@@ -2,7 +2,8 @@
 
 A map whose vectors run along one axis may read an input whose neighbours lie along another (a transpose).  Element by
 element that touches a cache line for each.  Instead a tile of W x W elements is read as W vectors along the input's own
-axis, turned by log2(W) rounds of shuffles, and left in a small buffer from which the map's vectors are read.
+axis, forwards or backwards, turned by log2(W) rounds of shuffles, and left in a small buffer from which the map's
+vectors are read.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ class Tile:
         for (node, position), buffer in zip(self.turned.reads, self.buffers):
             dtype = dt.uint8 if dt.is_bool(node.dtype) else node.dtype
             rows = []
+            backwards = position.coefficient(self.turned.across) == -1
             for k in range(self.width):
                 move(k)
-                rows.append(e.load(code.at(pointers[node], address(position), dtype.itemsize), dtype))
+                first = code.sub(address(position), self.width - 1) if backwards else address(position)
+                row = e.load(code.at(pointers[node], first, dtype.itemsize), dtype)
+                rows.append(e.reverse(row) if backwards else row)
             for k, row in enumerate(transposed(e, rows)):
                 e.store(row, code.at(buffer, k * self.width, dtype.itemsize))
         move(0)

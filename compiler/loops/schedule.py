@@ -14,7 +14,7 @@ from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
-from hybridflow.compiler.loops.index import Ix, LoopVar, lies_side_by_side
+from hybridflow.compiler.loops.index import Ix, LoopVar, Quotient, Remainder, lies_side_by_side
 from hybridflow.compiler.loops.kernel import Accesses, IsLeaf, Kernel, accesses
 from hybridflow.compiler.loops.limits import (
     BLOCK_BYTES,
@@ -94,6 +94,8 @@ class Schedule:
     ``tile`` are the columns whose accumulators are kept together, ``terms`` those of a column that a turn folds where
     that is all it does, ``piece`` the elements of a row, or the terms of a column, that make a partial result.
     ``lane`` is the loop along which vectors run across the loop ``inner``, ``weave`` the rows of a join.
+    ``line`` are the elements of a row along which all is read in even steps, where a row has several such lines: what
+    is folded is then made line by line, a chunk ahead, so that no element needs a division.
     ``alone`` is how a single thread of a CPU does the same where others work in pieces: it has no use for these.
     On a GPU units are not cut: each has ``grain`` turns of the last parallel loop, and a ``team`` of threads runs it,
     most often just one; a larger one is a warp, or a block of several.  ``finish`` is the team that puts the pieces of
@@ -107,6 +109,7 @@ class Schedule:
     tile: int = 1
     terms: int = 1
     piece: int = 0
+    line: int = 0
     lane: LoopVar | None = None
     inner: LoopVar | None = None
     turned: Turned | None = None
@@ -138,6 +141,10 @@ class Schedule:
         warps = max(self.team, self.finish) // WARP
         return warps * LANES * max(map(_state_bytes, self.stages), default=0) if warps > 1 else 0
 
+    def in_lines(self, stage: Stage) -> bool:
+        """Whether what a stage folds is made line by line first."""
+        return bool(self.line and stage.folds) and not (stage.roots or stage.kept)
+
     @property
     def units(self) -> tuple[Extent, ...]:
         return tuple(v.extent for v in self.parallel)
@@ -164,6 +171,8 @@ class Schedule:
             parts.append(f"{len(self.turned.reads)} reads turned along {self.turned.across.name}")
         if self.piece:
             parts.append(f"pieces of {self.piece}" + (", none for one thread" if self.alone else ""))
+        if self.line:
+            parts.append(f"made in lines of {self.line}")
         if self.tile > 1:
             parts.append(f"tiles of {self.tile}" + (f", {self.terms} terms a turn" if self.terms > 1 else ""))
         if self.team > 1:
@@ -371,11 +380,55 @@ def _rows(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: C
     # On a GPU memory for a row of every thread would cost more than computing again.
     stages = stages_of(kernel, space, is_leaf, cost, keeps=target.kind != "cuda")
     lanes = _lanes(kernel, space, target)
-    whole = Schedule(Form.ROWS, lanes, _parallel(space.kept, space.folded), stages=stages)
+    line = 0 if target.kind == "cuda" or lanes == 1 else _line(kernel, space, is_leaf, lanes, stages)
+    whole = Schedule(Form.ROWS, lanes, _parallel(space.kept, space.folded), line=line, stages=stages)
     piece = _piece_of_row(space, stages, target)
     if not piece:
         return whole
-    return Schedule(Form.SPLIT_ROWS, lanes, space.kept, piece=piece, stages=stages, alone=whole)
+    return Schedule(Form.SPLIT_ROWS, lanes, space.kept, piece=piece, line=line, stages=stages, alone=whole)
+
+
+def _line(kernel: Kernel, space: Space, is_leaf: IsLeaf, lanes: int, stages: Sequence[Stage]) -> int:
+    """The longest run within rows along which everything is read in even steps, where that is not so along whole rows:
+    several axes are folded as one, and something is read that does not have them all.  0 where there is none, or where
+    a chunk of what is folded has no room on the stack."""
+    row = space.vars[-1]
+    if not isinstance(row.extent, int) or row.extent <= LANES:
+        return 0
+    divisors = set()
+    for position in accesses(kernel, space, is_leaf).positions:
+        divisors |= _divisors(position, row)
+    room = CELLS // CHUNK
+    if max((sum(n.dtype.itemsize for n in folded_by(stage)) for stage in stages), default=0) > room:
+        return 0
+    for divisor in sorted((d for d in divisors if isinstance(d, int)), reverse=True):
+        if lanes <= divisor and row.extent % divisor == 0:
+            cut = in_lines(space, divisor)
+            along = cut.vars[-1]
+            if not any(_divisors(position, along) for position in accesses(kernel, cut, is_leaf).positions):
+                return divisor
+    return 0
+
+
+def folded_by(stage: Stage) -> tuple[Node, ...]:
+    """The values that a stage folds."""
+    return tuple(dict.fromkeys(n for fold in stage.folds for n in fold.inputs))
+
+
+def in_lines(space: Space, line: int) -> Space:
+    """The loops with the last one cut in two, the inner one of ``line`` turns."""
+    *outer, row = space.vars
+    cut = LoopVar(f"{row.name}o", static_size((row.extent,)) // line), LoopVar(row.name, line)
+    return Space((*outer, *cut), (*space.reduced, space.reduced[-1]))
+
+
+def _divisors(position: Ix, var: LoopVar) -> set[Extent]:
+    """What is divided by where a position depends on a loop in uneven steps."""
+    found: set[Extent] = set()
+    for atom in position.atoms:
+        if isinstance(atom, (Quotient, Remainder)) and atom.value.depends_on(var):
+            found |= {atom.divisor, *_divisors(atom.value, var)}
+    return found
 
 
 def _columns(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
@@ -461,7 +514,8 @@ def _map(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Co
     lanes = _lanes(kernel, space, target)
     if not space.vars:
         return Schedule(Form.MAP, lanes)
-    turned = None if _reads_partly(kernel) else turned_reads(space, accesses(kernel, space, is_leaf).of_input, lanes)
+    reads = {} if _reads_partly(kernel) else accesses(kernel, space, is_leaf).of_input
+    turned = turned_reads(space, reads, lanes, backwards=True)
     if turned is not None:
         outer = [v for v in space.vars[:-1] if v is not turned.across]
         parallel = _parallel([*outer, turned.across], space.vars[-1:])
@@ -527,8 +581,8 @@ def _terms(space: Space, stages: Sequence[Stage]) -> int:
     return terms if whole and not (isinstance(last, int) and last < terms) else 1
 
 
-def turned_reads(space: Space, reads: dict[Node, set[Ix]], lanes: int) -> Turned | None:
-    """The reads of a map that are worth turning, all along one loop; None when there are none."""
+def turned_reads(space: Space, reads: dict[Node, set[Ix]], lanes: int, backwards: bool = False) -> Turned | None:
+    """The reads of a map that are worth turning, all along one loop, ``backwards`` too; None when there are none."""
     if lanes == 1 or len(space.vars) < 2:
         return None
     last = space.vars[-1]
@@ -536,12 +590,18 @@ def turned_reads(space: Space, reads: dict[Node, set[Ix]], lanes: int) -> Turned
     def long(var: LoopVar) -> bool:
         return isinstance(var.extent, int) and var.extent >= lanes
 
+    def lies_across(position: Ix, across: LoopVar) -> bool:
+        step, gap = position.coefficient(across), position.coefficient(last) or 0
+        if backwards:
+            step, gap = abs(step or 0), abs(gap)
+        return position.is_affine and step == 1 and gap > 1
+
     for across in space.vars[:-1]:
         found = tuple(
             (node, position)
             for node, positions in reads.items()
             for position in positions
-            if position.is_affine and position.coefficient(across) == 1 and (position.coefficient(last) or 0) > 1
+            if lies_across(position, across)
         )
         if found and long(across) and long(last):
             return Turned(tuple(sorted(found, key=lambda read: repr(read[1]))), across)
