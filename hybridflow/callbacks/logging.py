@@ -107,7 +107,8 @@ class RemoteMonitor(Callback):
         self.headers, self.send_as_json = headers, send_as_json
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        from urllib import error, parse, request  # which nobody else needs
+        from http.client import HTTPException  # which nobody else needs
+        from urllib import parse, request
 
         text = json.dumps({"epoch": epoch, **(logs or {})}, default=float)
         kind = "application/json" if self.send_as_json else "application/x-www-form-urlencoded"
@@ -115,5 +116,5 @@ class RemoteMonitor(Callback):
         headers = {"Content-Type": kind, **(self.headers or {})}
         try:
             request.urlopen(request.Request(self.root + self.path, body.encode(), headers), timeout=10).close()
-        except (error.URLError, OSError):
+        except (OSError, HTTPException):  # what is wrong with the address, the way, or the answer
             warnings.warn(f"RemoteMonitor could not reach the server at {self.root}", stacklevel=2)

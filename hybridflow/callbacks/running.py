@@ -102,7 +102,7 @@ class CallbackList:
                 method(batch, logs)
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._tell("on_train_begin", {})
+        self._tell("on_train_begin", {} if logs is None else logs)
 
     def on_train_end(self, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -110,7 +110,7 @@ class CallbackList:
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._progress.begin(epoch)
-        self._tell("on_epoch_begin", epoch, {})
+        self._tell("on_epoch_begin", epoch, {} if logs is None else logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -119,7 +119,7 @@ class CallbackList:
         self._progress.end(logs)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._tell_batch("on_train_batch_begin", batch, {})
+        self._tell_batch("on_train_batch_begin", batch, {} if logs is None else logs)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -131,7 +131,7 @@ class CallbackList:
         self._is_run = not self._progress.is_open
         if self._is_run:
             self._progress.begin(None)
-        self._tell("on_test_begin", {})
+        self._tell("on_test_begin", {} if logs is None else logs)
 
     def on_test_end(self, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -140,7 +140,7 @@ class CallbackList:
             self._progress.end(logs)
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._tell_batch("on_test_batch_begin", batch, {})
+        self._tell_batch("on_test_batch_begin", batch, {} if logs is None else logs)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -150,14 +150,14 @@ class CallbackList:
 
     def on_predict_begin(self, logs: Any = None) -> None:
         self._progress.begin(None)
-        self._tell("on_predict_begin", {})
+        self._tell("on_predict_begin", {} if logs is None else logs)
 
     def on_predict_end(self, logs: Any = None) -> None:
-        self._tell("on_predict_end", {})
+        self._tell("on_predict_end", {} if logs is None else logs)
         self._progress.end({})
 
     def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._tell_batch("on_predict_batch_begin", batch, {})
+        self._tell_batch("on_predict_batch_begin", batch, {} if logs is None else logs)
 
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
