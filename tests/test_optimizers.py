@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ import hybridflow as hf
 from hybridflow import errors, optimizers
 from hybridflow.optimizers import schedules
 from tests import optimizer_steps
+from tests.garbage import collect_all
 
 # A reference is a generator: it is sent gradients, and yields by how much the value changes.
 Steps = Callable[..., Iterator[Any]]
@@ -720,3 +722,18 @@ def test_the_loss_is_scaled_by_both_factors() -> None:
         loss = optimizer.scale_loss(w * 2.0)
     optimizer.apply_gradients([(tape.gradient(loss, w), w)])
     assert loss.item() == 64.0 and w.item() == -1.0
+
+
+def test_classes_of_users_go_with_their_optimizers() -> None:
+    class Mine(optimizers.SGD):
+        pass
+
+    optimizer, variable = Mine(0.1), hf.Variable([1.0])
+    optimizer.apply_gradients([(hf.asarray([1.0]), variable)])
+    with pytest.raises(hf.errors.ArgumentError, match="momentum comes before"):
+        optimizer.momentum = 0.5
+    optimizer.unlike = 0.5
+    kind = weakref.ref(Mine)
+    del Mine, optimizer
+    collect_all()
+    assert kind() is None

@@ -138,7 +138,7 @@ class Optimizer(Configured):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Raises ArgumentError for an argument after the first update, whose program has the value that it had."""
-        state = vars(self).get("_state")
+        state = vars(self).get("_state") if name in vars(self) and not name.startswith("_") else None
         if state is not None and state.trained and name in _settings(type(self)):
             raise ArgumentError(
                 type(self).__name__, f"{name} comes before the first update; it stays {getattr(self, name)!r}."
@@ -564,14 +564,15 @@ class Optimizer(Configured):
                 raise self._wrong(name, share, "at least 0 and less than 1")
 
 
-def _settings_of(kind: Any) -> frozenset[str]:
+def _settings(kind: Any) -> frozenset[str]:
     """The arguments of a class here, or of those behind one of the user's, that updates have as they were."""
-    own = [one for one in kind.__mro__ if one.__module__.startswith(__package__) and "__init__" in vars(one)]
-    names = {name for one in own for name in inspect.signature(one).parameters}
-    return frozenset(names - {"args", "options", "learning_rate", "name"})
+    own = (one for one in kind.__mro__ if one.__module__.startswith(f"{__package__}.") and "__init__" in vars(one))
+    return frozenset().union(*map(_arguments_of, own))
 
 
-_settings: Any = functools.cache(_settings_of)
+@functools.cache  # of the classes here alone: the user's come and go
+def _arguments_of(kind: Any) -> frozenset[str]:
+    return frozenset(inspect.signature(kind).parameters) - {"args", "options", "learning_rate", "name"}
 
 
 def _as_rows(gradient: Tensor | IndexedSlices) -> Tensor | Terms:
