@@ -382,3 +382,34 @@ def test_a_layer_that_its_calls_leave_alone_is_called_once_for_all_steps() -> No
     called.clear()
     layer(x, training=True)
     assert called == [(12, 2)]
+
+
+def test_models_reset_the_states_of_those_layers_that_can() -> None:
+    class Counting(hf.layers.Layer):
+        stateful = True
+
+        def call(self, inputs: Any) -> Any:
+            return inputs
+
+    model = hf.Sequential([Counting(), hf.layers.GRU(3, stateful=True)])
+    x = np.ones((2, 3, 4), "f4")
+    first, second = model(x).numpy(), model(x).numpy()
+    model.reset_states()
+    assert (model(x).numpy() == first).all() and (second != first).any()
+
+
+def test_bins_of_batches_are_those_of_the_whole() -> None:
+    values = np.arange(9.0)
+    layer, whole = hf.layers.Discretization(num_bins=3), hf.layers.Discretization(num_bins=3)
+    layer.adapt(hf.data.Dataset.from_tensor_slices(values).batch(4))
+    whole.adapt(values)
+    assert layer.bin_boundaries == whole.bin_boundaries == [2.0, 5.0]
+    with pytest.raises(hf.errors.ArgumentError, match="no data"):
+        hf.layers.Discretization(num_bins=3).adapt([])
+
+
+def test_specs_show_what_they_say() -> None:
+    spec = hf.layers.InputSpec
+    assert [repr(s) for s in (spec(ndim=0), spec(axes={-1: 3}), spec())] == [
+        "InputSpec(ndim=0)", "InputSpec(axes={-1: 3})", "InputSpec()"
+    ]  # fmt: skip

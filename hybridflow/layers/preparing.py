@@ -81,9 +81,8 @@ class Normalization(Layer, one_tensor=True):
         """Find the mean and the variance of data: an array, or an iterable of batches of arrays."""
         if self.input_mean is not None:
             raise ArgumentError(self.name, "mean and variance are given; adapt would find others.")
-        whole = isinstance(data, (np.ndarray, Tensor, Variable)) or _is_numbers(data)
         count, total, squares = 0, np.zeros(()), np.zeros(())
-        for batch in [data] if whole else data:
+        for batch in [data] if _is_whole(data) else data:
             x = np.asarray(batch, np.float64)
             if not self.built:
                 self._build([asarray(x, dtype=self.compute_dtype)])
@@ -179,13 +178,16 @@ class Discretization(Layer, one_tensor=True):
             self._bound(bin_boundaries)
 
     def adapt(self, data: Any) -> None:
-        """Find the boundaries between ``num_bins`` equal parts of data: an array or a list.
+        """Find the boundaries between ``num_bins`` equal parts of data: an array, or an iterable of batches of arrays.
 
-        Raises ArgumentError where boundaries were given.
+        Raises ArgumentError where boundaries were given, or there are no data.
         """
         if self.num_bins is None:
             raise ArgumentError(self.name, "the boundaries were given; there is nothing to adapt.")
-        values = np.sort(np.asarray(data, np.float64).reshape(-1))
+        batches = [np.asarray(batch, np.float64).reshape(-1) for batch in ([data] if _is_whole(data) else data)]
+        values = np.sort(np.concatenate([np.zeros(0), *batches]))
+        if not len(values):
+            raise ArgumentError(self.name, "there are no data to adapt to.")
         shares = np.arange(1, self.num_bins) / self.num_bins
         self._bound(np.interp(shares, np.arange(1, len(values) + 1) / len(values), values).tolist())
 
@@ -197,8 +199,10 @@ class Discretization(Layer, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         if not self.bin_boundaries:
             raise ArgumentError(self.name, "there are no boundaries yet; call adapt first.")
-        bounds = asarray(np.array(self.bin_boundaries), dtype=inputs.dtype)
-        return searchsorted(bounds, inputs, side="right")
+        x = (
+            inputs if dtypes.is_float(inputs.dtype) else astype(inputs, dtypes.float64)
+        )  # boundaries may lie between integers
+        return searchsorted(asarray(np.array(self.bin_boundaries), dtype=x.dtype), x, side="right")
 
     def get_config(self) -> dict[str, Any]:
         given = {"bin_boundaries": self.bin_boundaries} if self.bin_boundaries else {"num_bins": self.num_bins}
@@ -239,8 +243,10 @@ class RandomFlip(Layer, one_tensor=True):
         return super().get_config() | {"mode": self.mode, "seed": self.seed}
 
 
-def _is_numbers(data: Any) -> bool:
-    """Whether data are nested lists of numbers, which are one array."""
+def _is_whole(data: Any) -> bool:
+    """Whether data are one array, or nested lists of numbers, which are one: no iterable of batches."""
+    if isinstance(data, (np.ndarray, Tensor, Variable)):
+        return True
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return isinstance(data, (int, float, np.generic))

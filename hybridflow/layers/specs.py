@@ -88,7 +88,7 @@ class InputSpec:
 
     def __repr__(self) -> str:
         said = {name: getattr(self, name) for name in ("dtype", "shape", "ndim", "max_ndim", "min_ndim", "axes")}
-        return f"InputSpec({', '.join(f'{name}={value}' for name, value in said.items() if value)})"
+        return f"InputSpec({', '.join(f'{name}={value}' for name, value in said.items() if value not in (None, {}))})"
 
 
 def _fits(wanted: Any, extent: Any) -> bool:

@@ -404,9 +404,10 @@ class Model(Layer):
 
     def reset_states(self) -> None:
         """Make the states of stateful recurrent layers 0."""
-        layers: list[Any] = [layer for layer in self.submodules if getattr(layer, "stateful", False)]
-        for layer in layers:
-            layer.reset_state()
+        for layer in self.submodules:
+            reset = getattr(layer, "reset_state", None)
+            if reset is not None and getattr(layer, "stateful", False):
+                reset()
 
     def _finish_averages(self) -> None:
         """At the end of ``fit``: the averages that the optimizer keeps (``use_ema``) become the variables' values."""
