@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,3 +103,52 @@ def test_functions_of_errors_and_factorials() -> None:
         found = session.run([tf.lgamma(x), tf.digamma(x), tf.erfc(x)], {x: [0.5, 3.0]})
     wanted = [[0.5723649, 0.6931472], [-1.9635100, 0.9227843], [0.4795001, 2.209049e-05]]
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def _value(make: Callable[[], Any], **feeds: Any) -> Any:
+    with tf.Session() as sess:
+        return sess.run(make(), **feeds)
+
+
+def test_as_many_draws_as_rows_stay_in_their_rows() -> None:
+    drawn = _value(lambda: tf.multinomial([[100.0, 0.0], [0.0, 100.0]], 2))
+    assert drawn.tolist() == [[0, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("reduction", ["MEAN", "SUM_OVER_BATCH_SIZE"])
+def test_means_over_nothing_are_zero(reduction: str) -> None:
+    x = tf.placeholder(tf.float32, [None])
+    weights = 0.0 if reduction == "MEAN" else 1.0
+    loss = tf.losses.mean_squared_error(x, 2 * x, weights, reduction=getattr(tf.losses.Reduction, reduction))
+    rows = [1.0] if reduction == "MEAN" else []
+    assert _value(lambda: loss, feed_dict={x: rows}) == 0.0
+
+
+def test_diagonals_of_matrices_are_of_four_axes_or_matrices_by_row() -> None:
+    x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+    whole = np.zeros((2, 2, 2, 2), np.float32)
+    for i in range(2):
+        for j in range(2):
+            whole[i, j, i, j] = x[i, j]
+    assert np.array_equal(_value(lambda: tf.diag(x)), whole)
+    assert np.array_equal(_value(lambda: tf.matrix_diag(x)), [np.diag(row) for row in x])
+
+
+def test_one_hot_has_the_values_that_it_is_given() -> None:
+    found = tf.one_hot([0, 2], 3, 5, 1)
+    assert found.dtype == tf.int32 and _value(lambda: found).tolist() == [[5, 1, 1], [1, 1, 5]]
+    assert _value(lambda: tf.one_hot([1], 2, np.inf, 0.0)).tolist() == [[0.0, np.inf]]
+
+
+def test_counters_of_steps_write_how_fast_they_are(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    step = tf.train.get_or_create_global_step()
+    more = step.assign_add(1)
+    hook = tf.train.StepCounterHook(every_n_steps=2, output_dir=str(tmp_path))
+    with tf.train.SingularMonitoredSession(hooks=[hook]) as sess:
+        for _ in range(5):
+            sess.run(more)
+    (path,) = tmp_path.iterdir()
+    events = [v for event in tf.train.summary_iterator(str(path)) for v in event.summary.value]
+    assert [v.tag for v in events] == ["global_step/sec"] * 2 and all(v.simple_value > 0 for v in events)
+    tf.summary.FileWriterCache.clear()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.compat.adapters import arrays, linear
 from hybridflow.compat.v1.arguments import as_extent, as_extents, as_number
 from hybridflow.compat.v1.kinds import kind_of
 from hybridflow.compat.v1.literals import literal
@@ -67,14 +68,15 @@ def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: 
 def one_hot(
     indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
 ) -> Any:
-    found = hf.one_hot(indices, int(as_extent(depth)), dtype=dtypes.float32 if dtype is None else kind_of(dtype))
-    if on_value is not None or off_value is not None:
-        on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
-        found = found * on + (1 - found) * off
-    return found if axis in (None, -1) else hf.moveaxis(found, -1, axis)
+    kind = None if dtype is None else kind_of(dtype)
+    return arrays.one_hot(indices, as_extent(depth), on_value, off_value, axis, kind)
 
 
-@op("MatrixDiag", "diag", "matrix_diag")
+@op("Diag")
 def diag(diagonal: Any) -> Any:
-    values = literal(diagonal)
-    return hf.expand_dims(values, -1) * hf.eye(values.shape[-1], dtype=values.dtype)
+    return linear.tensor_diag(diagonal)
+
+
+@op("MatrixDiag")
+def matrix_diag(diagonal: Any) -> Any:
+    return linear.diag(diagonal)

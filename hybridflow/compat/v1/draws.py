@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import hybridflow as hf
+from hybridflow.compat.adapters import draws
 from hybridflow.compat.v1.arguments import as_extent, as_extents
 from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.kinds import kind_of
@@ -49,8 +50,7 @@ def _truncated(
 
 
 def _categorical(logits: Any, num_samples: Any, output_dtype: Any = dtypes.int64, generator: Any = None) -> Any:
-    drawn = _source(generator).categorical(logits, (as_extent(num_samples),))
-    return hf.astype(hf.permute_dims(drawn, (1, 0)) if drawn.shape[0] != logits.shape[0] else drawn, output_dtype)
+    return draws.categorical(logits, as_extent(num_samples), output_dtype, generator)
 
 
 _random("random_uniform", "RandomUniform", _uniform)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridflow.compat.v1.reports import FileWriter, merge_all
+from hybridflow.compat.v1.reports import FileWriter, FileWriterCache, Summary, SummaryValue, merge_all
 from hybridflow.compat.v1.saver import Saver
 from hybridflow.compat.v1.steps import get_global_step
 from hybridflow.compat.v1.surroundings import log_names
@@ -201,16 +201,26 @@ class StepCounterHook(SessionRunHook):
         summary_writer: Any = None,
     ) -> None:
         self._timer = SecondOrStepTimer(every_n_secs, None if every_n_secs is not None else every_n_steps)
+        self._folder, self._writer = output_dir, summary_writer
 
     def begin(self) -> None:
         self._step = _step_tensor("StepCounterHook")
+        if self._writer is None and self._folder is not None:
+            self._writer = FileWriterCache.get(self._folder)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         step = int(run_context.session.run(self._step))
         if self._timer.should_trigger_for_step(step):
             seconds, steps = self._timer.update_last_triggered_step(step)
             if seconds:
-                log_names["info"]("global_step/sec: %g", (steps or 0) / seconds)
+                speed = (steps or 0) / seconds
+                log_names["info"]("global_step/sec: %g", speed)
+                if self._writer is not None:
+                    self._writer.add_summary(Summary([SummaryValue("global_step/sec", speed)]), step)
+
+    def end(self, session: Any) -> None:
+        if self._writer is not None:
+            self._writer.flush()
 
 
 class CheckpointSaverListener:
@@ -243,6 +253,7 @@ class CheckpointSaverHook(SessionRunHook):
         listeners: Any = None,
         save_graph_def: bool = True,
     ) -> None:
+        """``save_graph_def`` changes nothing: checkpoints have no graphs here."""
         self._path = os.path.join(checkpoint_dir, checkpoint_basename)
         self._timer = SecondOrStepTimer(save_secs, save_steps)
         self._saver, self._scaffold, self._saved = saver, scaffold, -1

@@ -30,9 +30,9 @@ def _weighted(losses: Any, weights: Any, scope: str | None, collection: Any, red
             if reduction == "weighted_sum":
                 found = total
             elif reduction == "weighted_mean":
-                found = total / tf["reduce_sum"](tf["ones_like"](x) * _outer(weights, x))
+                found = tf["div_no_nan"](total, tf["reduce_sum"](tf["ones_like"](x) * _outer(weights, x)))
             elif reduction == "weighted_sum_over_batch_size":
-                found = tf["reduce_mean"](weighted)
+                found = tf["div_no_nan"](total, tf["cast"](tf["size"](x), x.dtype))
             else:
                 present = tf["cast"](tf["not_equal"](tf["zeros_like"](x) + _outer(weights, x), 0.0), x.dtype)
                 found = tf["div_no_nan"](total, tf["reduce_sum"](present))
