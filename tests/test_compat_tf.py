@@ -213,3 +213,34 @@ def test_inputs_of_a_whole_batch() -> None:
         tf.keras.Input((2,), batch_shape=(4, 2))
     with pytest.raises(ValueError, match="sparse and ragged"):
         tf.keras.Input((2,), sparse=True)
+
+
+def test_no_boxes_suppress_none() -> None:
+    none = tf.zeros((0, 4))
+    places, count = tf.image.non_max_suppression_padded(none, tf.zeros((0,)), 3, pad_to_max_output_size=True)
+    assert places.numpy().tolist() == [0, 0, 0] and int(count) == 0
+    assert tf.image.non_max_suppression(none, tf.zeros((0,)), 3).shape == (0,)
+
+
+def test_channels_come_last_where_nothing_else_is_done() -> None:
+    x = tf.zeros((1, 4, 4, 4))
+    for call in (
+        lambda: tf.nn.space_to_depth(x, 2, data_format="NCHW"),
+        lambda: tf.nn.depth_to_space(x, 2, data_format="NCHW"),
+        lambda: tf.nn.max_pool_with_argmax(x, 2, 2, "SAME", data_format="NCHW"),
+        lambda: tf.nn.erosion2d(x, x[0, :2, :2], [1, 1, 1, 1], "SAME", "NCHW", [1, 1, 1, 1]),
+    ):
+        with pytest.raises(ValueError, match="data_format is 'NCHW'"):
+            call()
+
+
+def test_pictures_are_cut_to_keep_their_ratio(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    x = np.arange(24, dtype=np.uint8).reshape(4, 6)
+    image.fromarray(x).save(tmp_path / "x.png")
+    load = tf.keras.utils.load_img
+    found = load(tmp_path / "x.png", "grayscale", (4, 4), keep_aspect_ratio=True)
+    assert np.array_equal(np.asarray(found), x[:, 1:5])
+    assert load(tmp_path / "x.png", "grayscale", (2, 6), keep_aspect_ratio=True).size == (6, 2)
+    with pytest.raises(ValueError, match="color_mode"):
+        load(tmp_path / "x.png", "gray")

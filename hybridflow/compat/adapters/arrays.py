@@ -117,7 +117,7 @@ def one_hot(
     name: str | None = None,
 ) -> Any:
     """``tf.one_hot``."""
-    kind = dtype or next((x.dtype for x in (on_value, off_value) if isinstance(x, Operators)), dtypes.float32)
+    kind = dtype or next((operand(x).dtype for x in (on_value, off_value) if x is not None), dtypes.float32)
     found = hf.one_hot(operand(indices), int(depth), -1 if axis is None else axis, kind)
     if on_value is None and off_value is None:
         return found
@@ -463,8 +463,14 @@ def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: An
     return hf.ones_like(operand(input), dtype)
 
 
+def _check_channels_last(stage: str, data_format: str) -> None:
+    if data_format != "NHWC":
+        raise ArgumentError(stage, f"data_format is {data_format!r}; channels come last: transpose before.")
+
+
 def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
-    """``tf.nn.space_to_depth``, of images with channels last."""
+    """``tf.nn.space_to_depth``, of images with channels last.  Raises ArgumentError for others."""
+    _check_channels_last("nn.space_to_depth", data_format)
     n, h, w, c = operand(input).shape
     parts = hf.reshape(operand(input), (n, h // block_size, block_size, w // block_size, block_size, c))
     moved = hf.permute_dims(parts, (0, 1, 3, 2, 4, 5))
@@ -472,7 +478,8 @@ def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name:
 
 
 def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
-    """``tf.nn.depth_to_space``, of images with channels last."""
+    """``tf.nn.depth_to_space``, of images with channels last.  Raises ArgumentError for others."""
+    _check_channels_last("nn.depth_to_space", data_format)
     n, h, w, c = operand(input).shape
     parts = hf.reshape(operand(input), (n, h, w, block_size, block_size, c // (block_size * block_size)))
     moved = hf.permute_dims(parts, (0, 1, 3, 2, 4, 5))

@@ -87,6 +87,9 @@ def _chosen(overlaps: Any, scores: Any, most: int, limit: Any, least: Any, sigma
     """Up to ``most`` positions along the last axis of the scores, the best first, each of which overlaps none before it
     by more than the limit; with them their scores, and whether there was one.  ``sigma`` lowers scores of those that
     overlap, by a bell curve, instead of leaving them out."""
+    if not most:
+        none = hf.zeros((*scores.shape[:-1], 0), dtypes.int64)
+        return none, hf.astype(none, scores.dtype), hf.astype(none, dtypes.bool_)
     left = scores
     places, values, found = [], [], []
     for _ in range(most):
@@ -99,7 +102,6 @@ def _chosen(overlaps: Any, scores: Any, most: int, limit: Any, least: Any, sigma
         shared = hf.take_along_axis(overlaps, best[..., None, None], axis=-2)[..., 0, :]
         if sigma > 0:
             left = left * hf.exp(-0.5 * shared * shared / sigma)
-            left = hf.where(shared > limit, -np.inf, left) if limit < 1.0 else left
         else:
             left = hf.where(shared > limit, -np.inf, left)
         itself = hf.arange(left.shape[-1]) == best[..., None]
@@ -126,8 +128,6 @@ def non_max_suppression_with_scores(
     """``tf.image.non_max_suppression_with_scores``: the positions of the boxes that stay, and their scores."""
     values = operand(scores)
     most = _some(values, max_output_size)
-    if not most:
-        return hf.zeros((0,), dtypes.int32), values[:0]
     places, kept, found = _chosen(
         _overlaps(operand(boxes)), values, most, iou_threshold, score_threshold, soft_nms_sigma
     )
@@ -205,7 +205,7 @@ def draw_bounding_boxes(images: Any, boxes: Any, colors: Any = None, name: str |
     """``tf.image.draw_bounding_boxes``: lines of one pixel, of boxes whose corners are shares of height and width."""
     x, corners = operand(images), hf.astype(operand(boxes), dtypes.float32)
     height, width = x.shape[1:3]
-    palette = _COLORS if colors is None else array_of(colors)
+    palette = ((1,),) if colors is None and x.shape[-1] == 1 else _COLORS if colors is None else array_of(colors)
     rows, columns = hf.arange(height)[:, None], hf.arange(width)[None, :]
     for k in range(corners.shape[1]):
         ends = [

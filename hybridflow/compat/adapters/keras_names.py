@@ -163,10 +163,20 @@ def load_img(
     """``tf.keras.utils.load_img``: a picture of Pillow, which has to be installed."""
     from PIL import Image
 
-    found = Image.open(path).convert({"rgb": "RGB", "rgba": "RGBA", "grayscale": "L"}[color_mode])
+    kinds = {"rgb": "RGB", "rgba": "RGBA", "grayscale": "L"}
+    if color_mode not in kinds:
+        raise ArgumentError("load_img", f"color_mode is {color_mode!r}; it must be one of {', '.join(kinds)}.")
+    found = Image.open(path).convert(kinds[color_mode])
     if target_size is None:
         return found
-    return found.resize((target_size[1], target_size[0]), getattr(Image, interpolation.upper()))
+    high, wide = target_size
+    box = None
+    if keep_aspect_ratio:  # the largest part from the middle that has the target's ratio
+        width, height = found.size
+        part = min(width, height * wide // high), min(height, width * high // wide)
+        left, top = (width - part[0]) // 2, (height - part[1]) // 2
+        box = (left, top, left + part[0], top + part[1])
+    return found.resize((wide, high), getattr(Image, interpolation.upper()), box)
 
 
 def save_img(path: Any, x: Any, data_format: str | None = None, file_format: Any = None, scale: bool = True) -> None:
@@ -290,7 +300,7 @@ def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
     """``tf.keras.backend.batch_dot``: over one axis of each, within the batch."""
     a, b = operand(x), operand(y)
     if axes is None:
-        axes = (1, 1) if a.ndim == b.ndim == 2 else (a.ndim - 1, b.ndim - 2)
+        axes = (a.ndim - 1, max(b.ndim - 2, 1))
     first, second = (axes, axes) if isinstance(axes, int) else axes
     first, second = first % a.ndim, second % b.ndim
     if not first or not second:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters import images, maths, network
-from hybridflow.compat.adapters.values import axes, operand, operands
+from hybridflow.compat.adapters import images, linear, maths, network
+from hybridflow.compat.adapters.values import array_of, axes, operand, operands
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
@@ -72,10 +72,8 @@ def ctc_loss(target: Any, output: Any, target_length: Any, output_length: Any, m
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """``keras.ops.norm``: of vectors or matrices, the Euclidean one without ``ord``."""
     value = operand(x)
-    along = axes(axis)
-    if (isinstance(along, tuple) and len(along) == 2) or (along is None and value.ndim == 2 and ord is not None):
-        return hf.linalg.matrix_norm(value, ord="fro" if ord is None else ord, keepdims=keepdims)
-    return hf.linalg.vector_norm(value, axis=along, ord=2 if ord is None else ord, keepdims=keepdims)
+    along = (0, 1) if axis is None and value.ndim == 2 and ord is not None else axis
+    return linear.norm(value, "euclidean" if ord is None else ord, along, keepdims)
 
 
 def dot(x1: Any, x2: Any) -> Any:
@@ -124,26 +122,35 @@ def conv(
     dilation_rate: Any = 1,
 ) -> Any:  # fmt: skip
     """``keras.ops.conv``."""
-    layout = None if data_format is None else {"channels_last": "NHWC", "channels_first": "NCHW"}[data_format]
+    layout = _layout(operand(inputs), data_format)
     return network.convolution(inputs, kernel, strides, padding.upper(), layout, dilation_rate)
 
 
-def _pool(kind: str, inputs: Any, pool_size: Any, strides: Any, padding: str) -> Any:
-    return network.pool(inputs, pool_size, kind, pool_size if strides is None else strides, padding.upper())
+def _layout(inputs: Any, data_format: str | None) -> str:
+    """What ``tf.nn`` calls it.  Raises ArgumentError for an unknown one."""
+    places = {1: "W", 2: "HW", 3: "DHW"}.get(inputs.ndim - 2)
+    if places is None or data_format not in (None, "channels_last", "channels_first"):
+        raise ArgumentError("ops", f"data_format is {data_format!r}, of {inputs.type}, with 1 to 3 axes of places.")
+    return f"NC{places}" if data_format == "channels_first" else f"N{places}C"
+
+
+def _pool(kind: str, inputs: Any, pool_size: Any, strides: Any, padding: str, data_format: str | None) -> Any:
+    x, step = operand(inputs), pool_size if strides is None else strides
+    return network.pool(x, pool_size, kind, step, padding.upper(), _layout(x, data_format))
 
 
 def max_pool(
     inputs: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: str | None = None
 ) -> Any:
-    """``keras.ops.max_pool``, of channels that come last."""
-    return _pool("MAX", inputs, pool_size, strides, padding)
+    """``keras.ops.max_pool``."""
+    return _pool("MAX", inputs, pool_size, strides, padding, data_format)
 
 
 def average_pool(
     inputs: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: str | None = None
 ) -> Any:
-    """``keras.ops.average_pool``, of channels that come last."""
-    return _pool("AVG", inputs, pool_size, strides, padding)
+    """``keras.ops.average_pool``."""
+    return _pool("AVG", inputs, pool_size, strides, padding, data_format)
 
 
 def deg2rad(x: Any) -> Any:
@@ -163,8 +170,9 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
 
 def digitize(x: Any, bins: Any) -> Any:
     """``keras.ops.digitize``."""
-    value, edges = operands([x, bins], [0, 1])
-    return hf.astype(hf.searchsorted(hf.astype(edges, value.dtype), value, side="right"), dtypes.int32)
+    value = operand(x)
+    value = value if dtypes.is_float(value.dtype) else hf.astype(value, dtypes.float64)  # edges may lie between ints
+    return hf.astype(hf.searchsorted(hf.asarray(array_of(bins), value.dtype), value, side="right"), dtypes.int32)
 
 
 def exp2(x: Any) -> Any:
@@ -202,7 +210,8 @@ def get_item(x: Any, key: Any) -> Any:
 def heaviside(x1: Any, x2: Any) -> Any:
     """``keras.ops.heaviside``."""
     a, b = operands([x1, x2], [0, 1])
-    return hf.where(a > 0, 1.0, hf.where(a < 0, 0.0, hf.astype(b, a.dtype)))
+    kind = hf.result_type(a, b, dtypes.float32) if dtypes.is_integer(a.dtype) else a.dtype
+    return hf.where(a > 0, 1.0, hf.where(a < 0, 0.0, hf.astype(hf.asarray(b), kind)))
 
 
 def hstack(xs: Any) -> Any:
@@ -244,6 +253,7 @@ def quantile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims:
     if method != "linear":
         raise ArgumentError("ops.quantile", f'method is {method!r}; there is "linear".')
     value, shares = operand(x), np.asarray(q, np.float64)
+    value = value if dtypes.is_float(value.dtype) else hf.astype(value, dtypes.float32)
     along = tuple(range(value.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     along = tuple(k % value.ndim for k in along)
     rest = [k for k in range(value.ndim) if k not in along]

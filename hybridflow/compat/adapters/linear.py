@@ -160,8 +160,9 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
 
 
 def tensor_diag(diagonal: Any, name: str | None = None) -> Any:
-    """``tf.linalg.tensor_diag``, of a vector."""
-    return diag(operand(diagonal))
+    """``tf.linalg.tensor_diag``: the axes twice, with the elements where both say the same place."""
+    x = operand(diagonal)
+    return hf.reshape(diag(hf.reshape(x, (-1,))), (*x.shape, *x.shape))
 
 
 def adjoint(matrix: Any, name: str | None = None) -> Any:
@@ -175,8 +176,11 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
 
 
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
-    """``tf.linalg.matrix_rank``."""
-    return hf.linalg.matrix_rank(operand(a), rtol=tol)
+    """``tf.linalg.matrix_rank``: how many singular values are above ``tol``, which is no share of the largest."""
+    x = operand(a)
+    if tol is None:
+        return hf.linalg.matrix_rank(x)
+    return hf.count_nonzero(hf.greater(hf.linalg.svdvals(x), tol), axis=-1)
 
 
 def global_norm(t_list: Any, name: str | None = None) -> Any:

@@ -214,16 +214,25 @@ def bincount(
     arr: Any, weights: Any = None, minlength: int | None = None, maxlength: int | None = None,
     dtype: Any = dtypes.int32, name: str | None = None, axis: int | None = None, binary_output: bool = False,
 ) -> Any:  # fmt: skip
-    """``tf.math.bincount``, of all elements; its length is what is there and the limits."""
-    values = hf.reshape(operand(arr), (-1,))
-    length = int(hf.max(values)) + 1 if values.shape[0] else 0
+    """``tf.math.bincount``: of all elements, or with the axis -1 of each row; its length is what is there and the
+    limits.  Raises ArgumentError for other axes."""
+    values = operand(arr)
+    if axis not in (None, 0, -1) or (axis == -1 and values.ndim > 2):
+        raise ArgumentError("math.bincount", f"axis is {axis}, of {values.type}; all is counted, or rows of a matrix.")
+    hf.debugging.assert_non_negative(values, message="what is counted is negative")
+    values = values if axis == -1 and values.ndim == 2 else hf.reshape(values, (1, -1))
+    length = int(hf.max(values)) + 1 if values.size else 0
     length = max(length, minlength or 0)
     length = length if maxlength is None else min(length, maxlength)
-    counted = hf.ones(values.shape, dtype) if weights is None else hf.reshape(operand(weights), (-1,))
-    inside = hf.less(values, length)
-    rows = hf.where(inside, values, 0)
-    found = hf.scatter_add(hf.zeros((length,), counted.dtype), rows, hf.where(inside, counted, 0)) if length else None
-    found = hf.zeros((0,), counted.dtype) if found is None else found
+    rows = values.shape[0]
+    counted = hf.ones((values.size,), dtype) if weights is None else hf.reshape(operand(weights), (-1,))
+    inside = hf.reshape(hf.less(values, length), (-1,))
+    places = hf.expand_dims(hf.arange(rows, dtype=values.dtype), axis=-1) * length + values
+    found = hf.zeros((rows * length,), counted.dtype)
+    if length:
+        places = hf.where(inside, hf.reshape(places, (-1,)), 0)
+        found = hf.scatter_add(found, places, hf.where(inside, counted, 0))
+    found = hf.reshape(found, (rows, length) if axis == -1 and operand(arr).ndim == 2 else (length,))
     return hf.astype(hf.greater(found, 0), dtype) if binary_output else found
 
 
@@ -261,11 +270,20 @@ def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
 
 
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
-    """``tf.math.unsorted_segment_sum``."""
+    """``tf.math.unsorted_segment_sum``: rows with a negative number belong to no segment."""
+    rows, flat = _rows_of_segments(data, segment_ids, 0)
+    return hf.scatter_add(hf.zeros((int(num_segments), *rows.shape[1:]), rows.dtype), flat, rows)
+
+
+def _rows_of_segments(data: Any, segment_ids: Any, neutral: Any) -> tuple[Any, Any]:
+    """Rows and the numbers of their segments; those without one, whose number is negative, change nothing in the
+    first."""
     values, ids = operand(data), operand(segment_ids)
     rest = values.shape[ids.ndim :]
     rows, flat = hf.reshape(values, (-1, *rest)), hf.reshape(ids, (-1,))
-    return hf.scatter_add(hf.zeros((int(num_segments), *rest), values.dtype), flat, rows)
+    belongs = hf.greater_equal(flat, 0)
+    rows = hf.where(hf.reshape(belongs, (-1, *[1] * len(rest))), rows, hf.asarray(neutral, rows.dtype))
+    return rows, hf.where(belongs, flat, 0)
 
 
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
@@ -333,11 +351,10 @@ def _of_segments(fold: str, first: Any) -> Any:
     change = getattr(scattering, fold)
 
     def folded(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
-        values, ids = operand(data), operand(segment_ids)
-        rest = values.shape[ids.ndim :]
-        start = first(values.dtype) if callable(first) else first
-        slices = hf.IndexedSlices(hf.reshape(values, (-1, *rest)), hf.reshape(ids, (-1,)))
-        return change(hf.full((int(num_segments), *rest), start, values.dtype), slices)
+        start = first(operand(data).dtype) if callable(first) else first
+        rows, flat = _rows_of_segments(data, segment_ids, start)
+        slices = hf.IndexedSlices(rows, flat)
+        return change(hf.full((int(num_segments), *rows.shape[1:]), start, rows.dtype), slices)
 
     return folded
 

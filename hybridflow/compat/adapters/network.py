@@ -315,7 +315,9 @@ def max_pool_with_argmax(
     include_batch_in_index: bool = False, name: str | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """``tf.nn.max_pool_with_argmax``: the largest of each window, and where it is, ``(row * width + column) * channels
-    + channel``; of equal ones the first."""
+    + channel``; of equal ones the first.  Raises ArgumentError where channels do not come last."""
+    if data_format != "NHWC":
+        raise ArgumentError("nn.max_pool_with_argmax", f"data_format is {data_format!r}; channels come last.")
     x = operand(input)
     (high, wide), (down, right) = (_pair_of(_inner(v, 2, data_format, "sizes")) for v in (ksize, strides))
     before = [(0, 0), (0, 0)]
@@ -324,7 +326,8 @@ def max_pool_with_argmax(
         before = [(m // 2, m - m // 2) for m in missing]
     n, rows, columns, channels = x.shape
     places = hf.reshape(hf.arange(rows * columns * channels), (1, rows, columns, channels))
-    padded = hf.pad(x, [(0, 0), *before, (0, 0)], constant_values=-np.inf if dtypes.is_float(x.dtype) else 0)
+    least = -np.inf if dtypes.is_float(x.dtype) else int(np.iinfo(x.dtype).min)
+    padded = hf.pad(x, [(0, 0), *before, (0, 0)], constant_values=least)
     numbered = hf.pad(places, [(0, 0), *before, (0, 0)], constant_values=0)
     tall, broad = ((size - k) // s + 1 for size, k, s in zip(padded.shape[1:3], (high, wide), (down, right)))
     cuts = [
@@ -345,8 +348,14 @@ def _pair_of(value: Any) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else tuple(value)
 
 
-def _morphology(input: Any, filters: Any, strides: Any, padding: str, dilations: Any, erodes: bool) -> Any:
-    """The largest of windows to which a filter is added, or the smallest of those from which it is taken."""
+def _morphology(
+    input: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, erodes: bool
+) -> Any:
+    """The largest of windows to which a filter is added, or the smallest of those from which it is taken.
+
+    Raises ArgumentError where channels do not come last."""
+    if data_format != "NHWC":
+        raise ArgumentError("nn", f"data_format is {data_format!r}; channels come last.")
     x, weights = operands([input, filters], [0, 1])
     (down, right), (apart, beside) = (_pair_of(_inner(v, 2, None, "strides")) for v in (strides, dilations))
     high, wide, _ = weights.shape
@@ -371,14 +380,14 @@ def dilation2d(
     input: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, name: str | None = None
 ) -> Any:
     """``tf.nn.dilation2d``: the largest of windows to which a filter is added."""
-    return _morphology(input, filters, strides, padding, dilations, erodes=False)
+    return _morphology(input, filters, strides, padding, data_format, dilations, erodes=False)
 
 
 def erosion2d(
     value: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, name: str | None = None
 ) -> Any:
     """``tf.nn.erosion2d``: the smallest of windows from which a filter is taken."""
-    return _morphology(value, filters, strides, padding, dilations, erodes=True)
+    return _morphology(value, filters, strides, padding, data_format, dilations, erodes=True)
 
 
 def weighted_moments(

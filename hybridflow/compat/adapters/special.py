@@ -126,9 +126,9 @@ def _erfc(x: Any) -> Any:
     return found, lambda upstream: upstream * (-2 / math.sqrt(math.pi)) * hf.exp(-x * x)
 
 
-def _half_normal(y: Any) -> Any:
-    """A first guess of ``erfinv`` (Winitzki), good to 2e-3."""
-    log = hf.log1p(-y * y)
+def _first_guess(y: Any, rest: Any) -> Any:
+    """Of ``erfinv`` (Winitzki), good to 2e-3; ``rest`` is ``1 - abs(y)``."""
+    log = hf.log(rest) + hf.log1p(hf.abs(y))
     first = 2 / (math.pi * 0.147) + log / 2
     return hf.sign(y) * hf.sqrt(hf.maximum(hf.sqrt(first * first - log / 0.147) - first, 0.0))
 
@@ -136,28 +136,37 @@ def _half_normal(y: Any) -> Any:
 @hf.custom_gradient
 def _erfinv(y: Any) -> Any:
     """``tf.math.erfinv``."""
-    inside = hf.abs(y) < 1
-    at = hf.where(inside, y, 0.0)
-    x = _half_normal(at)
-    near = hf.abs(at) < 0.5
-    for _ in range(3):  # Halley's method; what is near 1 by its complement, which is exact
-        of_rest = hf.sign(x) * (_erfc(hf.abs(x)) - (1.0 - hf.abs(at)))
-        error = hf.where(near, at - hf.erf(x), of_rest)
-        step = error * hf.exp(x * x) * (math.sqrt(math.pi) / 2)
-        x = x + step / (1.0 - x * step)
-    edges = hf.where(hf.abs(y) == 1, hf.sign(y) * math.inf, math.nan)
-    found = hf.where(inside, x, edges)
+    found = _inverse(y, 1.0 - hf.abs(y))
     return found, lambda upstream: upstream * (math.sqrt(math.pi) / 2) * hf.exp(found * found)
+
+
+def _inverse(y: Any, rest: Any) -> Any:
+    """``erfinv(y)``, where ``rest``, which is ``1 - abs(y)``, says more than ``y`` does near 1."""
+    inside = rest > 0
+    left = hf.where(inside, rest, 1.0)
+    at = hf.where(inside, y, 0.0)
+    x = _first_guess(at, left)
+    near = left > 0.5
+    far = left < 1e-3
+    for _ in range(3):  # Halley's method; what is far out by Newton's, of logarithms
+        tail = _erfc(hf.abs(x))
+        error = hf.where(near, at - hf.erf(x), hf.sign(x) * (tail - left))
+        step = hf.where(far, 0.0, error * hf.exp(hf.where(far, 0.0, x * x)) * (math.sqrt(math.pi) / 2))
+        by_log = hf.log(tail / left) * tail * hf.exp(hf.where(far, x * x, 0.0)) * (math.sqrt(math.pi) / 2)
+        x = x + hf.where(far, hf.sign(x) * by_log, step / (1.0 - x * step))
+    return hf.where(inside, x, hf.where(rest == 0, hf.sign(y) * math.inf, math.nan))
+
+
+@hf.custom_gradient
+def _erfcinv(x: Any) -> Any:
+    """``tf.math.erfcinv``."""
+    found = _inverse(1.0 - x, hf.minimum(x, 2.0 - x))
+    return found, lambda upstream: upstream * (-math.sqrt(math.pi) / 2) * hf.exp(found * found)
 
 
 def _ndtri(p: Any) -> Any:
     """``tf.math.ndtri``: the quantiles of the normal distribution."""
-    return math.sqrt(2) * _erfinv(2.0 * p - 1.0)
-
-
-def _erfcinv(x: Any) -> Any:
-    """``tf.math.erfcinv``."""
-    return _erfinv(1.0 - x)
+    return 0.0 - math.sqrt(2) * _erfcinv(2.0 * p)
 
 
 def _xlog1py(x: Any, y: Any) -> Any:
