@@ -47,4 +47,5 @@ first = np.arange(32, dtype="float32").reshape(1, 2, 4, 4)
 
 P("channels first", ops.max_pool(first, 2, data_format="channels_first"), ops.average_pool(x, 2))
 P("conv", ops.conv(x, np.ones((2, 4, 1), "f"), data_format="channels_last"))
+P("nan_to_num", ops.nan_to_num(np.array([np.nan, np.inf, -np.inf], "f"), nan=3.0, posinf=9.0, neginf=-9.0))
 P("bins", tf.keras.layers.Discretization([0.5, 1.5])(np.array([0, 1, 2])))

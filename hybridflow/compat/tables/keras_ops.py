@@ -68,7 +68,7 @@ average_pool: ~keras_ops.average_pool
 median: ~keras_ops.median
 quantile: ~keras_ops.quantile
 multi_hot: ~keras_ops.multi_hot
-nan_to_num: nan_to_num(&x, /)
+nan_to_num: nan_to_num(&x, /, nan, posinf, neginf)
 pinv: linalg.pinv(&x, /)
 psnr: ~keras_ops.psnr
 qr: ~linear.qr(x>input)
