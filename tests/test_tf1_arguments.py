@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,10 @@ def test_arguments_that_mean_something_are_refused_where_they_are_not_heeded() -
         lambda: tf.nn.rnn_cell.LSTMCell(3, unknown=1),
         lambda: tf.train.Saver([v], unknown=1),
         lambda: tf.group(tf.no_op(), unknown=1),
+        lambda: tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(3), unknown=1),
+        lambda: tf.train.Scaffold(unknown=1),
+        lambda: tf.data.TFRecordDataset("path", unknown=1),
+        lambda: tf.train.CheckpointSaverHook("folder", save_steps=1, unknown=1),
     ):
         with pytest.raises(TypeError, match="unknown"):
             call()
@@ -152,3 +157,55 @@ def test_counters_of_steps_write_how_fast_they_are(tmp_path: Path) -> None:
     events = [v for event in tf.train.summary_iterator(str(path)) for v in event.summary.value]
     assert [v.tag for v in events] == ["global_step/sec"] * 2 and all(v.simple_value > 0 for v in events)
     tf.summary.FileWriterCache.clear()
+
+
+def test_lists_of_numbers_are_tensors_of_their_kind() -> None:
+    seven = tf.constant([7, -8])
+    found = _value(
+        lambda: [
+            tf.div([7, -8], [2, 3]), tf.div(seven, [2, 3]), tf.floordiv([7, -8], seven), tf.truediv([7], [2]),
+            tf.add(tf.constant([1], tf.int64), [2]), tf.where([True, False, True], [[1], [2], [3]], [[4], [5], [6]]),
+        ]
+    )  # fmt: skip
+    assert [x.tolist() for x in found] == [[3, -3], [3, -3], [1, 1], [3.5], [3], [[1], [5], [3]]]
+    assert [x.dtype.name for x in found] == ["int32"] * 3 + ["float64", "int64", "int32"]
+
+
+def test_arrays_become_tensors_of_the_graph() -> None:
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    first, second = tf.split(x, [1, -1], 1)
+    kept = tf.nn.dropout(x, keep_prob=1.0)
+    loss = tf.losses.sigmoid_cross_entropy(np.zeros((2, 3)), x) - tf.losses.softmax_cross_entropy(np.eye(3)[:2], x)
+    found = _value(lambda: [first, second, kept, loss])
+    assert np.array_equal(found[0], x[:, :1]) and np.array_equal(found[1], x[:, 1:]) and np.array_equal(found[2], x)
+    wide = x.astype(np.float64)
+    own = np.log(np.exp(wide).sum(1)) - [wide[0, 0], wide[1, 1]]
+    assert found[3] == pytest.approx(np.log1p(np.exp(wide)).mean() - own.mean(), rel=1e-5)
+
+
+def test_what_a_wrapper_drops_has_a_seed() -> None:
+    cell = tf.nn.rnn_cell.BasicRNNCell(64)
+    wrapped = tf.nn.rnn_cell.DropoutWrapper(cell, 1.0, 0.5, seed=3)
+    out, _ = wrapped(tf.ones([1, 2]), cell.zero_state(1, tf.float32))
+    drawn = []
+    for _ in range(2):
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            drawn.append(sess.run(out)[0] == 0)
+    assert np.array_equal(*drawn) and 0 < drawn[0].sum() < 64
+
+
+def test_scaffolds_take_what_another_one_has() -> None:
+    x = tf.placeholder(tf.float32, [])
+    v = tf.Variable(x, collections=[tf.GraphKeys.LOCAL_VARIABLES])
+    first = tf.train.Scaffold(local_init_feed_dict={x: 3.0})
+    with tf.train.MonitoredSession(tf.train.ChiefSessionCreator(tf.train.Scaffold(copy_from_scaffold=first))) as sess:
+        assert sess.run(v) == 3.0
+
+
+def test_files_of_graphs_may_be_packed(tmp_path: Path) -> None:
+    path = tmp_path / "lines.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n"))
+    line = tf.data.TextLineDataset(str(path), "GZIP").make_one_shot_iterator().get_next()
+    with tf.Session() as sess:
+        assert np.array([sess.run(line), sess.run(line)]).astype("U").tolist() == ["one", "two"]

@@ -16,6 +16,7 @@ from hybridflow.compat.v1.recording import Recorded, Sizes
 from hybridflow.compat.v1.table import Table
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor as Value
 
 TABLE = Table()
@@ -39,9 +40,24 @@ for _name, _dtype in {"to_float": "float32", "to_double": "float64", "to_int32":
     TABLE[_name] = _to
 
 
+def _of_numbers_alone(x: Any, other: Any) -> Any:
+    """A list of Python's numbers as the tensor that it means beside the other operand, whose dtype it takes if that
+    holds its kind."""
+    if isinstance(x, Sizes) or not isinstance(x, (list, tuple)):
+        return x
+    if not all(isinstance(leaf, (bool, int, float)) for leaf in pytree.flatten(x)[0]):
+        return x
+    found = literal(x)
+    if not isinstance(other, Value):
+        return found
+    kind = other.dtype
+    holds = dtypes.is_float(kind) or (dtypes.is_integer(kind) and dtypes.is_integer(found.dtype))
+    return hf.astype(found, kind) if holds and found.dtype != dtypes.bool_ else found
+
+
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def apply(x: Any, y: Any) -> Any:
-        return function(*aligned(x, y))
+        return function(*aligned(_of_numbers_alone(x, y), _of_numbers_alone(y, x)))
 
     apply.__doc__ = function.__doc__
     return apply

@@ -12,7 +12,6 @@ from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.layers import static_extent
 from hybridflow.compat.v1.neural import TABLE as nn
 from hybridflow.compat.v1.nodes import Tensor
-from hybridflow.compat.v1.recording import as_graph_tensor
 from hybridflow.compat.v1.variables import REGULARIZATION
 
 LOSSES = "losses"
@@ -121,9 +120,10 @@ def softmax_cross_entropy(
     loss_collection: Any = LOSSES,
     reduction: str = _BY_COUNT,
 ) -> Any:
-    labels = tf["cast"](convert_to_tensor(onehot_labels), as_graph_tensor(logits).dtype)
+    logits = convert_to_tensor(logits)
+    labels = tf["cast"](convert_to_tensor(onehot_labels), logits.dtype)
     if label_smoothing:
-        classes = static_extent(as_graph_tensor(logits), -1, "softmax_cross_entropy")
+        classes = static_extent(logits, -1, "softmax_cross_entropy")
         labels = labels * (1 - label_smoothing) + label_smoothing / classes
     found = nn["softmax_cross_entropy_with_logits"](labels=labels, logits=logits)
     return _weighted(found, weights, scope, loss_collection, reduction, "softmax_cross_entropy_loss")
@@ -154,7 +154,8 @@ def sigmoid_cross_entropy(
     loss_collection: Any = LOSSES,
     reduction: str = _BY_COUNT,
 ) -> Any:
-    labels = tf["cast"](convert_to_tensor(multi_class_labels), as_graph_tensor(logits).dtype)
+    logits = convert_to_tensor(logits)
+    labels = tf["cast"](convert_to_tensor(multi_class_labels), logits.dtype)
     labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing if label_smoothing else labels
     found = nn["sigmoid_cross_entropy_with_logits"](labels=labels, logits=logits)
     return _weighted(found, weights, scope, loss_collection, reduction, "sigmoid_cross_entropy_loss")

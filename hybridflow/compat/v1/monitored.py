@@ -49,8 +49,14 @@ class Scaffold:
         copy_from_scaffold: Any = None,
         local_init_feed_dict: Any = None,
     ) -> None:
+        """Variables are ready after these operations: nothing waits for ``ready_op`` and its like."""
         self.init_op, self.init_feed_dict, self.init_fn = init_op, init_feed_dict, init_fn
-        self.local_init_op, self.summary_op, self.saver = local_init_op, summary_op, saver
+        self.local_init_op, self.local_init_feed_dict = local_init_op, local_init_feed_dict
+        self.summary_op, self.saver = summary_op, saver
+        if copy_from_scaffold is not None:
+            for name, value in vars(copy_from_scaffold).items():
+                if getattr(self, name) is None:
+                    setattr(self, name, value)
 
     def finalize(self) -> Scaffold:
         """Make what was not given."""
@@ -89,7 +95,7 @@ class ChiefSessionCreator:
             session.run(scaffold.init_op, scaffold.init_feed_dict)
             if scaffold.init_fn is not None:
                 scaffold.init_fn(scaffold, session)
-        session.run(scaffold.local_init_op)
+        session.run(scaffold.local_init_op, scaffold.local_init_feed_dict)
         return session
 
 

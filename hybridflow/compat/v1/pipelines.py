@@ -133,27 +133,32 @@ for _name in (
     setattr(Dataset, _name, staticmethod(functools.partial(Dataset._of, _name)))
 
 
-class TextLineDataset(Dataset):
-    """The lines of files."""
-
-    def __init__(self, filenames: Any) -> None:
-        given = [filenames] if is_symbolic(filenames) else []
-        super().__init__(given, lambda values: data.TextLineDataset(_paths(values[0] if given else filenames)))
-
-
-class TFRecordDataset(Dataset):
-    """The records of files."""
+class _OfFiles(Dataset):
+    _kind: Any
 
     def __init__(
         self,
         filenames: Any,
-        compression_type: Any = None,
+        compression_type: str | None = None,
         buffer_size: int | None = None,
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> None:
         given = [filenames] if is_symbolic(filenames) else []
-        super().__init__(given, lambda values: data.TFRecordDataset(_paths(values[0] if given else filenames)))
+        how = compression_type, buffer_size, num_parallel_reads
+        super().__init__(given, lambda values: self._kind(_paths(values[0] if given else filenames), *how))
+
+
+class TextLineDataset(_OfFiles):
+    """The lines of files."""
+
+    _kind = data.TextLineDataset
+
+
+class TFRecordDataset(_OfFiles):
+    """The records of files."""
+
+    _kind = data.TFRecordDataset
 
 
 def _paths(names: Any) -> Any:

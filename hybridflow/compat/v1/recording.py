@@ -103,7 +103,11 @@ class _Call:
                 return found
         if own.draws:
             kwargs["generator"] = generator
-        return own.function(*args, **kwargs)
+        found = own.function(*args, **kwargs)
+        leaves, structure = pytree.flatten(found)
+        if any(isinstance(leaf, np.ndarray) for leaf in leaves):  # one that came in, or a part of it
+            found = pytree.unflatten(structure, [asarray(x) if isinstance(x, np.ndarray) else x for x in leaves])
+        return found
 
     def compute(self, run: Any, values: Sequence[Any]) -> list[Any]:
         generator = run.generator() if self._function.draws else None

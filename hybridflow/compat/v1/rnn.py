@@ -206,14 +206,18 @@ class DropoutWrapper(RNNCell):
         input_keep_prob: Any = 1.0,
         output_keep_prob: Any = 1.0,
         state_keep_prob: Any = 1.0,
-        **more: Any,
+        variational_recurrent: bool = False,
+        input_size: Any = None,
+        dtype: Any = None,
+        seed: int | None = None,
+        dropout_state_filter_visitor: Any = None,
     ) -> None:
-        if not (isinstance(state_keep_prob, (int, float)) and state_keep_prob == 1) or more.get(
-            "variational_recurrent"
-        ):
+        """``input_size`` and ``dtype`` are for ``variational_recurrent``, and the visitor for states."""
+        if not (isinstance(state_keep_prob, (int, float)) and state_keep_prob == 1) or variational_recurrent:
             raise NotImplementedError("DropoutWrapper drops inputs and outputs alone in hybridflow, each time anew.")
         super().__init__("dropout_wrapper")
         self._cell, self._into, self._out = cell, input_keep_prob, output_keep_prob
+        self._seeds = (None, None) if seed is None else (2 * seed, 2 * seed + 1)  # what comes in and goes out differ
 
     @property
     def state_size(self) -> Any:
@@ -224,12 +228,12 @@ class DropoutWrapper(RNNCell):
         return self._cell.output_size
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
-        output, after = self._cell(_kept(inputs, self._into), state, scope)
-        return _kept(output, self._out), after
+        output, after = self._cell(_kept(inputs, self._into, self._seeds[0]), state, scope)
+        return _kept(output, self._out, self._seeds[1]), after
 
 
-def _kept(x: Any, share: Any) -> Any:
-    return x if isinstance(share, (int, float)) and share == 1 else nn["dropout"](x, keep_prob=share)
+def _kept(x: Any, share: Any, seed: int | None) -> Any:
+    return x if isinstance(share, (int, float)) and share == 1 else nn["dropout"](x, keep_prob=share, seed=seed)
 
 
 def dynamic_rnn(

@@ -188,6 +188,7 @@ def reverse_sequence(
 
 @op("Select", "where")
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    condition, x, y = (literal(v) if isinstance(v, (list, tuple)) else v for v in (condition, x, y))
     if x is None:
         return hf.stack(list(hf.nonzero(condition)), axis=-1)
     if len(condition.shape) == 1 and hasattr(x, "shape") and len(x.shape) > 1:
