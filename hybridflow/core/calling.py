@@ -1,4 +1,4 @@
-"""What a layer that is being called hands on to those within it and around it: whether it trains, masks, losses."""
+"""What layers hand on to those within them, around them and after them: whether they train, losses, masks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
 from hybridflow.core.context import current
+from hybridflow.core.tensor import Tensor, looked_at
 
 
 class _Call(NamedTuple):
-    """The innermost call.  ``masks`` are those of all results within the outermost one, by id, with the results.
-
-    ``added`` are what layers within the outermost one add to the loss, each with its layer; None in a step that is
-    around all layers.
-    """
+    """The innermost call.  ``added`` are what layers within the outermost one add to the loss, each with its layer."""
 
     training: bool | None
-    masks: dict[int, tuple[Any, Any]]
-    added: list[tuple[Mark, Any]] | None
+    added: list[tuple[Mark, Any]]
 
 
 _now: ContextVar[_Call | None] = ContextVar("hybridflow.calling", default=None)
@@ -53,10 +49,8 @@ def enter(training: bool | None) -> Token[_Call | None]:
     """Begin the call of a layer; None leaves it as it is."""
     outer = _now.get()
     if outer is None:
-        return _now.set(_Call(training, {}, []))
-    if outer.added is None:
-        return _now.set(_Call(training, outer.masks, []))
-    return _now.set(outer if training is None else _Call(bool(training), outer.masks, outer.added))
+        return _now.set(_Call(training, []))
+    return _now.set(outer if training is None else _Call(bool(training), outer.added))
 
 
 def leave(token: Token[_Call | None], layer: Mark) -> None:
@@ -64,25 +58,15 @@ def leave(token: Token[_Call | None], layer: Mark) -> None:
     place of what was added in its call before."""
     call, outer = _now.get(), token.old_value
     _now.reset(token)
-    if call is None or not (outer is Token.MISSING or outer is None or outer.added is None):
+    if call is None or not (outer is Token.MISSING or outer is None):
         return
     kept = _store()
     if kept:
         for one, added in list(kept.items()):
             if added.outermost() is layer or one is layer:
                 kept.pop(one, None)
-    for one, value in call.added or ():
+    for one, value in call.added:
         _keep(one, value, layer)
-
-
-def enter_step() -> Token[_Call | None]:
-    """Begin a step in which masks outlive the calls of layers: a loss has those of predictions."""
-    return _now.set(_Call(None, {}, None))
-
-
-def leave_step(token: Token[_Call | None]) -> None:
-    """End the step that ``enter_step`` began."""
-    _now.reset(token)
 
 
 # Losses
@@ -91,7 +75,7 @@ def leave_step(token: Token[_Call | None]) -> None:
 def add_loss(layer: Mark, value: Any) -> None:
     """Let ``losses_of`` the layer have this value, until the layer around all that is being called is called again."""
     call = _now.get()
-    if call is None or call.added is None:
+    if call is None:
         _keep(layer, value, layer)
     else:
         call.added.append((layer, value))
@@ -100,7 +84,7 @@ def add_loss(layer: Mark, value: Any) -> None:
 def losses_of(layers: Iterable[Mark]) -> list[Any]:
     """What these layers have added in the call that goes on, or in the last ones."""
     call = _now.get()
-    if call is not None and call.added is not None:
+    if call is not None:
         wanted = set(layers)
         return [value for layer, value in call.added if layer in wanted]
     kept = _store()
@@ -121,27 +105,50 @@ def _keep(layer: Mark, value: Any, outermost: Mark) -> None:
 
 # Masks
 
+_Masks = dict[int, tuple[weakref.ref[Tensor], Any]]  # by the id of a tensor, which lives for as long as the entry
+
+# What a run of a compiled function knows of masks begins and ends with it, be it traced, inlined or run eagerly: where
+# it is compiled, its arguments, results and what it captures are other tensors than those that its caller has.
+_everywhere: _Masks = {}
+_masks: ContextVar[_Masks] = ContextVar("hybridflow.masks", default=_everywhere)
+
+
+def enter_function() -> Token[_Masks]:
+    """Begin a run of the Python function of a compiled one."""
+    return _masks.set({})
+
+
+def leave_function(token: Token[_Masks]) -> None:
+    """End the run that ``enter_function`` began."""
+    _masks.get().clear()  # entries refer to what they are in
+    _masks.reset(token)
+
 
 def mask_of(value: Any) -> Any:
-    """The mask that ``keep_mask`` was given within the outermost call that goes on, or None; for a list of values the
-    list of theirs, or None where none has one."""
-    call = _now.get()
-    if call is None or not call.masks:
+    """The mask that ``keep_mask`` was given, or None; for a list of values the list of theirs, or None where none has
+    one."""
+    masks = _masks.get()
+    if not masks:
         return None
     if isinstance(value, (list, tuple)):
-        masks = [mask_of(part) for part in value]
-        return None if all(mask is None for mask in masks) else masks
-    return call.masks.get(id(value), (None, None))[1]
+        each = [mask_of(part) for part in value]
+        return None if all(mask is None for mask in each) else each
+    found = masks.get(id(value))
+    return None if found is None else found[1]
 
 
 def keep_mask(value: Any, mask: Any) -> None:
-    """Let ``mask_of(value)`` be that mask until the outermost call ends.  Values and masks may be lists, one of None
-    among them where a value has none."""
-    call = _now.get()
-    if call is None or mask is None:
+    """Let ``mask_of(value)`` be that mask for as long as the tensor lives, unless it has one already.
+
+    Values and masks may be lists, one of None among them where a value has none; a mask alone is that of the first.
+    """
+    if mask is None:
         return
-    if isinstance(value, (list, tuple)) and isinstance(mask, (list, tuple)):
-        for one, its in zip(value, mask):
+    if isinstance(value, (list, tuple)):
+        for one, its in zip(value, mask if isinstance(mask, (list, tuple)) else [mask]):
             keep_mask(one, its)
-    else:
-        call.masks[id(value)] = value, mask  # the value too: another one must not get its id
+    elif isinstance(value, Tensor):
+        masks, key = _masks.get(), id(value)
+        if key not in masks:
+            # A late mask may be made of the value, and would keep it alive.
+            masks[key] = weakref.ref(value, lambda _: masks.pop(key, None)), looked_at(mask)

@@ -13,7 +13,7 @@ from hybridflow.compiler.ir.dtypes import float64, int64
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, substituted, value_at
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.core import devices, foreign, pytree
+from hybridflow.core import calling, devices, foreign, pytree
 from hybridflow.core.context import current, tracing
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
@@ -489,6 +489,7 @@ def _run(
             stand_ins.append(leaf)
     values = pytree.unflatten(structure, stand_ins)
     args, kwargs = binder.split(values)
+    token = calling.enter_function()
     try:
         with tracing(trace), observing(trace, values):
             result = python(*args, **kwargs)
@@ -498,6 +499,8 @@ def _run(
         if _comes_after_effects(error, trace):
             raise RaisedError(error) from None
         raise
+    finally:
+        calling.leave_function(token)
     # Where variables were made, the next run finds what was set beside them.
     left = [] if trace.outside is None or trace.created_variables else trace.outside.take(result)
     setting = Setting([(place.reference(), place.name) for place, _ in left]) if left else None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, overload
 
 from hybridflow import config
-from hybridflow.core import foreign, pytree, transaction
+from hybridflow.core import calling, foreign, pytree, transaction
 from hybridflow.core.context import current, now
 from hybridflow.eager import numerics
 from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, entered, of_user, user_location
@@ -171,9 +171,13 @@ class Function(Dispatcher, Generic[P, R]):
         if self._signature is not None:
             positional, kwargs = self._binder.split(self._signature.convert(self._binder.bind(args, kwargs)))
             args = tuple(positional)
-        if current.trace is not None:
-            return converted(self._python, self._options.name)(*args, **kwargs)
-        return transaction.run(lambda: self._python(*args, **kwargs))
+        token = calling.enter_function()
+        try:
+            if current.trace is not None:
+                return converted(self._python, self._options.name)(*args, **kwargs)
+            return transaction.run(lambda: self._python(*args, **kwargs))
+        finally:
+            calling.leave_function(token)
 
     def _make_and_call(
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -290,7 +290,11 @@ class Layer(Module, Configured):
             raise ArgumentTypeError(self.name, f"the input is {_what_is(value)}; {wanted}.")
 
     def _cast(self, value: Any) -> Any:
-        return astype(value, self._dtype) if dtypes.is_float(value.dtype) and value.dtype != self._dtype else value
+        if not dtypes.is_float(value.dtype) or value.dtype == self._dtype:
+            return value
+        cast = astype(value, self._dtype)
+        calling.keep_mask(cast, calling.mask_of(value))
+        return cast
 
     def _build(self, inputs: Sequence[Any]) -> None:
         shape = shape_of(inputs[0]) if inputs else ()

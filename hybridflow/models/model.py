@@ -13,7 +13,7 @@ from hybridflow.autodiff.tape import GradientTape
 from hybridflow.callbacks.callback import History
 from hybridflow.callbacks.running import CallbackList
 from hybridflow.checkpoint.checkpoint import load_variables, save_variables
-from hybridflow.core import calling, configured, pytree
+from hybridflow.core import configured, pytree
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -552,18 +552,10 @@ class Model(Layer):
     def _train(self, x: Any, y: Any, sample_weight: Any) -> Any:
         if _samples(x) == 0:
             raise ShapeError(self.name, "a batch has no samples: its mean loss would make all weights NaN.")
-        token = calling.enter_step()
-        try:
-            return self.train_step(_given(x, y, sample_weight))
-        finally:
-            calling.leave_step(token)
+        return self.train_step(_given(x, y, sample_weight))
 
     def _test(self, x: Any, y: Any, sample_weight: Any) -> Any:
-        token = calling.enter_step()
-        try:
-            return self.test_step(_given(x, y, sample_weight))
-        finally:
-            calling.leave_step(token)
+        return self.test_step(_given(x, y, sample_weight))
 
     # One batch
 
