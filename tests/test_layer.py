@@ -17,7 +17,7 @@ EVERY = {
     "relu": (lambda: layers.ReLU(), lambda x: np.maximum(x, 0)),
     "relu all": (
         lambda: layers.ReLU(1.0, 0.25, 0.5),
-        lambda x: np.minimum(np.where(x >= 0.5, x, 0.25 * (x - 0.5)), 1.0),
+        lambda x: np.minimum(np.where(x > 0.5, x, 0.25 * (x - 0.5)), 1.0),
     ),
     "leaky": (lambda: layers.LeakyReLU(0.25), lambda x: np.where(x > 0, x, 0.25 * x)),
     "elu": (lambda: layers.ELU(0.5), lambda x: np.where(x > 0, x, 0.5 * np.expm1(x))),
@@ -228,6 +228,28 @@ def test_embeddings() -> None:
     fresh = layers.Embedding.from_config(layer.get_config())
     fresh(numbers)
     assert 0 < np.abs(fresh.embeddings.numpy()).max() <= 0.05
+
+
+def test_relu_at_its_corners_is_keras_s() -> None:
+    x = hf.asarray([-np.inf, -1.0, 0.0, 0.5, 0.75, 6.0])
+    recorded: list[tuple[dict[str, float], list[float], list[float]]] = [  # options, results, gradients: Keras 3.15
+        ({}, [0, 0, 0, 0.5, 0.75, 6], [0, 0, 0, 1, 1, 1]),
+        ({"threshold": 0.5}, [0, 0, 0, 0, 0.75, 6], [0, 0, 0, 0, 1, 1]),
+        ({"negative_slope": 0.5}, [-np.inf, -0.5, 0, 0.5, 0.75, 6], [0.5, 0.5, 0.5, 1, 1, 1]),
+        (
+            {"threshold": 0.5, "negative_slope": 0.5, "max_value": 0.75},
+            [-np.inf, -0.75, -0.25, 0, 0.75, 0.75],
+            [0.5, 0.5, 0.5, 0, 1, 0],
+        ),
+        ({"negative_slope": 0.5, "max_value": 0.75}, [-np.inf, -0.5, 0, 0.5, 0.75, 0.75], [0.5, 0.5, 0, 1, 1, 0]),
+        ({"max_value": 6.0}, [0, 0, 0, 0.5, 0.75, 6], [0, 0, 0, 1, 1, 0]),
+    ]
+    for options, results, gradients in recorded:
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            y = layers.ReLU(**options)(x)
+        assert y.tolist() == results, options
+        assert tape.gradient(y, x).tolist() == gradients, options
 
 
 def test_masks_go_with_results_outside_of_models() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.array.datatypes import finfo
-from hybridflow.array.elementwise import exp, maximum, minimum, multiply, sigmoid, tanh, where
+from hybridflow.array.elementwise import exp, minimum, multiply, sigmoid, tanh, where
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.configured import kind_of
 from hybridflow.errors import ArgumentTypeError
@@ -113,7 +113,7 @@ _activation = activation
 
 
 class ReLU(Layer, one_tensor=True):
-    """``max(x, 0)``, at most ``max_value``; below ``threshold`` it is ``negative_slope * (x - threshold)``.
+    """``max(x, 0)``, at most ``max_value``; up to ``threshold`` it is ``negative_slope * (x - threshold)``.
 
     >>> hf.layers.ReLU(max_value=3.0, negative_slope=0.1)([-1.0, 2.0, 5.0])
     <Tensor f32[3] cpu> [-0.1  2.   3. ]
@@ -128,12 +128,18 @@ class ReLU(Layer, one_tensor=True):
         self.max_value, self.negative_slope, self.threshold = max_value, negative_slope, threshold
 
     def call(self, inputs: Any) -> Any:
-        if self.threshold or self.negative_slope:
-            below = multiply(inputs - self.threshold, self.negative_slope)
-            out = where(inputs >= self.threshold, inputs, below)
+        slope, most, threshold = self.negative_slope, self.max_value, self.threshold
+        if slope and most is None and not threshold:
+            return leaky_relu(inputs, slope)
+        if threshold:
+            above = where(inputs > threshold, inputs, 0.0)
+        elif most == 6:  # where the derivative is 0
+            above, most = relu6(inputs), None
         else:
-            out = maximum(inputs, 0.0)
-        return out if self.max_value is None else minimum(out, self.max_value)
+            above = relu(inputs)
+        if most is not None:
+            above = minimum(above, most)
+        return above - multiply(relu(threshold - inputs), slope) if slope else above
 
     def get_config(self) -> dict[str, Any]:
         own = {"max_value": self.max_value, "negative_slope": self.negative_slope, "threshold": self.threshold}
