@@ -255,6 +255,9 @@ def test_circle_is_keras_s(arguments: tuple[float, float, bool]) -> None:
 def test_positional_arguments_have_keras_order() -> None:
     assert losses.SparseCategoricalCrossentropy(True, 0, "sum", -1, "mine").reduction == "sum"
     assert losses.MeanSquaredError("sum", "mine").name == losses.Loss("mine", "sum").name == "mine"
+    named = losses.KLDivergence, losses.CategoricalGeneralizedCrossEntropy, losses.Huber, losses.LogCosh
+    expected = ["kl_divergence", "categorical_generalized_cross_entropy", "huber_loss", "log_cosh"]
+    assert [kind().name for kind in named] == expected  # Keras's
     assert losses.Dice("sum", "mine", -1, "float64").get_config()["dtype"] == "float64"
 
 

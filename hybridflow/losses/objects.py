@@ -27,7 +27,7 @@ from hybridflow.array.reductions import logsumexp, max as largest, mean, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, matrix_transpose, reshape, squeeze
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import calling
-from hybridflow.core.configured import Configured
+from hybridflow.core.configured import Configured, snake_case
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, float_operand
@@ -62,10 +62,14 @@ class Loss(Configured):
         self, name: str | None = None, reduction: str | None = "sum_over_batch_size", dtype: Any = None
     ) -> None:
         self.reduction = reduction or "none"
-        self.name = name or type(self).__name__
+        self.name = name or self._kind_name()
         self.dtype = None if dtype is None else _computed_in(dtype, self.name)
         if self.reduction not in _REDUCTIONS:
             raise ArgumentError(self.name, f"reduction is {reduction!r}; it must be one of {', '.join(_REDUCTIONS)}.")
+
+    def _kind_name(self) -> str:
+        """What a loss is called that was given no name."""
+        return snake_case(type(self).__name__)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """For subclasses: the loss of each sample."""
@@ -213,6 +217,9 @@ class Huber(_OfEach):
     ) -> None:
         super().__init__(reduction, name, dtype)
         self.delta = delta
+
+    def _kind_name(self) -> str:
+        return "huber_loss"
 
     def of_each(self, y: Any, p: Any) -> Any:
         error = abs(p - y)
