@@ -10,7 +10,8 @@ import functools
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from hybridflow import flags
@@ -81,6 +82,17 @@ def entered(function: Callable[P, R]) -> Callable[P, R]:
             raise of_user(of_arguments(error, function))  # noqa: B904  # the very error
 
     return call
+
+
+@contextmanager
+def writing_to(path: Any) -> Iterator[None]:
+    """Around what writes to an open file: an OSError, as of a full disk, says which file it is."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = os.fspath(path)
+        raise
 
 
 def of_arguments(error: BaseException, function: Callable[..., Any]) -> BaseException:

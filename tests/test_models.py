@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import csv
 import pickle
-from collections.abc import Iterator
+import resource
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -410,11 +411,44 @@ def test_what_is_logged_is_written_down(tmp_path: Path) -> None:
         callbacks=[callbacks.CSVLogger(path, append=True)],
         verbose=0,
     )
+    assert path.read_text().splitlines()[0] == "epoch,loss,mae,val_loss,val_mae"  # Keras's, from the first epoch on
     rows = list(csv.DictReader(path.open()))
-    assert [bool(row.pop("val_loss")) for row in rows] == [False] * 5 + [True]
+    assert [row.pop("val_loss") != "NA" for row in rows] == [False] * 5 + [True]
     rows = rows[:4]
     assert len(rows) == 4 and [row["epoch"] for row in rows] == ["0", "1", "0", "1"]
     assert float(rows[3]["loss"]) < float(rows[0]["loss"])
+
+
+def test_a_full_disk_says_which_file(tmp_path: Path) -> None:
+    logger = callbacks.CSVLogger(tmp_path / "log.csv")
+    records = hf.data.TFRecordWriter(tmp_path / "squares.tfrecord")
+    board = hf.summary.create_file_writer(tmp_path / "board")
+
+    def write_events() -> None:
+        with board.as_default():
+            hf.summary.text("text", "word " * 1000, 0)
+        board.flush()
+
+    def write_records() -> None:
+        records.write(b"record" * 1000)
+        records.flush()
+
+    writes: dict[str, Callable[[], Any]] = {
+        "log.csv": lambda: logger.on_epoch_end(0, {f"loss{k}": 0.125 for k in range(200)}),
+        "squares.tfrecord": write_records,
+        "board/events": write_events,
+        ".records": lambda: Dataset.range(1000).save(str(tmp_path / "saved")),
+        "-0.records": lambda: Dataset.range(1000).save(str(tmp_path / "packed"), "GZIP"),
+    }
+    logger.on_train_begin()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for name, write in writes.items():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+        try:
+            with pytest.raises(OSError, match=f"{tmp_path}.*{name}"):
+                write()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_lines_and_bars(capsys: pytest.CaptureFixture[str]) -> None:

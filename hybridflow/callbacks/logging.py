@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from hybridflow.callbacks.callback import Callback
-from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, writing_to
 
 
 class CSVLogger(Callback):
-    """Writes what is logged into a file, a row for each epoch.
+    """Writes what is logged into a file, a row for each epoch: ``NA`` where a column has nothing, as those of
+    validation have without one.
 
     With ``append`` rows are added to a file that is there.
 
@@ -24,7 +25,7 @@ class CSVLogger(Callback):
     >>> path = os.path.join(tempfile.mkdtemp(), "log.csv")
     >>> _ = model.fit(np.ones((4, 2)), np.ones(4), epochs=2, callbacks=[hf.callbacks.CSVLogger(path)], verbose=0)
     >>> len(open(path).readlines()), open(path).readline().strip()
-    (3, 'epoch,loss')
+    (3, 'epoch,loss,val_loss')
     """
 
     def __init__(self, filename: Any, separator: str = ",", append: bool = False) -> None:
@@ -40,27 +41,33 @@ class CSVLogger(Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         found = {"epoch": epoch, **(logs or {})}
-        new = [name for name in found if name not in self._names]
-        if new:  # at first, and where not every epoch is validated
+        names = ["epoch", *sorted(logs or ())]
+        if not any(name.startswith("val_") for name in names):
+            names += [f"val_{name}" for name in names[1:]]  # later epochs may be validated
+        new = [name for name in names if name not in self._names]
+        if new and (not self._names or not set(found) <= set(self._names)):
             _, rows = self._rows()
             self._names += new
             self._write([*rows, found])
             return
-        with open(self.filename, "a", newline="") as file:
-            csv.DictWriter(file, self._names, delimiter=self.separator).writerow(found)
+        with writing_to(self.filename), open(self.filename, "a", newline="") as file:
+            self._writer(file).writerow(found)
 
     def _rows(self) -> tuple[list[str], list[dict[str, Any]]]:
         """The names in the first line, and the rows below."""
         with open(self.filename, newline="") as file:
             reader = csv.DictReader(file, delimiter=self.separator)
-            return list(reader.fieldnames or ()), list(reader)
+            return list(reader.fieldnames or ()), [{k: v for k, v in row.items() if v is not None} for row in reader]
 
     def _write(self, rows: list[dict[str, Any]]) -> None:
-        with open(self.filename, "w", newline="") as file:
+        with writing_to(self.filename), open(self.filename, "w", newline="") as file:
             if self._names:
-                writer = csv.DictWriter(file, self._names, delimiter=self.separator)
+                writer = self._writer(file)
                 writer.writeheader()
                 writer.writerows(rows)
+
+    def _writer(self, file: Any) -> csv.DictWriter[str]:
+        return csv.DictWriter(file, self._names, restval="NA", delimiter=self.separator)
 
 
 class LambdaCallback(Callback):

@@ -22,7 +22,7 @@ from hybridflow.data.kept import packed, unpacked
 from hybridflow.data.node import Elements, Node, Runner, State
 from hybridflow.data.records import framed, records
 from hybridflow.data.texts import TextSpec
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DataError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DataError, writing_to
 from hybridflow.jit.tensor_spec import TensorSpec
 
 _DESCRIPTION, _FORMAT, _VERSION = "dataset.json", "hybridflow.dataset", 1
@@ -57,7 +57,9 @@ class Writer:
             raw = open(self.folder / self._name(shard), "wb")  # noqa: SIM115  # closed at the end
             self._files[shard] = gzip.GzipFile(fileobj=raw, mode="wb") if self._is_packed else raw
             self._counts[shard] = 0
-        self._files[shard].write(framed(packed(element, self.stage)))
+        record = framed(packed(element, self.stage))
+        with writing_to(self.folder / self._name(shard)):
+            self._files[shard].write(record)
         self._counts[shard] += 1
 
     def _name(self, shard: int) -> str:
@@ -79,7 +81,7 @@ class Writer:
         except (DataError, FileNotFoundError):
             before = []
         beside = self.folder / f"{self._token}.part"
-        with open(beside, "w") as file:
+        with writing_to(beside), open(beside, "w") as file:
             json.dump(told, file)
             file.flush()
             os.fsync(file.fileno())
@@ -91,14 +93,17 @@ class Writer:
 
     def _close(self, file: Any, whole: bool) -> None:
         raw = file.fileobj if self._is_packed else file
-        try:
-            if self._is_packed:
-                file.close()  # which leaves the file below open
-            raw.flush()
-            if whole:
-                os.fsync(raw.fileno())
-        finally:
-            raw.close()
+        if raw is None:  # it was closed, and could not be written to
+            return
+        with writing_to(raw.name):
+            try:
+                if self._is_packed:
+                    file.close()  # which leaves the file below open
+                raw.flush()
+                if whole:
+                    os.fsync(raw.fileno())
+            finally:
+                raw.close()
 
     def drop(self) -> None:
         """Remove what was written, unless it was finished."""

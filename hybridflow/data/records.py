@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from hybridflow.data.checksums import crc32c, masked
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DataError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DataError, writing_to
 
 _HEAD = 12  # bytes: the length, and the sum of the length
 _PIECE = 1 << 24  # bytes read at a time: a length that is wrong does not ask for memory
@@ -83,6 +83,7 @@ class TFRecordWriter:
         if kind not in (None, "", "GZIP", "ZLIB"):
             raise ArgumentError("TFRecordWriter", f"options is {options!r}; it must be 'GZIP', 'ZLIB' or None.")
         self._file: Any = gzip.open(path, "wb") if kind == "GZIP" else open(os.fspath(path), "wb")  # noqa: SIM115
+        self._path = os.fspath(path)
         self._packer = zlib.compressobj() if kind == "ZLIB" else None
 
     def write(self, record: bytes) -> None:
@@ -90,18 +91,21 @@ class TFRecordWriter:
         if not isinstance(record, (bytes, bytearray, memoryview)):
             raise ArgumentTypeError("TFRecordWriter.write", f"a record is bytes, got {type(record).__name__}.")
         data = framed(bytes(record))
-        self._file.write(data if self._packer is None else self._packer.compress(data))
+        with writing_to(self._path):
+            self._file.write(data if self._packer is None else self._packer.compress(data))
 
     def flush(self) -> None:
         """Give what was written to the system."""
-        self._file.flush()
+        with writing_to(self._path):
+            self._file.flush()
 
     def close(self) -> None:
         """Finish the file."""
         if not self._file.closed:
-            if self._packer is not None:
-                self._file.write(self._packer.flush())
-            self._file.close()
+            with writing_to(self._path):
+                if self._packer is not None:
+                    self._file.write(self._packer.flush())
+                self._file.close()
 
     def __enter__(self) -> TFRecordWriter:
         return self

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, writing_to
 
 _numbers = itertools.count()
 
@@ -44,7 +44,10 @@ class EventFile:
             ) from None
         os.makedirs(folder, exist_ok=True)
         own = f".{os.getpid()}.{next(_numbers)}{suffix}"
-        self._file: Any = event_file_writer.EventsWriter(os.path.join(folder, "events"), own)
+        self._path = os.path.join(folder, "events")  # as far as it is known
+        with writing_to(self._path):  # it writes an event of its own
+            self._file: Any = event_file_writer.EventsWriter(self._path, own)
+        self._path = getattr(self._file, "_file_name", self._path)
         self._lock = threading.Lock()
 
     def add(self, step: int, values: Any) -> None:
@@ -63,17 +66,17 @@ class EventFile:
         self._write(event_pb2.Event(wall_time=time.time(), graph_def=made.SerializeToString()))
 
     def _write(self, event: Any) -> None:
-        with self._lock:
+        with self._lock, writing_to(self._path):
             self._file.write_event(event)
 
     def flush(self) -> None:
         """Have all that was written on the disk."""
-        with self._lock:
+        with self._lock, writing_to(self._path):
             self._file.flush()
 
     def close(self) -> None:
         """Flush, and let go of the file."""
-        with self._lock:
+        with self._lock, writing_to(self._path):
             self._file.close()
 
 
