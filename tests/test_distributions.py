@@ -383,7 +383,7 @@ def test_generators():
         (lambda g: g.choice(2, (2,), p=[1.5, -0.5]), errors.ArgumentError, "negative"),
         (lambda g: g.choice(2, (2,), replace=False, p=[1.0, 0.0]), errors.ArgumentError, "1 elements, and 2"),
         (lambda g: g.normal((2**62, 4)), errors.ShapeError, ""),
-        (lambda g: hf.random.Generator.from_state([1, 2, 3]), errors.ArgumentTypeError, "two integers"),
+        (lambda g: hf.random.Generator.from_state([1, 2, 3, 4]), errors.ArgumentTypeError, "two integers"),
         (lambda g: g.skip(1.5), errors.ArgumentTypeError, "integer"),
     ],
 )

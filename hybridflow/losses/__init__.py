@@ -97,7 +97,7 @@ def get(identifier: Any) -> Any:
     with ``class_name`` and ``config``); a loss, or a function of labels and predictions, is itself.
 
     >>> hf.losses.get("sparse_categorical_crossentropy").name
-    'SparseCategoricalCrossentropy'
+    'sparse_categorical_crossentropy'
     """
     if isinstance(identifier, str):
         identifier = SHORT.get(identifier.lower(), identifier)
