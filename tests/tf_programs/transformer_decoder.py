@@ -44,6 +44,7 @@ class Causal(tf.keras.layers.Layer):
 
 pe, att = PE(11, 8), Causal(num_heads=2, key_dim=4)
 x = tf.constant([[3, 5, 7, 0], [1, 2, 3, 4]])
+att(pe(x))  # the call that builds the layers: in Keras it loses the mask
 h = att(pe(x))
 RESULT = {"h": h, "scores": att.last[0, 0], "mask": pe.compute_mask(x)}
 look = tf.linalg.band_part(tf.ones((4, 4)), -1, 0)
