@@ -33,6 +33,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.eager import operations, wholes
 from hybridflow.errors import HybridflowError
+from hybridflow.tracing.convert import texts
 from hybridflow.tracing.trace import Trace
 
 PROGRAMS = pathlib.Path(__file__).parent / "guard_programs"
@@ -318,6 +319,7 @@ def run_module(lab: Lab, folder: pathlib.Path) -> None:
 
 def run_console(lab: Lab, folder: pathlib.Path) -> None:
     """Typed into an ``InteractiveConsole``."""
+    texts.listen()  # as hybridflow does where it is imported by what is typed
     console = code.InteractiveConsole(lab.names() | {"__name__": "guard_program"}, "<console>")
     errors = io.StringIO()
     with contextlib.redirect_stderr(errors):
