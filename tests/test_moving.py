@@ -204,3 +204,14 @@ def test_joins_of_long_or_partial_parts_are_made_one_by_one():
         arrays = [np.zeros(shape, np.float32) for shape in shapes]
         program = compile_graph(build(lambda b, x, y, axis=axis: b.concat(x, y, axis=axis), arrays), target.AVX2)
         assert "woven" not in program.kernels[-1].schedule
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_short_rows_that_are_looked_up(columns):
+    rng = np.random.default_rng(columns)
+    places = rng.integers(-50, 50, (3, 37))
+    for dtype in DTYPES:
+        table = rng.integers(0, 2 if dtype == np.bool_ else 100, (50, columns)).astype(dtype)
+        everywhere(lambda b, t, i: b.take(t, i, axis=0), [table, places], table[places])
+    with pytest.raises(HybridflowError, match="50"):
+        hf.function(lambda t, i: hf.take(t, i, axis=0))(table, np.array([0, 1, 50] * 10))

@@ -14,7 +14,7 @@ from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
-from hybridflow.compiler.loops.index import Ix, LoopVar, Quotient, Remainder, lies_side_by_side
+from hybridflow.compiler.loops.index import Computed, Ix, LoopVar, Quotient, Remainder, lies_side_by_side
 from hybridflow.compiler.loops.kernel import Accesses, IsLeaf, Kernel, accesses
 from hybridflow.compiler.loops.limits import (
     BLOCK_BYTES,
@@ -339,9 +339,14 @@ def _as_good_along(kernel: Kernel, inner: LoopVar, short: int, lanes: int, space
 
 
 def _gaps(found: Accesses, inner: LoopVar, lane: LoopVar) -> list[Ix]:
-    """Positions with gaps along the lane, but for those that the inner loop fills."""
+    """Positions with gaps along the lane, but for those that the inner loop fills, or that are looked up anyway, each
+    in rows that are no whole vectors."""
+    count = static_size((inner.extent,))
 
     def gap(ix: Ix) -> bool:
+        if any(isinstance(atom, Computed) for atom in ix.atoms):
+            divided = any(isinstance(atom, (Quotient, Remainder)) for atom in ix.atoms)
+            return divided or ix.strides.get(inner, 0) not in (0, 1) or count & (count - 1) == 0
         along = ix.coefficient(lane)
         return along not in (0, 1) and not lies_side_by_side(ix, inner, lane)
 
