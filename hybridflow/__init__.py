@@ -251,8 +251,23 @@ if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER`
         tree as tree,
     )
     from hybridflow.array.differences import diff as diff
+    from hybridflow.array.histograms import bincount as bincount, histogram as histogram
     from hybridflow.array.indexed_slices import IndexedSlices as IndexedSlices
+    from hybridflow.array.quantiles import (
+        median as median,
+        nanmedian as nanmedian,
+        nanquantile as nanquantile,
+        percentile as percentile,
+        quantile as quantile,
+    )
     from hybridflow.array.searching import searchsorted as searchsorted
+    from hybridflow.array.segments import (
+        segment_max as segment_max,
+        segment_mean as segment_mean,
+        segment_min as segment_min,
+        segment_prod as segment_prod,
+        segment_sum as segment_sum,
+    )
     from hybridflow.array.selection import boolean_mask as boolean_mask, nonzero as nonzero, repeat as repeat
     from hybridflow.array.sets import (
         isin as isin,
@@ -322,6 +337,7 @@ _LATER = {
     "TensorArray": "control.tensor_array",
     "TensorSpec": "jit.tensor_spec",
     "associative_scan": "control.walks",
+    "bincount": "array.histograms",
     "boolean_mask": "array.selection",
     "callbacks": "",
     "case": "control.branches",
@@ -340,6 +356,7 @@ _LATER = {
     "function": "jit.function",
     "grad": "autodiff.functional",
     "hessian": "autodiff.products",
+    "histogram": "array.histograms",
     "initializers": "",
     "isin": "array.sets",
     "jacfwd": "autodiff.products",
@@ -351,17 +368,22 @@ _LATER = {
     "linearize": "autodiff.products",
     "losses": "",
     "map_fn": "control.walks",
+    "median": "array.quantiles",
     "memory": "",
     "metrics": "",
     "mixed_precision": "",
     "models": "",
+    "nanmedian": "array.quantiles",
+    "nanquantile": "array.quantiles",
     "nn": "",
     "numpy_function": "effects.py_function",
     "nonzero": "array.selection",
     "optimizers": "",
+    "percentile": "array.quantiles",
     "plot_model": "models",
     "print": "effects.printing",
     "py_function": "effects.py_function",
+    "quantile": "array.quantiles",
     "random": "",
     "recompute_grad": "jit.recompute",
     "regularizers": "",
@@ -369,6 +391,11 @@ _LATER = {
     "saved": "",
     "scan": "control.walks",
     "searchsorted": "array.searching",
+    "segment_max": "array.segments",
+    "segment_mean": "array.segments",
+    "segment_min": "array.segments",
+    "segment_prod": "array.segments",
+    "segment_sum": "array.segments",
     "stance": "jit.stances",
     "summary": "",
     "switch_case": "control.branches",

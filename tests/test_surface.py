@@ -15,19 +15,20 @@ ROOT = Path(__file__).resolve().parent.parent
 _TEXT = """
 ForwardAccumulator GradientTape IndexedSlices Input Model Module Sequential Tensor TensorArray TensorSpec Variable abs
 acos acosh add all any arange argmax argmin argsort asarray asin asinh associative_scan astype atan atan2 atanh
-bfloat16 bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool bool_
+bfloat16 bincount bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool bool_
 boolean_mask broadcast_arrays broadcast_shapes broadcast_to callbacks can_cast case ceil checkpoint clip compat concat
 cond config conj constant constraints copysign cos cosh count_nonzero cumulative_prod cumulative_sum custom_gradient
 data debugging device diagonal diff divide e eager einsum empty empty_like equal erf errors exp expand_dims expm1 eye
 finfo flip float16 float32 float64 floor floor_divide foldl foldr fori_loop from_dlpack full full_like function gather
-gather_nd grad greater greater_equal hessian hypot iinfo imag inf initializers int16 int32 int64 int8 isclose isdtype
-isfinite isin isinf isnan jacfwd jacobian jacrev jvp layers less less_equal linalg linearize linspace list_devices log
-log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logsumexp losses map_fn matmul
-matrix_transpose max maximum mean memory meshgrid metrics min minimum mixed_precision models moveaxis multiply nan
-nan_to_num negative newaxis nextafter nn nonzero not_equal numpy_function one_hot ones ones_like optimizers outer pad
-permute_dims pi plot_model positive pow power print prod py_function random real reciprocal recompute_grad reduce_max
-reduce_mean reduce_min reduce_prod reduce_sum regularizers remainder repeat reshape result_type roll round rsqrt saved
-scan scatter_add searchsorted sigmoid sign signbit sin sinh sort split sqrt square squeeze stack stance std
+gather_nd grad greater greater_equal hessian histogram hypot iinfo imag inf initializers int16 int32 int64 int8
+isclose isdtype isfinite isin isinf isnan jacfwd jacobian jacrev jvp layers less less_equal linalg linearize linspace
+list_devices log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logsumexp losses map_fn
+matmul matrix_transpose max maximum mean median memory meshgrid metrics min minimum mixed_precision models moveaxis
+multiply nan nan_to_num nanmedian nanquantile negative newaxis nextafter nn nonzero not_equal numpy_function one_hot
+ones ones_like optimizers outer pad percentile permute_dims pi plot_model positive pow power print prod py_function
+quantile random real reciprocal recompute_grad reduce_max reduce_mean reduce_min reduce_prod reduce_sum regularizers
+remainder repeat reshape result_type roll round rsqrt saved scan scatter_add searchsorted segment_max segment_mean
+segment_min segment_prod segment_sum sigmoid sign signbit sin sinh sort split sqrt square squeeze stack stance std
 stop_gradient subtract sum summary switch_case take take_along_axis tan tanh tensordot tile top_k trace tree tril triu
 trunc uint16 uint32 uint64 uint8 unique_all unique_counts unique_inverse unique_values unstack value_and_grad var
 vecdot vectorized_map vjp vmap where while_loop zeros zeros_like

@@ -46,6 +46,7 @@ _NOTHING: dict[str, tuple[Any, ...]] = {
     "UPLO": ("L",),
     "compute_uv": (True,),
     "hermitian": (False,),
+    "overwrite_input": (False,),
 }
 # Methods that take what NumPy's functions of their names take, where our functions are called otherwise.
 _METHODS = ("argsort", "copy", "cumsum", "dot", "ravel", "round", "sort", "std", "take", "var")

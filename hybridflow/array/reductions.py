@@ -47,7 +47,7 @@ def keep_axes(out: Tensor, x: Tensor, axes: tuple[int, ...]) -> Tensor:
     return reshape_to(out, tuple(1 if k in axes else extent for k, extent in enumerate(x.shape)))
 
 
-def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Small integers and bools are summed in 64 bits."""
     if dtypes.is_float(dtype):
         return dtype
@@ -62,7 +62,7 @@ def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
         x = as_tensor(x, name)
     if axis is None and dtype is None and not keepdims and dtypes.is_float(x.dtype):  # the usual loss
         return apply(TABLE[name], x, axes=_ALL_AXES[len(x.shape)])
-    wanted = _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, name)
+    wanted = sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, name)
     return _reduce(TABLE[name], x if x.dtype == wanted else cast(x, wanted), rules.axes(name, x.type, axis), keepdims)
 
 
@@ -297,7 +297,7 @@ def _running(stage: str, x: ArrayLike, axis: int | None, dtype: DTypeLike | None
             raise ArgumentError(stage, f"axis must be given for {x.type}.")
         axis = 0
     axis = rules.axis(stage, x.type, axis)
-    return cast(x, _sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, stage)), axis
+    return cast(x, sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, stage)), axis
 
 
 @operation

@@ -1,0 +1,167 @@
+"""How many elements have each value, or lie between each two edges."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.array.creation import linspace
+from hybridflow.array.differences import diff
+from hybridflow.array.elementwise import add, divide, equal, subtract, where
+from hybridflow.array.reductions import max, min, sum, sum_dtype
+from hybridflow.array.searching import searchsorted
+from hybridflow.array.segments import added_up, numbers
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.ops import rules
+from hybridflow.core.likes import ArrayLike
+from hybridflow.core.promotion import default_float, default_int
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled, reshape_to
+from hybridflow.eager.operations import operation
+from hybridflow.errors import ArgumentError, ShapeError, TraceError, entered
+
+
+class Histogram(NamedTuple):
+    """What ``histogram`` returns."""
+
+    counts: Tensor
+    edges: Tensor
+
+
+@entered
+def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length: Any = None) -> Tensor:
+    """How often each number from 0 on occurs in ``x`` (1-d, integers), as int64; with ``weights`` their sums, in their
+    dtype (integers as int64 or uint64).
+
+    There are as many as the largest number says, ``minlength`` at least, and negative ones are an ArgumentError.  With
+    ``length``, which compiled functions need, there are so many whatever ``minlength`` is, and numbers outside of them
+    are left out.
+
+    Raises ShapeError for other axes and where ``weights`` has another shape, DTypeError for floats, and TraceError
+    without ``length`` in a compiled function.
+
+    >>> hf.bincount([1, 3, 1])
+    <Tensor i64[4] cpu> [0 2 0 1]
+    >>> hf.bincount([1, 3, 1], length=3)
+    <Tensor i64[3] cpu> [0 2 0]
+    """
+    found = numbers(x, "bincount")
+    if found.ndim != 1:
+        raise ShapeError("bincount", f"the numbers are {found.type}; they must be one-dimensional.")
+    counted = _weights("bincount", weights, found)
+    if length is not None:
+        return _counted(found, counted, rules.extent("bincount", "length", length))
+    known = found._known()
+    if known is None:
+        raise TraceError(
+            "bincount",
+            f"the result's size depends on the values of {found!r}; say how many numbers there may be, "
+            "bincount(x, length=...), or call it outside of the traced function.",
+        )
+    if known.size and known.min() < 0:
+        raise ArgumentError("bincount", f"{known.min()} is among the numbers; they must not be negative.")
+    least = rules.integer("bincount", "minlength", minlength)
+    if least < 0:
+        raise ArgumentError("bincount", f"minlength is {least}; it must not be negative.")
+    largest = int(known.max()) + 1 if known.size else 0
+    return _counted(found, counted, largest if largest > least else least)
+
+
+def _weights(stage: str, weights: Any, x: Tensor) -> Tensor | None:
+    """Weights along one axis, in the dtype of their sums."""
+    if weights is None:
+        return None
+    found = as_tensor(weights, stage)
+    if found.shape != x.shape:
+        raise ShapeError(stage, f"the weights {found.type} do not have the shape of {x.type}.")
+    return reshape_to(cast(found, sum_dtype(found.dtype)), (product(x.shape),))
+
+
+@operation
+def _counted(x: Tensor, weights: Tensor | None, length: Any) -> Tensor:
+    values = filled(1, default_int, x.shape, "bincount") if weights is None else weights
+    return added_up(values, x, length)
+
+
+@entered
+def histogram(
+    x: ArrayLike, /, bins: Any = 10, range: Any = None, *, weights: Any = None, density: bool | None = False
+) -> Histogram:
+    """How many elements of ``x`` lie in each bin, as int64, and the edges of the bins, of which there is one more.
+
+    ``bins`` are so many of one width over ``range``, (lowest, highest), which is that of the elements unless given; or
+    they are between edges, which ascend.  A bin holds its lower edge, the last one both; what lies outside, and NaN, is
+    left out.  With ``weights``, of the shape of ``x``, their sums are given in their dtype (integers as int64 or
+    uint64); with ``density`` all is divided by its sum and by the widths.  Edges are of the dtype of ``x``, float32 for
+    bools and integers, unless a tensor or an array gives them.
+
+    Raises ArgumentError for a range that is not finite or descends, edges that descend, and less than one bin.  In
+    compiled functions elements that have no finite range give edges of NaN instead.
+
+    >>> hf.histogram([1.0, 2.0, 1.0, 4.0], 3)
+    Histogram(counts=<Tensor i64[3] cpu> [2 1 1], edges=<Tensor f32[4] cpu> [1. 2. 3. 4.])
+    """
+    x = as_tensor(x, "histogram")
+    counted = _weights("histogram", weights, x)
+    if not dtypes.is_float(x.dtype):
+        dtype, x = default_float, cast(x, dtypes.float64)
+    else:
+        dtype = x.dtype
+    x = reshape_to(x, (product(x.shape),))
+    if isinstance(bins, str):
+        raise ArgumentError("histogram", f"bins is {bins!r}; it must be how many there are, or their edges.")
+    if np.ndim(bins) == 0:
+        edges = _edges(x, rules.integer("histogram", "bins", bins), range)
+        shown = cast(edges, dtype)
+    else:
+        edges = as_tensor(bins, "histogram", x.dtype if isinstance(bins, (list, tuple)) else None)
+        shown = cast(edges, dtype) if isinstance(bins, (list, tuple)) else edges
+        if edges.ndim != 1 or edges.shape[0] == 0:
+            raise ShapeError("histogram", f"the edges are {edges.type}; they must be one-dimensional, and there.")
+        known = edges._known()
+        if known is not None and not np.all(known[:-1] <= known[1:]):
+            raise ArgumentError("histogram", "the edges in bins must ascend.")
+    return Histogram(_within(x, edges, counted, bool(density)), shown)
+
+
+def _edges(x: Tensor, bins: int, range: Any) -> Tensor:
+    """The edges of bins of one width, in the dtype of ``x``."""
+    if bins < 1:
+        raise ArgumentError("histogram", f"bins is {bins}; there must be one at least.")
+    if range is not None:
+        low, high = (as_tensor(end, "histogram", dtypes.float64) for end in range)
+        what = "range"
+    elif x.shape[0] == 0:
+        low, high, what = as_tensor(0.0, "histogram"), as_tensor(1.0, "histogram"), ""
+    else:
+        low, high, what = min(x), max(x), "the range of the elements"
+    ends = [end._known() for end in (low, high)]
+    for end in ends:
+        if end is not None and not np.all(np.isfinite(end)):
+            raise ArgumentError("histogram", f"{what} is [{ends[0]}, {ends[1]}]; it must be finite.")
+    if ends[0] is not None and ends[1] is not None and np.any(ends[0] > ends[1]):
+        raise ArgumentError("histogram", f"{what} is [{ends[0]}, {ends[1]}]; it must not descend.")
+    return _spaced(low, high, bins, x.dtype)
+
+
+@operation
+def _spaced(low: Tensor, high: Tensor, bins: int, dtype: Any) -> Tensor:
+    low, high = cast(low, dtypes.float64), cast(high, dtypes.float64)
+    space = where(equal(low, high), 0.5, 0.0)
+    return linspace(subtract(low, space), add(high, space), bins + 1, dtype)
+
+
+@operation
+def _within(x: Tensor, edges: Tensor, weights: Tensor | None, density: bool) -> Tensor:
+    bins = edges.shape[0] - 1
+    values, limits = common_dtype("histogram", (x, edges))
+    found = subtract(searchsorted(limits, values, side="right"), 1)
+    found = where(equal(values, limits[-1:]), bins - 1, found)
+    total = _counted(found, weights, bins)
+    if not density:
+        return total
+    widths = diff(edges if dtypes.is_float(edges.dtype) else cast(edges, default_float))
+    total = total if dtypes.is_float(total.dtype) else cast(total, widths.dtype)
+    return divide(divide(total, widths), sum(total))
