@@ -552,7 +552,7 @@ def histogram_fixed_width(
 ) -> Any:
     """``tf.histogram_fixed_width``: how many values are in each of ``nbins`` equal bins."""
     places = hf.reshape(histogram_fixed_width_bins(values, value_range, nbins), (-1,))
-    return hf.scatter_add(hf.zeros((nbins,), dtype), places, hf.ones(places.shape, dtype))
+    return hf.astype(hf.bincount(places, length=nbins), dtype)
 
 
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Any]:

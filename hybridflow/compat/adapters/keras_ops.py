@@ -7,8 +7,6 @@ import math
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 import hybridflow as hf
 from hybridflow.compat.adapters import images, linear, maths, network
 from hybridflow.compat.adapters.values import array_of, axes, operand, operands
@@ -245,31 +243,12 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
 
 def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """``keras.ops.median``."""
-    return quantile(x, 0.5, axis, keepdims=keepdims)
+    return hf.median(operand(x), axis, keepdims=keepdims)
 
 
 def quantile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Any:
-    """``keras.ops.quantile``, between neighbours on a line.  Raises ArgumentError for another method."""
-    if method != "linear":
-        raise ArgumentError("ops.quantile", f'method is {method!r}; there is "linear".')
-    value, shares = operand(x), np.asarray(q, np.float64)
-    value = value if dtypes.is_float(value.dtype) else hf.astype(value, dtypes.float32)
-    along = tuple(range(value.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
-    along = tuple(k % value.ndim for k in along)
-    rest = [k for k in range(value.ndim) if k not in along]
-    flat = hf.permute_dims(value, (*rest, *along))
-    flat = hf.sort(hf.reshape(flat, (*[value.shape[k] for k in rest], -1)), axis=-1)
-    places = shares.reshape(-1) * (flat.shape[-1] - 1)
-    low = np.floor(places).astype(np.int64)
-    high = np.minimum(low + 1, flat.shape[-1] - 1)
-    first = hf.take(flat, low, axis=-1)
-    found = first + (hf.take(flat, high, axis=-1) - first) * hf.asarray(places - low, flat.dtype)
-    if keepdims:
-        shape = [1 if k in along else n for k, n in enumerate(value.shape)]
-        found = hf.stack([hf.reshape(found[..., k], shape) for k in range(len(places))])
-    else:
-        found = hf.moveaxis(found, -1, 0)
-    return hf.reshape(found, (*shares.shape, *found.shape[1:]))
+    """``keras.ops.quantile``."""
+    return hf.quantile(operand(x), q, axis, method=method, keepdims=keepdims)
 
 
 def multi_hot(

@@ -8,7 +8,6 @@ import ml_dtypes
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.array import scattering
 from hybridflow.compat.adapters.values import Extents, axes, operand, operands
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Operators
@@ -225,13 +224,11 @@ def bincount(
     length = max(length, minlength or 0)
     length = length if maxlength is None else min(length, maxlength)
     rows = values.shape[0]
-    counted = hf.ones((values.size,), dtype) if weights is None else hf.reshape(operand(weights), (-1,))
-    inside = hf.reshape(hf.less(values, length), (-1,))
+    counted = None if weights is None else hf.reshape(operand(weights), (-1,))
     places = hf.expand_dims(hf.arange(rows, dtype=values.dtype), axis=-1) * length + values
-    found = hf.zeros((rows * length,), counted.dtype)
-    if length:
-        places = hf.where(inside, hf.reshape(places, (-1,)), 0)
-        found = hf.scatter_add(found, places, hf.where(inside, counted, 0))
+    places = hf.where(hf.less(values, length), places, -1)  # what lies beyond is left out
+    found = hf.bincount(hf.reshape(places, (-1,)), counted, length=rows * length)
+    found = hf.astype(found, dtype if counted is None else counted.dtype)
     found = hf.reshape(found, (rows, length) if axis == -1 and operand(arr).ndim == 2 else (length,))
     return hf.astype(hf.greater(found, 0), dtype) if binary_output else found
 
@@ -269,29 +266,23 @@ def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     return unsorted_segment_mean(data, ids, _count(segment_ids, ids))
 
 
+def _unsorted(function: Any, data: Any, segment_ids: Any, num_segments: Any) -> Any:
+    """What a function of ours makes of segments, whose numbers must be below ``num_segments``; negative ones are left
+    out."""
+    values, ids, count = operand(data), operand(segment_ids), int(num_segments)
+    hf.debugging.assert_less(ids, count, message=f"a segment is not below num_segments, {count}")
+    return function(values, ids, count)
+
+
 def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
-    """``tf.math.unsorted_segment_sum``: rows with a negative number belong to no segment."""
-    rows, flat = _rows_of_segments(data, segment_ids, 0)
-    return hf.scatter_add(hf.zeros((int(num_segments), *rows.shape[1:]), rows.dtype), flat, rows)
-
-
-def _rows_of_segments(data: Any, segment_ids: Any, neutral: Any) -> tuple[Any, Any]:
-    """Rows and the numbers of their segments; those without one, whose number is negative, change nothing in the
-    first."""
-    values, ids = operand(data), operand(segment_ids)
-    rest = values.shape[ids.ndim :]
-    rows, flat = hf.reshape(values, (-1, *rest)), hf.reshape(ids, (-1,))
-    belongs = hf.greater_equal(flat, 0)
-    rows = hf.where(hf.reshape(belongs, (-1, *[1] * len(rest))), rows, hf.asarray(neutral, rows.dtype))
-    return rows, hf.where(belongs, flat, 0)
+    """``tf.math.unsorted_segment_sum``."""
+    values = operand(data)
+    return hf.astype(_unsorted(hf.segment_sum, values, segment_ids, num_segments), values.dtype)
 
 
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
     """``tf.math.unsorted_segment_mean``: 0 for a segment without elements."""
-    total = unsorted_segment_sum(data, segment_ids, num_segments)
-    ids = operand(segment_ids)
-    count = unsorted_segment_sum(hf.ones(ids.shape, total.dtype), ids, num_segments)
-    return total / hf.reshape(hf.maximum(count, 1), (-1, *[1] * (total.ndim - 1)))
+    return _unsorted(hf.segment_mean, data, segment_ids, num_segments)
 
 
 def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Any:
@@ -346,30 +337,22 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
     return divide_no_nan(1.0, x)
 
 
-def _of_segments(fold: str, first: Any) -> Any:
-    """A function of rows, the numbers of their segments, and how many segments there are."""
-    change = getattr(scattering, fold)
-
-    def folded(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
-        start = first(operand(data).dtype) if callable(first) else first
-        rows, flat = _rows_of_segments(data, segment_ids, start)
-        slices = hf.IndexedSlices(rows, flat)
-        return change(hf.full((int(num_segments), *rows.shape[1:]), start, rows.dtype), slices)
-
-    return folded
+def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    """``tf.math.unsorted_segment_max``: the smallest number that is finite for a segment without elements."""
+    found = _unsorted(hf.segment_max, data, segment_ids, num_segments)
+    return hf.maximum(found, float(ml_dtypes.finfo(found.dtype).min)) if dtypes.is_float(found.dtype) else found
 
 
-def _least(dtype: Any) -> Any:
-    return float(ml_dtypes.finfo(dtype).min) if dtypes.is_float(dtype) else int(np.iinfo(dtype).min)
+def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    """``tf.math.unsorted_segment_min``: the largest number that is finite for a segment without elements."""
+    found = _unsorted(hf.segment_min, data, segment_ids, num_segments)
+    return hf.minimum(found, float(ml_dtypes.finfo(found.dtype).max)) if dtypes.is_float(found.dtype) else found
 
 
-def _most(dtype: Any) -> Any:
-    return float(ml_dtypes.finfo(dtype).max) if dtypes.is_float(dtype) else int(np.iinfo(dtype).max)
-
-
-unsorted_segment_max = _of_segments("rows_largest", _least)
-unsorted_segment_min = _of_segments("rows_smallest", _most)
-unsorted_segment_prod = _of_segments("rows_multiplied", 1)
+def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+    """``tf.math.unsorted_segment_prod``: 1 for a segment without elements."""
+    values = operand(data)
+    return hf.astype(_unsorted(hf.segment_prod, values, segment_ids, num_segments), values.dtype)
 
 
 def _of_sorted(folded: Any, name: str) -> Any:
@@ -379,7 +362,7 @@ def _of_sorted(folded: Any, name: str) -> Any:
         ids = operand(segment_ids)
         count = _count(segment_ids, ids)
         found = folded(data, ids, count)
-        is_there = hf.scatter_add(hf.zeros((count,), dtypes.int64), ids, hf.ones(ids.shape, dtypes.int64)) > 0
+        is_there = hf.bincount(ids, length=count) > 0
         return hf.where(hf.reshape(is_there, (-1, *[1] * (found.ndim - 1))), found, 0)
 
     segments.__name__ = segments.__qualname__ = name
