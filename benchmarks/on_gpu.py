@@ -29,7 +29,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import numpy as np
 
-from benchmarks.suite.case import Case, Draw, leaves, mapped
+from benchmarks.suite.case import Case, Draw, leaves, made_ready
 from benchmarks.suite.libraries import HybridFlow, Jax, Library, NotOffered, Torch, TorchCompile
 from benchmarks.suite.programs.networks import CASES as NETWORKS
 
@@ -235,16 +235,7 @@ def queued(run: Callable[[], object], wait: Callable[[], None]) -> float:
 def measured(side: Side, name: str, case: Case) -> dict[str, Any]:
     """One program on one side."""
     own = side.library
-    given = [mapped(own.array, x) for x in case.arguments(Draw())]
-
-    def program(*arguments: Any) -> Any:
-        return case.program(own, *arguments)
-
-    if case.trained:
-        run = own.trained(program, given[: case.trained])
-        given = given[case.trained :]
-    else:
-        run = own.compiled(program)
+    run, given = made_ready(case, own)
     start = time.perf_counter()
     results = run(*given)
     side.wait()

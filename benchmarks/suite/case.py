@@ -66,3 +66,15 @@ def leaves(tree: Any) -> list[Any]:
     if isinstance(tree, (list, tuple)) and not isinstance(tree, Filter):
         return [leaf for part in tree for leaf in leaves(part)]
     return [tree]
+
+
+def made_ready(case: Case, library: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """The program of a case as a library compiles it, and the arguments of a call, as arrays of the library."""
+    given = [mapped(library.array, x) for x in case.arguments(Draw())]
+
+    def program(*arguments: Any) -> Any:
+        return case.program(library, *arguments)
+
+    if case.trained:
+        return library.trained(program, given[: case.trained]), given[case.trained :]
+    return library.compiled(program), given

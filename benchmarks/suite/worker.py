@@ -49,20 +49,11 @@ class Worker:
             return {"state": "failed", "why": f"{type(error).__name__}: {error}"[:300]}
 
     def _prepared(self, name: str, path: str) -> dict[str, Any]:
-        from benchmarks.suite.case import Draw, leaves, mapped
+        from benchmarks.suite.case import leaves, made_ready
         from benchmarks.suite.programs import CASES
 
         case, own = CASES[name], self.library
-        given = [mapped(own.array, x) for x in case.arguments(Draw())]
-
-        def program(*arguments: Any) -> Any:
-            return case.program(own, *arguments)
-
-        if case.trained:
-            run = own.trained(program, given[: case.trained])
-            given = given[case.trained :]
-        else:
-            run = own.compiled(program)
+        run, given = made_ready(case, own)
         start = time.perf_counter()
         results = [run(*given)]
         first = time.perf_counter() - start

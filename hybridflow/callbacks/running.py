@@ -91,26 +91,28 @@ class CallbackList:
         return [method for method in methods if getattr(method, "__func__", method) is not plain]
 
     def _tell(self, name: str, *args: Any) -> None:
+        """Call the method of all callbacks; the last argument are the logs, if there are any."""
+        *places, logs = args
+        logs = {} if logs is None else logs
         for one in self.callbacks:
-            getattr(one, name)(*args)
+            getattr(one, name)(*places, logs)
 
     def _tell_batch(self, name: str, batch: int, logs: Any) -> None:
         methods = self._of_batches[name]
         if methods:
-            logs = _plain(logs)
+            logs = {} if logs is None else _plain(logs)
             for method in methods:
                 method(batch, logs)
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._tell("on_train_begin", {} if logs is None else logs)
+        self._tell("on_train_begin", logs)
 
     def on_train_end(self, logs: Any = None) -> None:
-        logs = {} if logs is None else logs
         self._tell("on_train_end", logs)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._progress.begin(epoch)
-        self._tell("on_epoch_begin", epoch, {} if logs is None else logs)
+        self._tell("on_epoch_begin", epoch, logs)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -119,7 +121,7 @@ class CallbackList:
         self._progress.end(logs)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._tell_batch("on_train_batch_begin", batch, {} if logs is None else logs)
+        self._tell_batch("on_train_batch_begin", batch, logs)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -131,7 +133,7 @@ class CallbackList:
         self._is_run = not self._progress.is_open
         if self._is_run:
             self._progress.begin(None)
-        self._tell("on_test_begin", {} if logs is None else logs)
+        self._tell("on_test_begin", logs)
 
     def on_test_end(self, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -140,7 +142,7 @@ class CallbackList:
             self._progress.end(logs)
 
     def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._tell_batch("on_test_batch_begin", batch, {} if logs is None else logs)
+        self._tell_batch("on_test_batch_begin", batch, logs)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs
@@ -150,14 +152,14 @@ class CallbackList:
 
     def on_predict_begin(self, logs: Any = None) -> None:
         self._progress.begin(None)
-        self._tell("on_predict_begin", {} if logs is None else logs)
+        self._tell("on_predict_begin", logs)
 
     def on_predict_end(self, logs: Any = None) -> None:
-        self._tell("on_predict_end", {} if logs is None else logs)
+        self._tell("on_predict_end", logs)
         self._progress.end({})
 
     def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
-        self._tell_batch("on_predict_batch_begin", batch, {} if logs is None else logs)
+        self._tell_batch("on_predict_batch_begin", batch, logs)
 
     def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
         logs = {} if logs is None else logs

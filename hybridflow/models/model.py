@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -413,10 +413,11 @@ class Model(Layer):
         """At the end of ``fit``: the averages that the optimizer keeps (``use_ema``) become the variables' values."""
         optimizer = self._settings.optimizer
         if isinstance(optimizer, optimizers.Optimizer):
-            found = (
-                v for one in (self,) for v in one.trainable_variables
-            )  # which are looked for if there are averages
-            optimizer.finalize_variable_values(v for v in found if optimizer.has_trained(v))
+            optimizer.finalize_variable_values(self._trained_by(optimizer))
+
+    def _trained_by(self, optimizer: optimizers.Optimizer) -> Iterator[Variable]:
+        """The variables that it has updated; the model is searched for them when somebody asks for the first."""
+        yield from filter(optimizer.has_trained, self.trainable_variables)
 
     def _build_for_data(self) -> None:
         """Within ``fit``: make the variables that the first batch would make."""

@@ -38,9 +38,8 @@ from hybridflow.runtime.cuda.pending import Check
 from hybridflow.runtime.cuda.walks import Address, Step, Walk
 from hybridflow.runtime.dtypes import NUMPY
 
-ROUNDS = (
-    4  # blocks of a launch for each that is on the GPU at once: what they do differs; each walks several units then
-)
+# Blocks of a launch for each that is on the GPU at once: what they do differs.  Each walks several units then.
+ROUNDS = 4
 MOST_THREADS = 1 << 22  # of a launch in any case
 SCRATCH_BYTES = 1 << 28  # of a launch: what needs scratch runs on so few threads that they share this much
 ALIGNMENT = 64  # of what lies in the arena

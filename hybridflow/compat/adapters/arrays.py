@@ -14,6 +14,7 @@ from hybridflow.compat.adapters.values import (
     TensorShape,
     array_of,
     axes,
+    check_channels_last,
     convert_to_tensor,
     extents,
     operand,
@@ -463,14 +464,9 @@ def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: An
     return hf.ones_like(operand(input), dtype)
 
 
-def _check_channels_last(stage: str, data_format: str) -> None:
-    if data_format != "NHWC":
-        raise ArgumentError(stage, f"data_format is {data_format!r}; channels come last: transpose before.")
-
-
 def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
     """``tf.nn.space_to_depth``, of images with channels last.  Raises ArgumentError for others."""
-    _check_channels_last("nn.space_to_depth", data_format)
+    check_channels_last("nn.space_to_depth", data_format)
     n, h, w, c = operand(input).shape
     parts = hf.reshape(operand(input), (n, h // block_size, block_size, w // block_size, block_size, c))
     moved = hf.permute_dims(parts, (0, 1, 3, 2, 4, 5))
@@ -479,7 +475,7 @@ def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name:
 
 def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
     """``tf.nn.depth_to_space``, of images with channels last.  Raises ArgumentError for others."""
-    _check_channels_last("nn.depth_to_space", data_format)
+    check_channels_last("nn.depth_to_space", data_format)
     n, h, w, c = operand(input).shape
     parts = hf.reshape(operand(input), (n, h, w, block_size, block_size, c // (block_size * block_size)))
     moved = hf.permute_dims(parts, (0, 1, 3, 2, 4, 5))

@@ -9,7 +9,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters.arrays import gather
 from hybridflow.compat.adapters.draws import generator_of
-from hybridflow.compat.adapters.values import array_of, axes, extents, operand, operands
+from hybridflow.compat.adapters.values import array_of, axes, check_channels_last, extents, operand, operands
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
@@ -316,8 +316,7 @@ def max_pool_with_argmax(
 ) -> tuple[Any, Any]:  # fmt: skip
     """``tf.nn.max_pool_with_argmax``: the largest of each window, and where it is, ``(row * width + column) * channels
     + channel``; of equal ones the first.  Raises ArgumentError where channels do not come last."""
-    if data_format != "NHWC":
-        raise ArgumentError("nn.max_pool_with_argmax", f"data_format is {data_format!r}; channels come last.")
+    check_channels_last("nn.max_pool_with_argmax", data_format)
     x = operand(input)
     (high, wide), (down, right) = (_pair_of(_inner(v, 2, data_format, "sizes")) for v in (ksize, strides))
     before = [(0, 0), (0, 0)]
@@ -354,8 +353,7 @@ def _morphology(
     """The largest of windows to which a filter is added, or the smallest of those from which it is taken.
 
     Raises ArgumentError where channels do not come last."""
-    if data_format != "NHWC":
-        raise ArgumentError("nn", f"data_format is {data_format!r}; channels come last.")
+    check_channels_last("nn.erosion2d" if erodes else "nn.dilation2d", data_format)
     x, weights = operands([input, filters], [0, 1])
     (down, right), (apart, beside) = (_pair_of(_inner(v, 2, None, "strides")) for v in (strides, dilations))
     high, wide, _ = weights.shape

@@ -320,6 +320,12 @@ def axes(axis: Any) -> Any:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
+def check_channels_last(stage: str, data_format: str) -> None:
+    """Raise ArgumentError for images whose channels do not come last."""
+    if data_format != "NHWC":
+        raise ArgumentError(stage, f"data_format is {data_format!r}; channels come last: transpose before.")
+
+
 def _variable(
     initial_value: Any = None,
     trainable: bool | None = None,
