@@ -42,6 +42,13 @@ CASES: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
     "pairs of columns": ((2, 7, 5, 40, 1), (3, 2, 1, 40, 2), {"low": (1, 1), "step": (1, 2)}),
     "groups to one": ((1, 6, 4, 37, 3), (2, 2, 3, 37, 1), {"high": (1, 1)}),
     "depthwise": ((2, 11, 30, 70, 1), (3, 3, 1, 70, 1), {"low": (1, 1), "high": (1, 1), "step": (2, 2)}),
+    "depthwise, long windows": ((1, 9, 21, 33, 1), (2, 8, 1, 33, 1), {"low": (1, 3), "high": (0, 4)}),
+    "depthwise, longer than registers": ((1, 5, 25, 32, 1), (1, 19, 1, 32, 1), {"low": (0, 9), "high": (0, 9)}),
+    "depthwise volumes": (
+        (1, 4, 5, 12, 64, 1),
+        (2, 3, 3, 1, 64, 1),
+        {"step": (1, 2, 3), "low": (1, 1, 1), "high": (0, 1, 2)},
+    ),
     "spread": ((2, 5, 6, 1, 5), (3, 3, 5, 1, 3), {"interior": (1, 2), "low": (2, -1), "high": (-2, 3)}),
     "spread wider": ((2, 40, 4, 2, 130), (5, 1, 130, 2, 6), {"interior": (1, 3), "low": (3, 2), "high": (3, 4)}),
     "spread, in steps": ((1, 6, 5, 1, 4), (3, 4, 4, 1, 18), {"interior": (2, 3), "step": (2, 6), "low": (2, 5)}),

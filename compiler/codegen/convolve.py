@@ -108,6 +108,11 @@ class Tables:
     blocks: str
     starts: tuple[int, ...]
 
+    @property
+    def one_block(self) -> bool:
+        """Whether no sum goes over several blocks."""
+        return self.starts == tuple(range(len(self.starts)))
+
 
 def known(extent: Extent, otherwise: int) -> int:
     return extent if isinstance(extent, int) else otherwise
@@ -129,6 +134,18 @@ def elements_of_a_line(w: Windows) -> int:
     return w.groups * w.columns
 
 
+def run_of_taps(w: Windows) -> int:
+    """How many elements of a window along its last axis see neighbours in a strip."""
+    return w.size[2] if w.dilation[2] == 1 and w.gap[2] == 1 else 1
+
+
+def held_products(target: Target, w: Windows) -> int:
+    """The products of a run, where vectors that go across groups may have all their second factors in registers; 0
+    where they are too many, or where blocks cut runs."""
+    length = run_of_taps(w) * w.channels
+    return length if length <= target.registers // 2 and w.taps * w.channels <= K_BLOCK else 0
+
+
 def choose_cut(target: Target, w: Windows, dtype: np.dtype, lies_in_lines: bool) -> Cut:
     """``lies_in_lines``: the channels of an image's pixel lie side by side, as they do in a strip.  Where they are far
     apart a strip across groups holds those of one panel: each is a line of its own to be read."""
@@ -137,21 +154,24 @@ def choose_cut(target: Target, w: Windows, dtype: np.dtype, lies_in_lines: bool)
     width = lanes_for(target, dtype, columns)
     lines, places = known(w.turns[1], 64), known(w.turns[2], 64)
     depth = -(-w.taps // math.prod(w.gap)) * w.channels
+    held = held_products(target, w) if across else 0
     high, wide, vectors = choose_window_tile(
-        target, dtype, max(lines, 1), max(places, 1), columns, width, across, min(depth, K_BLOCK)
-    )
+        target, dtype, max(lines, 1), max(places, 1), columns, width, across, min(depth, K_BLOCK), held,
+        w.stride[2] * w.channels,
+    )  # fmt: skip
     panel = vectors * width
     panels = -(-columns // panel)
     slices: Extent = w.groups
-    held = 1  # columns of a strip
+    line = 1  # columns of a strip
     if across:
-        slices, held = (1, columns) if lies_in_lines else (panels, panel)
-    cells = w.channels * held
+        slices, line = (1, columns) if lies_in_lines else (panels, panel)
+    cells = w.channels * line
 
     def strip(count: int, axis: int) -> int:
         return (count - 1) * w.stride[axis] + w.reach[axis]
 
-    budget = target.l2 // 4 // dtype.itemsize
+    # Beside a strip the second cache has the filter, of which there is little across groups.
+    budget = target.l2 // (2 if across else 4) // dtype.itemsize
     least_lines = strip(high, 1) * planes(w) * cells
     most = max(wide, (budget // max(least_lines, 1) - w.reach[2]) // w.stride[2] + 1)
     across_places = even(places, most, wide)
@@ -161,10 +181,10 @@ def choose_cut(target: Target, w: Windows, dtype: np.dtype, lies_in_lines: bool)
     fitting = (budget // max(planes(w) * pixels * cells, 1) - w.reach[1]) // w.stride[1] + 1
     block_lines = even(lines, max(high, min(fitting, max(wanted, 4 * high))), high)
     offsets = tuple((r * w.stride[1] * pixels + j * w.stride[2]) * cells for r in range(high) for j in range(wide))
-    tile = WindowTile(offsets, held, vectors, width, across)
+    tile = WindowTile(offsets, line, vectors, width, across)
     return Cut(
         tile, high, wide, block_lines, across_places, cells, pixels, strip(block_lines, 1), slices,
-        1 if across and held == panel else panels,
+        1 if across and line == panel else panels,
     )  # fmt: skip
 
 
@@ -344,8 +364,11 @@ class _Convolution:
         result: np.dtype,
     ) -> None:
         c, w, cut = self.c, self.w, self.cut
-        name = emit_window_kernel(module, f"{symbol}.tile", self.e.target, self.e.fastmath, self.form, cut.tile)
-        tables = self._tables()
+        tables, target = self._tables(), self.e.target
+        length = (held_products(target, w) or None) if cut.tile.across else None
+        name = emit_window_kernel(
+            module, f"{symbol}.tile", target, self.e.fastmath, self.form, cut.tile, length, tables.one_block
+        )
         plain = replace(w, interior=(0, 0, 0))  # of what lies in a strip
         copying = Copying(c, plain, cut.tile, w.channels, cut.cells, image, self.form)
         _, p0, p1, p2, slices = (c.extent(extent) for extent in self.units)
@@ -362,16 +385,11 @@ class _Convolution:
             with self._phases(first, (1, high, wide)) as phase:
                 deep, high, wide = phase.counts
                 begin, end = self._blocks_of(tables, phase)
-                with (
-                    c.loop(0, deep),
-                    c.loop(0, cut.panels) as panel,
-                    c.loop(0, high, cut.high) as row,
-                    c.loop(0, wide, cut.wide) as place,
-                ):
-                    cell = c.add(c.mul(row.index, w.stride[1] * cut.pixels), c.mul(place.index, w.stride[2]))
-                    column = c.mul(panel.index, cut.tile.columns) if cut.tile.across else 0
+                with c.loop(0, deep), self._tiles(high, wide) as (panel, row, place):
+                    cell = c.add(c.mul(row, w.stride[1] * cut.pixels), c.mul(place, w.stride[2]))
+                    column = c.mul(panel, cut.tile.columns) if cut.tile.across else 0
                     a = c.at("%scratch", c.add(c.add(phase.cell, c.mul(cell, cut.cells)), column), self.item)
-                    number = c.add(c.mul(slice_, cut.panels), panel.index)
+                    number = c.add(c.mul(slice_, cut.panels), panel)
                     b = c.at("%shared", c.mul(number, self.panel_bytes), 1)
                     totals = c.at("%scratch", self.strip_bytes, 1)
                     with c.loop(begin, end) as block:
@@ -380,9 +398,21 @@ class _Convolution:
                         runs = c.at(tables.runs, c.mul(run, RUN), 1)
                         starts = c.compare("eq", block.index, begin)
                         call_window_kernel(c, name, a, b, totals, runs, count, starts)
-                    at, left = (row.index, place.index), (high, wide)
-                    self._finish(totals, n, phase, at, left, slice_, panel.index, finish, result)
+                    at, left = (row, place), (high, wide)
+                    self._finish(totals, n, phase, at, left, slice_, panel, finish, result)
         self.e.line("ret void")
+
+    @contextmanager
+    def _tiles(self, high: Ref, wide: Ref) -> Iterator[tuple[Ref, Ref, Ref]]:
+        """Panel, first line and first place of the tiles of a block.  The panel of a filter serves all places before
+        the next one is used; across groups, where it is short, neighbouring panels of a strip do."""
+        c, cut = self.c, self.cut
+        if cut.tile.across:
+            with c.loop(0, high, cut.high) as row, c.loop(0, wide, cut.wide) as place, c.loop(0, cut.panels) as panel:
+                yield panel.index, row.index, place.index
+        else:
+            with c.loop(0, cut.panels) as panel, c.loop(0, high, cut.high) as row, c.loop(0, wide, cut.wide) as place:
+                yield panel.index, row.index, place.index
 
     def _strip(self, copying: Copying, n: Ref, first: Sequence[Ref], high: Ref, wide: Ref, slice_: Ref) -> None:
         """Copy what windows see at ``high`` lines of ``wide`` places of all phases from a first one."""
@@ -478,8 +508,7 @@ class _Convolution:
         """Where a run begins in a strip, where in the depth, and its length: of the elements of a window that see
         elements of an image, if it begins so far behind one."""
         w, cut = self.w, self.cut
-        joined = w.dilation[2] == 1 and w.gap[2] == 1
-        taps = w.size[2] if joined else 1
+        taps = run_of_taps(w)
         for i, j, k in itertools.product(range(w.size[0]), range(w.size[1]), range(0, w.size[2], taps)):
             at = [b + t * d for b, t, d in zip(behind, (i, j, k), w.dilation)]
             if any(p % gap for p, gap in zip(at, w.gap)):
@@ -505,11 +534,12 @@ class _Convolution:
         tile = cut.tile
         number = c.add(c.mul(slice_, cut.panels), panel) if tile.across else panel
         column = c.mul(number, tile.columns)
-        width = c.min(tile.columns, c.sub(self.columns, column))
+        even = self.columns % tile.columns == 0
+        width = tile.columns if even else c.min(tile.columns, c.sub(self.columns, column))
         base = column if tile.across else c.add(c.mul(slice_, w.columns), column)
         rows = c.min(cut.high, c.sub(end[0], at[0]))
         places = c.min(cut.wide, c.sub(end[1], at[1]))
-        with c.loop(0, rows) as row, c.loop(0, places) as place:
+        with c.loop(0, rows) as row, c.loop(0, places, as_written=False) as place:
             line = c.at(totals, c.mul(c.add(c.mul(row.index, cut.wide), place.index), tile.columns), self.item)
             turn = (0, c.add(at[0], row.index), c.add(at[1], place.index))
             numbers = zip(phase.first, turn, w.phases, phase.numbers)

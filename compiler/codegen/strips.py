@@ -21,6 +21,8 @@ from hybridflow.compiler.loops.limits import SQUARE
 
 IMAGE, AXES, CHANNELS = 0, (1, 2, 3), 4  # parts of an operand
 
+MOVED = 4  # vectors of a line that are copied in a turn
+
 Three = tuple[int, int, int]
 Image = Callable[[Code, bool, bool], Operand]
 """``image(code, across, whole)``: images by the parts IMAGE, AXES and CHANNELS.  ``whole`` joins the last axis and the
@@ -187,7 +189,9 @@ class Strips:
             value = line.value({loop: c.add(start, i)}, loop, mask)
             self.e.store(factor(self.e, value, self.form, True), c.at(to, i, self.item), mask)
 
-        c.vector_loop(0, c.mul(c.sub(end, begin), channels), self.width, copy)
+        even = isinstance(channels, int) and channels % self.width == 0
+        count = c.mul(c.sub(end, begin), channels)
+        c.vector_loop(0, count, MOVED * self.width, copy, rest_width=self.width, exact_rest=even)
 
     def channels(self, line: Reading, to: str, begin: Ref, end: Ref, first: Ref, count: Ref, pitch: int) -> None:
         """Pixels with ``count`` channels from ``first``, pixels ``pitch`` cells apart."""

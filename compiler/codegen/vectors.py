@@ -21,7 +21,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.loops.limits import FOLDED, NEIGHBOURS, SIDE_BY_SIDE
+from hybridflow.compiler.loops.limits import FOLDED, LONG_LINES, NEIGHBOURS, SIDE_BY_SIDE
 from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK
 
 Work = tuple[tuple[Extent, ...], int, Extent]
@@ -145,7 +145,15 @@ class _Lines:
         """How many lines, a power of two, to fold side by side, each in so many registers."""
         if self.known is None or self.known <= LANES:
             return 1
-        most = max(1, min(SIDE_BY_SIDE, self.e.target.registers // (2 * vectors)))
+        target, matrix = self.e.target, self.lines.matrix
+        held = target.registers // (2 * vectors)
+        if self.known >= LONG_LINES:
+            # Each line is a stream of its own to what fetches ahead; where memory is waited for, sums have the time to
+            # leave their registers and come back.
+            size = self.lines.count if isinstance(self.lines.count, int) else 0
+            far = 2 * size * self.known * matrix.dtype.itemsize > target.l3
+            held = SIDE_BY_SIDE if far else target.registers // vectors
+        most = max(1, min(SIDE_BY_SIDE, held))
         return 1 << (most.bit_length() - 1)
 
     # ---- neighbouring lines at once

@@ -99,6 +99,7 @@ LONG_LINE = 256  # elements from which on the runs of one line of a scan are tur
 FEW_LINES = 4  # lines that a square does not pay for: `thresholds.py fewlines`
 NEIGHBOURS = 4  # vectors of neighbouring lines that are summed at once by lanes: `thresholds.py neighbours`
 SIDE_BY_SIDE = 4  # lines that are summed along them at once
+LONG_LINES = 1024  # elements from which on more go together than registers have room for: `thresholds.py longlines`
 FOLDED = 4  # lanes of each that are summed at once; half of the registers hold as many vectors
 PACKED_COLUMNS = 1024  # of a product per packing of its other factor: `thresholds.py packed`
 PANELS_TOGETHER = 8  # panels of kept columns that are packed line by line: `thresholds.py together`
