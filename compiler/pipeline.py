@@ -7,10 +7,11 @@ import functools
 from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.module_builder import ModuleBuilder
 from hybridflow.compiler.codegen.times import times_read
-from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.loops.buffers import Plan, plan
 from hybridflow.compiler.loops.cluster import fuse
-from hybridflow.compiler.loops.kernel import Fusion
+from hybridflow.compiler.loops.kernel import Fusion, Kernel, loops_of
+from hybridflow.compiler.loops.schedule import overwritten_in_rows, schedule
 from hybridflow.compiler.loops.sound import check_fusion, check_plan
 from hybridflow.compiler.passes import driver
 from hybridflow.compiler.passes.standard import SIMPLIFY_PIPELINE, steps_for
@@ -41,6 +42,12 @@ def _planned(target: Target, graph: Graph) -> tuple[Fusion, Plan]:
     """The kernels and the buffers of an optimised graph, or of one that is part of it."""
     fusion = partition(graph, target)
     check_fusion(graph, fusion)
-    buffers = plan(graph, fusion)
+
+    def in_rows(kernel: Kernel) -> set[Node]:
+        space = loops_of(kernel, fusion.is_leaf)
+        how = schedule(kernel, space, target, fusion.is_leaf, instructions)
+        return overwritten_in_rows(how, kernel, space, fusion.is_leaf)
+
+    buffers = plan(graph, fusion, in_rows if target.kind == "cuda" else None)
     check_plan(graph, fusion, buffers)
     return fusion, buffers

@@ -170,9 +170,9 @@ class Launch:
     program is ``indirect``: then it takes the address of memory of the device that holds them.
 
     Team t of T walks units t, t + T, ...; it is the ``team`` threads from t * ``team`` on.  A block has as many as are
-    whole teams, ``block`` at the most; a team of more than a warp is one.  A team of one thread owns ``scratch_bytes``
-    bytes (a function of dims) from t times as many bytes after ``scratch`` on.  A launch that ``raises`` records a
-    failed check in the i32 at ``status``.
+    whole teams, ``block`` at the most; a team of more than a warp is one.  A team owns ``scratch_bytes`` bytes (a
+    function of dims) from t times as many bytes after ``scratch`` on.  A block asks for ``memory`` bytes of its own.
+    A launch that ``raises`` records a failed check in the i32 at ``status``.
     ``failed`` is the status of the last launch before it that raises, which it hands on in its own status; no launch
     does anything else where that is the status of a check that is earlier than all which it, or a launch after it,
     could find failed.
@@ -194,6 +194,7 @@ class Launch:
     wave: int = 0
     kernel: int = 0
     together: bool = False
+    memory: int = 0
 
 
 @dataclass(frozen=True)

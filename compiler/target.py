@@ -25,6 +25,7 @@ class Target:
     half: bool = True  # native float16 <-> float32 conversion
     masked: bool = False  # cheap masked loads and stores (AVX-512, SVE)
     sm: int = 0  # CUDA compute capability, 90 for sm_90
+    block_memory: int = 0  # CUDA: bytes of shared memory that a block may ask for
     library: bool = False  # CUDA: whether cuBLASLt is there, for products that may have other bits than a CPU's
 
     def lanes(self, bits: int) -> int:
@@ -44,8 +45,8 @@ SSE2 = Target("cpu", X86_64, "x86-64", "", 128, 16, fma=False, half=False)
 AVX2 = Target("cpu", X86_64, "x86-64-v3", "", 256, 16)
 AVX512 = Target("cpu", X86_64, "x86-64-v4", "", 512, 32, masked=True)
 AARCH64 = Target("cpu", "aarch64-unknown-linux-gnu", "generic", "+neon", 128, 32)
-CUDA_SM80 = Target("cuda", "nvptx64-nvidia-cuda", "sm_80", "+ptx75", 0, 255, sm=80)
-CUDA_SM90 = Target("cuda", "nvptx64-nvidia-cuda", "sm_90", "+ptx78", 0, 255, sm=90)
+CUDA_SM80 = Target("cuda", "nvptx64-nvidia-cuda", "sm_80", "+ptx75", 0, 255, sm=80, block_memory=99 * 1024)
+CUDA_SM90 = Target("cuda", "nvptx64-nvidia-cuda", "sm_90", "+ptx78", 0, 255, sm=90, block_memory=227 * 1024)
 
 NAMED = {
     "sse2": SSE2,

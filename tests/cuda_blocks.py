@@ -40,6 +40,8 @@ BY_WARPS = ("shfl.", "vote.", "bar.warp.", "ldmatrix.", "mma.")
 MMA_WORDS = 10  # of a thread: of the first factor 4, of the second 2, sums 4
 COPY = re.compile(r"cp\.async\.c[ga]\.shared\.global\.(\d+)(\.s)?")
 SHARED = re.compile(r"^(@[\w.]+) = (?:internal )?addrspace\(3\) global \[(\d+) x i8\] poison", re.MULTILINE)
+LENT = re.compile(r"^(@[\w.]+) = external addrspace\(3\) global \[0 x i8\]", re.MULTILINE)
+MOST_SHARED = 227 * 1024  # bytes of a block
 KERNEL = re.compile(r"^define ptx_kernel void @([\w.]+)\(((?:[^()]|\([^()]*\))*)\)", re.MULTILINE)
 BY_VALUE = re.compile(r" byval\(\[\d+ x i64\]\) align \d+")  # a pointer on this side of the launch
 
@@ -294,6 +296,8 @@ class Blocks:
         self.parameters = {name: list(filter(None, found.split(", "))) for name, found in KERNEL.findall(text)}
         self.kernels = {name: BY_VALUE.sub("", found) for name, found in KERNEL.findall(text)}
         self.shared = {name[1:]: int(size) for name, size in SHARED.findall(text)}
+        self.lent = [name[1:] for name in LENT.findall(text)]
+        self.shared.update(dict.fromkeys(self.lent, MOST_SHARED))
         image = machine_code.compile_object(self._for_host(text), host.detect())
         fixed = [
             "registers",
@@ -325,10 +329,13 @@ class Blocks:
         given: Sequence[int],
         order: Order,
         together: bool = False,
+        memory: int = 0,
     ) -> None:
         """Run a kernel.  ``given`` are its arguments, each 64 bits.  ``together``: all blocks, which are along the
-        first axis and use no memory of their own, are under way at once, and may wait for each other."""
+        first axis and use no memory of their own, are under way at once, and may wait for each other.  Each block asks
+        for so many bytes of ``memory``."""
         self._order = order
+        self.shared.update(dict.fromkeys(self.lent, memory))
         blocks, threads = ((*sizes, 1, 1)[:3] for sizes in (grid, block))
         self._size = count = threads[0] * threads[1] * threads[2]
         assert 0 < count <= 1024, f"a block of {count} threads"

@@ -21,6 +21,7 @@ import pytest
 from hybridflow.core import dlpack
 from hybridflow.eager import one_op
 from hybridflow.runtime.cuda import device, driver, executable, gpus
+from tests.cuda_blocks import MOST_SHARED
 from tests.fake_driver import FakeDriver, Memory
 
 
@@ -154,6 +155,7 @@ class Emulator:
 
         context = chosen()
         context.compute_capability = "90"  # type: ignore[attr-defined]
+        context.attributes = {"MaxSharedMemoryPerBlockOptin": MOST_SHARED}  # type: ignore[attr-defined]
         return context
 
     @contextlib.contextmanager

@@ -30,10 +30,11 @@ from typing import Any
 import numpy as np
 
 from hybridflow.runtime.cuda.driver import NOT_READY, SIGNATURES
-from tests.cuda_blocks import ORDERS, Blocks
+from tests.cuda_blocks import MOST_SHARED, ORDERS, Blocks
 
 INVALID, CONTEXT, REJECTED, HANDLE, UNSUPPORTED, INVALIDATED, UNJOINED, ISOLATED = 1, 201, 218, 400, 900, 901, 904, 905
 MOST_PARAMETERS = 4096  # bytes of a kernel's
+STATIC_SHARED = 48 * 1024  # bytes of a block that takes no leave
 _BY_VALUE = re.compile(r"byval\(\[(\d+) x i64\]\)")
 
 
@@ -54,6 +55,7 @@ class Kernel:
     parameters: list[int]  # bytes of each
     addresses: int  # how many of the words that it is told first are addresses
     most: int  # threads of a block
+    lent: int = STATIC_SHARED  # bytes that it may ask for
 
 
 @dataclass
@@ -268,6 +270,10 @@ class FakeDriver:
         self._new(out, self._kernels, _kernel(blocks, name.decode()))
         return 0
 
+    def _cuFuncSetAttribute(self, function: int, attribute: int, value: int) -> None:
+        self._require(attribute == 8 and 0 < value <= MOST_SHARED, f"attribute {attribute} of a kernel is {value}")
+        self._kernels[function].lent = value
+
     def _cuLaunchKernel(
         self,
         function: int,
@@ -284,7 +290,8 @@ class FakeDriver:
         together: bool = False,
     ) -> None:
         kernel = self._kernels[function]
-        self._require(not extra and not shared, "parameters in other forms")
+        self._require(not extra, "parameters in other forms")
+        self._require(shared <= kernel.lent, f"a block that asks for {shared} bytes, {kernel.lent} at the most")
         self._require(0 < bx * by * bz <= kernel.most, f"a block of {bx * by * bz} threads, {kernel.most} at the most")
         self._require(0 < x < 1 << 31 and 0 < y < 1 << 16 and 0 < z < 1 << 16, f"a grid of {x}, {y}, {z} blocks")
         places = (ctypes.c_uint64 * len(kernel.parameters)).from_address(parameters)
@@ -299,7 +306,7 @@ class FakeDriver:
             if len(held[0]) == 8:
                 told = ctypes.string_at(words[0], 8 * kernel.addresses) if kernel.addresses else b""
                 self._require_told(kernel, told, queued=False)
-            kernel.blocks.launch(kernel.name, (x, y, z), (bx, by, bz), words, ORDERS[self.order], together)
+            kernel.blocks.launch(kernel.name, (x, y, z), (bx, by, bz), words, ORDERS[self.order], together, shared)
 
         self._put(stream, run)
 
@@ -309,8 +316,11 @@ class FakeDriver:
         self._cuLaunchKernel(*given, together=True)
 
     def _cuOccupancyMaxActiveBlocksPerMultiprocessor(self, out: int, function: int, threads: int, memory: int) -> None:
-        self._require(function in self._kernels and not memory, "the blocks of which kernel")
-        ctypes.c_int32.from_address(out).value = self._at_once(threads) // self.multiprocessors
+        self._require(
+            function in self._kernels and memory <= self._kernels[function].lent, "the blocks of which kernel"
+        )
+        most = self._at_once(threads) // self.multiprocessors
+        ctypes.c_int32.from_address(out).value = min(most, MOST_SHARED // memory) if memory else most
 
     def _at_once(self, threads: int) -> int:
         return self.multiprocessors * (1024 // threads)

@@ -124,6 +124,18 @@ def with_a_vector(x):
     return x @ x[0], x[0] @ x
 
 
+def attended(x):
+    return hf.nn.scaled_dot_product_attention(x, x * 2, x + 1, is_causal=True)
+
+
+def derivative_of_attention(x):
+    keys, values = x * 2, x + 1
+    with hf.GradientTape() as tape:
+        tape.watch((x, keys, values))
+        loss = hf.sum(hf.square(hf.nn.scaled_dot_product_attention(x, keys, values)))
+    return tape.gradient(loss, (x, keys, values))
+
+
 CASES = {
     "gelu": (gelu, (1 << 20,)),
     "turned": (turned, (1000, 512)),
@@ -159,6 +171,13 @@ CASES = {
     "product with a vector": (with_a_vector, (4096, 4096)),
     "convolution": (convolved, (16, 56, 56, 64)),
     "derivative by the filter": (derivative_by_the_filter, (16, 56, 56, 64)),
+    "attention": (attended, (4, 8, 1024, 64)),
+    "attention of short rows": (attended, (32, 8, 256, 64)),
+    "attention of long rows": (attended, (2, 8, 8192, 64)),
+    "attention of float64": (attended, (4, 8, 512, 64), np.float64),
+    "attention of open batches": (attended, (Dim("m"), 8, 512, 64)),
+    "derivative of attention": (derivative_of_attention, (4, 8, 1024, 64)),
+    "fragments of attention": (attended, (4, 8, 1024, 64), hf.bfloat16),
     "fragments of bfloat16": (wide_product, (4096, 4096), hf.bfloat16),
     "fragments of float16": (wide_product, (1024, 1024), np.float16),
     "fragments in small tiles": (wide_product, (256, 256), hf.bfloat16),
@@ -209,6 +228,7 @@ def test_figures(request, tmp_path):
         for target in (CUDA_SM80, CUDA_SM90):
             program = compile_graph(graph, target, name.startswith("fragments"))
             blocks = {launch.symbol: launch.block for launch in program.launches}
+            lent = {launch.symbol: launch.memory for launch in program.launches}
             found = sorted(figures(ptx.assemble(program), target, tmp_path))
             found = [kernel for kernel in found if kernel[0] != SET_WORDS]  # it does not belong to what is compiled
             assert {kernel for kernel, *_ in found} == set(blocks)
@@ -216,7 +236,9 @@ def test_figures(request, tmp_path):
                 assert spilled == 0 and (stack == 0 or name in LOOPS), (name, kernel)
                 assert registers * blocks[kernel] <= REGISTERS and shared <= SHARED, (name, kernel)
                 of = f"{kernel.removesuffix('_launch')} of {blocks[kernel]} threads"
-                lines.append(f"{name}, {target.cpu}: {of}: {registers} registers, {shared} bytes shared")
+                assert shared + lent[kernel] <= max(target.block_memory, SHARED), (name, kernel)
+                asked = f" and {lent[kernel]} asked for" if lent[kernel] else ""
+                lines.append(f"{name}, {target.cpu}: {of}: {registers} registers, {shared} bytes shared{asked}")
     text = "\n".join(lines) + "\n"
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text)

@@ -17,6 +17,7 @@ from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.passes import panels as passes
+from hybridflow.compiler.passes.panels import Heights
 from hybridflow.compiler.pipeline import compile_graph, optimize
 from hybridflow.compiler.target import Target
 from hybridflow.runtime.machine import host
@@ -27,6 +28,7 @@ from .cutting_host import check_cuts, outcome
 pytestmark = pytest.mark.code
 
 Program = Callable[..., Any]
+NEAR = Heights(1 << 19)
 
 
 def some(*shape: int) -> np.ndarray:
@@ -160,7 +162,7 @@ def program_of(graph: Graph, target: Target, plainly: bool = False) -> Any:
 def test_scores_lie_nowhere_and_bits_stay(way: str) -> None:
     program, arrays = WAYS[way]
     graph = graph_of(program, arrays)
-    found = passes.panels(graph, 1 << 14)
+    found = passes.panels(graph, Heights(1 << 14))
     verify(found, way)
     assert to_text(parse(to_text(found), TABLE)) == to_text(found)
     assert sum(n.op.name == "panels" for n in found.nodes) >= (2 if "two" in way else 1)
@@ -205,7 +207,7 @@ def test_a_mask_that_hides_all() -> None:
         return hf.nn.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     graph = graph_of(gradient(program), arrays)
-    assert any(n.op.name == "panels" for n in passes.panels(graph).nodes)
+    assert any(n.op.name == "panels" for n in passes.panels(graph, NEAR).nodes)
     found, plain = (outcome(program_of(graph, host.target(), plainly), arrays) for plainly in (False, True))
     assert all(map(same_bits, found[1:], plain[1:]))
 
@@ -215,7 +217,7 @@ def test_open_batch_axes(spec: tuple[int | None, ...]) -> None:
     function = hf.function(gradient(by_hand), input_signature=[hf.TensorSpec(spec, hf.float32)] * 3)
     arrays = [some(2, 3, 40, 8)] * 3
     graph = optimize(function.get_concrete_function().graph)
-    assert any(n.op.name == "panels" for n in passes.panels(graph).nodes)
+    assert any(n.op.name == "panels" for n in passes.panels(graph, NEAR).nodes)
     found, plain = (outcome(program_of(graph, host.target(), plainly), arrays) for plainly in (False, True))
     assert all(map(same_bits, found[1:], plain[1:]))
 
@@ -224,7 +226,7 @@ def test_open_keys() -> None:
     specs = [hf.TensorSpec((2, 40, 8), hf.float32), *[hf.TensorSpec((2, None, 8), hf.float32)] * 2]
     function = hf.function(gradient(by_hand), input_signature=specs)
     graph = optimize(function.get_concrete_function().graph)
-    assert any(n.op.name == "panels" for n in passes.panels(graph).nodes)
+    assert any(n.op.name == "panels" for n in passes.panels(graph, NEAR).nodes)
     for keys in (2, 57):
         arrays = [some(2, 40, 8), some(2, keys, 8), some(2, keys, 8)]
         found, plain = (outcome(program_of(graph, host.target(), plainly), arrays) for plainly in (False, True))
@@ -237,16 +239,16 @@ def test_scores_that_are_wanted_are_made_as_ever() -> None:
         return shares @ v, shares
 
     graph = graph_of(program, heads(64, 64, 8, 4))
-    assert passes.panels(graph) is graph
+    assert passes.panels(graph, NEAR) is graph
 
 
 def test_what_has_no_statistics_of_rows_is_left_alone() -> None:
     graph = graph_of(lambda x, a, b: hf.nn.gelu(x @ a) @ b, [some(64, 16), some(16, 64), some(64, 16)])
-    assert passes.panels(graph) is graph
+    assert passes.panels(graph, NEAR) is graph
 
 
 def test_few_units_are_left_to_what_is_cut_finer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passes, "FEW_UNITS", 8)
     graph = graph_of(by_hand, heads(64, 64, 8, 4))
-    assert passes.panels(graph, 1 << 20) is graph
-    assert passes.panels(graph, 1 << 14) is not graph  # two panels of each head
+    assert passes.panels(graph, Heights(1 << 20)) is graph
+    assert passes.panels(graph, Heights(1 << 14)) is not graph  # two panels of each head

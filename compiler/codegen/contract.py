@@ -281,10 +281,12 @@ def emit_product(
     lanes: bool = False,
     teams: bool = False,
     precision: str = "highest",
+    block: int = 0,
 ) -> tuple[KernelCode, str]:
     """Add the kernel ``symbol`` over ``buffers`` buffers: out[batch, m, n] = the sum over k of left times right, of
     dtype ``result``; a single row or column is summed by ``lanes`` where asked for.  Also says how, for a GPU, where
-    units may be those of ``teams`` of threads, whose tensor cores may be of ``precision``.
+    units may be those of ``teams`` of threads, whose tensor cores may be of ``precision``; or of a team that is a
+    ``block`` of so many threads, within a kernel that has it do all units.
 
     ``source`` is asked once for each phase.  Units on a CPU: a panel of rows by blocks of columns, or of columns by
     blocks of rows, of each batch entry; where the depth is cut, blocks of it, and then rows; on a GPU: tiles, or
@@ -299,14 +301,14 @@ def emit_product(
         made.e.line("ret void")
         parameters = kernel_parameters(buffers)
         found = module.function(made.e, name, parameters, linkage="internal", for_host=for_host)
-        phase = Phase(found, units, grain, least=made.least, team=made.team)
+        phase = Phase(found, units, grain, least=made.least, team=made.team, lent=made.lent)
         return made, KernelCode((phase,), scratch, made.shared)
 
     def whole(made: _Product) -> Work:
         return made.by_lanes() if lanes else made.by_tiles(module, symbol)
 
     if module.target.kind == "cuda":
-        return _for_gpu(written, symbol, lanes, teams)
+        return _for_gpu(written, symbol, lanes, teams, block)
     first, code = written(symbol, whole)
     (alone,) = code.phases
     count = 1 if lanes else first.depths(alone.units)
@@ -318,7 +320,7 @@ def emit_product(
     return KernelCode((*sums.phases, *totals.phases), scratch, sums.shared, alone), ""
 
 
-def _for_gpu(written: _Written, symbol: str, lanes: bool, teams: bool) -> tuple[KernelCode, str]:
+def _for_gpu(written: _Written, symbol: str, lanes: bool, teams: bool, block: int) -> tuple[KernelCode, str]:
     """A product by teams of threads, where these may be and have something to do together, or by single threads."""
     if lanes:
         made, code = written(symbol, lambda made: made.by_team_lanes() if teams else made.by_lanes())
@@ -327,7 +329,7 @@ def _for_gpu(written: _Written, symbol: str, lanes: bool, teams: bool) -> tuple[
 
     def whole(made: _Product) -> Work:
         nonlocal how
-        how = made.teams() if teams else None
+        how = made.teams(block) if teams or block else None
         return made.elementwise() if how is None else made.by_teams(how)
 
     made, code = written(symbol, whole)
@@ -351,6 +353,7 @@ class _Product:
         self.m, self.n, self.k = (self.c.extent(x) for x in (shape.m, shape.n, shape.k))
         self.least = 1  # units that are worth packing the other factor for
         self.team = 1  # threads of a GPU that run a unit
+        self.lent = 0  # bytes of memory of the block that they have the use of
         self.how = "an element a thread"
         self.shared: Extent = 0  # bytes
 
@@ -417,11 +420,12 @@ class _Product:
 
     # ---- teams of threads
 
-    def teams(self) -> Product | None:
-        """How teams do it."""
-        shape = self.shape
-        may_round = self.precision == "high" and self.result == dt.float32
-        return by_tiles(self.form, shape.batch, shape.m, shape.n, shape.k, self.e.fastmath, self.left.dtype, may_round)
+    def teams(self, block: int) -> Product | None:
+        """How teams do it, or one that is a block of so many threads."""
+        shape, may_round = self.shape, self.precision == "high" and self.result == dt.float32
+        return by_tiles(
+            self.form, shape.batch, shape.m, shape.n, shape.k, self.e.fastmath, self.left.dtype, may_round, block
+        )
 
     def by_teams(self, found: Product) -> Work:
         """Units: tiles of the product, or of the sums of each block of the depth, which go to shared memory."""
@@ -435,6 +439,7 @@ class _Product:
 
         found.write(self.c, sides, self._store)
         self.team, self.shared = tile.threads, found.shared
+        self.lent = tile.nbytes(found.form.sums.itemsize) if found.how.lent else 0
         return found.units, 1, 0
 
     def totals_by_elements(self, found: Product) -> Work:

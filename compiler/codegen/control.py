@@ -51,7 +51,8 @@ from hybridflow.errors import CompileError, HybridflowError
 class Function(NamedTuple):
     """A sub-graph's function, the memory that it needs, and its checks, whose codes count from 1; the first stands for
     interrupts if it ``looks`` for them.  ``sharing`` is the function that has a host share out what that does, None
-    where it does too little.  So many ``threads`` of a GPU have something to do in it."""
+    where it does too little.  So many ``threads`` of a GPU have something to do in it; where those of a block run it,
+    its kernels have the use of so many bytes that are ``lent``."""
 
     symbol: str
     sharing: str | None
@@ -59,6 +60,7 @@ class Function(NamedTuple):
     checks: list[Check]
     looks: bool
     threads: Extent
+    lent: int
 
     @property
     def own_checks(self) -> list[Check]:
@@ -72,9 +74,9 @@ class Home(Protocol):
     module: ModuleText
     dim_names: list[str]
 
-    def function_of(self, graph: Graph, symbol: str | None = None) -> Function:
+    def function_of(self, graph: Graph, symbol: str | None = None, block: int = 0) -> Function:
         """The function of a sub-graph, which may know an extent more.  Its buffers begin at multiples of the size of
-        their elements, not of more."""
+        their elements, not of more.  On a GPU all threads of a launch run it, or those of a ``block`` of so many."""
 
     def note(self, code: int, check: Check) -> None:
         """What the check of that code is."""

@@ -75,6 +75,7 @@ def write_launches(
                 call.wave,
                 call.number,
                 phase.together,
+                phase.lent,
             )
         )
     return memory._replace(scratch=0), {

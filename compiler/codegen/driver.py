@@ -32,7 +32,7 @@ from hybridflow.compiler.codegen.tasks import (
     write_task,
     write_wave_task,
 )
-from hybridflow.compiler.codegen.together import Together, threads_of_scratch
+from hybridflow.compiler.codegen.together import Block, Threads, Together, threads_of_scratch
 from hybridflow.compiler.codegen.turns import (
     ARENA,
     LITERALS,
@@ -93,16 +93,24 @@ def _in_place(module: ModuleText, calls: Sequence[KernelCall]) -> Sequence[Kerne
 
 
 def write_function(
-    module: ModuleText, name: str, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
+    module: ModuleText,
+    name: str,
+    graph: Graph,
+    plan: Plan,
+    dim_names: Sequence[str],
+    calls: Sequence[KernelCall],
+    block: int = 0,
 ) -> tuple[str, str | None, Memory]:
-    """Write the function of a sub-graph, which a kernel runs in its own thread, or on a GPU in all of them: an entry
-    whose fifth parameter is the scratch memory.  The name that it has; that of one that has a host share out what it
-    does, if that may pay, which takes the scratch memory of all workers and the bytes from one's to the next one's; and
-    what they need."""
+    """Write the function of a sub-graph, which a kernel runs in its own thread, or on a GPU in all of them, or in those
+    of a ``block`` of so many: an entry whose fifth parameter is the scratch memory.  The name that it has; that of one
+    that has a host share out what it does, if that may pay, which takes the scratch memory of all workers and the bytes
+    from one's to the next one's; and what they need."""
     steps = Steps(graph, plan, _in_place(module, calls))
     tables = functools.cache(lambda: Tables(module, name, steps))
     if module.target.kind == "cuda":
-        inner = _InStep(module, steps, tables, dim_names)
+        inner = (
+            _InBlock(module, steps, tables, dim_names, block) if block else _InStep(module, steps, tables, dim_names)
+        )
         return inner.write(name, "internal"), None, inner.memory
     symbol = _Inner(module, steps, tables, dim_names).write(name, "internal")
     shared = Steps(graph, plan, calls, one_by_one=_asks_python(graph, calls))
@@ -336,8 +344,15 @@ class _InStep(_Inner):
         arena, scratch = self.steps.memory
         return Memory(arena + STATUS_BYTES if self.steps.raise_ else arena, scratch)
 
+    def _threads(self) -> Threads:
+        return Together(self.module, self.code, "%host")
+
+    def _threads_with_scratch(self) -> Ref | None:
+        """How many threads have scratch memory, None for all."""
+        return threads_of_scratch(self.steps.memory.scratch)
+
     def _begin(self) -> None:
-        self.together = Together(self.module, self.code, "%host")
+        self.together = self._threads()
         self.straight, self.status = True, "null"
         if self.steps.raise_:
             self.status = self.code.at("%arena", self.code.extent(self.steps.memory.arena), 1)
@@ -347,7 +362,7 @@ class _InStep(_Inner):
         self.threads: Ref | None = None
         scratch = self.steps.memory.scratch
         if scratch != 0:
-            self.threads = threads_of_scratch(scratch)
+            self.threads = self._threads_with_scratch()
             each = self.code.extent(aligned(scratch, ALIGNMENT))
             self.scratch = self.code.at("%scratch", self.code.mul(self.together.number, each), 1)
 
@@ -388,6 +403,27 @@ class _InStep(_Inner):
         threads = self.threads if turn.scratch != 0 else None
         with self.together.units(code.extent(turn.units), phase.team, threads) as unit:
             call(self.scratch, unit.index, code.add(unit.index, 1))
+
+
+class _InBlock(_InStep):
+    """The same for the threads of a block, each of which has scratch memory of its own."""
+
+    def __init__(
+        self, module: ModuleText, steps: Steps, tables: Callable[[], Tables], dim_names: Sequence[str], size: int
+    ) -> None:
+        super().__init__(module, steps, tables, dim_names)
+        self.size = size
+
+    @property
+    def memory(self) -> Memory:
+        arena, scratch = super().memory
+        return Memory(arena, self.size * aligned(scratch, ALIGNMENT))
+
+    def _threads(self) -> Threads:
+        return Block(self.code, self.size)
+
+    def _threads_with_scratch(self) -> Ref | None:
+        return None
 
 
 class _Shared(_Function):

@@ -105,14 +105,15 @@ class ModuleBuilder:
     """Builds the program of a graph, or the function of a sub-graph as part of the module of ``outer``.
 
     ``planned`` gives the kernels and the buffers of a graph.  The extents that a sub-graph knows are those of ``outer``
-    and ``symbol``.
+    and ``symbol``.  On a GPU the threads of a ``block`` of so many run it, or all threads of a launch.
     """
 
     def __init__(
         self, graph: Graph, planned: Planned, target: Target, fastmath: bool, outer: ModuleBuilder | None = None,
-        symbol: str | None = None,
+        symbol: str | None = None, block: int = 0,
     ) -> None:  # fmt: skip
         self.graph, self.planned, self.target, self.fastmath = graph, planned, target, fastmath
+        self.block = block
         self.fusion, self.plan = planned(graph)
         self.is_outermost = outer is None
         self.module: ModuleText = ModuleText(target) if outer is None else outer.module
@@ -140,19 +141,20 @@ class ModuleBuilder:
         self.written: dict[Hashable, tuple[KernelCode, KernelInfo]] = {}  # by what kernels of the same code share
         self.computed = set(self.fusion.computed)  # with the nodes of templates
 
-    def function_of(self, graph: Graph, symbol: str | None = None) -> Function:
+    def function_of(self, graph: Graph, symbol: str | None = None, block: int = 0) -> Function:
         """The function of a sub-graph, one for all places where it is run; ``symbol`` is an extent more that it is told
         by its ``%dims``."""
         found = self.functions.get(graph)
         if found is None:
-            inner = ModuleBuilder(graph, self.planned, self.target, self.fastmath, self, symbol)
+            inner = ModuleBuilder(graph, self.planned, self.target, self.fastmath, self, symbol, block)
             name, calls = self.module.fresh("g"), inner._calls()
             symbol, sharing, memory = driver.write_function(
-                self.module, name, graph, inner.plan, inner.dim_names, calls
+                self.module, name, graph, inner.plan, inner.dim_names, calls, block
             )
-            on_gpu = self.target.kind == "cuda"
-            threads = threads_for(phase for call in calls for phase in call.code.phases) if on_gpu else 1
-            found = self.functions[graph] = Function(symbol, sharing, memory, inner.checks, inner.looks, threads)
+            on_gpu, phases = self.target.kind == "cuda", [phase for call in calls for phase in call.code.phases]
+            threads = threads_for(phases) if on_gpu else 1
+            lent = max((phase.lent for phase in phases), default=0)
+            found = self.functions[graph] = Function(symbol, sharing, memory, inner.checks, inner.looks, threads, lent)
         return found
 
     def note(self, code: int, check: Check) -> None:
@@ -266,7 +268,7 @@ class ModuleBuilder:
             return self._convolution(symbol, kernel)
         lowered = _panels_of(kernel.cluster.anchor)
         if lowered is not None:
-            return write_panels(self, self._emitter(kernel), symbol, kernel, lowered), ""
+            return write_panels(self, self._emitter(kernel), symbol, kernel, lowered)
         if kind is Kind.CONTROL:
             first = self.next_codes[kernel.cluster.anchor]
             return write_control(self, lambda: self._emitter(kernel), symbol, kernel, first)
@@ -344,9 +346,17 @@ class ModuleBuilder:
             plain = pointers[node] if list(kernel.roots) == [node] else None
             return contract.Source(code, left, right, epilogue, plain, beside)
 
-        teams = self.is_outermost
         return contract.emit_product(
-            self.module, source, symbol, shape, len(operands), node.dtype, axes.lanes, teams, axes.precision
+            self.module,
+            source,
+            symbol,
+            shape,
+            len(operands),
+            node.dtype,
+            axes.lanes,
+            self.is_outermost,
+            axes.precision,
+            self.block,
         )
 
     def _convolution(self, symbol: str, kernel: Kernel) -> tuple[KernelCode, str]:

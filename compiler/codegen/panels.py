@@ -4,39 +4,48 @@ The graph is emitted as a function, as those of other control flow are, and find
 addresses, in which a panel's part of each operand and result stands.  A unit is one panel; where panels add up sums, it
 is a batch entry, whose panels go one after another.  What the graph makes on the way lies in the scratch memory of the
 worker.
+
+On a GPU a block of threads runs a unit: they go through the graph's kernels together (see ``together``), and what these
+make on the way lies in memory of the block, as much as the launch asks for; where that is not enough, or nobody knows,
+it lies in memory of the device, which each block has for one panel.
 """
 
 from __future__ import annotations
 
 from hybridflow.compiler.codegen.control import Function, Home, operands_of
 from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.team import lent
 from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.extents import Extent, aligned, larger
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, byte_size
 from hybridflow.compiler.loops.kernel import Kernel
+from hybridflow.compiler.loops.limits import PANEL_TEAM, PANELS_AT_ONCE
 from hybridflow.compiler.ops.lowering import Panels
 
 
-def write_panels(home: Home, e: Emitter, symbol: str, kernel: Kernel, how: Panels) -> KernelCode:
-    """Add the kernel."""
-    writer = _Writer(home, e, kernel, how)
+def write_panels(home: Home, e: Emitter, symbol: str, kernel: Kernel, how: Panels) -> tuple[KernelCode, str]:
+    """Add the kernel; also says how, for a GPU."""
+    on_gpu = home.module.target.kind == "cuda"
+    writer = _TeamWriter(home, e, kernel, how) if on_gpu else _Writer(home, e, kernel, how)
     writer.write()
     e.line("ret void")
     name = home.module.function(e, symbol, kernel_parameters(len(operands_of(kernel))), linkage="internal")
-    return one_phase(name, writer.units, scratch=writer.scratch)
+    return writer.kernel(name)
 
 
 class _Writer:
     """Scratch memory: the number of a panel's first row, the graphs' arena, their scratch memory."""
 
+    team = 0  # threads of a GPU that run a unit
+
     def __init__(self, home: Home, e: Emitter, kernel: Kernel, how: Panels) -> None:
         self.e, self.how = e, how
         self.code = Code(e, home.dim_names)
         node = kernel.cluster.anchor
-        self.functions = [home.function_of(graph) for graph, _ in how.graphs]
+        self.functions = [home.function_of(graph, block=self.team) for graph, _ in how.graphs]
         self.given = [(f"%a{k}", n.dtype) for k, n in enumerate(node.inputs)]
         places = {
             n.attrs["index"]: f"%a{k}" for k, n in enumerate(operands_of(kernel)[len(self.given) :], len(self.given))
@@ -46,9 +55,18 @@ class _Writer:
         inner: Extent = 0
         for function in self.functions:
             arena, inner = larger(arena, function.memory.arena), larger(inner, function.memory.scratch)
-        self.arena = ALIGNMENT
+        self.first = self._first()
+        self.arena = self.first + ALIGNMENT
         self.inner = self.arena + aligned(arena, ALIGNMENT)
-        self.scratch = self.inner + aligned(inner, ALIGNMENT)
+        self.size = self.inner + aligned(inner, ALIGNMENT)
+        self.memory = "%scratch"
+
+    def _first(self) -> int:
+        """Where the number of the first row lies in the memory."""
+        return 0
+
+    def kernel(self, symbol: str) -> tuple[KernelCode, str]:
+        return one_phase(symbol, self.units, scratch=self.size), ""
 
     @property
     def units(self) -> tuple[Extent, ...]:
@@ -56,7 +74,9 @@ class _Writer:
 
     def write(self) -> None:
         c, how, e = self.code, self.how, self.e
-        self.arena_address, self.inner_address = (c.at("%scratch", c.extent(at), 1) for at in (self.arena, self.inner))
+        self.row_address, self.arena_address, self.inner_address = (
+            c.at(self.memory, c.extent(at), 1) for at in (self.first, self.arena, self.inner)
+        )
         self.table = e.fresh("table")
         slots = 1 + len(self.given) + len(self.made) + (how.sums if how.adds_up else 0)
         e.line(f"{self.table} = alloca [{slots} x ptr], align 8")
@@ -79,7 +99,7 @@ class _Writer:
     def _panel(self, entry: Ref, panel: Ref) -> None:
         c, how = self.code, self.how
         row = c.mul(panel, how.block)
-        self.e.store(c.value(row), "%scratch")
+        self.e.store(c.value(row), self.row_address)  # by each thread of a team, before it reads it
         self._fill(entry, row)
         is_last = c.compare("eq", panel, how.panels - 1) if how.tail else False
         with c.when(c.negation(is_last)):
@@ -91,7 +111,7 @@ class _Writer:
         """Lay down where a panel's parts are."""
         c, how = self.code, self.how
         position = [*self._digits(entry), row]
-        addresses = ["%scratch"]
+        addresses = [self.row_address]
         for (pointer, dtype), start, steps in zip(self.given, how.starts, how.steps):
             at = c.extent(start)
             for number, step in zip(position, steps):
@@ -122,3 +142,29 @@ class _Writer:
     def _call(self, function: Function) -> None:
         arguments = f"ptr {self.table}, ptr %dims, ptr {self.arena_address}, ptr null, ptr {self.inner_address}"
         self.e.line(f"{self.e.fresh('r')} = call i32 @{function.symbol}({arguments})")
+
+
+class _TeamWriter(_Writer):
+    """Memory: tiles of products, and the same."""
+
+    team = PANEL_TEAM
+
+    def __init__(self, home: Home, e: Emitter, kernel: Kernel, how: Panels) -> None:
+        assert not how.adds_up
+        super().__init__(home, e, kernel, how)
+        self.room = home.module.target.block_memory
+        self.fits = isinstance(self.size, int) and self.size <= self.room
+        if self.fits:
+            self.memory = lent(e)
+
+    def _first(self) -> int:
+        return -(-max(function.lent for function in self.functions) // ALIGNMENT) * ALIGNMENT
+
+    def kernel(self, symbol: str) -> tuple[KernelCode, str]:
+        where = "memory of the block" if self.fits else "memory of the device for each team"
+        how = f"{self.how.block} rows a team of {self.team}; {self.size} bytes of {where}"
+        size, own = (self.size, 0) if self.fits else (self._first(), self.size)
+        assert isinstance(size, int)
+        at_once = max(1, min(PANELS_AT_ONCE, self.room // max(size, 1)))
+        phase = Phase(symbol, self.units, team=self.team, threads=at_once * self.team, lent=size)
+        return KernelCode((phase,), scratch=own), how

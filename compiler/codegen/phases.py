@@ -34,7 +34,8 @@ class Phase:
     checks, where it has any, are made here, or here too.  A ``team`` of so many threads of a GPU runs each unit; its
     assembler is told to leave registers for ``threads`` of a multiprocessor: else it may spill some to have more.
     ``together``: all threads of a launch run its one unit, in blocks of ``team``; ``wanted`` of them have something to
-    do.  Its scratch memory is a word at which they meet, see ``together``."""
+    do.  Its scratch memory is a word at which they meet, see ``together``.  A block of the launch is ``lent`` so many
+    bytes of its memory, or of a kernel that a team runs within another one, has the use of what that one is lent."""
 
     symbol: str
     units: tuple[Extent, ...]
@@ -45,12 +46,14 @@ class Phase:
     threads: int = 0
     together: bool = False
     wanted: Extent = 1
+    lent: int = 0
 
 
 @dataclass(frozen=True)
 class KernelCode:
-    """An emitted kernel.  ``shared`` and ``scratch`` are bytes, the latter for each worker; both memories begin at
-    multiples of 64.  ``alone`` does what the phases do, where a CPU's single thread runs all of its units at once.
+    """An emitted kernel.  ``shared`` and ``scratch`` are bytes, the latter for each worker, or each team of threads;
+    both memories begin at multiples of 64.  ``alone`` does what the phases do, where a CPU's single thread runs all of
+    its units at once.
 
     One that ``asks_host`` has a single unit, which the thread of the caller runs while nothing else runs: it has the
     host share out what it does itself, see ``tasks.store_host``, and uses the scratch memory of all workers."""

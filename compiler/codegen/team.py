@@ -10,7 +10,10 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val, type_text
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.loops.buffers import ALIGNMENT
 from hybridflow.compiler.loops.limits import WARP
+
+LENT = "@lent"  # memory of the block as large as its launch asks for
 
 
 def special_register(e: Emitter, register: str) -> Ref:
@@ -21,6 +24,12 @@ def special_register(e: Emitter, register: str) -> Ref:
     e.line(f"{narrow} = call i32 {name}()")
     e.line(f"{wide} = zext i32 {narrow} to i64")
     return wide
+
+
+def lent(e: Emitter) -> str:
+    """The address of the memory that the launch of this thread's block has asked for."""
+    e.globals[LENT] = f"{LENT} = external addrspace(3) global [0 x i8], align {ALIGNMENT}"
+    return f"addrspacecast (ptr addrspace(3) {LENT} to ptr)"
 
 
 def number_and_count(code: Code, team: int) -> tuple[Ref, Ref]:

@@ -30,9 +30,11 @@ class FragmentTiles(Tiles):
 
     step = 16  # of a fragment along the depth
 
-    def __init__(self, code: Code, tile: FragmentTile, form: Form, sides: Sides, extents: tuple[Ref, Ref]) -> None:
+    def __init__(
+        self, code: Code, tile: FragmentTile, form: Form, sides: Sides, extents: tuple[Ref, Ref], is_lent: bool
+    ) -> None:
         nbytes = tile.nbytes(form.sums.itemsize)
-        super().__init__(code, nbytes, tile.threads, tile.depth, form, sides, extents, False)
+        super().__init__(code, nbytes, tile.threads, tile.depth, form, sides, extents, is_lent, False)
         c, team, self.tile = code, self.team, tile
         self.down, self.across = c.div(team.warp, tile.warps_across), c.rem(team.warp, tile.warps_across)
         self.fragments = tile.high // M, tile.wide // N

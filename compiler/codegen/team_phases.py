@@ -58,9 +58,9 @@ class Product:
         tiles: Tiles
         if isinstance(tile, FragmentTile):
             kind = RoundedTiles if tile.itemsize == 4 else FragmentTiles
-            tiles = kind(c, tile, self.form, sides, (m, n))
+            tiles = kind(c, tile, self.form, sides, (m, n), self.how.lent)
         else:
-            tiles = TeamTiles(c, tile, self.form, sides, (m, n), self.how.in_blocks)
+            tiles = TeamTiles(c, tile, self.form, sides, (m, n), self.how.lent, self.how.in_blocks)
 
         def keep(value: Val, at: Ref, row: Ref, col: Ref) -> None:
             place = c.add(c.mul(c.add(c.mul(at, m), row), n), col)
@@ -121,15 +121,16 @@ def by_tiles(
     fastmath: bool,
     factors: np.dtype,
     may_round: bool = False,
+    block: int = 0,
 ) -> Product | None:
     """A product of m x n elements of depth k by teams; None where threads do better alone.  By tensor cores, where
     ``fastmath`` allows that bits are not those of a CPU, and they have instructions for such factors and sums; those of
-    float32 where elements ``may_round``."""
+    float32 where elements ``may_round``.  A ``block`` of so many threads does all of it, if any."""
     halves = fastmath and factors in (dt.float16, dt.bfloat16)
     if form.sums == dt.float32 and (halves or (may_round and factors == dt.float32)):
-        how = team_products.choose_fragments(batch, m, n, k, factors.itemsize)
+        how = team_products.choose_fragments(batch, m, n, k, factors.itemsize, block)
         if how is not None:
             return Product(how, Form(How.EACH, factors, form.sums), batch, m, n, k)
     ordered = dt.is_float(form.sums)
-    how = team_products.choose(batch, m, n, k, form.sums.itemsize, ordered, form.by_runs)
+    how = team_products.choose(batch, m, n, k, form.sums.itemsize, ordered, form.by_runs, block)
     return None if how is None else Product(how, form, batch, m, n, k)

@@ -16,7 +16,7 @@ from typing import Any
 
 from hybridflow.compiler.codegen.factors import Form, joined, multiply_add
 from hybridflow.compiler.codegen.structured import Code, Ref
-from hybridflow.compiler.codegen.team import Team
+from hybridflow.compiler.codegen.team import Team, lent
 from hybridflow.compiler.codegen.team_sides import Sides
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.loops.team_products import TeamTile
@@ -27,7 +27,8 @@ Store = Callable[[Val, Ref, Ref, Ref], None]
 
 
 class Tiles:
-    """Writes the tiles of one product of so many rows and columns, whatever multiplies them."""
+    """Writes the tiles of one product of so many rows and columns, whatever multiplies them.  Memory of the block is
+    ``nbytes`` of its own, or those that ``is_lent``."""
 
     def __init__(
         self,
@@ -38,13 +39,14 @@ class Tiles:
         form: Form,
         sides: Sides,
         extents: tuple[Ref, Ref],
+        is_lent: bool,
         in_blocks: bool,
     ) -> None:
         self.c, self.e, self.form, self.depth, self.in_blocks = code, code.e, form, depth, in_blocks
         self.m, self.n = extents
         self.team = Team(code, threads)
         self.item = form.sums.itemsize
-        self.memory = self.team.memory(nbytes)
+        self.memory = lent(code.e) if is_lent else self.team.memory(nbytes)
         self.sides = sides(code, self.team)
 
     def write(self, entry: Ref, at: Ref, row: Ref, col: Ref, begin: Ref, end: Ref, store: Store) -> None:
@@ -130,10 +132,17 @@ class TeamTiles(Tiles):
     """Each thread has sums of its own, in vectors, row by row."""
 
     def __init__(
-        self, code: Code, tile: TeamTile, form: Form, sides: Sides, extents: tuple[Ref, Ref], in_blocks: bool
+        self,
+        code: Code,
+        tile: TeamTile,
+        form: Form,
+        sides: Sides,
+        extents: tuple[Ref, Ref],
+        is_lent: bool,
+        in_blocks: bool,
     ) -> None:
         nbytes = tile.nbytes(form.sums.itemsize)
-        super().__init__(code, nbytes, tile.threads, tile.depth, form, sides, extents, in_blocks)
+        super().__init__(code, nbytes, tile.threads, tile.depth, form, sides, extents, is_lent, in_blocks)
         self.tile = tile
         self.down, self.across = self._place()
 

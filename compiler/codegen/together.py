@@ -17,7 +17,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import Phase
 from hybridflow.compiler.codegen.structured import Code, Loop, Ref
-from hybridflow.compiler.codegen.team import number_and_count, special_register
+from hybridflow.compiler.codegen.team import Team, number_and_count, special_register
 from hybridflow.compiler.ir.extents import Extent, aligned, larger
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT
@@ -28,25 +28,26 @@ PAUSE = 20  # nanoseconds between two looks at the others
 _WIDTHS = (16, 4, 1)  # bytes that a thread copies at once
 
 
-class Together:
-    """All threads of the launch of ``code``, at whose beginning it is made.  Their blocks meet at the ``word``, the
-    address of an i64 that was 0 when they began."""
+class Threads:
+    """Those that run the ``code`` together, at whose beginning it is made: how many, and the number of this one."""
 
-    def __init__(self, module: ModuleText, code: Code, word: str) -> None:
-        self.code, self.e, self.word = code, code.e, word
-        self.number, self.count = number_and_count(code, 1)
-        self.warp, self.warps = code.div(self.number, WARP), code.div(self.count, WARP)
-        self.is_first = str(code.compare("eq", self.number, 0))
-        self._barrier = _write_barrier(module)
+    def __init__(self, code: Code, number: Ref, count: Ref) -> None:
+        self.code, self.e, self.number, self.count = code, code.e, number, count
+        self.warp, self.warps = code.div(number, WARP), code.div(count, WARP)
+        self.is_first = str(code.compare("eq", number, 0))
 
     def barrier(self) -> None:
         """Wait for the others, wherever each of them comes from; what they have written by then can be read."""
-        self.e.line(f"call void @{self._barrier}(ptr {self.word})")
+        raise NotImplementedError
+
+    def dealt(self, team: int) -> tuple[Ref, Ref]:
+        """The first unit of this thread's team, and how far it is from each to the next."""
+        return (self.number, self.count) if team == 1 else (self.warp, self.warps)
 
     @contextmanager
     def units(self, count: Ref, team: int, threads: Ref | None = None) -> Iterator[Loop]:
-        """A turn for each unit of this thread, or of its warp; ``threads`` are as many as take part."""
-        first, step = (self.number, self.count) if team == 1 else (self.warp, self.warps)
+        """A turn for each unit of this thread, or of its team; ``threads`` are as many as take part."""
+        first, step = self.dealt(team)
         if threads is None:
             with self.code.loop(first, count, step) as unit:
                 yield unit
@@ -72,6 +73,32 @@ class Together:
                 e.line(f"{value} = load {kind}, ptr {code.at(source, k.index, width)}, align {width}")
                 e.line(f"store {kind} {value}, ptr {code.at(target, k.index, width)}, align {width}")
             wider = fits
+
+
+class Together(Threads):
+    """All threads of a launch.  Their blocks meet at the ``word``, the address of an i64 that was 0 when they began."""
+
+    def __init__(self, module: ModuleText, code: Code, word: str) -> None:
+        super().__init__(code, *number_and_count(code, 1))
+        self.word = word
+        self._barrier = _write_barrier(module)
+
+    def barrier(self) -> None:
+        self.e.line(f"call void @{self._barrier}(ptr {self.word})")
+
+
+class Block(Threads):
+    """All threads of a block, so many, of which a team may be a warp or all of them."""
+
+    def __init__(self, code: Code, size: int) -> None:
+        self._team = Team(code, size)
+        super().__init__(code, self._team.rank, size)
+
+    def barrier(self) -> None:
+        self._team.barrier()
+
+    def dealt(self, team: int) -> tuple[Ref, Ref]:
+        return (0, 1) if team == self._team.size else super().dealt(team)
 
 
 def _write_barrier(module: ModuleText) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Union
@@ -26,6 +26,7 @@ from hybridflow.compiler.loops.interrupts import may_end
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, checks_first, read_in_place
 from hybridflow.compiler.loops.ranges import Ranges
 from hybridflow.compiler.loops.waves import waves
+from hybridflow.compiler.ops import Kind
 
 ALIGNMENT = 64
 
@@ -53,6 +54,7 @@ class ArenaRange:
     size: Extent
 
 
+InRows = Callable[[Kernel], set[Node]]
 Location = Union[InputBuffer, OutputBuffer, UpdateBuffer, ArenaRange]
 
 
@@ -93,18 +95,20 @@ def room(node: Node) -> Extent:
     return aligned(byte_size(node), ALIGNMENT)
 
 
-def plan(graph: Graph, fusion: Fusion) -> Plan:
-    planner = _Planner(graph, fusion)
+def plan(graph: Graph, fusion: Fusion, in_rows: InRows | None = None) -> Plan:
+    """``in_rows`` gives the inputs of a kernel with reductions whose memory its results may take; none without it."""
+    planner = _Planner(graph, fusion, in_rows)
     planner.place_inputs_and_outputs()
     planner.place_arena()
     return planner.plan
 
 
 class _Planner:
-    def __init__(self, graph: Graph, fusion: Fusion) -> None:
+    def __init__(self, graph: Graph, fusion: Fusion, in_rows: InRows | None) -> None:
         self.graph, self.fusion = graph, fusion
         self.maker = {root: kernel for kernel in fusion.kernels for root in kernel.roots}
-        self.in_place = functools.cache(functools.partial(read_in_place, is_leaf=fusion.is_leaf))
+        self.in_rows = in_rows
+        self.in_place = functools.cache(self._in_place)
         self.parameter = {node: i for i, node in enumerate(graph.inputs)}
         self.after: dict[Kernel, set[Kernel]] = {
             kernel: {self.maker[n] for n in kernel.inputs if n in self.maker} for kernel in fusion.kernels
@@ -119,6 +123,12 @@ class _Planner:
         self.reordered: set[Kernel] = set()  # that may wait for kernels which stand after them, directly or not
         self.raising = {kernel for kernel in fusion.kernels if may_end(kernel)}
         self.plan = Plan([])
+
+    def _in_place(self, kernel: Kernel) -> set[Node]:
+        """Inputs whose memory a result may take, element by element."""
+        if self.in_rows is not None and kernel.cluster.space.has_reduction and kernel.cluster.kind is Kind.ELEMENTWISE:
+            return self.in_rows(kernel)
+        return read_in_place(kernel, self.fusion.is_leaf)
 
     def _put_effects_after_checks(self) -> None:
         """An effect happens when all checks above it have passed: its kernel waits for theirs."""

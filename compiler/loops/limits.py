@@ -83,6 +83,8 @@ NETWORK_BYTES = 24 * 1024  # of keys and numbers that a block sorts by exchanges
 LEAST_IN_STEP = 64  # threads that run the graphs of a loop or a branch: a block of its own has two warps
 MOST_IN_STEP = 512  # ... whose threads may then have 128 registers
 SCRATCH_IN_STEP = 1 << 25  # bytes of scratch memory that they share
+PANEL_TEAM = 128  # threads for a panel of 16 rows and more: of a tile, each brings an element of either side
+PANELS_AT_ONCE = 4  # of a multiprocessor, if it has memory for them; with more of them, threads have few registers
 LEAST_NETWORK = 1024  # elements of a piece, of which a few are wanted
 
 # ---- short loops across longer ones (``schedule``)

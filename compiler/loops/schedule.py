@@ -207,6 +207,16 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     return _for_gpu(found, kernel, space, is_leaf, cost) if target.kind == "cuda" else found
 
 
+def overwritten_in_rows(how: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf) -> set[Node]:
+    """Inputs of a kernel that folds rows whose memory its results of the full space may take: each element is read for
+    the last time just before the one in its place is written, by those who have read all of the row before."""
+    passes = [stage for stage in how.stages if stage.folds or stage.roots]
+    if how.form is not Form.ROWS or any(stage.roots or stage.kept for stage in passes[:-1]):
+        return set()
+    read = accesses(kernel, space, is_leaf).of_input
+    return {leaf for leaf, positions in read.items() if positions == {space.full}}
+
+
 def _woven(kernel: Kernel, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule | None:
     lanes = target.lanes(32)
     weave = weave_of(kernel, is_leaf, cost, lanes) if target.kind == "cpu" and lanes >= LEAST_ACROSS else None

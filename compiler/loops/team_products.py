@@ -136,11 +136,13 @@ LEAST_FRAGMENT = 16  # rows, columns and depth of a product
 @dataclass(frozen=True)
 class TeamProduct:
     """``blocks`` of the depth go to different teams, whose sums a second step adds up; 1 where each goes through all of
-    it.  ``in_blocks``: a team has totals beside the sums of a block."""
+    it.  ``in_blocks``: a team has totals beside the sums of a block.  ``lent``: its memory of the block is not its
+    own."""
 
     tile: TeamTile | FragmentTile
     blocks: int
     in_blocks: bool
+    lent: bool = False
 
     def __str__(self) -> str:
         pieces = f"; {self.blocks} blocks of the depth" if self.blocks > 1 else ""
@@ -148,16 +150,28 @@ class TeamProduct:
 
 
 def choose(
-    batch: tuple[Extent, ...], m: Extent, n: Extent, k: Extent, itemsize: int, ordered: bool, dear: bool
+    batch: tuple[Extent, ...],
+    m: Extent,
+    n: Extent,
+    k: Extent,
+    itemsize: int,
+    ordered: bool,
+    dear: bool,
+    block: int = 0,
 ) -> TeamProduct | None:
     """How teams compute products of m x n elements of depth k, whose sums have ``itemsize`` bytes; None where threads
-    do better alone.  ``ordered`` sums are added up by blocks; a step of ``dear`` ones takes several instructions."""
+    do better alone.  ``ordered`` sums are added up by blocks; a step of ``dear`` ones takes several instructions.  A
+    ``block`` of so many threads does all of it, if any."""
     rows, columns, depth = (extent if isinstance(extent, int) else SYMBOLIC for extent in (m, n, k))
     entries = static_size(batch) if is_static(batch) else SYMBOLIC
     few = rows * columns < LEAST_TEAM and (depth <= K_BLOCK or entries >= ENOUGH_TEAMS)
     if few or 0 in (entries, depth):
         return None
     in_blocks = ordered and not (isinstance(k, int) and k <= K_BLOCK)
+    if block:
+        tiles = [tile for tile in _tiles(itemsize, in_blocks, dear, (2, 4, 8)) if tile.threads == block]
+        tile = min(tiles, key=lambda tile: (tile.times(rows, columns) * max(tile.cycles(), LATENCY), -tile.rows))
+        return TeamProduct(tile, 1, in_blocks, lent=True)
     tile = _choose_tile(entries, rows, columns, itemsize, in_blocks, dear)
     blocks = _blocks(batch, m, n, k, tile) if in_blocks else 1
     if blocks == 1:
@@ -165,13 +179,21 @@ def choose(
     return TeamProduct(_choose_tile(entries * blocks, rows, columns, itemsize, False, dear), blocks, False)
 
 
-def choose_fragments(batch: tuple[Extent, ...], m: Extent, n: Extent, k: Extent, itemsize: int) -> TeamProduct | None:
-    """How teams compute products of factors of so many bytes an element by tensor cores; None where these would have
-    too little to do."""
+def choose_fragments(
+    batch: tuple[Extent, ...], m: Extent, n: Extent, k: Extent, itemsize: int, block: int = 0
+) -> TeamProduct | None:
+    """How teams, or a ``block`` of so many threads, compute products of factors of so many bytes an element by tensor
+    cores; None where these would have too little to do."""
     rows, columns, depth = (extent if isinstance(extent, int) else SYMBOLIC for extent in (m, n, k))
     entries = static_size(batch) if is_static(batch) else SYMBOLIC
     if min(rows, columns, depth) < LEAST_FRAGMENT or not entries:
         return None
+    if block:
+        tile = min(
+            (tile for tile in FRAGMENT_TILES if tile.threads == block),
+            key=lambda tile: tile.times(rows, columns) * tile.rows * tile.columns,
+        )
+        return TeamProduct(replace(tile, itemsize=itemsize), 1, False, lent=True)
     enough = (tile for tile in FRAGMENT_TILES if entries * tile.times(rows, columns) >= MULTIPROCESSORS)
     tile = next(enough, FRAGMENT_TILES[-1])
     tile = replace(tile, itemsize=itemsize)
@@ -196,14 +218,17 @@ def _choose_tile(entries: int, rows: int, columns: int, itemsize: int, in_blocks
     return min(_tiles(itemsize, in_blocks, dear), key=time)
 
 
-def _tiles(itemsize: int, in_blocks: bool, dear: bool) -> list[TeamTile]:
-    """Tiles whose sums stay in registers, and which all threads help to read."""
+def _tiles(itemsize: int, in_blocks: bool, dear: bool, sides: tuple[int, ...] = (4, 8)) -> list[TeamTile]:
+    """Tiles whose sums stay in registers, and which all threads help to read.  A thread has one of the ``sides`` of
+    sums each way, 4 at the most where they are dear."""
     vector = min(VECTOR_BYTES // itemsize, 4)
     words = max(1, itemsize // 4) * (2 if in_blocks else 1)
-    sizes, sides = (8, 16, 32, 64, 128), (4,) if dear else (4, 8)
+    sizes, sides = (8, 16, 32, 64, 128), tuple(side for side in sides if side <= 4 or not dear)
     return [
         tile
-        for tile in (TeamTile(r, c, h, w, vector) for r in sizes for c in sizes for h in sides for w in sides)
+        for tile in (
+            TeamTile(r, c, h, w, min(vector, h, w)) for r in sizes for c in sizes for h in sides for w in sides
+        )
         if LEAST_TEAM <= tile.threads <= MOST_TEAM
         and tile.threads <= DEPTH * min(tile.rows, tile.columns)
         and tile.high * tile.wide * words <= REGISTERS_FOR_SUMS

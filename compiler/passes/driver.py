@@ -30,8 +30,11 @@ from hybridflow.errors import CompileError
 
 @dataclass(frozen=True)
 class Pass:
+    """``inside``: graphs within the graph go through it, too."""
+
     name: str
     function: Callable[[Graph], Graph]
+    inside: bool = True
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class _Run:
         if one.name in self.skipped:
             return False
         before, start = self.graph, time.perf_counter()
-        self.graph = everywhere(one.function, before)
+        self.graph = everywhere(one.function, before) if one.inside else one.function(before)
         changed = self.graph is not before
         if self.records is not None:
             seconds = time.perf_counter() - start

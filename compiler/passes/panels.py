@@ -13,7 +13,8 @@ each of which is a node of its own: wide values that a later one needs are compu
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
@@ -39,19 +40,113 @@ from hybridflow.compiler.passes.roles import (
 LEAST = 1 << 16  # elements of a product that leaves the nearer caches
 FEW_UNITS = 8  # panels, or batch entries whose panels go one after another, that threads may share
 MOST_ROWS = 256  # of a panel
+TEAM_ROWS = (64, 32, 16)  # of a panel that a team of GPU threads makes: tiles of products have as many rows
+TILE_BYTES = 16 * 1024  # of a block's memory for tiles of products, and what is not wide
+FEW_TEAMS = 32  # panels that pay for a GPU
+ENOUGH_TEAMS = 128  # ... that keep it busy
 
 
-def panels(graph: Graph, near: int = 1 << 19) -> Graph:
-    """``near`` is the size in bytes of the cache in which a panel should stay."""
+@dataclass(frozen=True)
+class Heights:
+    """How many rows make a panel, whose values should stay in ``near`` bytes of a cache."""
+
+    near: int
+
+    @property
+    def few(self) -> int:
+        """How many panels pay."""
+        return FEW_UNITS
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether panels may go one after another, so that each adds to sums over rows."""
+        return True
+
+    def of(self, rows: int, batch: Extent, long: Extent, nbytes: int) -> int:
+        """The height of panels of ``rows``, of ``long`` elements that take so many bytes, in each entry of a batch."""
+        most = MOST_ROWS
+        if isinstance(long, int):
+            most = max(32, min(most, self.near // (8 * long) // 8 * 8))
+        if rows <= most:
+            return rows
+        return next((n for n in range(most, most // 2, -1) if rows % n == 0), most)
+
+
+class TeamHeights(Heights):
+    """The same for teams of GPU threads: ``near`` are the bytes of memory that a block may have, half of which leaves
+    room for a second one.  Panels have no order, as there are too few rows to go through them one after another."""
+
+    @property
+    def few(self) -> int:
+        return FEW_TEAMS
+
+    @property
+    def adds_up(self) -> bool:
+        return False
+
+    def of(self, rows: int, batch: Extent, long: Extent, nbytes: int) -> int:
+        for height in TEAM_ROWS[:-1]:
+            fits = isinstance(long, int) and height * long * nbytes <= self.near // 2 - TILE_BYTES
+            if fits and compare(ENOUGH_TEAMS - 1, batch * -(-rows // height)) is False:
+                return min(rows, height)
+        return min(rows, TEAM_ROWS[-1])
+
+
+def panels(graph: Graph, heights: Heights) -> Graph:
     tried: set[Node] = set()
     while True:
         found = _first_region(graph, tried)
         if found is None:
             return graph
-        plan = _Plan(graph, found, near)
-        better = plan.rebuilt() if plan.pays else None
+        better = _rebuilt(graph, found, heights)
         if better is not None:
             graph = better
+
+
+def _rebuilt(graph: Graph, region: _Region, heights: Heights) -> Graph | None:
+    """The graph with panels in the place of a region; None where there are none, or they do not pay."""
+    if region.sums and not heights.adds_up:
+        return _by_rows_and_columns(graph, region, heights)
+    plan = _Plan(graph, region, heights)
+    return plan.rebuilt() if plan.pays else None
+
+
+def _by_rows_and_columns(graph: Graph, region: _Region, heights: Heights) -> Graph | None:
+    """The same where sums over rows do not go from panel to panel: what they are sums of is computed once more, by
+    panels of columns, in each of which a sum is one over a whole line."""
+    graph, copies, sums = region.with_copies(graph)
+    columns = _region_of_columns(graph, region, copies, sums)
+    if columns is None:
+        return None
+    plan = _Plan(graph, columns, heights, wide=2)  # shares, and their derivatives
+    better = plan.rebuilt() if plan.pays else None
+    if better is None:
+        return None
+    rows = _Region(better, better.users(), region.seed, region.roles[region.seed])
+    if rows.sums or not rows.is_closed:
+        return None
+    plan = _Plan(better, rows, heights)
+    return plan.rebuilt() if plan.pays else None
+
+
+def _region_of_columns(
+    graph: Graph, region: _Region, copies: Mapping[Node, Node], sums: Iterable[Node]
+) -> _Region | None:
+    """A region in which columns are what rows are to another one, of copies of what its sums are made of, and them."""
+    users = graph.users()
+    for node, copy in copies.items():
+        if node.op.kind is not Kind.CONTRACT:
+            continue
+        roles = region.roles[node]
+        if list(roles).count(None) != 1:
+            return None
+        columns = tuple({None: ROW, ROW: None}.get(role, role) for role in roles)
+        if not isinstance(node.shape[columns.index(ROW)], int):
+            return None
+        found = _Region(graph, users, copy, columns)
+        whole = not found.sums and all(node in found.roles for node in sums)
+        return found if whole and found.is_closed else None
+    return None
 
 
 def _first_region(graph: Graph, tried: set[Node]) -> _Region | None:
@@ -67,7 +162,7 @@ def _first_region(graph: Graph, tried: set[Node]) -> _Region | None:
             users = graph.users()
         for roles in seeds:
             region = _Region(graph, users, node, roles)
-            if region.is_closed:
+            if region.is_closed and region.folds:
                 return region
     return None
 
@@ -94,7 +189,7 @@ class _Region:
     """What is made row by row of a product: the roles of the axes of each node, and the products that add up rows."""
 
     def __init__(self, graph: Graph, users: dict[Node, list[Node]], seed: Node, roles: Roles) -> None:
-        self.users, self.results = users, set(graph.results)
+        self.users, self.results, self.seed = users, set(graph.results), seed
         self.place = {node: k for k, node in enumerate(graph.nodes)}
         self.long = product(tuple(free_extents(seed.shape, roles)))
         self.rows = seed.shape[roles.index(ROW)]
@@ -196,13 +291,42 @@ class _Region:
             user is not but and user not in self.roles and user not in self.sums for user in self.users[node]
         )
 
+    def with_copies(self, graph: Graph) -> tuple[Graph, dict[Node, Node], list[Node]]:
+        """The graph in which sums over rows are those of copies of what is wide; the copies, and those sums."""
+        needed: set[Node] = set()
+        waiting = list(self.sums)
+        while waiting:
+            for node in waiting.pop().inputs:
+                if node in self.roles and node not in needed and self.is_wide(node, self.roles[node]):
+                    needed.add(node)
+                    waiting.append(node)
+        new: dict[Node, Node] = dict(zip(graph.inputs, graph.inputs))
+        copies: dict[Node, Node] = {}
+        nodes: list[Node] = []
+        for node in graph.nodes:
+            found = copies if node in self.sums else {}
+            inputs = [found.get(n, new[n]) for n in node.inputs]
+            changed = any(a is not b for a, b in zip(inputs, node.inputs))
+            new[node] = Node(node.op, inputs, node.attrs, node.type, node.where) if changed else node
+            nodes.append(new[node])
+            if node in needed:
+                inputs = [copies.get(n, new[n]) for n in node.inputs]
+                copies[node] = Node(node.op, inputs, node.attrs, node.type, node.where)
+                nodes.append(copies[node])
+        return graph.rebuild(new, nodes), copies, [new[node] for node in self.sums]
+
+    @property
+    def folds(self) -> bool:
+        """Whether something wide is folded along rows."""
+        wide = (node for node, roles in self.roles.items() if self.is_wide(node, roles))
+        return any(user.op.kind is Kind.REDUCE for node in wide for user in self.users[node])
+
     @property
     def is_closed(self) -> bool:
-        """Whether nobody else looks at what is wide, some of which is added up along rows, and all of which serves
-        products."""
+        """Whether nobody else looks at what is wide, all of which serves products."""
         if not self.sound:
             return False
-        reduces = multiplies = False
+        multiplies = False
         for node, roles in self.roles.items():
             given = input_roles(node, roles, self.roles)
             if set(roles) - {None} != self.all_roles or given is None:
@@ -216,9 +340,8 @@ class _Region:
             for user in self.users[node]:
                 if user not in self.roles and user not in self.sums:
                     return False
-                reduces |= user.op.kind is Kind.REDUCE
                 multiplies |= user.op.kind is Kind.CONTRACT
-        return reduces and multiplies
+        return multiplies
 
 
 class _Source(NamedTuple):
@@ -231,10 +354,10 @@ class _Source(NamedTuple):
 
 
 class _Plan:
-    """The levels of a region as nodes."""
+    """The levels of a region as nodes, which have so many ``wide`` values at a time."""
 
-    def __init__(self, graph: Graph, region: _Region, near: int) -> None:
-        self.graph, self.region, self.near = graph, region, near
+    def __init__(self, graph: Graph, region: _Region, heights: Heights, wide: int = 1) -> None:
+        self.graph, self.region, self.heights, self.wide = graph, region, heights, wide
         self.levels = self._find_levels()
         self.made = self._find_results()  # by level: rows, then sums
         self.blocks = {level: self._block(level) for level in self.made}
@@ -288,15 +411,11 @@ class _Plan:
 
     def _block(self, level: int) -> int:
         """The rows of a panel."""
-        rows = self.region.rows
+        region = self.region
         if self._sums(level):
-            return min(rows, K_BLOCK)
-        most = MOST_ROWS
-        if isinstance(self.region.long, int):
-            most = max(32, min(most, self.near // (8 * self.region.long) // 8 * 8))
-        if rows <= most:
-            return rows
-        return next((n for n in range(most, most // 2, -1) if rows % n == 0), most)
+            return min(region.rows, K_BLOCK)
+        nbytes = self.wide * region.seed.dtype.itemsize
+        return self.heights.of(region.rows, product(region.batch), region.long, nbytes)
 
     @property
     def pays(self) -> bool:
@@ -309,7 +428,7 @@ class _Plan:
                     return False
             else:
                 units = units * -(-self.region.rows // block)
-            if compare(FEW_UNITS - 1, units) is True:
+            if compare(self.heights.few - 1, units) is True:
                 return False
         return bool(self.made)
 

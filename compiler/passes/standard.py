@@ -12,7 +12,7 @@ from hybridflow.compiler.passes.driver import Pass, Step, fix
 from hybridflow.compiler.passes.fold import fold
 from hybridflow.compiler.passes.gathers import gathers
 from hybridflow.compiler.passes.joins import joins
-from hybridflow.compiler.passes.panels import panels
+from hybridflow.compiler.passes.panels import Heights, TeamHeights, panels
 from hybridflow.compiler.passes.simplify import simplify
 from hybridflow.compiler.passes.transpose import transpose_folding
 from hybridflow.compiler.passes.twins import twins
@@ -27,7 +27,7 @@ JOINS = Pass("joins", joins)
 GATHERS = Pass("gathers", gathers)
 CONTROL = Pass("control", control)
 TWINS = Pass("twins", twins)
-PANELS = Pass("panels", panels)
+PANELS = Pass("panels", functools.partial(panels, heights=Heights(1 << 19)))
 
 SIMPLIFY_PIPELINE: list[Step] = [
     DCE,  # a trace holds what Python computed and dropped: later passes need not look at it
@@ -48,9 +48,10 @@ SIMPLIFY_PIPELINE: list[Step] = [
 
 def steps_for(target: Target) -> list[Step]:
     """What is done for a target after all that: what it makes is for code generation alone."""
-    if target.kind != "cpu":
-        return []  # where a panel would be a single thread's
-    return [replace(PANELS, function=functools.partial(panels, near=target.l2)), DCE]
+    on_gpu = target.kind == "cuda"
+    heights = TeamHeights(target.block_memory) if on_gpu else Heights(target.l2)
+    # All threads of a GPU run the graphs of a loop together: none of them has panels of its own there.
+    return [replace(PANELS, function=functools.partial(panels, heights=heights), inside=not on_gpu), DCE]
 
 
 PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, GATHERS, CONTROL, TWINS, PANELS)}

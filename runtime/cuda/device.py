@@ -36,9 +36,9 @@ class Device:
             self._library = CublasLt()
         return self._library
 
-    def blocks_at_once(self, function: int, threads: int) -> int:
-        """How many blocks of a kernel are on the GPU at once."""
-        each = self.driver.number("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, threads, 0)
+    def blocks_at_once(self, function: int, threads: int, memory: int = 0) -> int:
+        """How many blocks of a kernel are on the GPU at once, which ask for so many bytes of memory."""
+        each = self.driver.number("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, threads, memory)
         return each * self.multiprocessors
 
     def retire(self, destroy: str, handle: int, memory: Any = None) -> None:

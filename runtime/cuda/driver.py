@@ -22,6 +22,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuModuleLoadData": (_P, _P),
     "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
     "cuModuleUnload": (_P,),
+    "cuFuncSetAttribute": (_P, _I32, _I32),
     "cuLaunchKernel": (_P, *[ctypes.c_uint] * 7, _P, _P, _P),
     "cuLaunchCooperativeKernel": (_P, *[ctypes.c_uint] * 7, _P, _P),
     "cuOccupancyMaxActiveBlocksPerMultiprocessor": (_P, _P, _I32, _SIZE),
@@ -61,6 +62,7 @@ WALKED = (
 EXHAUSTED, NOT_READY = 2, 600
 NON_BLOCKING, NO_TIMING = 1, 2  # flags of a stream, and of an event
 MULTIPROCESSORS = 16  # an attribute of a device
+MOST_MEMORY = 8  # an attribute of a kernel: bytes of a block's memory that its launches may ask for
 THREAD_LOCAL = 1  # a capture that other threads do not disturb
 
 _LOST = "The device is gone for this process: save what is on the CPU, and start the process again."

@@ -14,6 +14,7 @@ from hybridflow.runtime import arguments, locks
 from hybridflow.runtime.cuda import gpus, ptx
 from hybridflow.runtime.cuda.cublaslt import ALIGNMENT
 from hybridflow.runtime.cuda.device import Device, device
+from hybridflow.runtime.cuda.driver import MOST_MEMORY
 from hybridflow.runtime.cuda.plans import Plan
 from hybridflow.runtime.dtypes import NUMPY
 
@@ -47,7 +48,11 @@ class CudaExecutable:
         module = driver.made("cuModuleLoadData", ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p))
         weakref.finalize(self, self._device.retire, "cuModuleUnload", module).atexit = False
         names = {launch.symbol for launch in self.program.launches} | ({SET_WORDS} if self.program.indirect else set())
-        return {name: driver.made("cuModuleGetFunction", module, name.encode()) for name in names}
+        functions = {name: driver.made("cuModuleGetFunction", module, name.encode()) for name in names}
+        for launch in self.program.launches:
+            if launch.memory:
+                driver.call("cuFuncSetAttribute", functions[launch.symbol], MOST_MEMORY, launch.memory)
+        return functions
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         """Run on CuPy arrays of the device, one per input slot, and return fresh outputs.  State inputs are updated in

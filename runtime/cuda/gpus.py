@@ -47,11 +47,13 @@ def check_device(number: int) -> None:
 def target(number: int) -> Target:
     """The Target that programs for a GPU are compiled for.  Raises DeviceError for one that is too old."""
     check_device(number)
-    capability = int(cupy().cuda.Device(number).compute_capability)
+    device = cupy().cuda.Device(number)
+    capability = int(device.compute_capability)
     if capability < CUDA_SM80.sm:
         raise DeviceError("cuda", f"gpu:{number} is of compute capability {capability}; {CUDA_SM80.sm} is needed.")
     found = CUDA_SM90 if capability >= CUDA_SM90.sm else CUDA_SM80
-    return found.with_(library=cublaslt.is_installed())
+    memory = int(device.attributes["MaxSharedMemoryPerBlockOptin"])
+    return found.with_(library=cublaslt.is_installed(), block_memory=memory)
 
 
 _bound = threading.local()  # the devices whose contexts this thread has used

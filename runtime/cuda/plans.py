@@ -178,14 +178,15 @@ class Plan:
         scratch_bytes = value_at(launch.scratch_bytes, self._dims)
         teams = min(max(units, 1), max(MOST_THREADS // launch.team, 1))
         if scratch_bytes:
-            teams = max(1, min(teams, SCRATCH_BYTES // (scratch_bytes * launch.team)))
+            teams = max(1, min(teams, SCRATCH_BYTES // scratch_bytes))
         threads = launch.team * teams
         block = min(threads, launch.block)
         blocks = -(-threads // block)
         if blocks > ROUNDS:
-            at_once = self._device.blocks_at_once(self._functions[launch.symbol], block)
-            blocks = min(blocks, max(ROUNDS * at_once, 1))
-        return blocks, block, blocks * block * scratch_bytes
+            at_once = self._device.blocks_at_once(self._functions[launch.symbol], block, launch.memory)
+            rounds = 1 if scratch_bytes and launch.team > 1 else ROUNDS  # memory is not taken twice for a large team
+            blocks = min(blocks, max(rounds * at_once, 1))
+        return blocks, block, blocks * (block // launch.team) * scratch_bytes
 
     def _blocks_together(self, launch: Launch, units: int) -> tuple[int, int]:
         """Blocks that wait for each other, and threads of each: no more than there is room for at once."""
@@ -293,12 +294,11 @@ class Plan:
         found, word = [], 0
         for grid in self._grids:
             function = self._functions[grid.launch.symbol]
-            at_once = grid.launch.together and grid.blocks > 1
-            if self.block is None:
-                found.append(walks.launch(function, grid.blocks, grid.threads, 0, None, word, together=at_once))
-            else:
-                place = self.block.data.ptr + 8 * word
-                found.append(walks.launch(function, grid.blocks, grid.threads, 0, place, together=at_once))
+            at_once, memory = grid.launch.together and grid.blocks > 1, grid.launch.memory
+            place, first = (None, word) if self.block is None else (self.block.data.ptr + 8 * word, -1)
+            found.append(
+                walks.launch(function, grid.blocks, grid.threads, 0, place, first, together=at_once, memory=memory)
+            )
             word += self._program.words_of(grid.launch)
         return found
 

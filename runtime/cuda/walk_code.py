@@ -116,7 +116,7 @@ def _launch(call: _Call, words: ir.Value, parameters: ir.Value, together: bool =
     f.store(told, parameters, 8)
     one = i32(1)
     blocks, threads, stream = call.narrow(2), call.narrow(3), call.stream(4)
-    given = call.word(1), blocks, one, one, threads, one, one, i32(0), stream, parameters
+    given = call.word(1), blocks, one, one, threads, one, one, call.narrow(8), stream, parameters
     if together:
         call("cuLaunchCooperativeKernel", *given)
     else:

@@ -2,12 +2,12 @@
 
 LIST = ("steps", "count", "template", "words", "places", "addresses", "table")
 
-WORDS = 8  # of a step
+WORDS = 9  # of a step
 LAUNCH, COPY, TO_HOST, ZERO, RECORD, WAIT, GRAPH, PRODUCT, TOGETHER = range(9)
 
 # The words of steps, the first being the kind:
 # LAUNCH   function, blocks, threads of each, stream, whether it takes a number first, that number, the word from which
-#          on it takes words by value, -1 for none
+#          on it takes words by value, -1 for none, bytes of memory that a block asks for
 # TOGETHER the same, of a launch whose blocks wait for each other
 # COPY     target: base, bytes; source: base, bytes; how many; stream
 # TO_HOST  the same, to memory of the host

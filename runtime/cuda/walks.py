@@ -33,31 +33,39 @@ Address = tuple[int, int]  # a base, and bytes behind it
 
 
 def launch(
-    function: int, blocks: int, threads: int, stream: int, number: int | None, words: int = -1, together: bool = False
+    function: int,
+    blocks: int,
+    threads: int,
+    stream: int,
+    number: int | None,
+    words: int = -1,
+    together: bool = False,
+    memory: int = 0,
 ) -> Step:
-    """``together``: the blocks wait for each other."""
-    return TOGETHER if together else LAUNCH, function, blocks, threads, stream, number is not None, number or 0, words
+    """``together``: the blocks wait for each other.  Each asks for so many bytes of ``memory``."""
+    kind = TOGETHER if together else LAUNCH
+    return kind, function, blocks, threads, stream, number is not None, number or 0, words, memory
 
 
 def copy(target: Address, source: Address, size: int, kind: int = COPY) -> Step:
-    return kind, *target, *source, size, 0, 0
+    return kind, *target, *source, size, 0, 0, 0
 
 
 def zero(target: Address, count: int) -> Step:
-    return ZERO, *target, count, 0, 0, 0, 0
+    return ZERO, *target, count, 0, 0, 0, 0, 0
 
 
 def event(kind: int, at: Address, stream: int) -> Step:
-    return kind, *at, 0, 0, 0, stream, 0
+    return kind, *at, 0, 0, 0, stream, 0, 0
 
 
 def graph(handle: int) -> Step:
-    return GRAPH, handle, 0, 0, 0, 0, 0, 0
+    return GRAPH, handle, 0, 0, 0, 0, 0, 0, 0
 
 
 def product(words: Any) -> Step:
     """A product by a library; ``words``, an array that has to live as long as the walk, are what it is told."""
-    return PRODUCT, words.ctypes.data, 0, 0, 0, 0, 0, 0
+    return PRODUCT, words.ctypes.data, 0, 0, 0, 0, 0, 0, 0
 
 
 def _code() -> ModuleType:
