@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from benchmarks.suite.case import Case
-from benchmarks.suite.programs import elementwise, moving, networks, ordering, products
+from benchmarks.suite.programs import elementwise, models, moving, networks, ordering, products
 
 KINDS: dict[str, dict[str, Case]] = {
     "elementwise": elementwise.CASES,
@@ -13,6 +13,7 @@ KINDS: dict[str, dict[str, Case]] = {
     "ordering": ordering.CASES,
     "products": products.CASES,
     "networks": networks.CASES,
+    "models": models.CASES,
 }
 # One of each kind after the other, so that a run that is cut short has seen all kinds.
 _IN_TURN = [name for names in zip_longest(*KINDS.values()) for name in names if name is not None]

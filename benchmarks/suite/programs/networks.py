@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.suite.case import Case, Draw, Filter
 
 
-def _gradient(loss: Any) -> Any:
+def gradient(loss: Any) -> Any:
     """The program of a loss and its gradients."""
     return lambda l, *given: l.gradient(lambda *held: loss(l, *held))(*given)
 
@@ -97,23 +97,23 @@ def _heads(d: Draw) -> list[Any]:
 CASES = {
     "softmax 4096x1024": Case(lambda l, x: l.softmax(x), lambda d: [d.floats(4096, 1024)]),
     "softmax gradient": Case(
-        _gradient(lambda l, x, g: l.sum(l.softmax(x) * g)), lambda d: [d.floats(4096, 1024) for _ in range(2)], 2e-3
+        gradient(lambda l, x, g: l.sum(l.softmax(x) * g)), lambda d: [d.floats(4096, 1024) for _ in range(2)], 2e-3
     ),
     "layer norm": Case(lambda l, x: l.layer_norm(x), lambda d: [d.floats(4096, 1024)], 2e-3),
-    "layer norm gradient": Case(_gradient(lambda l, x, s, o, g: l.sum(l.layer_norm(x, s, o) * g)), _norm, 2e-3),
-    "rms norm gradient": Case(_gradient(lambda l, x, s, o, g: l.sum((l.rms_norm(x, s) + o) * g)), _norm, 2e-3),
-    "batch norm gradient": Case(_gradient(lambda l, x, s, o, g: l.sum(l.batch_norm(x, s, o) * g)), _batch, 2e-3),
+    "layer norm gradient": Case(gradient(lambda l, x, s, o, g: l.sum(l.layer_norm(x, s, o) * g)), _norm, 2e-3),
+    "rms norm gradient": Case(gradient(lambda l, x, s, o, g: l.sum((l.rms_norm(x, s) + o) * g)), _norm, 2e-3),
+    "batch norm gradient": Case(gradient(lambda l, x, s, o, g: l.sum(l.batch_norm(x, s, o) * g)), _batch, 2e-3),
     "mean and variance": Case(lambda l, x: l.statistics(x), lambda d: [d.floats(32 * 28 * 28, 64)], 2e-3),
     "cross entropy 32000": Case(lambda l, x, y: l.cross_entropy(x, y), _classes, 2e-3),
-    "cross entropy gradient 32000": Case(_gradient(lambda l, x, y: l.cross_entropy(x, y)), _classes, 2e-3),
+    "cross entropy gradient 32000": Case(gradient(lambda l, x, y: l.cross_entropy(x, y)), _classes, 2e-3),
     "attention": Case(lambda l, q, k, v: l.attention(q, k, v), _heads, 2e-3),
-    "attention gradient": Case(_gradient(lambda l, q, k, v: l.sum(l.attention(q, k, v) ** 2)), _heads, 2e-3),
+    "attention gradient": Case(gradient(lambda l, q, k, v: l.sum(l.attention(q, k, v) ** 2)), _heads, 2e-3),
     "causal attention": Case(lambda l, q, k, v: l.attention(q, k, v, True), _heads, 2e-3),
     "causal attention gradient": Case(
-        _gradient(lambda l, q, k, v: l.sum(l.attention(q, k, v, True) ** 2)), _heads, 2e-3
+        gradient(lambda l, q, k, v: l.sum(l.attention(q, k, v, True) ** 2)), _heads, 2e-3
     ),
     "transformer gradient": Case(
-        _gradient(_block),
+        gradient(_block),
         lambda d: [
             d.floats(4, 128, 256),
             *(d.floats(*s) / 16 for s in ((256, 768), (256, 256), (256, 1024), (1024, 256))),
@@ -137,7 +137,7 @@ CASES = {
         trained=4,
     ),
     "LSTM gradient": Case(
-        _gradient(_lstm),
+        gradient(_lstm),
         lambda d: [
             d.floats(64, 512) * 0.1,
             d.floats(128, 512) * 0.1,
@@ -148,7 +148,7 @@ CASES = {
         2e-3,
     ),
     "RNN gradient": Case(
-        _gradient(_rnn),
+        gradient(_rnn),
         lambda d: [d.floats(128, 128) * 0.1, d.floats(128, 128) * 0.1, d.floats(64, 32, 128), d.floats(32, 128) * 0],
         2e-3,
     ),
@@ -172,7 +172,7 @@ CASES = {
     "max pool 2x2": Case(lambda l, x: l.dense(l.pooled(x)), lambda d: [d.floats(32, 56, 56, 64)]),
     "average pool 2x2": Case(lambda l, x: l.dense(l.averaged(x)), lambda d: [d.floats(32, 56, 56, 64)]),
     "max pool gradient": Case(
-        _gradient(lambda l, x, g: l.sum(l.pooled(x) * g)),
+        gradient(lambda l, x, g: l.sum(l.pooled(x) * g)),
         lambda d: [d.floats(32, 56, 56, 64), d.floats(32, 28, 28, 64)],
     ),
     "network of images, inference": Case(_network, lambda d: [d.floats(32, 32, 32, 3), *_network_weights(d)], 2e-3),
