@@ -11,7 +11,7 @@ import pytest
 import hybridflow as hf
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 0.1, -0.7, math.inf, -math.inf, math.nan, 1e-30, -1e-30, 3e38]
-SMALL = [0, 1, 2, 3, -1, 0.5, -0.5]
+SMALL = [0, 1, 2, 3, 4, -1, 0.5, -0.5]
 
 
 def bits(x: Any) -> bytes:

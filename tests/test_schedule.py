@@ -88,7 +88,7 @@ def test_little_work_has_one_phase():
 
 def test_as_few_loops_as_needed_are_cut():
     b = GraphBuilder(TABLE, "loops")
-    x, c = b.parameter(TensorType((100, 100, 10), dt.float32)), b.parameter(TensorType((100, 10), dt.float32))
+    x, c = b.parameter(TensorType((100, 100, 20), dt.float32)), b.parameter(TensorType((100, 20), dt.float32))
     graph = b.finish([b.add(x, b.broadcast(c, shape=x.shape, axes=(0, 2)))])
     (kernel,) = compiled(graph).kernels
     assert kernel.schedule.startswith("map, 100 units; ")
@@ -399,19 +399,36 @@ def colours(b, x):
     return [planes, back, b.greater(b.add(x, b.broadcast(bias, shape=x.shape, axes=(last,))), x)]
 
 
-SHORT = {"norms": norms, "softmax": softmax, "colours": colours}
+def lit(b, x):
+    """Pixels and their mirror image, with a number of each colour, one of each pixel, and where some are larger."""
+    *rows, count = x.shape
+    axes = tuple(range(len(rows)))
+    first = b.slice(x, start=(0,) * len(x.shape), stop=(*rows, 1), step=(1,) * len(x.shape))
+    first = b.broadcast(b.reshape(first, shape=tuple(rows)), shape=x.shape, axes=axes)
+    bias = b.slice(b.reshape(x, shape=(int(np.prod(x.shape)),)), start=(0,), stop=(count,), step=(1,))
+    bias = b.broadcast(bias, shape=x.shape, axes=(len(rows),))
+    mirrored = b.reverse(x, axes=(len(rows) - 1,))
+    above = b.greater(mirrored, bias)
+    chosen = b.where(b.greater(first, bias), x, b.multiply(mirrored, first))
+    return [chosen, above, b.where(above, b.reverse(x, axes=(len(rows),)), b.convert(above, dtype=x.dtype))]
+
+
+SHORT = {"norms": norms, "softmax": softmax, "colours": colours, "lit": lit}
 
 
 @pytest.mark.parametrize(
     "shape", [(2, 2), (40, 3), (5, 33, 3), (100, 7), (64, 10), (17, 16), (130, 4), (3, 20, 6), (70, 15)]
 )
 @pytest.mark.parametrize("name", SHORT)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, dt.bfloat16], ids=["f32", "f64", "bf16"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, dt.bfloat16, np.uint8], ids=["f32", "f64", "bf16", "u8"])
 def test_short_loops_across_longer_ones(monkeypatch, name, shape, dtype):
+    if dtype is np.uint8 and name != "lit":
+        pytest.skip("of floats alone")
     monkeypatch.setattr(schedules, "SMALL", 1)
     b = GraphBuilder(TABLE, name)
     graph = b.finish(SHORT[name](b, b.parameter(TensorType(shape, np.dtype(dtype)))))
-    array = values(shape, np.float64).astype(dtype) * np.asarray(0.5, dtype)
+    scale = 100 if dtype is np.uint8 else 0.5
+    array = (values(shape, np.float64) * scale).astype(np.int64 if dtype is np.uint8 else dtype).astype(dtype)
     found = []
     for target in (host.target(), AVX512, AVX2, SSE2):
         if target is AVX512 and not host.target().masked:
@@ -422,6 +439,17 @@ def test_short_loops_across_longer_ones(monkeypatch, name, shape, dtype):
     assert all("across" not in k.schedule for k in plain.kernels)
     for one in found:
         assert all(same_bits(a, b) for a, b in zip(one[1:], outcome(plain, [array])[1:], strict=True))
+
+
+def test_colours_that_meet_the_same_arithmetic_stay_as_they_lie():
+    def of(make, shape, dtype):
+        b = GraphBuilder(TABLE, "flat")
+        return compiled(b.finish(make(b, b.parameter(TensorType(shape, np.dtype(dtype))))), AVX2).kernels[0].schedule
+
+    assert "8 lanes; 3 turns" in (found := of(lit, (50, 90, 3), np.float32)) and "as they lie" in found
+    assert "32 lanes; 3 turns" in (found := of(lit, (50, 90, 3), np.uint8)) and "as they lie" in found
+    assert "across" not in of(lit, (50, 90, 8), np.float32)  # whole vectors
+    assert "as they lie" not in of(colours, (50, 90, 3), np.float32)  # planes are no neighbours
 
 
 @pytest.mark.parametrize("terms", [1, 2, 3, 5, 8, 9, 11, 13, 14, 15, 16])

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from hybridflow.compiler.codegen.blocks import Blocks
 from hybridflow.compiler.codegen.elements import Elements
+from hybridflow.compiler.codegen.flat import Flat
 from hybridflow.compiler.codegen.interleaved import Interleaved
 from hybridflow.compiler.codegen.nest import Nest
 from hybridflow.compiler.codegen.reduction import (
@@ -99,11 +100,24 @@ class Across(Nest):
 
     def _store(self, elements: Turns, roots: Sequence[Node], position: Ix) -> None:
         """Compute all, then store all: a root may be written over what another one reads."""
+        if self.schedule.flat and elements[0].mask is None and elements[0].in_order(position):
+            self._store_flat(elements, roots, position)
+            return
         for turn in elements:
             self._compute(turn, roots)
         values = [[turn.value(root, Index(root.shape, linear=position)) for turn in elements] for root in roots]
         for root, found in zip(roots, values):
             self._store_values(elements, found, root, position)
+
+    def _store_flat(self, elements: Turns, roots: Sequence[Node], position: Ix) -> None:
+        """The same for vectors of neighbours in memory."""
+        vectors = [Flat(elements, number) for number in self.turns]
+        for vector in vectors:
+            self._compute(vector, roots)
+        values = [[vector.value(root, Index(root.shape, linear=position)) for vector in vectors] for root in roots]
+        for root, found in zip(roots, values):
+            for number, value in enumerate(found):
+                elements[0].store_neighbours(value, self.pointers[root], position, number)
 
     def _store_values(self, elements: Turns, values: Sequence[Val], root: Node, position: Ix) -> None:
         pointer = self.pointers[root]

@@ -61,9 +61,13 @@ class Conversions(Avx512):
         limit = 2.0**value_bits
         exact = value_bits <= np.finfo(a.dtype).nmant + 1
         largest = limit - 1 if exact else float(np.nextafter(a.dtype.type(limit), a.dtype.type(0)))
-        inside = self.select(self.gt(a, largest), largest, a)
-        inside = self.select(self.lt(a, float(info.min)), float(info.min), inside)
-        inside = self.select(self.is_nan(a), 0.0, inside)
+        if info.min == 0:
+            inside = self.select(self.gt(a, 0.0), a, 0.0)  # NaN is not greater
+            inside = self.select(self.gt(inside, largest), largest, inside)
+        else:
+            inside = self.select(self.gt(a, largest), largest, a)
+            inside = self.select(self.lt(a, float(info.min)), float(info.min), inside)
+            inside = self.select(self.is_nan(a), 0.0, inside)
         # Bytes and words go through int32, whose conversion every processor has.
         through = dtype if info.bits >= 32 else dt.int32
         result = self.convert(self.truncate_to_int(inside, through), dtype)

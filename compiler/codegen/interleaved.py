@@ -51,14 +51,14 @@ class Interleaved(Elements):
         return super().value(node, index)
 
     def load(self, pointer: str, dtype: np.dtype, position: Ix) -> Val:
-        if not self._side_by_side(position):
+        if not self.side_by_side(position):
             return super().load(pointer, dtype, position)
         groups = self.first._groups
         if (pointer, position) not in groups:
             groups[pointer, position] = self.first._load_group(pointer, dtype, position)
         return groups[pointer, position][self.turn]
 
-    def _side_by_side(self, position: Ix) -> bool:
+    def side_by_side(self, position: Ix) -> bool:
         lane = self.lane_var
         if self.e.width == 1 or lane is None or not position.is_affine:
             return False
@@ -68,12 +68,16 @@ class Interleaved(Elements):
         e, count = self.e, static_size((self.inner.extent,))
         stored = dt.uint8 if dt.is_bool(dtype) else dtype
         masks = self._masks(position)
-        vectors = [e.load(self._address(pointer, position, k, stored), stored, masks[k]) for k in range(count)]
+        vectors = [self.neighbours(pointer, stored, position, k, masks[k]) for k in range(count)]
         found = self._in_order(separated(e, vectors), position)
         found = [e.ne(v, 0) for v in found] if dt.is_bool(dtype) else found
         for turn, value in enumerate(found):
-            self._origins[value.ref] = vectors, [self._place(turn, lane, position) for lane in range(e.width)]
+            self._origins[value.ref] = vectors, [self.place(turn, lane, position) for lane in range(e.width)]
         return found
+
+    def neighbours(self, pointer: str, dtype: np.dtype, position: Ix, vector: int, mask: Val | None = None) -> Val:
+        """One of the vectors that a group fills, as it lies in memory."""
+        return self.e.load(self._address(pointer, position, vector, dtype), dtype, mask)
 
     def _masks(self, position: Ix) -> Sequence[Val | None]:
         """For the vectors of a group, which of their lanes belong to lanes that are active: the first few of these."""
@@ -92,7 +96,7 @@ class Interleaved(Elements):
             known[behind, e.block] = [e.lt(e.numbers(numbers[k : k + e.width], dt.int32), active) for k in starts]
         return known[behind, e.block]
 
-    def _place(self, turn: int, lane: int, position: Ix) -> int:
+    def place(self, turn: int, lane: int, position: Ix) -> int:
         """Which element of a group a lane of a turn has."""
         count = static_size((self.inner.extent,))
         turns, lanes = self._reversed(position)
@@ -100,15 +104,23 @@ class Interleaved(Elements):
 
     def store_group(self, values: Sequence[Val], pointer: str, position: Ix) -> bool:
         """Store the values of all turns if they lie side by side; whether they do."""
-        if not self._side_by_side(position):
+        if not self.side_by_side(position):
             return False
         e = self.e
         stored = [e.convert(v, dt.uint8) if dt.is_bool(v.dtype) else v for v in values]
         masks = self._masks(position)
         vectors = self._moved(values, position) or joined(e, self._in_order(stored, position))
         for k, vector in enumerate(vectors):
-            e.store(vector, self._address(pointer, position, k, vector.dtype), masks[k])
+            self.store_neighbours(vector, pointer, position, k, masks[k])
         return True
+
+    def store_neighbours(self, value: Val, pointer: str, position: Ix, vector: int, mask: Val | None = None) -> None:
+        """Store one of the vectors that a group fills."""
+        self.e.store(value, self._address(pointer, position, vector, value.dtype), mask)
+
+    def in_order(self, position: Ix) -> bool:
+        """Whether turns, and groups of them, lie in memory one behind the other."""
+        return self.side_by_side(position) and not any(self._reversed(position))
 
     def _moved(self, values: Sequence[Val], position: Ix) -> list[Val]:
         """The vectors of a group whose values are those of one that was read: its lanes in another order, not taken
@@ -122,7 +134,7 @@ class Interleaved(Elements):
         for turn, origin in enumerate(origins):
             assert origin is not None
             for lane, source in enumerate(origin[1]):
-                places[self._place(turn, lane, position)] = source
+                places[self.place(turn, lane, position)] = source
         sources = [divmod(place, width) for place in places]
         return [picked(self.e, first[0], sources[k : k + width]) for k in range(0, len(sources), width)]
 

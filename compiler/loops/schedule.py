@@ -29,6 +29,7 @@ from hybridflow.compiler.loops.limits import (
     LIGHT,
     LONG,
     MOST_ACROSS,
+    MOST_APART,
     MOST_TERMS,
     MOST_TOGETHER,
     MOST_VECTORS,
@@ -94,6 +95,7 @@ class Schedule:
     ``tile`` are the columns whose accumulators are kept together, ``terms`` those of a column that a turn folds where
     that is all it does, ``piece`` the elements of a row, or the terms of a column, that make a partial result.
     ``lane`` is the loop along which vectors run across the loop ``inner``, ``weave`` the rows of a join.
+    ``flat`` are vectors of neighbours in memory, whichever turns of the inner loop these belong to.
     ``line`` are the elements of a row along which all is read in even steps, where a row has several such lines: what
     is folded is then made line by line, a chunk ahead, so that no element needs a division.
     ``alone`` is how a single thread of a CPU does the same where others work in pieces: it has no use for these.
@@ -112,6 +114,7 @@ class Schedule:
     line: int = 0
     lane: LoopVar | None = None
     inner: LoopVar | None = None
+    flat: bool = False
     turned: Turned | None = None
     weave: Weave | None = None
     stages: tuple[Stage, ...] = ()
@@ -165,6 +168,7 @@ class Schedule:
             parts.append(f"{self.lanes} lanes" + (f" x {self.vectors}" if self.vectors > 1 else ""))
         if self.lane is not None and self.inner is not None:
             parts.append(f"{self.inner.extent} turns of {self.inner.name} across {self.lane.name}")
+            parts += ["as they lie"] if self.flat else []
         if self.weave is not None:
             parts.append(f"rows of {self.weave.along.extent}")
         if self.turned is not None:
@@ -296,16 +300,17 @@ def _across(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost:
     found = accesses(kernel, space, is_leaf)
     work = work_of([*kernel.roots, *kernel.cluster.rows], set(kernel.inputs), cost)
     for inner, lane in pairs:
-        lanes = _lanes_along(kernel, lane, target)
         short = static_size((inner.extent,))
+        flat = inner is space.vars[-1] and _stays_flat(kernel, space, found, inner, lane)
+        lanes = _lanes_along(kernel, lane, target, _widest(kernel, space) if flat else 4)
         if lanes < LEAST_ACROSS or short * work > MOST_ACROSS:
             continue
-        gaps = _gaps(found, inner, lane)
+        gaps = _gaps(found, inner, lane, MOST_APART if flat else 1)
         turned = _turned_along(space, found, inner, gaps) if gaps else None
         if gaps and turned is None:
             continue
         outer = [v for v in space.kept if v not in (lane, inner)]
-        if inner is space.vars[-1] and _as_good_along(kernel, inner, short, lanes, space):
+        if inner is space.vars[-1] and _as_good_along(kernel, inner, short, lanes, space, flat):
             continue
         if inner not in space.folded and space.folded and not _fills(outer, lane, lanes):
             continue
@@ -314,7 +319,8 @@ def _across(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost:
         parallel = _parallel([*outer, lane], [v for v in space.vars if v not in outer and v is not lane])
         grain = lanes if lane in parallel else 1
         stages = stages_of(kernel, space, is_leaf, cost, keeps=False)
-        return Schedule(Form.ACROSS, lanes, parallel, grain, lane=lane, inner=inner, turned=turned, stages=stages)
+        result = Schedule(Form.ACROSS, lanes, parallel, grain, lane=lane, inner=inner, flat=flat)
+        return replace(result, turned=turned, stages=stages)
     return None
 
 
@@ -340,17 +346,33 @@ def _across_loops(space: Space) -> list[tuple[LoopVar, LoopVar]]:
     return pairs
 
 
-def _as_good_along(kernel: Kernel, inner: LoopVar, short: int, lanes: int, space: Space) -> bool:
-    """Whether vectors along the short loop, the last one, serve as well: they are more than half full; or they are full
-    and there is little to do with their one sum."""
+def _stays_flat(kernel: Kernel, space: Space, found: Accesses, inner: LoopVar, lane: LoopVar) -> bool:
+    """Whether results lie side by side, and are made of elements of their own turns: no element needs others, nothing
+    is looked up, and memory is read in even steps."""
+    if space.folded or not lies_side_by_side(space.full, inner, lane):
+        return False
+    alone = all(n.op.kind in (Kind.ELEMENTWISE, Kind.VIEW) or not n.inputs for n in kernel.nodes)
+    loops = inner, lane
+    return alone and all(ix.is_affine and None not in map(ix.coefficient, loops) for ix in found.positions)
+
+
+def _widest(kernel: Kernel, space: Space) -> int:
+    """Bytes of the widest elements that differ from turn to turn of all loops."""
+    elements = product(tuple(v.extent for v in space.vars))
+    return max(n.dtype.itemsize for n in (*kernel.nodes, *kernel.inputs) if product(n.shape) == elements)
+
+
+def _as_good_along(kernel: Kernel, inner: LoopVar, short: int, lanes: int, space: Space, flat: bool) -> bool:
+    """Whether vectors along the short loop, the last one, serve as well: they are full, or more than half full where
+    others have to be put together; or they are full and there is little to do with their one sum."""
     if inner in space.kept:
-        return short > lanes // 2
+        return short % lanes == 0 if flat else short > lanes // 2
     return short % lanes == 0 and len(kernel.roots) == 1 and kernel.roots[0].op.kind is Kind.REDUCE
 
 
-def _gaps(found: Accesses, inner: LoopVar, lane: LoopVar) -> list[Ix]:
-    """Positions with gaps along the lane, but for those that the inner loop fills, or that are looked up anyway, each
-    in rows that are no whole vectors."""
+def _gaps(found: Accesses, inner: LoopVar, lane: LoopVar, apart: int) -> list[Ix]:
+    """Positions with gaps along the lane, more than ``apart`` elements from one to the next, but for those that the
+    inner loop fills, or that are looked up anyway, each in rows that are no whole vectors."""
     count = static_size((inner.extent,))
 
     def gap(ix: Ix) -> bool:
@@ -358,7 +380,7 @@ def _gaps(found: Accesses, inner: LoopVar, lane: LoopVar) -> list[Ix]:
             divided = any(isinstance(atom, (Quotient, Remainder)) for atom in ix.atoms)
             return divided or ix.strides.get(inner, 0) not in (0, 1) or count & (count - 1) == 0
         along = ix.coefficient(lane)
-        return along not in (0, 1) and not lies_side_by_side(ix, inner, lane)
+        return (along is None or not 0 <= along <= apart) and not lies_side_by_side(ix, inner, lane)
 
     return [ix for ix in found.positions if gap(ix)]
 
@@ -515,10 +537,11 @@ def _lanes(kernel: Kernel, space: Space, target: Target) -> int:
     return _lanes_along(kernel, space.vars[-1] if space.vars else LoopVar("none", 1), target)
 
 
-def _lanes_along(kernel: Kernel, var: LoopVar, target: Target) -> int:
-    """Lanes: those of four-byte elements unless everything is wider, and no more than the loop has."""
+def _lanes_along(kernel: Kernel, var: LoopVar, target: Target, widest: int = 4) -> int:
+    """Lanes: those of four-byte elements unless everything is wider, or the ``widest`` are narrower, and no more than
+    the loop has."""
     types = [part for n in (*kernel.nodes, *kernel.inputs) for part in parts_of(n.type)]
-    bits = 64 if all(type.dtype.itemsize == 8 for type in types) else 32
+    bits = 64 if all(type.dtype.itemsize == 8 for type in types) else 8 * min(widest, 4)
     lanes = target.lanes(bits)
     while isinstance(var.extent, int) and lanes > 1 and lanes // 2 >= var.extent:
         lanes //= 2

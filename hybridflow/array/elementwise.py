@@ -272,8 +272,9 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @operation
 def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 ** x2``.  Python's 0, 1, 2, 3, -1, 0.5 and -0.5 as ``x2`` are products, quotients and roots, with the same
-    results at signed zeros, infinities and NaN.  Raises ArgumentError for a negative Python exponent of integers.
+    """``x1 ** x2``.  Python's 0, 1, 2, 3, 4, -1, 0.5 and -0.5 as ``x2`` are products, quotients and roots, with
+    the same results at signed zeros, infinities and NaN; float32 to the power 4 is rounded once.  Raises ArgumentError for a
+    negative Python exponent of integers.
 
     Raises ShapeError where the shapes do not broadcast.
 
@@ -314,6 +315,13 @@ def _power_by_value(x1: Any, x2: Tensor) -> Tensor:
 
 def _cube(x: Tensor) -> Tensor:
     return multiply(square(x), x)
+
+
+def _fourth(x: Tensor) -> Tensor:
+    """As exact as pow: float64 has the square of a float32 whole, and room for its square."""
+    if x.dtype == dtypes.float32:
+        return cast(square(square(cast(x, dtypes.float64))), x.dtype)
+    return _binary(TABLE["pow"], x, 4) if dtypes.is_float(x.dtype) else square(square(x))
 
 
 def _ones(x: Tensor) -> Tensor:
@@ -392,6 +400,7 @@ _POWERS: dict[Any, Callable[[Tensor], Tensor]] = {
     1: positive,
     2: square,
     3: _cube,
+    4: _fourth,
     -1: reciprocal,
     0.5: _half_power,
     -0.5: _minus_half_power,
