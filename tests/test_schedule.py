@@ -464,6 +464,31 @@ def test_the_order_of_short_folds(terms):
     assert same_bits(check_cuts(program, [pixels])[1], order.ordered_sum(pixels, (1,)))
 
 
+@pytest.mark.parametrize("rows", [257, 511, 512, 513, 8191, 8193, 20_000])
+@pytest.mark.parametrize("columns", [2, 3, 5, 8, 10, 15])
+def test_a_few_columns_are_folded_in_runs(rows, columns):
+    array = np.random.default_rng(columns).normal(size=(rows, columns)).astype(np.float32)
+    array[rows // 2, 0], array[rows // 3, 1], array[-1, -1] = np.nan, np.inf, 1e30
+    for op, wanted in (("sum", order.ordered_sum(array, (0,))), ("max", array.max(0)), ("argmax", array.argmax(0))):
+        program = compiled(folded(op, array, (0,)), AVX2)
+        assert "runs at once" in program.kernels[0].schedule
+        found = check_cuts(program, [array])[1]
+        assert np.array_equal(found, wanted, equal_nan=found.dtype.kind == "f")
+        if op == "sum":
+            assert same_bits(found, wanted)
+
+
+@pytest.mark.parametrize(("shape", "kernels"), [((5000, 3), 2), ((5000, 15), 2), ((5000, 8), 1), ((200, 3), 1)])
+def test_what_a_few_columns_are_used_for_is_a_kernel_of_its_own(shape, kernels):
+    b = GraphBuilder(TABLE, "centred")
+    x, scale = b.parameter(TensorType(shape, dt.float32)), b.parameter(TensorType(shape[1:], dt.float32))
+    scaled = b.multiply(x, b.broadcast(scale, shape=shape, axes=(1,)))
+    program = compiled(b.finish([b.subtract(x, b.broadcast(b.sum(scaled, axes=(0,)), shape=shape, axes=(1,)))]), AVX2)
+    assert len(program.kernels) == kernels
+    arrays = [values(shape), values(shape[1:], seed=1)]
+    assert same_bits(check_cuts(program, arrays)[1], arrays[0] - order.ordered_sum(arrays[0] * arrays[1], (0,)))
+
+
 @pytest.mark.parametrize(("points", "others"), [(260, 64), (257, 130), (300, 15)])
 def test_forces_on_points(monkeypatch, points, others):
     """Sums of what is weighted by a value of each pair, over the first or the second of the pair."""

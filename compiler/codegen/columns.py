@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from hybridflow.compiler.codegen.elements import Elements, Place
+from hybridflow.compiler.codegen.few_columns import FewColumns
 from hybridflow.compiler.codegen.nest import Nest
 from hybridflow.compiler.codegen.reduction import (
     Cascade,
@@ -16,13 +17,18 @@ from hybridflow.compiler.codegen.reduction import (
     State,
     depth_for,
     known_product,
+    packed,
     position_within,
+    starts,
+    unpacked,
 )
 from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import static_size
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
 from hybridflow.compiler.loops.stages import Stage
+from hybridflow.compiler.ops.order import TERMS
 
 
 class Columns(Nest):
@@ -114,7 +120,11 @@ class Columns(Nest):
     def _stage(self, stage: Stage) -> None:
         code, folded = self.code, self.space.folded
         cascade = self._cascade(stage.folds, depth_for(known_product([v.extent for v in folded])))
+        if self.in_runs(stage):
+            end = code.extent(folded[-1].extent)
+            self._cut(folded, self._fold_runs(stage, cascade, 0, end), end)
         self._fold(stage, cascade, lambda: code.add(self._position(folded), 1))
+        self.ranges.pop(folded[-1], None)
         if stage.folds:
             self._finish_folds(stage.folds, cascade.finish(self._each_slot))
 
@@ -162,6 +172,38 @@ class Columns(Nest):
                 begin = whole
                 together = 1
             turns(begin, end, together)
+
+    def in_runs(self, stage: Stage) -> bool:
+        """Whether a stage folds several runs of terms at once."""
+        return self.schedule.runs > 1 and bool(stage.folds) and not stage.roots
+
+    def _fold_runs(self, stage: Stage, cascade: Cascade, begin: Ref, end: Ref) -> Ref:
+        """Of the terms [begin, end), fold several runs at once, whose states stay in registers; where the others begin.
+        The last row is one of those: vectors reach beyond its end."""
+        code, e, (row,) = self.code, self.e, self.space.folded
+        folds, runs = [Fold(node) for node in stage.folds], self.schedule.runs
+        columns, several = range(0, static_size((self.column.extent,)), self.width), TERMS * runs
+        count = code.sub(code.min(end, static_size((row.extent,)) - 1), begin)
+        whole = code.mul(code.div(count, several), several)
+        vectors = [(run, column) for run in range(runs) for column in columns]
+
+        def states(run: int, column: int) -> list[State]:
+            self.counters[row] = code.add(code.add(code.add(begin, block.index), run * TERMS), turn.index)
+            self.counters[self.column] = column
+            given = self._column_elements(None).given
+            elements = FewColumns(code, self.counters, self.column, self.places, given, row)
+            self._compute(elements, [n for fold in folds for n in fold.node.inputs])
+            return [fold.lift(elements, self.space.full, self.within) for fold in folds]
+
+        with code.width(self.width), code.loop(0, whole, several) as block:
+            with code.loop(0, TERMS, 1, packed([starts(e, folds) for _ in vectors])) as turn:
+                found = zip(unpacked(folds, turn.carried), [states(*vector) for vector in vectors])
+                turn.next = packed([[f.later(e, *pair) for f, *pair in zip(folds, old, new)] for old, new in found])
+            for (run, column), ended in zip(vectors, unpacked(folds, turn.carried)):
+                cascade.levels[1].fold_in(column, ended)
+                if column == columns[-1]:
+                    cascade.carry(code.add(block.index, (run + 1) * TERMS), self._each_slot)
+        return code.add(begin, whole)
 
     def _finish_folds(self, nodes: Sequence[Node], totals: Cells) -> None:
         folds = [Fold(node) for node in nodes]

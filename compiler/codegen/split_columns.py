@@ -31,20 +31,21 @@ class SplitColumns(Columns):
         self.ready: list[Node] = []
         self.stored: list[Node] = []
         folded: tuple[Node, ...] = ()
-        kept, grain = self.space.kept, self.schedule.grain
+        outer, grain = self.space.kept[:-1], self.schedule.grain
+        cut = () if self.schedule.runs > 1 else (self.column,)
         for stage in self.schedule.stages:
             if folded or stage.ready:
-                with self._phase(kept, grain), self._known_tiles():
+                with self._phase((*outer, *cut), grain), self._known_tiles():
                     if folded:
                         self._finish_groups(folded)
                     self._finish(stage.ready)
                 self.ready += (*self._made_by(*folded), *stage.ready)
             if stage.folds or stage.roots:
-                with self._phase((*kept[:-1], self.group, self.column), grain), self._known_tiles(self.group):
+                with self._phase((*outer, self.group, *cut), grain), self._known_tiles(self.group):
                     self._group(stage)
                 self.stored += stage.roots
             if stage.folds and self.joins:
-                with self._phase((*kept[:-1], self.joined, self.column), grain), self._known_tiles(self.joined):
+                with self._phase((*outer, self.joined, *cut), grain), self._known_tiles(self.joined):
                     self._join(stage.folds)
             folded = stage.folds
         return self.phases
@@ -105,8 +106,10 @@ class SplitColumns(Columns):
         code, size = self.code, self.schedule.piece
         group = self.counters[self.group]
         first = code.mul(group, size)
-        self._cut(self.space.folded, first, code.min(code.add(first, size), code.extent(self.terms)))
+        end = code.min(code.add(first, size), code.extent(self.terms))
         cascade = self._cascade(stage.folds, 1 if size == TERMS else 2)
+        begin = self._fold_runs(stage, cascade, first, end) if self.in_runs(stage) else first
+        self._cut(self.space.folded, begin, end)
         self._fold(stage, cascade, lambda: code.add(code.sub(self._position(self.space.folded), first), 1))
         if not stage.folds:
             return

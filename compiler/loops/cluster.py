@@ -16,13 +16,14 @@ from hybridflow.compiler.ir.types import Shape, is_static, same_size, static_siz
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Ix
 from hybridflow.compiler.loops.kernel import OWN_KERNEL, PRODUCTS, Cluster, Fusion
-from hybridflow.compiler.loops.limits import MAX_MEMBERS, MAX_REDUCTIONS, MAX_WORK, RECENT
+from hybridflow.compiler.loops.limits import MAX_MEMBERS, MAX_REDUCTIONS, MAX_WORK, RECENT, RUNS, SHORT
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.order import Order
 from hybridflow.compiler.loops.reader import Reader, visited_shape
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.loops.stored import Cost, Times, checked_before_effects, choose_stored
 from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.ops.order import TERMS
 from hybridflow.compiler.target import Target
 
 
@@ -136,6 +137,8 @@ class _Clustering:
                 others.add(home)
         if uses_row and not self.row_stays_near(space):
             return None, "a row is too long to stay in cache"
+        if uses_row and self.columns_are_few(space):
+            return None, "columns are too few for vectors of them"
         if self.order.depends(others, cluster):
             return None, "another kernel has to run in between"
         return level, ""
@@ -143,6 +146,15 @@ class _Clustering:
     def row_stays_near(self, space: Space) -> bool:
         extents = tuple(v.extent for v in space.folded)
         return not is_static(extents) or static_size(extents) * 4 <= self.target.l2
+
+    def columns_are_few(self, space: Space) -> bool:
+        """Whether long columns fill no whole vectors: all elements of a few neighbouring rows do, where nothing is
+        folded (``schedule.Schedule.flat``)."""
+        if self.target.kind != "cpu" or space.reduced[-1] or not is_static(tuple(v.extent for v in space.vars)):
+            return False
+        columns, lanes = static_size((space.vars[-1].extent,)), self.target.lanes(32)
+        terms = static_size(tuple(v.extent for v in space.folded))
+        return columns <= SHORT and columns % lanes != 0 and terms > RUNS * TERMS
 
     def join(self, node: Node, cluster: Cluster, level: str, shape: Shape) -> None:
         if node.op.kind is Kind.REDUCE:

@@ -46,6 +46,7 @@ LONG_ROW = 16  # vectors of a row whose statistics are given reciprocals to divi
 
 # ---- tiles (``schedule``)
 
+RUNS = 4  # groups of 64 terms of a few columns that are folded at once, so that no add waits for another
 TILE = 2048  # columns whose accumulators stay in a first-level cache of 32 KiB together: `thresholds.py tile`
 CELLS = 128 * 1024  # bytes that all statistics of a tile may take, which lie on the stack of a thread
 

@@ -34,6 +34,7 @@ from hybridflow.compiler.loops.limits import (
     MOST_TOGETHER,
     MOST_VECTORS,
     MOST_WARPS,
+    RUNS,
     SHORT,
     SHORT_TEAM,
     SMALL,
@@ -110,6 +111,7 @@ class Schedule:
     vectors: int = 1
     tile: int = 1
     terms: int = 1
+    runs: int = 1
     piece: int = 0
     line: int = 0
     lane: LoopVar | None = None
@@ -179,6 +181,7 @@ class Schedule:
             parts.append(f"made in lines of {self.line}")
         if self.tile > 1:
             parts.append(f"tiles of {self.tile}" + (f", {self.terms} terms a turn" if self.terms > 1 else ""))
+            parts += [f"{self.runs} runs at once"] if self.runs > 1 else []
         if self.team > 1:
             finish = f", rows finished by {self.finish}" if self.finish > 1 else ""
             parts.append(f"teams of {self.team}{finish}")
@@ -475,11 +478,39 @@ def _columns(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     grain = STRIP if space.vars[-1] in parallel else 1
     terms = 1 if target.kind == "cuda" else _terms(space, stages)
     whole = Schedule(Form.COLUMNS, lanes, parallel, grain, tile=tile, terms=terms, stages=stages)
-    piece = _piece_of_column(space, target)
+    runs = _runs_at_once(kernel, space, target, is_leaf, lanes)
+    if runs > 1:
+        *outer, column = space.kept
+        parallel = _parallel(outer, (column, *space.folded))
+        whole = replace(whole, parallel=parallel, grain=1, runs=runs)
+    piece = _piece_of_column(space, target, runs)
     if not piece:
         return whole
-    split = replace(whole, form=Form.SPLIT_COLUMNS, parallel=space.kept, grain=STRIP, piece=piece)
+    split = replace(whole, form=Form.SPLIT_COLUMNS, piece=piece)
+    if runs == 1:
+        split = replace(split, parallel=space.kept, grain=STRIP)
     return replace(split, alone=whole)
+
+
+def _runs_at_once(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, lanes: int) -> int:
+    """How many runs of terms are folded at once: of columns that fill a vector or two each add waits for the one
+    before.  Lanes behind the last column read what lies there, and must not fail."""
+    column, rows = space.vars[-1], space.folded[-1].extent
+    few = isinstance(column.extent, int) and lanes > 1 and column.extent <= 2 * lanes
+    if target.kind != "cpu" or not few or len(space.folded) > 1 or not isinstance(rows, int) or rows <= RUNS * TERMS:
+        return 1
+    if any(node.may_raise or node.op.kind is Kind.SEGMENT for node in kernel.nodes):
+        return 1
+    if not all(_row_behind_row(ix, column, space.folded[-1]) for ix in accesses(kernel, space, is_leaf).positions):
+        return 1
+    return RUNS if static_size((column.extent,)) <= lanes else RUNS // 2
+
+
+def _row_behind_row(ix: Ix, column: LoopVar, row: LoopVar) -> bool:
+    """Whether a position is the same for all columns, or theirs are neighbours, and so are rows, if these differ."""
+    if not ix.is_affine or not ix.depends_on(column):
+        return ix.is_affine
+    return ix.coefficient(column) == 1 and ix.coefficient(row) in (0, column.extent)
 
 
 def _parallel(loops: Sequence[LoopVar], inner: Sequence[LoopVar] = ()) -> tuple[LoopVar, ...]:
@@ -511,7 +542,7 @@ def _piece_of_row(space: Space, stages: Sequence[Stage], target: Target) -> int:
     return min(run, CHUNK)
 
 
-def _piece_of_column(space: Space, target: Target) -> int:
+def _piece_of_column(space: Space, target: Target, runs: int) -> int:
     """How many terms of the columns' folds make one partial result; 0 where columns themselves are enough, or the work
     is little."""
     terms, columns = (product(tuple(v.extent for v in vars)) for vars in (space.folded, space.kept))
@@ -520,6 +551,8 @@ def _piece_of_column(space: Space, target: Target) -> int:
         return 0
     if not isinstance(terms, int) or not isinstance(columns, int):
         return TERMS
+    if runs > 1:
+        return TERMS**2 if terms >= 2 * TERMS**2 else 0
     strips = columns if target.kind == "cuda" else columns // STRIP
     return TERMS * TERMS if strips * -(-terms // TERMS**2) >= enough else TERMS
 

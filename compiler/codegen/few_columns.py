@@ -1,0 +1,42 @@
+"""Elements of columns that are fewer than a vector has lanes: what the lanes behind the last one compute is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hybridflow.compiler.codegen.elements import Elements, Place
+from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import static_size
+from hybridflow.compiler.loops.index import Ix, LoopVar
+
+
+class FewColumns(Elements):
+    """Vectors of the columns ``lane`` at a turn of the loop ``row`` that is not its last: where rows lie one behind the
+    other, those lanes read the next one."""
+
+    def __init__(
+        self,
+        code: Code,
+        counters: dict[LoopVar, Ref],
+        lane: LoopVar,
+        places: dict[Node, Place],
+        given: Mapping[Node, Val],
+        row: LoopVar,
+    ) -> None:
+        super().__init__(code, counters, lane, places, dict(given))
+        self.lane, self.row = lane, row
+
+    def load(self, pointer: str, dtype: np.dtype, position: Ix) -> Val:
+        if not position.depends_on(self.lane) or position.depends_on(self.row):
+            return super().load(pointer, dtype, position)
+        first = self.counters[self.lane]
+        assert isinstance(first, int)
+        count, e = static_size((self.lane.extent,)) - first, self.e
+        bits = ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(e.width))
+        inside = Val(f"<{bits}>", dt.bool_, e.width) if count < e.width else None
+        return e.load(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype, inside)
