@@ -22,7 +22,20 @@ from tests.bits import same_bits
 from tests.cuda_blocks import ORDERS, StuckThreads
 from tests.cuda_emulator import emulated  # noqa: F401
 from tests.test_cuda_products import graph_of, placed
-from tests.test_panels import WAYS, attend, by_hand, causal, gradient, heads, hidden, masked, some
+from tests.test_panels import (
+    WAYS,
+    attend,
+    by_hand,
+    causal,
+    gradient,
+    heads,
+    hidden,
+    masked,
+    shared,
+    shared_causal,
+    shared_masked,
+    some,
+)
 
 IN_BLOCK, ON_DEVICE = "memory of the block", "memory of the device for each team"
 
@@ -57,9 +70,20 @@ def check(emulated, program, arrays, orders=("shuffled",), target=CUDA_SM90, whe
     return compiled
 
 
-@pytest.mark.parametrize("way", WAYS)
+MORE = {
+    "gradient of shared": (gradient(shared), [some(2, 4, 20, 5), some(2, 2, 23, 5), some(2, 2, 23, 6)]),
+    "gradient of shared with masks": (
+        gradient(shared_masked),
+        [some(2, 6, 20, 5), some(2, 2, 17, 5), some(2, 2, 17, 6), some(1, 6, 20, 17)],
+    ),
+    "gradient of a batch of one": (gradient(by_hand), heads(20, 23, 4, 1, 2)),
+    "gradient of shared by all": (gradient(shared_causal), [some(4, 37, 5), some(1, 37, 5), some(1, 37, 6)]),
+}
+
+
+@pytest.mark.parametrize("way", [*WAYS, *MORE])
 def test_however_it_is_written(emulated, way):  # noqa: F811
-    check(emulated, *WAYS[way])
+    check(emulated, *(WAYS | MORE)[way])
 
 
 @pytest.mark.parametrize("program", [causal, gradient(causal)], ids=["forwards", "derivatives"])

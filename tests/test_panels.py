@@ -106,6 +106,19 @@ def gradient(program: Program) -> Program:
     return run
 
 
+def shared(q: Any, k: Any, v: Any) -> Any:
+    """Heads share keys and values: their queries are the rows of one product."""
+    return hf.nn.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+def shared_causal(q: Any, k: Any, v: Any) -> Any:
+    return hf.nn.scaled_dot_product_attention(q, k, v, enable_gqa=True, is_causal=True)
+
+
+def shared_masked(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return hf.nn.scaled_dot_product_attention(q, k, v, enable_gqa=True, attn_mask=mask)
+
+
 def heads(t: int, s: int, d: int, *batch: int) -> list[np.ndarray]:
     return [some(*batch, t, d), some(*batch, s, d), some(*batch, s, d + 1)]
 
@@ -124,6 +137,16 @@ WAYS: dict[str, tuple[Program, list[np.ndarray]]] = {
     "two layers": (two_layers, ONE_ARRAY),
     "attend": (attend, heads(64, 64, 8, 2, 2)),
     "causal": (causal, heads(65, 65, 8, 2, 2)),
+    "shared": (shared, [some(2, 6, 40, 5), some(2, 2, 33, 5), some(2, 2, 33, 6)]),
+    "shared by all": (shared_causal, [some(4, 37, 5), some(1, 37, 5), some(1, 37, 6)]),
+    "shared, with masks": (
+        shared_masked,
+        [some(2, 6, 40, 5), some(2, 2, 33, 5), some(2, 2, 33, 6), some(2, 6, 40, 33)],
+    ),
+    "shared, with one mask": (
+        shared_masked,
+        [some(2, 6, 40, 5), some(2, 3, 33, 5), some(2, 3, 33, 6), some(40, 33)],
+    ),
     "gradient by hand": (gradient(by_hand), heads(70, 90, 5, 2)),
     "gradient of long rows": (gradient(by_hand), heads(520, 80, 4, 2)),
     "gradient of columns": (gradient(columns), heads(270, 33, 6, 2)),

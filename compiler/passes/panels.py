@@ -21,19 +21,25 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.extents import Extent, compare
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import Shape, TensorType, is_one, product
-from hybridflow.compiler.loops.index import Index, LoopVar, variable
+from hybridflow.compiler.ir.types import Shape, TensorType, is_one, is_static, product, static_size
+from hybridflow.compiler.loops.index import Index, Ix, LoopVar, variable
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.passes.roles import (
     ROW,
     SUMMED,
+    Part,
     Roles,
     contraction_of,
     free_extents,
+    has_row,
+    in_panel,
     input_roles,
+    kinds,
     long_axes,
+    panel_shape,
+    parts_of,
     result_roles,
 )
 
@@ -105,6 +111,8 @@ def panels(graph: Graph, heights: Heights) -> Graph:
 
 def _rebuilt(graph: Graph, region: _Region, heights: Heights) -> Graph | None:
     """The graph with panels in the place of a region; None where there are none, or they do not pay."""
+    if heights.adds_up and region.sums_entries:
+        return None
     if region.sums and not heights.adds_up:
         return _by_rows_and_columns(graph, region, heights)
     plan = _Plan(graph, region, heights)
@@ -138,11 +146,10 @@ def _region_of_columns(
         if node.op.kind is not Kind.CONTRACT:
             continue
         roles = region.roles[node]
-        if list(roles).count(None) != 1:
+        others = [axis for axis in long_axes(node.shape) if roles[axis] is None]
+        if len(others) != 1 or not isinstance(node.shape[others[0]], int):
             return None
-        columns = tuple({None: ROW, ROW: None}.get(role, role) for role in roles)
-        if not isinstance(node.shape[columns.index(ROW)], int):
-            return None
+        columns = tuple(ROW if axis in others else None if has_row([role]) else role for axis, role in enumerate(roles))
         found = _Region(graph, users, copy, columns)
         whole = not found.sums and all(node in found.roles for node in sums)
         return found if whole and found.is_closed else None
@@ -155,11 +162,12 @@ def _first_region(graph: Graph, tried: set[Node]) -> _Region | None:
         if node.op.kind is not Kind.CONTRACT or node in tried:
             continue
         tried.add(node)
-        seeds = list(_seeds(node))
-        if not seeds:
+        sides = list(_sides(node))
+        if not sides:
             continue
         if users is None:
             users = graph.users()
+        seeds = [*sides, *_parted(node, sides, users)]
         for roles in seeds:
             region = _Region(graph, users, node, roles)
             if region.is_closed and region.folds:
@@ -167,7 +175,7 @@ def _first_region(graph: Graph, tried: set[Node]) -> _Region | None:
     return None
 
 
-def _seeds(node: Node) -> Iterable[Roles]:
+def _sides(node: Node) -> Iterable[Roles]:
     """The ways to take one side of a product that is larger than its factors for rows."""
     axes = contraction_of(node)
     extents = axes.extents(*(n.type for n in node.inputs))
@@ -185,6 +193,34 @@ def _seeds(node: Node) -> Iterable[Roles]:
             yield (*batch, *(ROW if k == side else None for k in range(2)))
 
 
+def _parted(node: Node, sides: Iterable[Roles], users: Mapping[Node, Sequence[Node]]) -> Iterable[Roles]:
+    """The same where what is made of a product is reshaped so that its rows are those of several entries."""
+    for roles in sides:
+        axis = roles.index(ROW)
+        rows = _rows_of_entries(node, axis, users)
+        if rows is not None:
+            entries = (sum(role is not None for role in roles) - 1, static_size((node.shape[axis],)) // rows)
+            yield (*roles[:axis], (entries, (ROW, rows)), *roles[axis + 1 :])
+
+
+def _rows_of_entries(node: Node, axis: int, users: Mapping[Node, Sequence[Node]]) -> int | None:
+    """The last part of an axis that a reshape cuts, of what is made of a node element by element."""
+    waiting, seen = [node], {node}
+    while waiting:
+        one = waiting.pop()
+        for user in users[one]:
+            if user.op.name == "reshape" and is_static((*node.shape, *user.shape)):
+                behind, whole = static_size(node.shape[axis + 1 :]), static_size((node.shape[axis],))
+                for k in range(len(user.shape)):
+                    part = static_size(user.shape[k : k + 1])
+                    if static_size(user.shape[k + 1 :]) == behind and 1 < part < whole and whole % part == 0:
+                        return part
+            elif user.op.kind is Kind.ELEMENTWISE and user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return None
+
+
 class _Region:
     """What is made row by row of a product: the roles of the axes of each node, and the products that add up rows."""
 
@@ -192,8 +228,9 @@ class _Region:
         self.users, self.results, self.seed = users, set(graph.results), seed
         self.place = {node: k for k, node in enumerate(graph.nodes)}
         self.long = product(tuple(free_extents(seed.shape, roles)))
-        self.rows = seed.shape[roles.index(ROW)]
-        self.batch = tuple(n for n, role in zip(seed.shape, roles) if role is not None and role != ROW)
+        parts = [part for n, role in zip(seed.shape, roles) for part in parts_of(role, n)]
+        self.rows = static_size(tuple(n for role, n in parts if role == ROW))
+        self.batch = tuple(n for role, n in parts if role is not None and role != ROW)
         self.all_roles = {*range(len(self.batch)), ROW}
         self.roles: dict[Node, Roles] = {}
         self.sums: dict[Node, None] = {}
@@ -207,7 +244,7 @@ class _Region:
 
     def is_wide(self, node: Node, roles: Roles) -> bool:
         """Whether a row has as many elements as one of the product."""
-        return ROW in roles and compare(product(tuple(free_extents(node.shape, roles))), self.long) is True
+        return has_row(roles) and compare(product(tuple(free_extents(node.shape, roles))), self.long) is True
 
     def has_wide_factor(self, node: Node) -> bool:
         return any(n in self.roles and self.is_wide(n, self.roles[n]) for n in node.inputs)
@@ -246,7 +283,7 @@ class _Region:
 
     def _has_product(self, node: Node, roles: Roles) -> bool:
         """Whether a wide value is made of a wide product, by what is made element by element."""
-        if node.is_parameter or node.may_raise or set(roles) - {None} != self.all_roles:
+        if node.is_parameter or node.may_raise or kinds(roles) - {None} != self.all_roles:
             return False
         if node.op.kind is Kind.CONTRACT:
             return input_roles(node, roles, self.roles) is not None
@@ -316,6 +353,12 @@ class _Region:
         return graph.rebuild(new, nodes), copies, [new[node] for node in self.sums]
 
     @property
+    def sums_entries(self) -> bool:
+        """Whether sums are those of the rows of several entries."""
+        factors = (n for node in self.sums for n in node.inputs if n in self.roles)
+        return any(isinstance(role, tuple) and has_row([role]) for n in factors for role in self.roles[n])
+
+    @property
     def folds(self) -> bool:
         """Whether something wide is folded along rows."""
         wide = (node for node, roles in self.roles.items() if self.is_wide(node, roles))
@@ -329,7 +372,7 @@ class _Region:
         multiplies = False
         for node, roles in self.roles.items():
             given = input_roles(node, roles, self.roles)
-            if set(roles) - {None} != self.all_roles or given is None:
+            if kinds(roles) - {None} != self.all_roles or given is None:
                 return False
             if any(self.roles.get(n, own) != own for n, own in zip(node.inputs, given)):
                 return False
@@ -346,11 +389,12 @@ class _Region:
 
 class _Source(NamedTuple):
     """Where an operand of a panel lies: in ``node`` from ``start`` on, and how many elements apart along each axis of
-    what is read."""
+    what is read in a panel, and from one batch entry, and row, to the next: by their roles."""
 
     node: Node
     start: Extent
     strides: tuple[Extent, ...]
+    steps: dict[int, Extent]
 
 
 class _Plan:
@@ -496,9 +540,8 @@ class _Writer:
         region = self.region
         rest = self.rows % self.block
         steps = []
-        for (_, roles), source in zip(self.sources, self.found):
-            by_role = {role: stride for role, stride in zip(roles, source.strides) if role is not None}
-            steps.append(tuple(by_role.get(role, 0) for role in (*range(len(region.batch)), ROW)))
+        for source in self.found:
+            steps.append(tuple(source.steps.get(role, 0) for role in (*range(len(region.batch)), ROW)))
         b.location = self.made[0].where
         whole = b.panels(
             *(new[source.node] for source in self.found),
@@ -523,22 +566,22 @@ class _Writer:
         batch = tuple(roles[axis] for axis in axes.factors[known].batch)
         return (*batch, *(None for _ in range(len(node.shape) - len(batch))))
 
-    def _order(self, node: Node) -> list[int]:
-        """The axes of a result in the order in which panels make it: batch axes, rows, all others but those of one
-        element."""
+    def _parts(self, node: Node) -> list[int | None]:
+        """The roles of the parts of a result's axes, but for those of one element."""
         roles = self._roles(node)
-
-        def key(axis: int) -> tuple[int, int]:
-            role = roles[axis]
-            return (2, axis) if role is None else (1, 0) if role == ROW else (0, role)
-
-        return sorted((a for a in long_axes(node.shape) if roles[a] is not None or not is_one(node.shape[a])), key=key)
+        return [role for axis in long_axes(node.shape) for role, _ in parts_of(roles[axis], node.shape[axis])]
 
     def _result(self, b: GraphBuilder, made: Node, node: Node) -> Node:
-        order = self._order(node)
-        there = sorted(order)
-        if order != there:
-            made = b.transpose(made, perm=tuple(order.index(axis) for axis in there))
+        """A result of what panels make: batch axes, rows, all others."""
+        parts = self._parts(node)
+
+        def key(place: int) -> tuple[int, int]:
+            role = parts[place]
+            return (2, place) if role is None else (1, 0) if role == ROW else (0, role)
+
+        order = sorted(range(len(parts)), key=key)
+        if order != sorted(order):
+            made = b.transpose(made, perm=tuple(order.index(place) for place in sorted(order)))
         return made if made.shape == node.shape else b.reshape(made, shape=node.shape)
 
     # ---- graphs
@@ -559,13 +602,15 @@ class _Writer:
         return Graph("panel", tuple(inputs), tuple(b.nodes), tuple(outputs))
 
     def _output(self, b: GraphBuilder, value: Node, node: Node, height: int) -> Node:
-        """A result in the order of its axes, without those of the batch."""
-        roles, order = self._roles(node), self._order(node)
-        order = [axis for axis in order if roles[axis] is None or roles[axis] == ROW]
+        """A result in the order of its axes, rows first, without those of the batch."""
+        roles = [in_panel(role) for role in self._roles(node)]
+        order = [axis for axis in long_axes(node.shape) if roles[axis] is None or roles[axis] == ROW]
+        order.sort(key=lambda axis: roles[axis] is None)
         if order != sorted(order):
             rest = [axis for axis in range(len(node.shape)) if axis not in order]
             value = b.transpose(value, perm=(*rest, *order))
-        shape = tuple(height if roles[axis] == ROW else node.shape[axis] for axis in order)
+        panel = panel_shape(node.shape, self._roles(node), height)
+        shape = tuple(panel[axis] for axis in order)
         return value if value.shape == shape else b.reshape(value, shape=shape)
 
     def operand(self, node: Node, roles: Roles) -> int:
@@ -649,7 +694,7 @@ class _Copier:
         return list(zip(node.inputs, given))
 
     def _shape(self, shape: Shape, roles: Roles) -> Shape:
-        return tuple(n if r is None else self.height if r == ROW else 1 for n, r in zip(shape, roles))
+        return panel_shape(shape, roles, self.height)
 
     def _copy(self, node: Node, roles: Roles) -> None:
         if (node, roles) in self.copies:
@@ -707,25 +752,45 @@ def _source(node: Node, roles: Roles, made: Container[Node]) -> _Source:
     """Where a value lies that is read by steps along its axes: in what it is a view of, if it is one without
     divisions whose axes lie within each other, else by itself.  What panels have ``made`` lies by itself, whatever it
     is a view of there."""
-    loops = [LoopVar(f"i{k}", extent) for k, extent in enumerate(node.shape)]
+    parts = [parts_of(role, extent) for role, extent in zip(roles, node.shape)]
+    loops = [[LoopVar(f"i{k}_{j}", n) for j, (_, n) in enumerate(own)] for k, own in enumerate(parts)]
     reads = Reads(lambda n: n.is_parameter or n.op.kind is not Kind.VIEW or n in made)
-    reads.follow(node, Index(node.shape, axes=[variable(loop) for loop in loops]))
+    reads.follow(node, Index(node.shape, axes=[_joined(own) for own in loops]))
     if len(reads.leaves) == 1 and not reads.positions:
         leaf, index = reads.leaves[0]
         position = index.linear
         if position.is_affine:
             found = position.strides
-            strides = tuple(found.get(loop, 0) for loop in loops)
-            if _nests(node.shape, roles, strides):
-                return _Source(leaf, found.get(None, 0), strides)
-    own = [product(node.shape[axis + 1 :]) for axis in range(len(node.shape))]
-    return _Source(node, 0, tuple(own))
+            strides = [[found.get(loop, 0) for loop in own] for own in loops]
+            if _nests(parts, strides):
+                return _by_roles(leaf, found.get(None, 0), parts, strides)
+    whole = _joined([loop for own in loops for loop in own]).strides if loops else {}
+    return _by_roles(node, 0, parts, [[whole.get(loop, 0) for loop in own] for own in loops])
 
 
-def _nests(shape: Shape, roles: Roles, strides: Sequence[Extent]) -> bool:
+def _joined(loops: Sequence[LoopVar]) -> Ix:
+    """The position along an axis of which the loops are parts."""
+    found = variable(loops[0])
+    for loop in loops[1:]:
+        found = found * loop.extent + variable(loop)
+    return found
+
+
+def _by_roles(
+    node: Node, start: Extent, parts: Sequence[Sequence[Part]], strides: Sequence[Sequence[Extent]]
+) -> _Source:
+    steps: dict[int, Extent] = {}
+    in_panels: list[Extent] = []
+    for own, apart in zip(parts, strides):
+        steps.update({role: stride for (role, _), stride in zip(own, apart) if role is not None})
+        in_panels.append(next((s for (role, _), s in zip(own, apart) if role is None or role == ROW), apart[-1]))
+    return _Source(node, start, tuple(in_panels), steps)
+
+
+def _nests(parts: Sequence[Sequence[Part]], strides: Sequence[Sequence[Extent]]) -> bool:
     """Whether the axes of a panel's part lie within each other in memory, as those of an array do."""
     inner: list[tuple[int, Extent]] = []
-    for extent, stride, role in zip(shape, strides, roles):
+    for (role, extent), stride in zip(itertools.chain(*parts), itertools.chain(*strides)):
         if is_one(extent):
             continue
         if not isinstance(stride, int) or stride < 0:

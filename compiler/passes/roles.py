@@ -1,20 +1,25 @@
 """What axes of values are to a panel of rows: an axis of the batch, the axis of rows, or neither.
 
-``Roles`` has for each axis the number of a batch axis, ROW, or None.  Axes of one element are neither.  A node is local
-where each of its rows, of one batch entry, is made of the same rows of its operands.
+``Roles`` has for each axis the number of a batch axis, ROW, or None.  Axes of one element are neither.  An axis that a
+reshape has made of several has the *parts* that it consists of, row-major, each with its extent: heads that share keys
+are rows of one product, and heads of their own further on.  A node is local where each of its rows, of one batch entry,
+is made of the same rows of its operands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Union
 
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.types import Extent, Shape, is_one, same_extents
+from hybridflow.compiler.ir.types import Extent, Shape, is_one, is_static, product, same_extents, static_size
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction import Contraction
 
 ROW = -1
-Roles = tuple["int | None", ...]
+Part = tuple["int | None", Extent]
+Role = Union[int, None, tuple[Part, ...]]
+Roles = tuple[Role, ...]
 SUMMED: Roles = (ROW, ROW)  # of no value: that of a product whose sum goes over the rows
 
 
@@ -35,10 +40,12 @@ def result_roles(node: Node, known: Mapping[Node, Roles]) -> Roles | None:
         if any(roles[axis] is not None for axis in axes):
             return None
         return tuple(role for axis, role in enumerate(roles) if axis not in axes)
+    if node.op.name == "reshape":
+        return _reshaped(roles, node.inputs[0].shape, node.shape)
     pairs = _axes_of_view(node)
     if pairs is None:
         return None
-    found: list[int | None] = [None] * len(node.shape)
+    found: list[Role] = [None] * len(node.shape)
     for source, axis in pairs:
         found[axis] = roles[source]
     return tuple(found)
@@ -55,10 +62,13 @@ def input_roles(node: Node, roles: Roles, known: Mapping[Node, Roles]) -> list[R
         return [known[n] for n in node.inputs] if all(n in known for n in node.inputs) else None
     if kind is Kind.CREATE:
         return [] if not node.inputs else None
+    if node.op.name == "reshape":
+        reshaped = _reshaped(roles, node.shape, node.inputs[0].shape)
+        return None if reshaped is None else [reshaped]
     pairs = _axes_of_view(node)
     if pairs is None:
         return None
-    found: list[int | None] = [None] * len(node.inputs[0].shape)
+    found: list[Role] = [None] * len(node.inputs[0].shape)
     for source, axis in pairs:
         found[source] = roles[axis]
     lost = {role for role in roles if role is not None} - set(found)
@@ -73,24 +83,25 @@ def contraction_of(node: Node) -> Contraction:
 def _product_roles(node: Node, known: Mapping[Node, Roles]) -> Roles | None:
     axes = contraction_of(node)
     given = [known.get(n) for n in node.inputs]
-    batch: list[int | None] = []
+    batch: list[Role] = []
     for pair in zip(axes.left.batch, axes.right.batch):
         found = {roles[axis] for roles, axis in zip(given, pair) if roles is not None}
-        if len(found) != 1 or ROW in found:
+        role = found.pop()
+        if found or has_row([role]) or (role is not None and None in kinds([role])):
             return None
-        batch.append(found.pop())
-    free: list[int | None] = []
+        batch.append(role)
+    free: list[Role] = []
     summed: list[Roles] = []
     for roles, factor in zip(given, axes.factors):
         own = [None if roles is None else roles[axis] for axis in (*factor.free, *factor.summed)]
-        if any(role is not None and role != ROW for role in own):
+        if any(role is not None and not has_row([role]) for role in own):
             return None
         free += own[: len(factor.free)]
         if roles is not None:
             summed.append(tuple(own[len(factor.free) :]))
-    if any(ROW in roles for roles in summed):
-        return SUMMED if len(set(summed)) == 1 and ROW not in free else None
-    return (*batch, *free) if free.count(ROW) == 1 else None
+    if any(map(has_row, summed)):
+        return SUMMED if len(set(summed)) == 1 and not has_row(free) else None
+    return (*batch, *free) if sum(has_row([role]) for role in free) == 1 else None
 
 
 def _factor_roles(node: Node, roles: Roles, known: Mapping[Node, Roles]) -> list[Roles] | None:
@@ -121,11 +132,70 @@ def _axes_of_view(node: Node) -> list[tuple[int, int]] | None:
         return [(k, axis) for k, axis in enumerate(node.attrs["axes"]) if not is_one(shape[k])]
     if node.op.name == "transpose":
         return [(source, axis) for axis, source in enumerate(node.attrs["perm"])]
-    if node.op.name == "reshape":
-        before, after = long_axes(shape), long_axes(node.shape)
-        if same_extents(*(tuple(s[a] for a in axes) for s, axes in ((shape, before), (node.shape, after)))):
-            return list(zip(before, after))
     return None
+
+
+def _reshaped(roles: Roles, before: Shape, after: Shape) -> Roles | None:
+    """The roles of the axes of what is reshaped; None where a part that is something to rows would be cut, or where an
+    axis would have several parts that a panel has more than one element of."""
+    axes, others = long_axes(before), long_axes(after)
+    found: list[Role] = [None] * len(after)
+    if same_extents(tuple(before[a] for a in axes), tuple(after[a] for a in others)):
+        for source, axis in zip(axes, others):
+            found[axis] = roles[source]
+        return tuple(found)
+    if not is_static((*before, *after)) or 0 in before:
+        return None
+    parts = [(part, static_size((n,))) for a in axes for part, n in parts_of(roles[a], before[a])]
+    for axis in others:
+        own: list[tuple[int | None, int]] = []
+        missing = static_size((after[axis],))
+        while missing > 1:
+            part, extent = parts.pop(0)
+            if extent > missing and part is None and extent % missing == 0:
+                parts.insert(0, (None, extent // missing))
+                extent = missing
+            if missing % extent:
+                return None
+            missing //= extent
+            if own and own[-1][0] is part is None:
+                own[-1] = None, own[-1][1] * extent
+            else:
+                own.append((part, extent))
+        if sum(part is None or part == ROW for part, _ in own) > 1:
+            return None
+        found[axis] = own[0][0] if len(own) == 1 else tuple(own)
+    return tuple(found)
+
+
+def parts_of(role: Role, extent: Extent) -> tuple[Part, ...]:
+    """The parts of an axis."""
+    return role if isinstance(role, tuple) else ((role, extent),)
+
+
+def kinds(roles: Iterable[Role]) -> set[int | None]:
+    """The roles of all parts of axes."""
+    return {part for role in roles for part, _ in parts_of(role, 1)}
+
+
+def has_row(roles: Iterable[Role]) -> bool:
+    """Whether rows are among the parts of axes."""
+    return ROW in kinds(roles)
+
+
+def in_panel(role: Role) -> int | None:
+    """What an axis is within a panel: ROW; None where it has all elements of a part; else there is one element."""
+    found = kinds([role])
+    return ROW if ROW in found else None if None in found else found.pop()
+
+
+def panel_shape(shape: Shape, roles: Roles, height: int) -> Shape:
+    """The shape of what a panel of so many rows has of a value."""
+
+    def extent(part: int | None, whole: Extent) -> Extent:
+        return whole if part is None else height if part == ROW else 1
+
+    return tuple(product(tuple(extent(*part) for part in parts_of(role, whole))) for role, whole in zip(roles, shape))
 
 
 def long_axes(shape: Shape) -> list[int]:
@@ -135,4 +205,5 @@ def long_axes(shape: Shape) -> list[int]:
 
 def free_extents(shape: Sequence[Extent], roles: Roles) -> Iterator[Extent]:
     """The extents of what belongs to one row."""
-    return (extent for extent, role in zip(shape, roles) if role is None)
+    parts = (part for extent, role in zip(shape, roles) for part in parts_of(role, extent))
+    return (extent for part, extent in parts if part is None)
