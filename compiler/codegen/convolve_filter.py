@@ -50,7 +50,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
-LEAST_TILES = 8  # of a worker: the strips that it copies serve all of them
+LEAST_TILES = 64  # of a worker: the strips that it copies, once a piece, serve all of them
 
 
 @dataclass(frozen=True)
