@@ -82,6 +82,11 @@ class Cut:
     panels: int
 
     @property
+    def tiles_of_line(self) -> int:
+        """How many tiles reach from the first place of a block to the last one."""
+        return -(-self.places // self.wide)
+
+    @property
     def plane(self) -> int:
         """Cells of a strip for one position along the first axis."""
         return self.strip_lines * self.pixels * self.cells
@@ -107,11 +112,6 @@ class Tables:
     runs: str
     blocks: str
     starts: tuple[int, ...]
-
-    @property
-    def one_block(self) -> bool:
-        """Whether no sum goes over several blocks."""
-        return self.starts == tuple(range(len(self.starts)))
 
 
 def known(extent: Extent, otherwise: int) -> int:
@@ -324,7 +324,9 @@ class _Convolution:
         self.panel_bytes = -(-self.depth * cut.tile.columns * self.item // 64) * 64
         strip = planes(w) * cut.plane * self.item
         self.strip_bytes = -(-(strip + self._slack()) // 64) * 64
-        self.scratch = self.strip_bytes + cut.tile.cells * self.item
+        self.one_block = self.depth <= K_BLOCK
+        tiles = 1 if self.one_block else cut.tiles_of_line * -(-cut.lines // cut.high)  # whose totals are open
+        self.scratch = self.strip_bytes + tiles * cut.tile.cells * self.item
 
     def _slack(self) -> int:
         """Bytes behind a strip that rows of a tile beyond its last place may read."""
@@ -367,7 +369,7 @@ class _Convolution:
         tables, target = self._tables(), self.e.target
         length = (held_products(target, w) or None) if cut.tile.across else None
         name = emit_window_kernel(
-            module, f"{symbol}.tile", target, self.e.fastmath, self.form, cut.tile, length, tables.one_block
+            module, f"{symbol}.tile", target, self.e.fastmath, self.form, cut.tile, length, self.one_block
         )
         plain = replace(w, interior=(0, 0, 0))  # of what lies in a strip
         copying = Copying(c, plain, cut.tile, w.channels, cut.cells, image, self.form)
@@ -382,37 +384,61 @@ class _Convolution:
             high = c.min(cut.lines, c.sub(turns[1], first[1]))
             wide = c.min(cut.places, c.sub(turns[2], first[2]))
             self._strip(copying, n, first, high, wide, slice_)
-            with self._phases(first, (1, high, wide)) as phase:
-                deep, high, wide = phase.counts
-                begin, end = self._blocks_of(tables, phase)
-                with c.loop(0, deep), self._tiles(high, wide) as (panel, row, place):
-                    cell = c.add(c.mul(row, w.stride[1] * cut.pixels), c.mul(place, w.stride[2]))
-                    column = c.mul(panel, cut.tile.columns) if cut.tile.across else 0
-                    a = c.at("%scratch", c.add(c.add(phase.cell, c.mul(cell, cut.cells)), column), self.item)
-                    number = c.add(c.mul(slice_, cut.panels), panel)
-                    b = c.at("%shared", c.mul(number, self.panel_bytes), 1)
-                    totals = c.at("%scratch", self.strip_bytes, 1)
-                    with c.loop(begin, end) as block:
-                        entry = c.at(tables.blocks, c.mul(block.index, 2), 8)
-                        run, count = (self.e.load(c.at(entry, k, 8), dt.int64, width=1).ref for k in (0, 1))
-                        runs = c.at(tables.runs, c.mul(run, RUN), 1)
-                        starts = c.compare("eq", block.index, begin)
-                        call_window_kernel(c, name, a, b, totals, runs, count, starts)
-                    at, left = (row, place), (high, wide)
-                    self._finish(totals, n, phase, at, left, slice_, panel, finish, result)
+            with self._phases(first, (1, high, wide)) as phase, c.loop(0, phase.counts[0]):
+                self._phase(tables, name, n, phase, slice_, finish, result)
         self.e.line("ret void")
 
-    @contextmanager
-    def _tiles(self, high: Ref, wide: Ref) -> Iterator[tuple[Ref, Ref, Ref]]:
-        """Panel, first line and first place of the tiles of a block.  The panel of a filter serves all places before
-        the next one is used; across groups, where it is short, neighbouring panels of a strip do."""
+    def _phase(
+        self, tables: Tables, name: str, n: Ref, phase: Turn, slice_: Ref, finish: Finish, result: np.dtype
+    ) -> None:
+        """The tiles of a phase.  Blocks of a sum go one after the other for all places: the part of a filter's panel
+        that is in use stays near.  Across groups, where a panel is short, neighbouring panels of a strip follow each
+        other."""
         c, cut = self.c, self.cut
-        if cut.tile.across:
-            with c.loop(0, high, cut.high) as row, c.loop(0, wide, cut.wide) as place, c.loop(0, cut.panels) as panel:
-                yield panel.index, row.index, place.index
+        _, high, wide = phase.counts
+        begin, end = self._blocks_of(tables, phase)
+        first_cell = self.strip_bytes // self.item
+
+        def add(block: Ref, panel: Ref, row: Ref, place: Ref) -> None:
+            cell = c.add(c.mul(row, self.w.stride[1] * cut.pixels), c.mul(place, self.w.stride[2]))
+            column = c.mul(panel, cut.tile.columns) if cut.tile.across else 0
+            a = c.at("%scratch", c.add(c.add(phase.cell, c.mul(cell, cut.cells)), column), self.item)
+            number = c.add(c.mul(slice_, cut.panels), panel)
+            b = c.at("%shared", c.mul(number, self.panel_bytes), 1)
+            entry = c.at(tables.blocks, c.mul(block, 2), 8)
+            run, count = (self.e.load(c.at(entry, k, 8), dt.int64, width=1).ref for k in (0, 1))
+            runs = c.at(tables.runs, c.mul(run, RUN), 1)
+            call_window_kernel(c, name, a, b, totals(row, place), runs, count, c.compare("eq", block, begin))
+
+        def totals(row: Ref, place: Ref) -> str:
+            number = c.add(c.mul(c.div(row, cut.high), cut.tiles_of_line), c.div(place, cut.wide))
+            at = 0 if self.one_block else c.mul(number, cut.tile.cells)
+            return c.at("%scratch", c.add(at, first_cell), self.item)
+
+        def hand_over(panel: Ref, row: Ref, place: Ref) -> None:
+            self._finish(totals(row, place), n, phase, (row, place), (high, wide), slice_, panel, finish, result)
+
+        @contextmanager
+        def tiles() -> Iterator[tuple[Ref, Ref]]:
+            with c.loop(0, high, cut.high) as row, c.loop(0, wide, cut.wide) as place:
+                yield row.index, place.index
+
+        def whole(panel: Ref, row: Ref, place: Ref) -> None:
+            add(begin, panel, row, place)
+            hand_over(panel, row, place)
+
+        if self.one_block and cut.tile.across:
+            with tiles() as tile, c.loop(0, cut.panels) as panel:
+                whole(panel.index, *tile)
+        elif self.one_block:
+            with c.loop(0, cut.panels) as panel, tiles() as tile:
+                whole(panel.index, *tile)
         else:
-            with c.loop(0, cut.panels) as panel, c.loop(0, high, cut.high) as row, c.loop(0, wide, cut.wide) as place:
-                yield panel.index, row.index, place.index
+            with c.loop(0, cut.panels) as panel:
+                with c.loop(begin, end) as block, tiles() as tile:
+                    add(block.index, panel.index, *tile)
+                with tiles() as tile:
+                    hand_over(panel.index, *tile)
 
     def _strip(self, copying: Copying, n: Ref, first: Sequence[Ref], high: Ref, wide: Ref, slice_: Ref) -> None:
         """Copy what windows see at ``high`` lines of ``wide`` places of all phases from a first one."""
