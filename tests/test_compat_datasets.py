@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hybridflow as hf
 import hybridflow.compat.tf as tf
 
 
@@ -126,3 +127,18 @@ def test_folders_and_errors_that_are_ignored(tmp_path: Path) -> None:
     for found in (tf.data.Dataset.load(str(tmp_path / "b")), tf.data.experimental.load(str(tmp_path / "c"))):
         assert [x.numpy() for x in found] == [3, 6, -6]
         assert found.cardinality().numpy() == 3
+
+
+def test_datasets_of_hybridflow_stack_what_lists_hold() -> None:
+    """Only TensorFlow's take a list for components."""
+    assert hf.data.Dataset.range(2).map(lambda x: [x, x + 1]).element_spec.shape == (2,)
+    own = tf.data.Dataset.range(2).map(lambda x: [x, x + 1])
+    assert isinstance(own.element_spec, tuple) and isinstance(own.batch(2).take(1), tf.data.Dataset)
+
+
+def test_subclasses_without_elements_are_refused() -> None:
+    class Own(tf.data.Dataset):
+        pass
+
+    with pytest.raises(hf.errors.ArgumentError, match="defines __iter__"):
+        list(Own())

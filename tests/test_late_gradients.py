@@ -348,3 +348,28 @@ def test_what_a_variable_was_made_of_stays():
     hf.optimizers.SGD(0.3).apply([gradient_of(table)], [table])
     np.testing.assert_array_equal(given.numpy(), START)
     assert (table.numpy() != START).any()
+
+
+def test_rows_are_seen_until_somebody_looks_at_the_whole():
+    """As TensorFlow's slices: those of all look-ups one after another, of which the whole is the sum."""
+    table = hf.Variable(START)
+    with hf.GradientTape() as tape:
+        loss = hf.sum(hf.take(table, INDICES, axis=0) * WEIGHTS) + hf.sum(hf.take(table, [5], axis=0))
+    found = tape.gradient(loss, table)
+    assert found.dense_shape == START.shape and found.values.shape == (7, COLUMNS) and found.indices.shape == (7,)
+    assert parts_of(found) is not None
+    again = hf.IndexedSlices(found.values, found.indices, found.dense_shape)
+    whole = expected()
+    whole[5] += 1
+    np.testing.assert_allclose(np.asarray(again), whole, rtol=1e-6)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(again))
+    assert not hasattr(found, "values")
+
+
+def test_gradients_of_large_tables_are_slices_to_programs_of_tensorflow():
+    import hybridflow.compat.tf as tf
+
+    found = late()
+    assert isinstance(found, tf.IndexedSlices) and isinstance(found, tf.Tensor)
+    np.testing.assert_array_equal(np.asarray(found), expected())
+    assert not isinstance(found, tf.IndexedSlices)

@@ -661,3 +661,30 @@ def test_weights_by_the_names_of_keras() -> None:
     layer(hf.ones((2, 3)))
     assert layer.trainable_weights == layer.trainable_variables and len(layer.trainable_weights) == 2
     assert layer.non_trainable_weights == layer.non_trainable_variables and len(layer.weights) == 4
+
+
+def test_variables_know_the_layers_that_made_them() -> None:
+    class Inner(layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = layers.Dense(2)
+
+        def build(self, input_shape: Any) -> None:
+            self.scale = self.add_weight((2,), name="scale")
+
+        def call(self, inputs: Any) -> Any:
+            return self.dense(inputs) * self.scale
+
+    inner = Inner()
+    model = hf.Sequential([layers.Dense(3, name="first"), inner])
+    model(np.ones((1, 3)))
+    assert [v.path for v in model.variables] == [
+        "sequential/first/kernel",
+        "sequential/first/bias",
+        "sequential/inner/dense/kernel",
+        "sequential/inner/dense/bias",
+        "sequential/inner/scale",
+    ]
+    alone = layers.Dense(2, use_bias=False)
+    alone.build((None, 3))
+    assert alone.kernel.path == "dense/kernel" and hf.Variable(1.0).path == "variable"

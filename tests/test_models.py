@@ -766,3 +766,20 @@ def test_steps_that_go_through_all_metrics(run_eagerly: bool) -> None:
     model.reset_metrics()
     assert all(not np.any(variable.numpy()) for variable in model.metrics[1].variables)
     assert model.metrics_names == ["loss", "mae", "root"]
+
+
+@pytest.mark.parametrize("swap_on_epoch", [False, True])
+def test_weights_come_back_where_evaluation_ends_by_an_error(swap_on_epoch: bool) -> None:
+    class Stops(hf.callbacks.Callback):
+        def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+            raise KeyboardInterrupt
+
+    model = hf.Sequential([hf.layers.Dense(1)])
+    model.compile(hf.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.5), "mse")
+    x, y = np.ones((8, 2), np.float32), np.ones(8, np.float32)
+    model.fit(x, y, epochs=1, batch_size=4, verbose=0)
+    model.fit(x, y, epochs=1, batch_size=4, verbose=0)
+    model.layers[0].kernel.assign([[3.0], [4.0]])
+    with pytest.raises(KeyboardInterrupt):
+        model.evaluate(x, y, callbacks=[hf.callbacks.SwapEMAWeights(swap_on_epoch), Stops()], verbose=0)
+    np.testing.assert_array_equal(model.layers[0].kernel.numpy(), [[3.0], [4.0]])

@@ -1,5 +1,7 @@
 """GradientTape and custom_gradient, against closed forms and finite differences in float64."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,24 @@ def test_output_gradients_weight_the_targets():
         tape.gradient(y, x, output_gradients=tensor([1.0, 2.0, 3.0]))
     with pytest.raises(ArgumentError, match="1 entries where 2 are expected"):
         tape.gradient([y, y], x, output_gradients=[tensor([1.0, 1.0])])
+
+
+def test_what_was_watched_is_told_after_the_gradient():
+    """In Python at first, in native code once the pass is known; tensors of the pass are let go of."""
+    v, w = hf.Variable(3.0), hf.Variable([1.0, 2.0])
+    for _ in range(50):
+        with hf.GradientTape() as tape:
+            y = hf.sum(hf.exp(w) * v)
+        alive = weakref.ref(y)
+        tape.gradient(y, [w, v])
+        assert [id(x) for x in tape.watched_variables()] == [id(w), id(v)]
+        del y
+        assert alive() is None
+    tape.reset()
+    assert tape.watched_variables() == ()
+    with tape:
+        y = v * v
+    assert float(tape.gradient(y, v)) == 6.0 and tape.watched_variables() == (v,)
 
 
 def test_variables_are_watched_when_read():

@@ -9,12 +9,26 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.array.creation import full_like, iota
-from hybridflow.array.elementwise import divide, equal, maximum, minimum, multiply, negative, where
+from hybridflow.array.elementwise import (
+    add,
+    divide,
+    equal,
+    floor_divide,
+    less,
+    logical_and,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    not_equal,
+    where,
+)
 from hybridflow.array.indexed_slices import IndexedSlices
 from hybridflow.array.indexing import getitem, scatter_add
 from hybridflow.array.setitem import updated
-from hybridflow.array.shapes import concat, expand_dims
+from hybridflow.array.shapes import concat, expand_dims, flip
 from hybridflow.array.sorting import argsort
+from hybridflow.compiler.ir.dtypes import is_integer
 from hybridflow.compiler.ir.types import product
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
@@ -93,32 +107,50 @@ def rows_set(x: Tensor, slices: Any) -> Tensor:
 
 def rows_multiplied(x: Tensor, slices: Any) -> Tensor:
     """``x`` with the rows at the indices multiplied by others; raises as ``rows_added`` does."""
-    return multiply(x, _factors(x, _slices(slices)))
+    first, later = _factors(x, _slices(slices))
+    return multiply(multiply(x, first), later)
 
 
 def rows_divided(x: Tensor, slices: Any) -> Tensor:
-    """``x`` with the rows at the indices divided by others; raises as ``rows_added`` does."""
-    return divide(x, _factors(x, _slices(slices)))
+    """``x`` with the rows at the indices divided by others, integers towards 0; raises as ``rows_added`` does."""
+    first, later = _factors(x, _slices(slices))
+    return _quotient(_quotient(x, first), later)
 
 
-def _factors(x: Tensor, given: IndexedSlices) -> Tensor:
-    """The product of all rows that are given for each row of ``x``, 1 for the others: along the rows in the order of
-    their indices, products of runs of equal ones that double in length."""
+def _quotient(x: Tensor, y: Tensor) -> Tensor:
+    if not is_integer(x.dtype):
+        return divide(x, y)
+    found = floor_divide(x, y)
+    is_below = logical_and(not_equal(multiply(found, y), x), less(found, 0))
+    return add(found, cast(is_below, x.dtype))
+
+
+def _factors(x: Tensor, given: IndexedSlices) -> tuple[Tensor, Tensor]:
+    """The first of all rows that are given for each row of ``x``, and the product of the others, 1 where there are
+    none: along the rows in the order of their indices, products of runs of equal ones that double in length."""
     count = given.indices.shape[0]
     one = full_like(x, 1)
     if not isinstance(count, int):
         raise SymbolicExtentError("scatter", f"how many rows are given, {count}, is open; products need a number.")
+    if count < 2:
+        return updated(one, given.indices, given.values), one
     order = argsort(given.indices)
-    places, products = getitem(given.indices, order), getitem(given.values, order)
+    places, rows = getitem(given.indices, order), getitem(given.values, order)
+    first = updated(one, flip(places), flip(rows, axis=0))
+    products = concat([full_like(rows[:1], 1), where(_same(places, 1, x.ndim), rows[1:], 1)], axis=0)
     step = 1
     while step < count:
-        same = equal(getitem(places, slice(step, None)), getitem(places, slice(None, -step)))
-        same = reshape_to(same, (count - step, *[1] * (x.ndim - 1)))
         longer = multiply(getitem(products, slice(step, None)), getitem(products, slice(None, -step)))
-        behind = where(same, longer, getitem(products, slice(step, None)))
+        behind = where(_same(places, step, x.ndim), longer, getitem(products, slice(step, None)))
         products = concat([getitem(products, slice(None, step)), behind], axis=0)
         step *= 2
-    return updated(one, places, products)
+    return first, updated(one, places, products)
+
+
+def _same(places: Tensor, step: int, ndim: int) -> Tensor:
+    """Whether each place from ``step`` on is the one that many before it, for rows of ``ndim - 1`` axes."""
+    same = equal(getitem(places, slice(step, None)), getitem(places, slice(None, -step)))
+    return reshape_to(same, (places.shape[0] - step, *[1] * (ndim - 1)))
 
 
 def rows_set_in_batch(x: Tensor, slices: Any) -> Tensor:

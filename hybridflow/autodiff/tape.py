@@ -269,7 +269,8 @@ class GradientTape(Recording):
     _watch = watch
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The variables that the tape watches, in the order of their first reads."""
+        """The variables that the tape watches, in the order of their first reads; after the gradient those that it
+        did."""
         return tuple(
             [value for value in self._values or () if type(value) is not Tensor and isinstance(value, Variable)]
         )
@@ -356,7 +357,9 @@ class GradientTape(Recording):
     def _end(self) -> None:
         self._used = True
         if not self.persistent:
+            watched = self.watched_variables()
             self._forget()
+            self._values = list(watched)
 
     def _check_sources(self, leaves: Sequence[Any], structure: pytree.Structure) -> None:
         for leaf in leaves:

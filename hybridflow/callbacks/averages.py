@@ -64,3 +64,6 @@ class SwapEMAWeights(Callback):
 
     def on_predict_end(self, logs: Any = None) -> None:
         self._give_back()
+
+    def _close(self) -> None:
+        self._give_back()  # of a run that did not come to its end

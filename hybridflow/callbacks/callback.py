@@ -68,6 +68,9 @@ class Callback:
     def on_predict_end(self, logs: Any = None) -> None:
         """``predict`` ends."""
 
+    def _close(self) -> None:
+        """The run has ended, be it by an error."""
+
     def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
         """A batch of prediction begins."""
 

@@ -171,6 +171,9 @@ class CallbackList:
     def close(self) -> None:
         """The run has ended, be it by an error."""
         self._progress.close()
+        for one in self.callbacks:
+            if isinstance(one, Callback):
+                one._close()
 
 
 def _plain(logs: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -61,8 +61,8 @@ class TensorArray:
     def _zeros(self, shape: Shape) -> Tensor:
         return zeros((self._form.size, *shape), dtype=self._form.dtype)
 
-    def _with(self, values: Tensor) -> TensorArray:
-        made = object.__new__(TensorArray)
+    def _with(self, values: Tensor) -> Self:
+        made = object.__new__(type(self))
         made._form = _Growing(self.dtype, values.shape[0]) if self._grows else self._form
         made._values = values
         return made

@@ -44,6 +44,7 @@ class Variable(Operators):
         "__weakref__",
         "_constraint",
         "_gate",
+        "_makers",
         "_narrows",
         "_own",
         "_regularizer",
@@ -55,6 +56,7 @@ class Variable(Operators):
     _own: Tensor | None
     _regularizer: Any
     _constraint: Any
+    _makers: tuple[Callable[[], Any], ...]  # the layers in which it was made, the outermost first, as weak references
     _narrows: bool
 
     if TYPE_CHECKING:  # what ``array.assignment`` installs
@@ -97,6 +99,7 @@ class Variable(Operators):
         self.name = name
         self._regularizer = self._constraint = None
         self._narrows = False
+        self._makers = ()
 
     def _rule(self, regularizer: Any, constraint: Any, narrows: bool = False) -> Variable:
         """Say once, before anyone else has the variable, what the loss adds for it, what updates make it satisfy, and
@@ -113,6 +116,12 @@ class Variable(Operators):
     def constraint(self) -> Any:
         """What optimizers make of its value after each update, a function, or None."""
         return self._constraint
+
+    @property
+    def path(self) -> str:
+        """The name behind those of the layers within which the variable was made: ``"model/dense/kernel"``."""
+        layers = [maker() for maker in self._makers]
+        return "/".join([*(layer.name for layer in layers if layer is not None), self.name or "variable"])
 
     @property
     def shape(self) -> Shape:

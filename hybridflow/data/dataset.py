@@ -56,11 +56,14 @@ class Dataset(elements.Nested):
     """
 
     _made: Node | None = None
+    _run = Iterator  # what ``iter`` gives
 
     @staticmethod
     def _of(node: Node) -> Dataset:
-        """The dataset that a node describes."""
-        return _dataset(node)
+        """The dataset that a node describes, of the class that all methods give, of subclasses, too."""
+        made = object.__new__(Dataset)
+        made._made = node
+        return made
 
     @property
     def _node(self) -> Node:
@@ -68,9 +71,9 @@ class Dataset(elements.Nested):
 
     # Sources
 
-    @staticmethod
+    @classmethod
     @entered
-    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
+    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Dataset:
         """The rows of nested arrays, along their first axes.  Lists are arrays; tuples and dicts are structure.
 
         Arrays that can be written to are copied, once; tensors, locked arrays and read-only memory maps are not.
@@ -78,21 +81,22 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.from_tensor_slices([1, 2, 3])]
         [1, 2, 3]
         """
-        return _dataset(TableNode(tables.rows_of(tensors)))
+        return cls._of(TableNode(tables.rows_of(tensors)))
 
-    @staticmethod
+    @classmethod
     @entered
-    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
+    def from_tensors(cls, tensors: Any, name: str | None = None) -> Dataset:
         """One element.
 
         >>> len(hf.data.Dataset.from_tensors(hf.ones((3, 2))))
         1
         """
-        return _dataset(TableNode(tables.one_row(tensors)))
+        return cls._of(TableNode(tables.one_row(tensors)))
 
-    @staticmethod
+    @classmethod
     @entered
     def from_generator(
+        cls,
         generator: Callable[..., Iterable[Any]],
         output_types: Any = None,
         output_shapes: Any = None,
@@ -116,11 +120,11 @@ class Dataset(elements.Nested):
             spec = _signature(output_types, output_shapes)
         if spec is not None and not all(isinstance(s, (TensorSpec, TextSpec)) for s in pytree.flatten(spec)[0]):
             raise ArgumentTypeError("Dataset.from_generator", f"output_signature is {spec!r}; use hf.TensorSpec.")
-        return _dataset(functions.Generated(partial(make, *given), spec))
+        return cls._of(functions.Generated(partial(make, *given), spec))
 
-    @staticmethod
+    @classmethod
     @entered
-    def range(*args: Any, output_type: Any = "int64", name: str | None = None) -> Dataset:
+    def range(cls, *args: Any, output_type: Any = "int64", name: str | None = None) -> Dataset:
         """The numbers of ``range(*args)``.
 
         >>> list(hf.data.Dataset.range(1, 10, 4).as_numpy_iterator())
@@ -128,12 +132,12 @@ class Dataset(elements.Nested):
         """
         found = range(*[arguments.whole("an argument", a, "range", None) for a in args])
         dtype = to_dtype(output_type, "Dataset.range")
-        return _dataset(TableNode(tables.NumberTable(found.start, found.step, len(found), dtype)))
+        return cls._of(TableNode(tables.NumberTable(found.start, found.step, len(found), dtype)))
 
-    @staticmethod
+    @classmethod
     @entered
     def list_files(
-        file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+        cls, file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
     ) -> Dataset:
         """The names of the files that match a pattern, or any of several, as texts; shuffled anew in each iteration
         unless ``shuffle=False``, then sorted.  Raises ArgumentError where no file matches.
@@ -150,21 +154,21 @@ class Dataset(elements.Nested):
         data = Dataset.from_tensor_slices(found)
         return data if shuffle is False else data.shuffle(len(found), seed)
 
-    @staticmethod
+    @classmethod
     @entered
-    def counter(start: int = 0, step: int = 1, dtype: Any = "int64", name: str | None = None) -> Dataset:
+    def counter(cls, start: int = 0, step: int = 1, dtype: Any = "int64", name: str | None = None) -> Dataset:
         """``start``, ``start + step``, ... without an end.
 
         >>> [x.item() for x in hf.data.Dataset.counter(5, 2).take(3)]
         [5, 7, 9]
         """
         first, by = [arguments.whole(*given, "counter", None) for given in (("start", start), ("step", step))]
-        return _dataset(endless.Counter(first, by, to_dtype(dtype, "Dataset.counter")))
+        return cls._of(endless.Counter(first, by, to_dtype(dtype, "Dataset.counter")))
 
-    @staticmethod
+    @classmethod
     @entered
     def random(
-        seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+        cls, seed: int | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
     ) -> Dataset:
         """Random ints of 32 bits, without an end; the same in each iteration unless ``rerandomize_each_iteration``.
 
@@ -172,11 +176,11 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in data] == [x.item() for x in data]
         True
         """
-        return _dataset(endless.RandomNumbers(arguments.seeds(seed, "random"), bool(rerandomize_each_iteration)))
+        return cls._of(endless.RandomNumbers(arguments.seeds(seed, "random"), bool(rerandomize_each_iteration)))
 
-    @staticmethod
+    @classmethod
     @entered
-    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
+    def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
         """Elements of several datasets, nested as they are, as long as all of them have some.
 
         >>> a = hf.data.Dataset.range(3)
@@ -189,11 +193,12 @@ class Dataset(elements.Nested):
         if not nodes:
             raise ArgumentError("Dataset.zip", "there is no dataset.")
         table = tables.zipped([node.rows for node in nodes], structure)
-        return _dataset(functions.Zip(nodes, structure) if table is None else TableNode(table))
+        return cls._of(functions.Zip(nodes, structure) if table is None else TableNode(table))
 
-    @staticmethod
+    @classmethod
     @entered
     def sample_from_datasets(
+        cls,
         datasets: Sequence[Dataset],
         weights: Any = None,
         seed: int | None = None,
@@ -214,11 +219,12 @@ class Dataset(elements.Nested):
         nodes = [node for node, share in zip(nodes, shares) if share]  # nothing is ever taken from the others
         seed_ = arguments.seeds(seed, "sample_from_datasets")
         draws = mixing.Draws([share for share in shares if share], seed_, bool(rerandomize_each_iteration))
-        return _dataset(mixing.Mix(nodes, draws, bool(stop_on_empty_dataset)))
+        return cls._of(mixing.Mix(nodes, draws, bool(stop_on_empty_dataset)))
 
-    @staticmethod
+    @classmethod
     @entered
     def choose_from_datasets(
+        cls,
         datasets: Sequence[Dataset],
         choice_dataset: Dataset,
         stop_on_empty_dataset: bool = True,
@@ -232,7 +238,7 @@ class Dataset(elements.Nested):
         [10, 0, 1]
         """
         nodes, choices = _nodes(datasets, "choose_from_datasets"), _node_of(choice_dataset, "choose_from_datasets")
-        return _dataset(mixing.Mix(nodes, choices, bool(stop_on_empty_dataset)))
+        return cls._of(mixing.Mix(nodes, choices, bool(stop_on_empty_dataset)))
 
     # Functions
 
@@ -262,9 +268,9 @@ class Dataset(elements.Nested):
         if synchronous and calls is not None:
             raise ArgumentError("Dataset.map", "synchronous=True goes without num_parallel_calls and processes.")
         if calls is None:
-            return _dataset(functions.Map(self._node, function, place("map")))
+            return self._of(functions.Map(self._node, function, place("map")))
         kind = ProcessMap if processes else ParallelMap
-        return _dataset(kind(self._node, function, calls, deterministic, place("map")))
+        return self._of(kind(self._node, function, calls, deterministic, place("map")))
 
     @entered
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -274,7 +280,7 @@ class Dataset(elements.Nested):
         [0, 2, 4]
         """
         predicate = arguments.called("predicate", predicate, "filter")
-        return _dataset(functions.Filter(self._node, predicate, place("filter")))
+        return self._of(functions.Filter(self._node, predicate, place("filter")))
 
     @entered
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
@@ -286,7 +292,7 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in texts.map(int).ignore_errors()]
         [1, 3]
         """
-        return _dataset(tolerant(self._node, bool(log_warning)))
+        return self._of(tolerant(self._node, bool(log_warning)))
 
     @entered
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -296,7 +302,7 @@ class Dataset(elements.Nested):
         [0, 1]
         """
         predicate = arguments.called("predicate", predicate, "take_while")
-        return _dataset(functions.Filter(self._node, predicate, place("take_while"), ends=True))
+        return self._of(functions.Filter(self._node, predicate, place("take_while"), ends=True))
 
     @entered
     def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -307,7 +313,7 @@ class Dataset(elements.Nested):
         """
         function = arguments.called("scan_func", scan_func, "scan")
         initial = elements.converted(initial_state, "Dataset.scan")
-        return _dataset(functions.Scan(self._node, initial, function, place("scan")))
+        return self._of(functions.Scan(self._node, initial, function, place("scan")))
 
     @entered
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -318,7 +324,7 @@ class Dataset(elements.Nested):
         """
         function = arguments.called("map_func", map_func, "flat_map")
         node_of = partial(_node_of, method="flat_map")
-        return _dataset(functions.Interleave(self._node, function, 1, 1, node_of, place("flat_map")))
+        return self._of(functions.Interleave(self._node, function, 1, 1, node_of, place("flat_map")))
 
     @entered
     def interleave(
@@ -350,7 +356,7 @@ class Dataset(elements.Nested):
         ahead = 0
         if calls is not None:
             node_of, ahead = partial(_made_ahead, max(2, block)), min(cycle, _SPARES)
-        return _dataset(functions.Interleave(self._node, function, cycle, block, node_of, place("interleave"), ahead))
+        return self._of(functions.Interleave(self._node, function, cycle, block, node_of, place("interleave"), ahead))
 
     @entered
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
@@ -404,7 +410,7 @@ class Dataset(elements.Nested):
         key_of = arguments.called("key_func", key_func, method)
         reduce = arguments.called("reduce_func", reduce_func, method)
         node_of = partial(_node_of, method=method)
-        return _dataset(keyed.Windows(self._node, key_of, reduce, size_of, _dataset, node_of, place(method)))
+        return self._of(keyed.Windows(self._node, key_of, reduce, size_of, self._of, node_of, place(method)))
 
     @entered
     def rejection_resample(
@@ -428,7 +434,7 @@ class Dataset(elements.Nested):
         target = np.array(arguments.shares(target_dist, np.size(target_dist), method))
         initial = None if initial_dist is None else np.array(arguments.shares(initial_dist, target.size, method))
         seed_ = arguments.seeds(seed, method)
-        return _dataset(keyed.Resampled(self._node, function, target, initial, seed_, place(method)))
+        return self._of(keyed.Resampled(self._node, function, target, initial, seed_, place(method)))
 
     @entered
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
@@ -442,7 +448,7 @@ class Dataset(elements.Nested):
         """
         if not isinstance(options, Options):
             raise ArgumentTypeError("Dataset.with_options", f"{options!r:.60} is no hf.data.Options.")
-        return _dataset(Optioned(self._node, options))
+        return self._of(Optioned(self._node, options))
 
     @entered
     def options(self) -> Options:
@@ -461,7 +467,7 @@ class Dataset(elements.Nested):
         3
         """
         count = arguments.whole("expected_cardinality", expected_cardinality, "assert_cardinality", INFINITE)
-        return _dataset(order.Counted(self._node, count))
+        return self._of(order.Counted(self._node, count))
 
     @entered
     def get_single_element(self, name: str | None = None) -> Any:
@@ -498,7 +504,7 @@ class Dataset(elements.Nested):
         """
         arguments.calls(num_parallel_calls, "batch")
         size = arguments.whole("batch_size", batch_size, "batch")
-        return _dataset(grouping.Batch(self._node, size, bool(drop_remainder)))
+        return self._of(grouping.Batch(self._node, size, bool(drop_remainder)))
 
     @entered
     def padded_batch(
@@ -518,7 +524,7 @@ class Dataset(elements.Nested):
         [[[1.0, 0.0], [1.0, 1.0]], [[1.0, 1.0, 1.0]]]
         """
         size = arguments.whole("batch_size", batch_size, "padded_batch")
-        return _dataset(grouping.PaddedBatch(self._node, size, padded_shapes, padding_values, bool(drop_remainder)))
+        return self._of(grouping.PaddedBatch(self._node, size, padded_shapes, padding_values, bool(drop_remainder)))
 
     @entered
     def unbatch(self, name: str | None = None) -> Dataset:
@@ -527,7 +533,7 @@ class Dataset(elements.Nested):
         >>> len(list(hf.data.Dataset.range(5).batch(2).unbatch()))
         5
         """
-        return _dataset(grouping.Unbatch(self._node))
+        return self._of(grouping.Unbatch(self._node))
 
     @entered
     def rebatch(
@@ -543,7 +549,7 @@ class Dataset(elements.Nested):
         sizes = [arguments.whole("batch_size", size, "rebatch") for size in given]
         if not sizes:
             raise ArgumentError("Dataset.rebatch", "batch_size is empty.")
-        return _dataset(Rebatch(self._node, sizes, bool(drop_remainder)))
+        return self._of(Rebatch(self._node, sizes, bool(drop_remainder)))
 
     @entered
     def ragged_batch(
@@ -578,7 +584,7 @@ class Dataset(elements.Nested):
         size = arguments.whole("size", size, "window")
         shift = size if shift is None else arguments.whole("shift", shift, "window")
         stride = arguments.whole("stride", stride, "window")
-        return _dataset(grouping.Window(self._node, size, shift, stride, bool(drop_remainder), _dataset))
+        return self._of(grouping.Window(self._node, size, shift, stride, bool(drop_remainder), self._of))
 
     @entered
     def bucket_by_sequence_length(
@@ -614,7 +620,7 @@ class Dataset(elements.Nested):
             boundaries, padded_shapes, padding_values, bool(pad_to_bucket_boundary), not no_padding
         )
         spread = partial(_spread, length_of)
-        return _dataset(grouping.Buckets(self._node, spread, boundaries, sizes, together, bool(drop_remainder)))
+        return self._of(grouping.Buckets(self._node, spread, boundaries, sizes, together, bool(drop_remainder)))
 
     # Order
 
@@ -625,7 +631,7 @@ class Dataset(elements.Nested):
         >>> len(hf.data.Dataset.range(5).take(2))
         2
         """
-        return _dataset(order.Take(self._node, arguments.whole("count", count, "take", None)))
+        return self._of(order.Take(self._node, arguments.whole("count", count, "take", None)))
 
     @entered
     def skip(self, count: int, name: str | None = None) -> Dataset:
@@ -634,7 +640,7 @@ class Dataset(elements.Nested):
         >>> len(hf.data.Dataset.range(5).skip(2))
         3
         """
-        return _dataset(order.Skip(self._node, arguments.whole("count", count, "skip", None)))
+        return self._of(order.Skip(self._node, arguments.whole("count", count, "skip", None)))
 
     @entered
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset:
@@ -646,7 +652,7 @@ class Dataset(elements.Nested):
         count, number = arguments.whole("num_shards", num_shards, "shard"), arguments.whole("index", index, "shard", 0)
         if number >= count:
             raise ArgumentError("Dataset.shard", f"index is {number}; it must be less than num_shards, {count}.")
-        return _dataset(order.Shard(self._node, count, number))
+        return self._of(order.Shard(self._node, count, number))
 
     @entered
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
@@ -656,7 +662,7 @@ class Dataset(elements.Nested):
         [0, 1, 0, 1]
         """
         times = -1 if count is None else arguments.whole("count", count, "repeat", None)
-        return _dataset(order.Repeat(self._node, times))
+        return self._of(order.Repeat(self._node, times))
 
     @entered
     def shuffle(
@@ -680,7 +686,7 @@ class Dataset(elements.Nested):
             raise ArgumentError("Dataset.shuffle", "buffer_size must be given where the number of elements is unknown.")
         size = max(1, known) if buffer_size is None else arguments.whole("buffer_size", buffer_size, "shuffle")
         again = reshuffle_each_iteration is not False
-        return _dataset(shuffling.Shuffle(self._node, size, arguments.seeds(seed, "shuffle"), again))
+        return self._of(shuffling.Shuffle(self._node, size, arguments.seeds(seed, "shuffle"), again))
 
     @entered
     def unique(self, name: str | None = None) -> Dataset:
@@ -689,7 +695,7 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.from_tensor_slices([1, 37, 2, 37, 1]).unique()]
         [1, 37, 2]
         """
-        return _dataset(keyed.Unique(self._node))
+        return self._of(keyed.Unique(self._node))
 
     @entered
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
@@ -698,7 +704,7 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.range(2).concatenate(hf.data.Dataset.range(1))]
         [0, 1, 0]
         """
-        return _dataset(order.Concatenate([self._node, _node_of(dataset, "concatenate")]))
+        return self._of(order.Concatenate([self._node, _node_of(dataset, "concatenate")]))
 
     @entered
     def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:
@@ -722,7 +728,7 @@ class Dataset(elements.Nested):
         3
         """
         path = os.fspath(filename)
-        return _dataset(FileCache(self._node, path) if path else order.Cache(self._node))
+        return self._of(FileCache(self._node, path) if path else order.Cache(self._node))
 
     @entered
     def save(
@@ -750,9 +756,10 @@ class Dataset(elements.Nested):
             raise ArgumentError("Dataset.save", "checkpoint_args is given; what is cut off begins anew here.")
         folders.save(self._node, _writer(path, compression, shard_func, "save"))
 
-    @staticmethod
+    @classmethod
     @entered
     def load(
+        cls,
         path: Any,
         element_spec: Any = None,
         compression: str | None = None,
@@ -774,10 +781,10 @@ class Dataset(elements.Nested):
         if element_spec is not None and found.told["spec"] is not None:
             elements.common([found.told["spec"], element_spec], "Dataset.load")
         if reader_func is None:
-            return _dataset(found)
-        parts = [_dataset(folders.Saved(found.path, found.told, [file])) for file in found.files]
+            return cls._of(found)
+        parts = [cls._of(folders.Saved(found.path, found.told, [file])) for file in found.files]
         read = arguments.called("reader_func", reader_func, "load")
-        return _dataset(_node_of(read(_dataset(functions.Generated(partial(iter, parts)))), "load"))
+        return cls._of(_node_of(read(cls._of(functions.Generated(partial(iter, parts)))), "load"))
 
     @entered
     def snapshot(
@@ -802,7 +809,7 @@ class Dataset(elements.Nested):
         if reader_func is not None:
             raise ArgumentError("Dataset.snapshot", "reader_func is for Dataset.load(path, reader_func=...).")
         writer = partial(_writer, path, compression, shard_func, "snapshot")
-        return _dataset(folders.Snapshot(self._node, os.fspath(path), writer))
+        return self._of(folders.Snapshot(self._node, os.fspath(path), writer))
 
     @entered
     def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset:
@@ -815,7 +822,7 @@ class Dataset(elements.Nested):
         [0, 1, 2]
         """
         size = arguments.whole("buffer_size", buffer_size, "prefetch", AUTOTUNE)
-        return _dataset(Prefetch(self._node, size)) if size else self
+        return self._of(Prefetch(self._node, size)) if size else self
 
     @entered
     def prefetch_to_device(self, device: str, buffer_size: int | None = None) -> Dataset:
@@ -830,12 +837,12 @@ class Dataset(elements.Nested):
         """
         wanted = devices.device(device).name
         size = 2 if buffer_size is None else arguments.whole("buffer_size", buffer_size, "prefetch_to_device", AUTOTUNE)
-        return _dataset(on_device.ToDevice(Prefetch(self._node, size) if size else self._node, wanted, size))
+        return self._of(on_device.ToDevice(Prefetch(self._node, size) if size else self._node, wanted, size))
 
     # Looking at it
 
     def __iter__(self) -> Any:
-        return Iterator(self._node)
+        return self._run(self._node)
 
     def _turns_of_program(self) -> Any:
         from hybridflow.data.turns import ElementTurns
@@ -927,12 +934,6 @@ class _Own(functions.Generated):
 
     def cardinality(self) -> int:
         return len(self.dataset) if type(self.dataset).__len__ is not Dataset.__len__ else UNKNOWN
-
-
-def _dataset(node: Node) -> Dataset:
-    made = object.__new__(Dataset)
-    made._made = node
-    return made
 
 
 def _node_of(value: Any, method: str) -> Node:

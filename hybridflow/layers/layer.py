@@ -7,6 +7,7 @@ import inspect
 import itertools
 import reprlib
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -333,6 +334,7 @@ class Layer(Module, Configured):
         chosen = self._policy.variable_dtype if dtype is None else to_dtype(dtype, self.name)
         start = initializers.get(initializer)(tuple(shape), chosen)
         made = Variable(start, trainable=trainable, name=name)
+        made._makers = tuple(map(weakref.ref, _around(self)))
         return made._rule(regularizers.get(regularizer), constraints.get(constraint), autocast)
 
     def _settle(self, weight: str, initializer: Any, regularizer: Any = None, constraint: Any = None) -> None:
@@ -493,6 +495,20 @@ def as_layer(given: Any) -> Any:
     Raises ArgumentError for an unknown name.
     """
     return described_of(Layer, given, "layers") if isinstance(given, dict) else given
+
+
+def _around(layer: Layer) -> list[Layer]:
+    """The layers that are being called or put together, the outermost first, down to one that makes a weight."""
+    found, frame = [layer], sys._getframe(1).f_back
+    while frame is not None:
+        owner = frame.f_locals.get("self") if frame.f_code.co_name in _MAKING else None
+        if isinstance(owner, Layer) and owner is not found[-1]:
+            found.append(owner)
+        frame = frame.f_back
+    return found[::-1]
+
+
+_MAKING = frozenset(("__call__", "_connect", "build"))
 
 
 def check_last_extent(layer: Layer, value: Any, wanted: int, name: str = "input") -> None:

@@ -5,7 +5,6 @@ What the running context holds is replaced in one go: no Python code runs in bet
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 
 import llvmlite.ir as ir
 
@@ -186,22 +185,39 @@ def _pass_for(module: Module, offsets: TapeOffsets) -> None:
 
 
 def _clear(module: Module, offsets: TapeOffsets) -> None:
-    """void clear(tape): a gradient has been asked for; of a tape that is not persistent nothing stays."""
+    """void clear(tape): a gradient has been asked for; of a tape that is not persistent the variables among its values
+    stay, for ``watched_variables``."""
     f = module.function("clear", VOID, PTR)
     (tape,) = f.args
     yes, none = module.symbol("_Py_TrueStruct"), module.symbol("_Py_NoneStruct")
     set_field(f, tape, offsets.used, yes)
     with f.b.if_then(f.ne(f.load(tape, offsets.persistent, PTR), yes), likely=True):
-        held = [f.load(tape, place, PTR) for place in _containers(offsets)]
-        for place in _containers(offsets):
+        places = (offsets.table, offsets.words, offsets.definitions)
+        held = [f.load(tape, place, PTR) for place in places]
+        for place in places:
             f.store(f.incref(none), tape, place)
-        for one in held:  # Python code may run from here on
+        values = f.incref(f.load(tape, offsets.values, PTR))
+        kept = _variables_first(f, values)
+        failed = f.call("PyList_SetSlice", I32, values, kept, f.load(values, layout.SIZE, I64), NULL)
+        with f.b.if_then(f.ne(failed, i32(0)), likely=False):  # there was no memory to take the others out
+            f.call("PyErr_Clear", VOID)
+        for one in (values, *held):  # Python code may run from here on
             f.call("Py_DecRef", VOID, one)
     f.ret()
 
 
-def _containers(offsets: TapeOffsets) -> Sequence[int]:
-    return offsets.table, offsets.values, offsets.words, offsets.definitions
+def _variables_first(f: Function, values: ir.Value) -> ir.Value:
+    """Put the variables of a list before all else in it, in their order.  Returns how many there are."""
+    items, kept = f.load(values, layout.LIST_ITEMS, PTR), f.local(I64, i64(0))
+    with f.count(f.load(values, layout.SIZE, I64)) as k:
+        place = f.element(items, k, PTR)
+        value = f.get(place, PTR)
+        with f.b.if_then(is_type(f, value, "Variable_Type")):
+            first = f.element(items, f.get(kept, I64), PTR)
+            f.set(place, f.get(first, PTR))
+            f.set(first, value)
+            f.set(kept, f.b.add(f.get(kept, I64), i64(1)))
+    return f.get(kept, I64)
 
 
 def _try_gradient(module: Module, offsets: TapeOffsets, passes: PassOffsets) -> None:

@@ -50,6 +50,13 @@ class UniqueWithCounts(NamedTuple):
     count: Any
 
 
+class ListDiff(NamedTuple):
+    """What ``tf.setdiff1d`` of TensorFlow 1 returns."""
+
+    out: Any
+    idx: Any
+
+
 class _Int32Range(TensorRange):
     def element(self, index: Any) -> Any:
         return hf.astype(index, dtypes.int32)
@@ -312,6 +319,28 @@ def _in_order(x: Any, out_idx: Any) -> tuple[Any, Any, Any]:
     place = hf.argsort(order)
     ordered = (hf.take(found.values, order), hf.take(place, found.inverse_indices), hf.take(found.counts, order))
     return ordered[0], hf.astype(ordered[1], out_idx), hf.astype(ordered[2], out_idx)
+
+
+def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Any:
+    """``tf.unravel_index``: a row for each axis of a tensor of the shape ``dims``, of positions in all its elements."""
+    places = operand(indices)
+    return hf.stack([hf.astype(row, places.dtype) for row in positions(places, array_of(dims).tolist())])
+
+
+def positions(places: Any, shape: Any) -> list[Any]:
+    """The position along each axis of a tensor of that shape, of numbers of elements in row-major order."""
+    found: list[Any] = []
+    for extent in reversed(shape):
+        found.insert(0, places % extent)
+        places = places // extent
+    return found
+
+
+def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> ListDiff:
+    """``tf.setdiff1d``: the values of ``x`` that are not in ``y``, in their order, and where they are."""
+    values, others = operands([x, y], [0, 1])
+    (idx,) = hf.nonzero(~hf.isin(values, others))
+    return ListDiff(hf.take(values, idx), hf.astype(idx, index_dtype))
 
 
 def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:

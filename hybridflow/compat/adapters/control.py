@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Callable
 from typing import Any
@@ -130,6 +131,13 @@ def vectorized_map(
     return hf.vectorized_map(fn, hf.tree.map(operand, elems), fallback_to_while_loop, warn)
 
 
+@dataclasses.dataclass(init=False, eq=False)
+class _TensorArray(hf.TensorArray):
+    def size(self, name: str | None = None) -> Any:
+        """How many elements there are, as a tensor."""
+        return hf.asarray(super().size(), dtypes.int32)
+
+
 def _tensor_array(
     dtype: Any, size: Any = None, dynamic_size: bool | None = None, clear_after_read: Any = None,
     tensor_array_name: Any = None, handle: Any = None, flow: Any = None, infer_shape: bool = True,
@@ -138,10 +146,10 @@ def _tensor_array(
     """``tf.TensorArray``."""
     shape = None if element_shape is None or not TensorShape(element_shape).is_fully_defined() else element_shape
     count = 0 if size is None else size
-    return hf.TensorArray(dtype, count, None if shape is None else extents(shape), bool(dynamic_size))
+    return _TensorArray(dtype, count, None if shape is None else extents(shape), bool(dynamic_size))
 
 
-TensorArray = Facade(hf.TensorArray, _tensor_array)
+TensorArray = Facade(_TensorArray, _tensor_array)
 
 
 class Module(hf.Module):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.checkpoint.checkpoint import SUFFIX, opened
 from hybridflow.compat.adapters.settings import device_of
-from hybridflow.compat.adapters.values import DType, as_dtype, convert_to_tensor
+from hybridflow.compat.adapters.values import DType, TensorSpec, as_dtype, convert_to_tensor
 from hybridflow.compat.facade import Facade
 from hybridflow.data.delimited import column, dialect_of, fields_in
 from hybridflow.errors import ArgumentError
@@ -29,14 +31,71 @@ def _of_lists(tensors: Any) -> Any:
     return convert_to_tensor(tensors) if isinstance(tensors, (list, bool, int, float)) else tensors
 
 
-def from_tensor_slices(tensors: Any, name: str | None = None) -> Any:
-    """``tf.data.Dataset.from_tensor_slices``."""
-    return hf.data.Dataset.from_tensor_slices(_of_lists(tensors))
+class Optional:
+    """``tf.experimental.Optional``: an element, or that there is none."""
+
+    def __init__(self, spec: Any, values: tuple[Any, ...] = ()) -> None:
+        self.element_spec, self._values = spec, values
+
+    @staticmethod
+    def from_value(value: Any) -> Optional:
+        """One that has that element."""
+        made = _of_lists(value)
+        return Optional(hf.tree.map(TensorSpec.from_tensor, made), (made,))
+
+    @staticmethod
+    def empty(element_spec: Any) -> Optional:
+        """One that has none."""
+        return Optional(element_spec)
+
+    def has_value(self, name: str | None = None) -> Any:
+        """Whether there is an element, as a tensor."""
+        return hf.asarray(bool(self._values))
+
+    def get_value(self, name: str | None = None) -> Any:
+        """The element.  Raises ArgumentError where there is none."""
+        if not self._values:
+            raise ArgumentError("Optional", "has no value.")
+        return self._values[0]
 
 
-def from_tensors(tensors: Any, name: str | None = None) -> Any:
-    """``tf.data.Dataset.from_tensors``."""
-    return hf.data.Dataset.from_tensors(_of_lists(tensors))
+class Elements(hf.data.Iterator):
+    """``tf.data.Iterator``."""
+
+    __slots__ = ()
+
+    def get_next_as_optional(self) -> Optional:
+        """The next element, or that there is none."""
+        return Optional(self.element_spec, tuple(itertools.islice(self, 1)))
+
+
+class Dataset(hf.data.Dataset):
+    """``tf.data.Dataset``: lists of numbers are tensors, and a list that a function of ``map`` returns is the components
+    of an element, as a tuple is."""
+
+    _run = Elements
+
+    @staticmethod
+    def _of(node: Any) -> Dataset:
+        made = object.__new__(Dataset)
+        made._made = node
+        return made
+
+    @classmethod
+    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Any:
+        return super().from_tensor_slices(_of_lists(tensors))
+
+    @classmethod
+    def from_tensors(cls, tensors: Any, name: str | None = None) -> Any:
+        return super().from_tensors(_of_lists(tensors))
+
+    def map(self, map_func: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().map(partial(_components, map_func) if callable(map_func) else map_func, *args, **kwargs)
+
+
+def _components(function: Callable[..., Any], *args: Any) -> Any:
+    found = function(*args)
+    return tuple(found) if type(found) is list else found
 
 
 class Line(str):
@@ -59,7 +118,7 @@ class Record(bytes):
         return bytes(self)
 
 
-class TextLineDataset(hf.data.TextLineDataset):
+class TextLineDataset(hf.data.TextLineDataset, Dataset):
     """``tf.data.TextLineDataset``: the elements are ``str`` that have ``numpy``."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -67,7 +126,7 @@ class TextLineDataset(hf.data.TextLineDataset):
         self._made = self.map(Line)._made
 
 
-class TFRecordDataset(hf.data.TFRecordDataset):
+class TFRecordDataset(hf.data.TFRecordDataset, Dataset):
     """``tf.data.TFRecordDataset``: the elements are ``bytes`` that have ``numpy``."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -75,19 +134,12 @@ class TFRecordDataset(hf.data.TFRecordDataset):
         self._made = self.map(Record)._made
 
 
-class FixedLengthRecordDataset(hf.data.FixedLengthRecordDataset):
+class FixedLengthRecordDataset(hf.data.FixedLengthRecordDataset, Dataset):
     """``tf.data.FixedLengthRecordDataset``: the same."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._made = self.map(Record)._made
-
-
-Dataset = Facade(
-    hf.data.Dataset,
-    hf.data.Dataset,
-    {"from_tensor_slices": from_tensor_slices, "from_tensors": from_tensors},
-)
 
 
 def timeseries_dataset_from_array(
@@ -106,7 +158,7 @@ def timeseries_dataset_from_array(
     wanted = None if targets is None else np.asarray(targets)
     if wanted is not None:
         starts = starts[starts < first + len(wanted)]
-    found = hf.data.Dataset.from_tensor_slices(starts)
+    found = Dataset.from_tensor_slices(starts)
     if shuffle:
         found = found.shuffle(max(len(starts), 1), seed)
     steps = np.arange(sequence_length) * sampling_rate
@@ -351,7 +403,9 @@ def ragged_batch(*args: Any, **options: Any) -> Any:
 
 def from_list(elements: Any, name: str | None = None) -> Any:
     """``tf.data.experimental.from_list``: the elements of a list, which have one structure."""
-    return from_tensor_slices(hf.tree.map(lambda *parts: hf.stack([convert_to_tensor(p) for p in parts]), *elements))
+    return Dataset.from_tensor_slices(
+        hf.tree.map(lambda *parts: hf.stack([convert_to_tensor(p) for p in parts]), *elements)
+    )
 
 
 def at(dataset: Any, index: Any) -> Any:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import hybridflow as hf
-from hybridflow.compat.adapters import images, linear, maths, network
+from hybridflow.compat.adapters import arrays, images, linear, maths, network
 from hybridflow.compat.adapters.values import array_of, axes, operand, operands
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
@@ -32,6 +32,13 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         return list(hf.split(value, indices_or_sections, axis))
     ends = [0, *indices_or_sections, value.shape[axis]]
     return list(hf.split(value, [after - before for before, after in pairwise(ends)], axis))
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """``keras.ops.unravel_index``: a tensor for each axis."""
+    places = operand(indices)
+    size = math.prod(shape)
+    return tuple(arrays.positions(hf.where(places < 0, places + size, places), shape))
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Any:

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.autodiff.late_rows import slices_of
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
@@ -341,15 +342,27 @@ def _variable(
     shape: Any = None,
     experimental_enable_variable_lifting: bool = True,
 ) -> Any:
-    """``tf.Variable``."""
+    """``tf.Variable``, whose name ends with ``:0``."""
     value = initial_value() if callable(initial_value) else initial_value
     if value is None:
         raise ArgumentError("Variable", "there is no initial_value.")
-    made = hf.Variable(convert_to_tensor(value, dtype), trainable is not False, None, name)
+    made = hf.Variable(convert_to_tensor(value, dtype), trainable is not False, None, f"{name or 'Variable'}:0")
     return made if constraint is None else made._rule(None, constraint)
 
 
 Variable = Facade(hf.Variable, _variable)
+
+
+def _keras_variable(
+    initializer: Any, shape: Any = None, dtype: Any = None, trainable: bool = True, autocast: bool = True,
+    aggregation: Any = None, synchronization: Any = None, name: str | None = None, **options: Any,
+) -> Any:  # fmt: skip
+    """``tf.keras.Variable``."""
+    value = initializer(tuple(shape or ()), dtype or dtypes.float32) if callable(initializer) else initializer
+    return hf.Variable(convert_to_tensor(value, dtype), trainable, None, name or "variable")
+
+
+KerasVariable = Facade(hf.Variable, _keras_variable)
 
 
 def _tensor_spec(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
@@ -374,7 +387,16 @@ def _indexed_slices(values: Any, indices: Any, dense_shape: Any = None) -> Any:
     return hf.IndexedSlices(operand(values), operand(indices), shape)
 
 
-IndexedSlices = Facade(hf.IndexedSlices, _indexed_slices)
+class _Slices(Facade):
+    """Gradients of look-ups in large tables are such, too, until somebody looks at the whole."""
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return super().__instancecheck__(instance) or (
+            isinstance(instance, hf.Tensor) and slices_of(instance) is not None
+        )
+
+
+IndexedSlices = _Slices(hf.IndexedSlices, _indexed_slices)
 
 
 def is_tensor(x: Any) -> bool:

@@ -53,14 +53,13 @@ io parse_sequence_example: use tf.io.parse_single_example with FixedLenSequenceF
 io parse_single_sequence_example: use tf.io.parse_single_example with FixedLenSequenceFeature
 io RaggedFeature: there are no ragged tensors; use tf.io.VarLenFeature
 io SparseFeature: there are no sparse tensors; use tf.io.VarLenFeature
-. sets: there are no sparse tensors; use Python's sets, or tf.unique
+. sets: there are no sparse tensors; use Python's sets, tf.unique, or tf.compat.v1.setdiff1d
 . queue: use tf.data.Dataset, or Python's queue
 . quantization: cast to tf.int8 and back with scales of your own
 . xla: functions are always compiled
 . profiler: use f.profile(*args) of a tf.function
 . graph_util: f.get_concrete_function(...) has the graph
 . types: use isinstance with tf.Tensor and tf.Variable
-. experimental: hybridflow itself has NumPy's functions: import hybridflow as hf; hf.sum, hf.linspace
 . signature: write input_signature of tf.function
 keras.layers AdaptiveAveragePooling2D: give AveragePooling2D the size that leaves so many, or reshape and tf.reduce_mean
 keras.layers RandomHeight: write tf.keras.layers.RandomZoom

@@ -66,6 +66,7 @@ roll: ~arrays.roll
 where: ~arrays.where
 sequence_mask: ~arrays.sequence_mask
 unique: ~arrays.unique
+unravel_index: ~arrays.unravel_index
 unique_with_counts: ~arrays.unique_with_counts
 sort: ~arrays.sort
 argsort: ~arrays.argsort

@@ -10,7 +10,7 @@ Initializer: initializers.Initializer
 Regularizer: regularizers.Regularizer
 InputSpec: layers.InputSpec
 KerasTensor: layers.symbols.Symbol
-Variable: ~values.Variable
+Variable: ~values.KerasVariable
 DTypePolicy: mixed_precision.Policy
 name_scope: ~control.name_scope
 device: ~settings.device

@@ -53,6 +53,7 @@ hard_silu, hard_swish: nn.hard_swish(&x, /)
 heaviside: ~keras_ops.heaviside
 hstack: ~keras_ops.hstack
 vstack: ~keras_ops.vstack
+unravel_index: ~keras_ops.unravel_index
 hypot: hypot(&x1, &x2, /)
 inner: ~keras_ops.inner
 inv: linalg.inv(&x, /)

@@ -20,6 +20,7 @@ from hybridflow.compat.v1.nodes import Info, Operation, Tensor
 from hybridflow.compat.v1.opened import computing
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
+from hybridflow.compat.v1.texts import encoded, is_text
 from hybridflow.core import pytree
 
 
@@ -152,13 +153,13 @@ class _OfFiles(Dataset):
 class TextLineDataset(_OfFiles):
     """The lines of files."""
 
-    _kind = data.TextLineDataset
+    _kind = files.TextLineDataset
 
 
 class TFRecordDataset(_OfFiles):
     """The records of files."""
 
-    _kind = data.TFRecordDataset
+    _kind = files.TFRecordDataset
 
 
 def _paths(names: Any) -> Any:
@@ -167,6 +168,11 @@ def _paths(names: Any) -> Any:
     if isinstance(held, (list, tuple)):
         return [os.fsdecode(x) for x in held]
     return os.fsdecode(held)
+
+
+def _array_of(leaf: Any) -> Any:
+    """A part of an element as sessions hold it: of texts the bytes."""
+    return encoded(leaf) if is_text(leaf) else np.asarray(leaf)
 
 
 class _Begun:
@@ -185,7 +191,7 @@ class _Begun:
             raise FailedPreconditionError("iterator", f"{name} has not been initialized: run iterator.initializer.")
         try:
             with computing():
-                return [np.asarray(leaf) for leaf in pytree.flatten(next(self.elements))[0]]
+                return [_array_of(leaf) for leaf in pytree.flatten(next(self.elements))[0]]
         except StopIteration:
             raise OutOfRangeError("iterator", "End of sequence") from None
 

@@ -1,0 +1,167 @@
+"""``tf.experimental.numpy``: NumPy's functions, with its dtypes and its rules for numbers, of tensors.
+
+NumPy is what is called; where an argument is a tensor it asks that for the function of ours that is the same.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compiler.ir.dtypes import is_bool, is_float
+from hybridflow.core.promotion import is_supported
+from hybridflow.core.tensor import Operators
+from hybridflow.errors import ArgumentError
+
+_CREATING = (
+    "arange array asanyarray asarray ascontiguousarray diag_indices empty eye full geomspace identity ix_ linspace "
+    "logspace ones tri zeros"
+)
+_JOINING = "broadcast_arrays concatenate dstack hstack ix_ meshgrid stack vstack"
+_ASKING = "finfo iinfo issubdtype promote_types result_type isscalar"
+_OTHERS = (
+    "abs absolute add all allclose amax amin any append arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax "
+    "argmin argsort around array_equal atleast_1d atleast_2d atleast_3d average bitwise_and bitwise_not bitwise_or "
+    "bitwise_xor broadcast_to cbrt ceil clip compress conj conjugate copy cos cosh count_nonzero cross cumprod cumsum "
+    "deg2rad diag diagflat diagonal diff divide divmod dot dsplit einsum empty_like equal exp exp2 expand_dims expm1 "
+    "fabs fix flip fliplr flipud float_power floor floor_divide full_like gcd greater greater_equal heaviside hsplit "
+    "hypot inner isclose isfinite isinf isnan isneginf isposinf kron lcm less less_equal log log10 log1p log2 logaddexp "
+    "logaddexp2 logical_and logical_not logical_or logical_xor matmul max maximum mean min minimum mod moveaxis multiply "
+    "nanmean nanprod nansum ndim negative nextafter nonzero not_equal ones_like outer pad polyval positive power prod "
+    "ptp rad2deg ravel reciprocal remainder repeat reshape roll rot90 round select shape sign signbit sin sinc sinh size "
+    "sort split sqrt square squeeze std subtract sum swapaxes take take_along_axis tan tanh tensordot tile trace "
+    "transpose tril triu true_divide vander var vdot vsplit where zeros_like"
+)
+_CONSTANTS = (
+    "bool_ e float16 float32 float64 inexact inf int16 int32 int64 int8 newaxis pi uint16 uint32 uint64 uint8 nan"
+)
+__all__ = sorted(  # noqa: PLE0605
+    {
+        *_CREATING.split(), *_JOINING.split(), *_ASKING.split(), *_OTHERS.split(), *_CONSTANTS.split(), "ndarray",
+        "experimental_enable_numpy_behavior", "float_", "int_", "flatten",
+    }
+)  # fmt: skip
+ndarray, float_, int_ = hf.Tensor, np.float64, np.int64
+
+
+def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: str = "legacy") -> None:
+    """``tf.experimental.numpy.experimental_enable_numpy_behavior``: tensors have NumPy's methods anyway."""
+    if prefer_float32:
+        raise ArgumentError("experimental_enable_numpy_behavior", "prefer_float32: give functions dtype=tf.float32.")
+
+
+def flatten(a: Any, order: str = "C") -> Any:
+    """``tf.experimental.numpy.flatten``."""
+    return hf.reshape(_tensor(a), (-1,))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CONSTANTS.split() or name in _ASKING.split():
+        return getattr(np, name)
+    if name in __all__:
+        return _function(name)
+    raise AttributeError(name)
+
+
+@functools.cache
+def _function(name: str) -> Callable[..., Any]:
+    theirs = getattr(np, name)
+    keep = name in _CREATING.split()
+    several = name in _JOINING.split()
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = args if keep else tuple(_operands(args, several))
+        options = {key: _dtype(value) if key == "dtype" else value for key, value in kwargs.items()}
+        found = _tensors(theirs(*given, **options))
+        if isinstance(found, hf.Tensor) and found.dtype == hf.float32 and not _has_floats((given, options)):
+            given, options = hf.tree.map(_wide, (given, options))  # what NumPy makes of integers is float64
+            found = theirs(*given, **options)
+        return found
+
+    functools.update_wrapper(call, theirs, ("__name__", "__qualname__", "__doc__"))
+    return call
+
+
+def _operands(args: Any, several: bool) -> Any:
+    """The arguments, with tensors for arrays: for the first, for all that are arrays, and for those in a list."""
+    for k, value in enumerate(args):
+        if several and isinstance(value, (list, tuple)):
+            yield [_tensor(x) for x in value]
+        else:
+            yield _tensor(value) if k == 0 or isinstance(value, np.ndarray) else value
+
+
+def _tensor(value: Any) -> Any:
+    if isinstance(value, Operators) or isinstance(value, str) or callable(value):
+        return value
+    if isinstance(value, (list, tuple)) and any(isinstance(x, Operators) for x in value):
+        return hf.stack([_tensor(x) for x in value])
+    array = np.asarray(value)
+    return hf.asarray(array) if is_supported(array.dtype) else value
+
+
+def _tensors(found: Any) -> Any:
+    if isinstance(found, (list, tuple)):
+        return type(found)([_tensors(x) for x in found])
+    is_array = isinstance(found, (np.ndarray, np.generic)) and is_supported(found.dtype)
+    return hf.asarray(np.asarray(found)) if is_array else found
+
+
+def _has_floats(values: Any) -> bool:
+    return any(is_float(x.dtype) for x in hf.tree.leaves(values) if isinstance(x, Operators)) or "dtype" in values[1]
+
+
+def _wide(value: Any) -> Any:
+    is_number = isinstance(value, Operators) and not is_bool(value.dtype)
+    return hf.asarray(value, hf.float64) if is_number or isinstance(value, float) else value
+
+
+def _dtype(value: Any) -> Any:
+    return getattr(value, "dtype", value) if not isinstance(value, type) else value
+
+
+def seed(s: int) -> None:
+    """``tf.experimental.numpy.random.seed``."""
+    hf.random.set_seed(s)
+
+
+def rand(*size: int) -> Any:
+    """``tf.experimental.numpy.random.rand``: float64 in [0, 1)."""
+    return hf.random.uniform(size, dtype=hf.float64)
+
+
+def randn(*args: int) -> Any:
+    """``tf.experimental.numpy.random.randn``: float64."""
+    return hf.random.normal(args, dtype=hf.float64)
+
+
+def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+    """``tf.experimental.numpy.random.normal``."""
+    return hf.random.normal(_size(size), dtype=hf.float64) * scale + loc
+
+
+def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+    """``tf.experimental.numpy.random.uniform``."""
+    return hf.random.uniform(_size(size), dtype=hf.float64) * (high - low) + low
+
+
+def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
+    """``tf.experimental.numpy.random.randint``."""
+    low, high = (0, low) if high is None else (low, high)
+    return hf.random.uniform(_size(size), low, high, dtype=_dtype(dtype))
+
+
+def random(size: Any = None) -> Any:
+    """``tf.experimental.numpy.random.random``."""
+    return rand(*_size(size))
+
+
+standard_normal = normal
+
+
+def _size(size: Any) -> tuple[int, ...]:
+    return () if size is None else (size,) if isinstance(size, int) else tuple(size)
