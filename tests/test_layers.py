@@ -81,10 +81,10 @@ LEVELS = {
     "hybridflow.metrics": 7.8,
     "hybridflow.layers": 7.8,
     "hybridflow.checkpoint": 7.82,
+    "hybridflow.saved": 7.825,
     "hybridflow.summary": 7.55,
     "hybridflow.callbacks": 7.83,
     "hybridflow.models": 7.85,
-    "hybridflow.saved": 7.87,
     "hybridflow.mixed_precision": 7.87,
     "hybridflow.optimizers": 7.7,
     "hybridflow": 7.9,  # the package itself: all that is public

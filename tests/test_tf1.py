@@ -241,3 +241,34 @@ def test_sums_of_what_is_not_known_before() -> None:
         assert [value.tolist() for value in values] == [[3, 6], [7, 10], [3]]
         with pytest.raises(ValueError, match="compatible"):
             sess.run(tf.add_n([x, y]), {x: [1.0], y: [1.0, 2.0]})
+
+
+def test_layers_are_objects_that_share_their_variables() -> None:
+    layer = tf.layers.Dense(2, tf.nn.relu, kernel_initializer=tf.ones_initializer())
+    found = [layer(tf.ones([1, 3])), layer(tf.ones([2, 3]) * 2)]
+    named = tf.layers.Dense(units=1, name="out")(found[0])
+    other = tf.layers.Dense(1)
+    other(named)
+    norm = tf.layers.BatchNormalization()
+    flat = tf.layers.Flatten()(norm(tf.layers.Conv2D(4, 3, padding="same")(tf.ones([1, 4, 4, 1])), training=True))
+    assert [v.name for v in layer.weights] == ["dense/kernel:0", "dense/bias:0"] and layer.kernel is layer.weights[0]
+    assert [v.name for v in other.trainable_weights] == ["dense_1/kernel:0", "dense_1/bias:0"]
+    assert (layer.name, other.name, named.op.name) == ("dense", "dense_1", "out/BiasAdd")
+    assert [len(x) for x in (norm.weights, norm.trainable_weights, norm.non_trainable_weights)] == [4, 2, 2]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        one, two = sess.run(found)
+        assert one.tolist() == [[3.0, 3.0]] and two.tolist() == [[6.0, 6.0], [6.0, 6.0]]
+        assert sess.run(flat).shape == (1, 64)
+    with pytest.raises(TypeError, match="no argument 'unit'"):
+        tf.layers.Dense(unit=2)
+
+
+def test_texts_of_files_are_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1\nbc\n")
+    lines = tf.data.TextLineDataset(str(tmp_path / "a.txt"))
+    pair = lines.batch(2).make_one_shot_iterator().get_next()
+    line = lines.make_one_shot_iterator().get_next()
+    with tf.Session() as sess:
+        assert sess.run(line) == b"1" and sess.run(line) == b"bc"
+        assert sess.run(pair).tolist() == [b"1", b"bc"]

@@ -6,6 +6,8 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from hybridflow.compiler.ir.extents import Dim, Extent, equal
 from hybridflow.compiler.ir.types import Shape, broadcast_shapes as _broadcast_shapes, is_one, product
 from hybridflow.compiler.ops import TABLE, rules
@@ -31,7 +33,10 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> T
      [3 4]]
     """
     x = as_tensor(x, "reshape")
-    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if isinstance(shape, np.ndarray) or type(shape) is Tensor:
+        shape = np.asarray(shape).tolist()
+    is_several = isinstance(shape, (tuple, list)) or (isinstance(shape, Tensor) and shape.ndim == 1)
+    given: tuple[Any, ...] = tuple(shape) if is_several else (shape,)  # type: ignore[arg-type]
     if x._is_shapeless:
         x = x._of_shape(given)
     unknown = [k for k, extent in enumerate(given) if not isinstance(extent, Dim) and extent == -1]

@@ -1,8 +1,8 @@
 """Gradients of look-ups outside of compiled functions: rows, added to zeros when somebody looks at the whole.
 
 To users such a gradient is a tensor like any other.  An optimizer that has need of the rows alone takes these, and the
-whole, which may be a thousand times as large, is never made.  Whoever wants to see them finds them in the attributes that
-TensorFlow's ``IndexedSlices`` have: ``values``, ``indices`` and ``dense_shape``, until the whole has been made.
+whole, which may be a thousand times as large, is never made.  Whoever wants to see them finds them in the attributes
+that TensorFlow's ``IndexedSlices`` have: ``values``, ``indices`` and ``dense_shape``, until the whole has been made.
 """
 
 from __future__ import annotations

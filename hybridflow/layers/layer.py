@@ -86,6 +86,7 @@ class Layer(Module, Configured):
     activity_regularizer: Any = None
     input_spec: Any = None  # what the first argument must be: an ``InputSpec``, or a list of them
     _when_built: Callable[[], None] | None = None  # told once the variables are made
+    _is_model = False
     _settled_name: str | None = None  # among the layers of a model, see ``naming``
 
     def __init_subclass__(cls, one_tensor: bool | None = None, **options: Any) -> None:

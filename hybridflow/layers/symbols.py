@@ -33,15 +33,21 @@ class Call:
         return pytree.unflatten(self.structure, self.outputs)
 
 
+class Connecting:
+    """Base of what layers are called with before there is data."""
+
+    __slots__ = ()
+    # What a layer does that is called with such: set by the module that knows layers.
+    connect: ClassVar[Any]
+
+
 @pytree.declare_leaf
-class Symbol:
+class Symbol(Connecting):
     """What stands for a tensor while layers are connected: it has a shape, None for extents that are not known, and a
     dtype, but no value.  Layers take it, and so do Python's arithmetic and indexing."""
 
     __slots__ = ("call", "index", "type")
     __array_ufunc__ = None
-    # What a layer does that is called with symbols: set by the module that knows layers, as operators are.
-    connect: ClassVar[Any]
     shape_for: ClassVar[Any]  # the shape of what a layer makes of a shape
 
     def __init__(self, type: TensorType, call: Call, index: int) -> None:
@@ -80,11 +86,11 @@ class Symbol:
         return f"<Symbol {self.name!r} {self.dtype.name}{list(self.shape)}>"
 
 
-def first_symbol(arguments: Iterable[Any]) -> Symbol | None:
-    """A symbol among arguments, or in lists, tuples and dicts there."""
+def first_symbol(arguments: Iterable[Any]) -> Connecting | None:
+    """A symbol, or what is like it, among arguments, or in lists, tuples and dicts there."""
     for value in arguments:
         found = None
-        if isinstance(value, Symbol):
+        if isinstance(value, Connecting):
             return value
         if isinstance(value, (list, tuple)) and value:
             found = first_symbol(value)

@@ -54,6 +54,7 @@ class Model(Layer):
     (1, 1)
     """
 
+    _is_model = True
     _of_graph: ClassVar[type[Model]]  # the class of models of inputs and outputs, which sets it
     _save: ClassVar[Any]  # the function behind ``save``, whose module sets it
     _seen_shape: Any = None  # of the inputs that it was built for
@@ -605,6 +606,31 @@ class Model(Layer):
     def save(self, filepath: Any, overwrite: bool = True) -> None:
         """Write all of the model into one file, see ``hf.models.save_model``."""
         self._save(self, filepath, overwrite)
+
+    def export(
+        self, filepath: Any, format: str = "tf_saved_model", verbose: Any = None, input_signature: Any = None
+    ) -> None:
+        """Write the model as a function for ``hf.saved.load``, which runs without its source: as ``serve``, and as the
+        signature "serving_default".  ``input_signature`` are TensorSpecs of the arguments, for a model that does not
+        know its input.  Raises ArgumentError where nothing says it, and for another ``format``.
+
+        >>> import os, tempfile
+        >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+        >>> path = os.path.join(tempfile.mkdtemp(), "model")
+        >>> model.export(path)
+        >>> hf.saved.load(path).serve(hf.ones((5, 3))).shape
+        (5, 2)
+        """
+        from hybridflow.saved import saving  # which few programs need
+
+        if format != "tf_saved_model":
+            raise ArgumentError("export", f"format is {format!r}; hybridflow writes its own, called 'tf_saved_model'.")
+        if input_signature is None:
+            concrete = saving.of_model(self)
+        else:
+            call = function(lambda *inputs: self(*inputs, training=False), name=self.name)
+            concrete = call.get_concrete_function(*input_signature)
+        saving.save(self, saving.in_folder(filepath), {"serve": concrete, saving.DEFAULT: concrete})
 
     def to_json(self, **options: Any) -> str:
         """The configuration as JSON, for ``hf.models.model_from_json``; ``options`` are those of ``json.dumps``."""

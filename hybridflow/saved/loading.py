@@ -46,7 +46,8 @@ _LEAST = 2  # smaller open extents have programs of their own
 class Loaded(Module):
     """What ``load`` returns: a module with the variables of what was saved.
 
-    ``signatures`` are its functions by name; called itself it is the one called "serving_default", or the only one.
+    ``signatures`` are its functions by name, which are attributes, too, as its variables are; called itself it is the
+    one called "__call__", "serving_default", or the only one.
     All are functions as ``@hf.function`` makes them: they are differentiable, and can be called in others.
 
     >>> import os, tempfile
@@ -58,24 +59,26 @@ class Loaded(Module):
 
     def __init__(self, path: str, named: dict[str, Variable]) -> None:
         self._path, self._named = path, named
-        self.signatures: dict[str, SavedFunction] = {}
+        self._functions: dict[str, SavedFunction] = {}
+        self.signatures: dict[str, Any] = {}
 
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         yield from self._named.items()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        chosen = self.signatures.get(DEFAULT)
+        chosen = self._functions.get("__call__", self._functions.get(DEFAULT))
         if chosen is None:
-            if len(self.signatures) != 1:
-                names = ", ".join(self.signatures)
+            if len(self._functions) != 1:
+                names = ", ".join(self._functions)
                 raise ArgumentError("saved", f"{self._path} has the signatures {names}: call loaded.signatures[name].")
-            chosen = next(iter(self.signatures.values()))
+            chosen = next(iter(self._functions.values()))
         return chosen(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        signatures = self.__dict__.get("signatures", {})
-        if name in signatures:
-            return signatures[name]
+        signatures = self.__dict__.get("_functions", {})
+        for known in (signatures, self.__dict__.get("_named", {})):
+            if name in known:
+                return known[name]
         raise AttributeError(f"{type(self).__name__} has no {name!r}; its signatures are {', '.join(signatures)}")
 
     def __repr__(self) -> str:
@@ -275,6 +278,7 @@ def _read(file: files.File) -> Loaded:
         variables.append(variable)
         named[str(told["name"]) if str(told["name"]) not in named else f"{told['name']}_{number}"] = variable
     loaded = Loaded(str(file.path), named)
+    methods = json.loads(file.texts.get("methods", "[]"))
     for name, told in json.loads(file.texts["programs"]).items():
         programs = []
         for one in told:
@@ -283,7 +287,8 @@ def _read(file: files.File) -> Loaded:
             if graph.calls_host:
                 raise ValueError("a program calls Python")
             programs.append(_Program(graph, one, variables, file))
-        loaded.signatures[name] = SavedFunction(name, programs)
+        loaded._functions[name] = SavedFunction(name, programs)
+    loaded.signatures = {name: one for name, one in loaded._functions.items() if name not in methods}
     return loaded
 
 

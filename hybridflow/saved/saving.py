@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.checkpoint import files
+from hybridflow.checkpoint.checkpoint import SUFFIX
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.ir.text import to_text
 from hybridflow.core import pytree
@@ -23,8 +24,8 @@ from hybridflow.jit.function import Function, function
 from hybridflow.jit.keys import Key, NumberKey, TensorKey
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.jit.value_keys import ValueKey
+from hybridflow.layers.layer import Layer
 from hybridflow.layers.module import Module
-from hybridflow.models import Model
 from hybridflow.saved.structures import packed
 from hybridflow.tracing.trace import State
 
@@ -34,13 +35,15 @@ _OPEN = 2  # of so many open extents each combination of 0, 1 and more has a pro
 _SEVERAL = 4  # of so many each one of 1 and more
 
 
-def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None) -> str:
+def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None, with_methods: bool = False) -> str:
     """Write a function, or a module with functions, into one file, which ``load`` runs without the Python source.
 
     ``signatures`` says which programs there are to be: a dict of concrete functions, of functions with an
     ``input_signature``, or one of them, which is then called "serving_default".  Without it a function with an
     ``input_signature``, or a model that knows its input, is saved as that; other functions with all signatures that
-    they have been called with; what was loaded with those that it has.  Open extents (None) stay open.
+    they have been called with; what was loaded with those that it has.  Open extents (None) stay open.  With
+    ``with_methods`` the functions of a module's class that can be saved are in the file beside the ``signatures``, as
+    attributes of what is loaded.
 
     The file holds the graphs as text with a format version, and the values of variables and constants in the
     safetensors format; it replaces one that is there, at once.  Raises ArgumentError where there is no signature,
@@ -56,14 +59,17 @@ def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None) -> str:
     {'y': <Tensor f32[3] cpu> [2. 4. 6.]}
     """
     written = _Writer(obj)
+    chosen = _signatures(obj, signatures)
+    methods = _methods(obj, chosen) if with_methods and isinstance(obj, Module) else {}
     programs = {
         name: [written.program(one) for concrete in found for one in _with_small_extents(concrete)]
-        for name, found in _signatures(obj, signatures).items()
+        for name, found in {**chosen, **methods}.items()
     }
     texts = {
         "kind": KIND,
         "version": str(VERSION),
         "programs": json.dumps(programs),
+        "methods": json.dumps(sorted(methods)),
         "variables": json.dumps(written.variables),
     }
     folder = os.path.dirname(os.fspath(path))
@@ -73,18 +79,35 @@ def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None) -> str:
     return os.fspath(path)
 
 
+def in_folder(path: Any) -> str:
+    """The file of what is saved at a path, which may be a folder that is there."""
+    name = os.fspath(path)
+    return os.path.join(name, f"saved_model{SUFFIX}") if os.path.isdir(name) else name
+
+
 def _signatures(obj: Any, given: Any) -> dict[str, list[Any]]:
     if given is not None:
         chosen = given if isinstance(given, Mapping) else {DEFAULT: given}
         return {str(name): _concrete(one, f"signatures[{name!r}]") for name, one in chosen.items()}
-    if isinstance(obj, Model):
-        return {DEFAULT: [_of_model(obj)]}
+    if isinstance(obj, Layer) and obj._is_model:
+        return {DEFAULT: [of_model(obj)]}
     if isinstance(obj, Module):
         found = getattr(obj, "signatures", None) or dict(_functions_of(obj))  # of a file, or of its class
         if not found:
             raise ArgumentError("saved", f"{type(obj).__name__} has no method with @hf.function; give signatures.")
         return {name: _concrete(one, name) for name, one in found.items()}
     return {DEFAULT: _concrete(obj, getattr(obj, "__name__", "the function"))}
+
+
+def _methods(module: Module, chosen: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The functions of a module's class that have an ``input_signature`` or were called, under other names than the
+    signatures that are chosen."""
+    found = {name: one for name, one in _functions_of(module) if name not in chosen}
+    return {
+        name: _concrete(one, name)
+        for name, one in found.items()
+        if one.input_signature is not None or one.concrete_functions()
+    }
 
 
 def _functions_of(module: Module) -> Iterator[tuple[str, Any]]:
@@ -124,8 +147,11 @@ def _concrete(given: Any, what: str) -> list[Any]:
     return found
 
 
-def _of_model(model: Model) -> ConcreteFunction:
-    inputs = getattr(model, "inputs", None)
+def of_model(model: Any) -> ConcreteFunction:
+    """The call of a model that knows its input.  Raises ArgumentError for another."""
+    inputs, seen = getattr(model, "inputs", None), model._seen_shape
+    if not inputs and isinstance(seen, tuple):
+        return _call_of(model).get_concrete_function(TensorSpec(("batch", *seen[1:])))
     if not inputs:
         raise ArgumentError(
             "saved",
@@ -139,8 +165,11 @@ def _of_model(model: Model) -> ConcreteFunction:
         else TensorSpec(leaf.shape, leaf.dtype, leaf.name)
         for leaf in leaves
     ]
-    call = function(lambda inputs: model(inputs, training=False), name=model.name)
-    return call.get_concrete_function(pytree.unflatten(structure, specs))
+    return _call_of(model).get_concrete_function(pytree.unflatten(structure, specs))
+
+
+def _call_of(model: Any) -> Function:
+    return function(lambda inputs: model(inputs, training=False), name=model.name)
 
 
 def _with_small_extents(concrete: Any) -> Iterator[Any]:

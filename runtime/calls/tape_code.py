@@ -5,7 +5,6 @@ What the running context holds is replaced in one go: no Python code runs in bet
 
 from __future__ import annotations
 
-
 import llvmlite.ir as ir
 
 from hybridflow.runtime.calls import entry_code, entry_match, idle_code, log_code

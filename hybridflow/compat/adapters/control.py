@@ -45,12 +45,30 @@ def while_loop(
     cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10,
     back_prop: bool = True, swap_memory: bool = False, maximum_iterations: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """``tf.while_loop``: Python's ints among the variables are int32."""
+    """``tf.while_loop``: Python's ints among the variables are int32; ``shape_invariants`` let what is carried grow
+    where Python runs the loop, outside of functions."""
     start = pytree.unflatten(
         pytree.flatten(loop_vars)[1],
         [convert_to_tensor(x) if isinstance(x, (bool, int, float)) else x for x in pytree.flatten(loop_vars)[0]],
     )
-    return hf.while_loop(cond, body, start, maximum_iterations)
+    if shape_invariants is None or inside_function():
+        return hf.while_loop(cond, body, start, maximum_iterations)
+    return grown(cond, body, start, maximum_iterations)
+
+
+def grown(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any = None) -> Any:
+    """A loop that Python runs, whose variables may change their shapes."""
+    structure, values, turns = pytree.flatten(loop_vars)[1], loop_vars, 0
+    while maximum_iterations is None or turns < int(maximum_iterations):
+        given = values if isinstance(values, (list, tuple)) else (values,)
+        if not bool(cond(*given)):
+            break
+        found = body(*given)
+        if isinstance(found, (list, tuple)) != isinstance(loop_vars, (list, tuple)) and len(given) == 1:
+            found = [found] if isinstance(loop_vars, (list, tuple)) else found[0]
+        values = pytree.unflatten(structure, pytree.flatten(found)[0])
+        turns += 1
+    return values
 
 
 def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.checkpoint.checkpoint import SUFFIX, opened
+from hybridflow.checkpoint.checkpoint import opened
 from hybridflow.compat.adapters.settings import device_of
 from hybridflow.compat.adapters.values import DType, TensorSpec, as_dtype, convert_to_tensor
 from hybridflow.compat.facade import Facade
 from hybridflow.data.delimited import column, dialect_of, fields_in
 from hybridflow.errors import ArgumentError
+from hybridflow.saved.saving import in_folder
 
 
 def _of_lists(tensors: Any) -> Any:
@@ -70,8 +71,8 @@ class Elements(hf.data.Iterator):
 
 
 class Dataset(hf.data.Dataset):
-    """``tf.data.Dataset``: lists of numbers are tensors, and a list that a function of ``map`` returns is the components
-    of an element, as a tuple is."""
+    """``tf.data.Dataset``: lists of numbers are tensors, and a list that a function of ``map`` returns is an element's
+    components, as a tuple is."""
 
     _run = Elements
 
@@ -88,6 +89,16 @@ class Dataset(hf.data.Dataset):
     @classmethod
     def from_tensors(cls, tensors: Any, name: str | None = None) -> Any:
         return super().from_tensors(_of_lists(tensors))
+
+    @classmethod
+    def list_files(cls, *args: Any, **kwargs: Any) -> Any:
+        return super().list_files(*args, **kwargs).map(Line)
+
+    def reduce(self, initial_state: Any, reduce_func: Any, name: str | None = None) -> Any:
+        return super().reduce(_of_lists(initial_state), reduce_func)
+
+    def scan(self, initial_state: Any, scan_func: Any, name: str | None = None) -> Any:
+        return super().scan(_of_lists(initial_state), scan_func)
 
     def map(self, map_func: Any, *args: Any, **kwargs: Any) -> Any:
         return super().map(partial(_components, map_func) if callable(map_func) else map_func, *args, **kwargs)
@@ -306,22 +317,45 @@ class CheckpointReader:
 
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None) -> None:
     """``tf.saved_model.save``: one file at that path, or in it where it is a folder."""
-    path = _saved_in(export_dir)
+    path = in_folder(export_dir)
     folder = os.path.dirname(path)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    hf.saved.save(obj, path, signatures)
+    hf.saved.save(obj, path, signatures, with_methods=True)
+
+
+class Signature:
+    """A signature of what was loaded: its results have names."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        (name, *more), given = self._function.__signature__.parameters, kwargs
+        if not args and len(kwargs) == 1 and not more and name not in kwargs:  # by the name of a layer's input
+            args, given = tuple(kwargs.values()), {}
+        return _named(self._function(*args, **given))
+
+    @property
+    def structured_outputs(self) -> dict[str, Any]:
+        return _named(self._function.structured_outputs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_function"], name)
+
+
+def _named(found: Any) -> dict[str, Any]:
+    if isinstance(found, dict):
+        return found
+    several = found if isinstance(found, (list, tuple)) else [found]
+    return {f"output_{k}": one for k, one in enumerate(several)}
 
 
 def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
-    """``tf.saved_model.load``."""
-    return hf.saved.load(_saved_in(export_dir))
-
-
-def _saved_in(export_dir: Any) -> str:
-    """The file of what is saved at a path."""
-    path = os.fspath(export_dir)
-    return os.path.join(path, f"saved_model{SUFFIX}") if os.path.isdir(path) else path
+    """``tf.saved_model.load``: signatures give dicts, functions what they gave before they were saved."""
+    loaded = hf.saved.load(in_folder(export_dir))
+    loaded.signatures = {name: Signature(one) for name, one in loaded.signatures.items()}
+    return loaded
 
 
 def read_file(filename: Any, name: str | None = None) -> bytes:
@@ -444,7 +478,7 @@ def get_structure(dataset_or_iterator: Any) -> Any:
 
 def contains_saved_model(export_dir: Any) -> bool:
     """``tf.saved_model.contains_saved_model``."""
-    return os.path.isfile(_saved_in(export_dir))
+    return os.path.isfile(in_folder(export_dir))
 
 
 class CheckpointState:

@@ -179,8 +179,8 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
     """``tf.linalg.matrix_rank``: how many singular values are above ``tol``, which is no share of the largest."""
     x = operand(a)
     if tol is None:
-        return hf.linalg.matrix_rank(x)
-    return hf.count_nonzero(hf.greater(hf.linalg.svdvals(x), tol), axis=-1)
+        return hf.astype(hf.linalg.matrix_rank(x), dtypes.int32)
+    return hf.astype(hf.count_nonzero(hf.greater(hf.linalg.svdvals(x), tol), axis=-1), dtypes.int32)
 
 
 def global_norm(t_list: Any, name: str | None = None) -> Any:

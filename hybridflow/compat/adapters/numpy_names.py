@@ -29,17 +29,17 @@ _OTHERS = (
     "bitwise_xor broadcast_to cbrt ceil clip compress conj conjugate copy cos cosh count_nonzero cross cumprod cumsum "
     "deg2rad diag diagflat diagonal diff divide divmod dot dsplit einsum empty_like equal exp exp2 expand_dims expm1 "
     "fabs fix flip fliplr flipud float_power floor floor_divide full_like gcd greater greater_equal heaviside hsplit "
-    "hypot inner isclose isfinite isinf isnan isneginf isposinf kron lcm less less_equal log log10 log1p log2 logaddexp "
-    "logaddexp2 logical_and logical_not logical_or logical_xor matmul max maximum mean min minimum mod moveaxis multiply "
-    "nanmean nanprod nansum ndim negative nextafter nonzero not_equal ones_like outer pad polyval positive power prod "
-    "ptp rad2deg ravel reciprocal remainder repeat reshape roll rot90 round select shape sign signbit sin sinc sinh size "
-    "sort split sqrt square squeeze std subtract sum swapaxes take take_along_axis tan tanh tensordot tile trace "
-    "transpose tril triu true_divide vander var vdot vsplit where zeros_like"
+    "hypot inner isclose isfinite isinf isnan isneginf isposinf kron lcm less less_equal log log10 log1p log2 "
+    "logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul max maximum mean min minimum mod "
+    "moveaxis multiply nanmean nanprod nansum ndim negative nextafter nonzero not_equal ones_like outer pad polyval "
+    "positive power prod ptp rad2deg ravel reciprocal remainder repeat reshape roll rot90 round select shape sign "
+    "signbit sin sinc sinh size sort split sqrt square squeeze std subtract sum swapaxes take take_along_axis tan "
+    "tanh tensordot tile trace transpose tril triu true_divide vander var vdot vsplit where zeros_like"
 )
 _CONSTANTS = (
     "bool_ e float16 float32 float64 inexact inf int16 int32 int64 int8 newaxis pi uint16 uint32 uint64 uint8 nan"
 )
-__all__ = sorted(  # noqa: PLE0605
+__all__ = sorted(
     {
         *_CREATING.split(), *_JOINING.split(), *_ASKING.split(), *_OTHERS.split(), *_CONSTANTS.split(), "ndarray",
         "experimental_enable_numpy_behavior", "float_", "int_", "flatten",
@@ -96,7 +96,7 @@ def _operands(args: Any, several: bool) -> Any:
 
 
 def _tensor(value: Any) -> Any:
-    if isinstance(value, Operators) or isinstance(value, str) or callable(value):
+    if isinstance(value, (Operators, str)) or callable(value):
         return value
     if isinstance(value, (list, tuple)) and any(isinstance(x, Operators) for x in value):
         return hf.stack([_tensor(x) for x in value])

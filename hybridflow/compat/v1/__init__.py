@@ -21,7 +21,9 @@ from hybridflow.compat.v1 import (
     graph as _graph,
     grouping as _grouping,
     initializers as _initializers,
+    keras_layers as _keras_layers,  # noqa: F401  # which lets Keras's layers take tensors of graphs
     kinds as _kinds,
+    layer_classes as _layer_classes,
     layers as _layers,
     losses as _losses,
     metrics as _metrics,
@@ -259,7 +261,7 @@ _loops = {"dynamic_rnn": _rnn.dynamic_rnn, "static_rnn": _rnn.static_rnn, "rnn_c
 nn = _old.room("nn", _neural.TABLE | _loops, _recorded(_hf.nn))
 summary = _naming.Namespace("tf.summary", _reports.NAMES)
 data = _naming.Namespace("tf.data", _pipelines.NAMES)
-layers = _naming.Namespace("tf.layers", _layers.NAMES)
+layers = _naming.Namespace("tf.layers", _layers.NAMES | _layer_classes.NAMES)
 losses = _naming.Namespace("tf.losses", _losses.NAMES)
 metrics = _naming.Namespace("tf.metrics", _metrics.NAMES)
 train = _old.room(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hybridflow.compat.adapters.control import grown
 from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.effects import Assert
 from hybridflow.compat.v1.evaluation import Body, as_value
@@ -194,13 +195,15 @@ def while_loop(
             )
         if shape_invariants is None:
             _check_kept(start, turn.results)
+        grows = any(map(_grows, start, turn.results))
         bodies = [condition, turn]
         captured = _inputs(bodies)
 
         def compute(run: Any, values: Sequence[Any]) -> list[Any]:
             known = dict(zip(captured, values[len(start) :]))
             held = tuple([as_value(x) for x in values[: len(start)]])
-            found = loops.while_loop(
+            run_loop = grown if grows else loops.while_loop
+            found = run_loop(
                 lambda *now: _call(condition, run, known, now)[0],
                 lambda *now: tuple(_call(turn, run, known, now)),
                 held,
@@ -210,6 +213,7 @@ def while_loop(
 
         results = [_merged(a, b.info) for a, b in zip(infos, turn.results)]
         op = _note(graph.add("While", "While", [*start, *captured], results, compute), bodies)
+        op.is_eager = op.is_eager or grows
     found = pytree.unflatten(structure, like(leaves, op.outputs))
     if several and len(op.outputs) == 1 and not return_same_structure:
         return pytree.flatten(found)[0][0]
@@ -224,6 +228,12 @@ def _check_kept(start: Sequence[Tensor], after: Sequence[Tensor]) -> None:
                 f"Input tensor {before.name!r} enters the loop with shape {before.shape}, but has shape {tensor.shape} "
                 "after one iteration."
             )
+
+
+def _grows(before: Tensor, after: Tensor) -> bool:
+    """Whether an extent that is known before a turn is another one after it."""
+    pairs = zip(before.info.shape or (), after.info.shape or ())
+    return after.info.shape is None or any(a is not None and a != b for a, b in pairs)
 
 
 def _opened(infos: Sequence[Info], invariants: Any) -> list[Info]:

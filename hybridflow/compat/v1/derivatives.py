@@ -71,7 +71,7 @@ def _recorded(graph: Graph, request: Request, weights: Sequence[Any]) -> list[Te
     def compute(run: Any, values: Sequence[Any]) -> list[Any]:
         targets = [as_value(value) for value in values[:count]]
         rest = iter(values[count + len(given) :])
-        sources = [next(rest) if isinstance(x, Tensor) else run.variable(x) for x in request.sources]
+        sources = [next(rest) if isinstance(x, Tensor) else run.held(x) for x in request.sources]
         own: Any = None
         if places:
             own = [None] * count

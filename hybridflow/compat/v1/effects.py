@@ -11,6 +11,7 @@ import numpy as np
 
 from hybridflow import debugging
 from hybridflow.array.creation import asarray
+from hybridflow.compat.adapters import arrays
 from hybridflow.compat.adapters.control import print_
 from hybridflow.compat.v1.constants import convert_to_tensor, on_host
 from hybridflow.compat.v1.evaluation import as_value
@@ -121,8 +122,23 @@ def _asserting(compare: str, holds: str) -> Callable[..., Operation]:
     return check
 
 
+def setdiff1d(x: Any, y: Any, index_dtype: Any = np.int32, name: str | None = None) -> arrays.ListDiff:
+    """The values of ``x`` that are not in ``y``, in their order, and where they are: on the host, since it depends on
+    the values how many there are."""
+    if not is_recording(True):
+        return arrays.setdiff1d(x, y, index_dtype)
+    values, others = convert_to_tensor(x), convert_to_tensor(y)
+    kinds = [Info((None,), values.dtype), Info((None,), np.dtype(kind_of(index_dtype)))]
+
+    def compute(own: np.ndarray, other: np.ndarray) -> list[Any]:
+        places = np.flatnonzero(~np.isin(own, other))
+        return [own[places], places.astype(kind_of(index_dtype))]
+
+    return arrays.ListDiff(*on_host("ListDiff", name, [values, others], kinds, compute))
+
+
 NAMES: dict[str, Any] = {
-    "py_func": py_func, "numpy_function": py_func, "Print": Print, "Assert": Assert,
+    "py_func": py_func, "setdiff1d": setdiff1d, "numpy_function": py_func, "Print": Print, "Assert": Assert,
     "assert_equal": _asserting("==", "equal"), "assert_less": _asserting("<", "less"),
     "assert_less_equal": _asserting("<=", "less_equal"), "assert_greater": _asserting(">", "greater"),
     "assert_greater_equal": _asserting(">=", "greater_equal"),

@@ -120,6 +120,10 @@ class Run:
         found: Variable = self.state.variable(variable)
         return found
 
+    def held(self, variable: Any) -> Any:
+        """What stands for a variable's value in this run: the session's own, or what is fed in its place."""
+        return self._values.get(variable.value()) if variable.value() in self._fed else self.variable(variable)
+
     def generator(self) -> Any:
         """What the present operation draws from."""
         return self.state.generator(self._op)
@@ -194,8 +198,8 @@ class Run:
                 tape = shared[level]
             self._tapes[op] = tape
             for x in request.sources:
-                if isinstance(x, Tensor):
-                    self._watched.setdefault(x, []).append(tape)
+                if isinstance(x, Tensor) or x.value() in self._fed:
+                    self._watched.setdefault(x if isinstance(x, Tensor) else x.value(), []).append(tape)
                 else:
                     tape.watch(self.variable(x))
             for x in request.constants:

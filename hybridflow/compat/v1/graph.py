@@ -26,6 +26,7 @@ class Graph:
         self.body: Any = None  # of a loop or branch that is being built
         self.seed: int | None = None
         self.store: Any = None  # of variables by name, see ``variables``
+        self.of_layers: dict[int, Any] = {}  # weights of Keras's layers by id, with the variables that stand for them
 
     # Being the default
 

@@ -19,6 +19,8 @@ def literal(value: Any, dtype: Any = None, shape: Any = None) -> Any:
     if isinstance(value, (Value, Sizes, Dim)):
         found = hf.asarray(value)
         return found if dtype is None else hf.astype(found, kind_of(dtype))
+    if isinstance(value, (list, tuple)) and _holds_values(value):
+        return _stacked(value, dtype)
     array = np.asarray(value, dtype=None if dtype is None else kind_of(dtype))
     if dtype is None and not isinstance(value, (np.ndarray, np.generic)):
         if array.dtype == np.float64:
@@ -29,6 +31,17 @@ def literal(value: Any, dtype: Any = None, shape: Any = None) -> Any:
         extents = as_extents(shape)
         array = np.full(extents, array) if array.size == 1 else array.reshape(extents)
     return hf.constant(array)
+
+
+def _holds_values(value: Any) -> bool:
+    """Whether there are tensors in nested lists: these are stacked, so that derivatives know of them."""
+    return any(isinstance(x, Value) or (isinstance(x, (list, tuple)) and _holds_values(x)) for x in value)
+
+
+def _stacked(values: Any, dtype: Any) -> Any:
+    parts = [x if isinstance(x, Value) else _stacked(x, dtype) if isinstance(x, (list, tuple)) else x for x in values]
+    wanted = next((x.dtype for x in parts if isinstance(x, Value)), None) if dtype is None else kind_of(dtype)
+    return hf.stack([literal(x, wanted) for x in parts])
 
 
 def _has_numpy(value: Any) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from hybridflow.compat.v1.kinds import shown
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.core import pytree
+from hybridflow.layers.symbols import Connecting
 
 Compute = Callable[[Any, Sequence[Any]], Sequence[Any]]
 
@@ -118,7 +119,7 @@ class GraphDef(NamedTuple):
 
 
 @pytree.declare_leaf
-class Tensor:
+class Tensor(Connecting):
     """One of the values that an operation of a graph makes.  It has a value in ``Session.run`` only."""
 
     __slots__ = ("__weakref__", "_info", "_shape", "op", "value_index")

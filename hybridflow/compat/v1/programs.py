@@ -79,7 +79,7 @@ class Program:
         self._given += [t for t in dict.fromkeys(used) if t in early and t not in self._given]
         late = [t for op in self._after for t in op.inputs] + [t for t in targets if isinstance(t, Tensor)]
         self._results = [t for t in dict.fromkeys(late) if t in made or t.op.is_reference]
-        self._variables = variables_of(self._inside, self._results)
+        self._variables = variables_of(self._inside, self._results, self._feeds)
         self._checked = False
         self._is_open = any(op.is_eager or _finds_shapes(op) for op in self._inside)
         self._has_gradients = any(op.type == "SymbolicGradient" for op in self._inside)
@@ -153,21 +153,24 @@ class _Variables(NamedTuple):
     writes: list[Any]
 
 
-def variables_of(operations: Sequence[Operation], results: Sequence[Tensor]) -> _Variables:
+def variables_of(
+    operations: Sequence[Operation], results: Sequence[Tensor], feeds: Sequence[Tensor] = ()
+) -> _Variables:
+    given = {tensor.op.source for tensor in feeds if tensor.op.is_reference}
     found: dict[Any, None] = {}
     reads: dict[Any, None] = {}
     writes: dict[Any, None] = {}
     for op in operations:
         for variable in _read_by(op):
             found[variable] = None
-            if variable not in writes:
+            if variable not in writes and variable not in given:
                 reads[variable] = None
         for variable in getattr(op, "writes", ()):
             found[variable] = writes[variable] = None
     for tensor in results:
         if tensor.op.is_reference:
             found[tensor.op.source] = None
-            if tensor.op.source not in writes:
+            if tensor.op.source not in writes and tensor.op.source not in given:
                 reads[tensor.op.source] = None
     return _Variables(list(found), list(reads), list(writes))
 

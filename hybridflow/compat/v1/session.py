@@ -14,6 +14,7 @@ from hybridflow.compat.v1.nodes import Tensor
 from hybridflow.compat.v1.partial_runs import PartialRun
 from hybridflow.compat.v1.programs import Program
 from hybridflow.compat.v1.state import State
+from hybridflow.compat.v1.variables import Variable
 from hybridflow.runtime import locks
 
 
@@ -75,7 +76,7 @@ class Session:
             key = None
         if prepared is None:
             prepared = self._prepare(fetches, feed_dict or {})
-            if key is not None and all(isinstance(feed, Tensor) for feed in feed_dict or ()):
+            if key is not None and all(isinstance(feed, (Tensor, Variable)) for feed in feed_dict or ()):
                 self._calls[key] = prepared
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
@@ -86,10 +87,9 @@ class Session:
         places: list[Any] = []
         rebuild = fetched(self.graph, fetches, places)
         targets = list(dict.fromkeys(places))
-        feeds = [fed(self.graph, feed) for feed in feed_dict]
-        for tensor in feeds:
-            if tensor.op.is_reference:
-                raise TypeError(f"{tensor.name} is a variable, which is assigned, and cannot be fed.")
+        feeds = [_as_read(fed(self.graph, feed)) for feed in feed_dict]
+        targets = [_as_read(x) if isinstance(x, Tensor) and _as_read(x) in feeds else x for x in targets]
+        places = [_as_read(x) if isinstance(x, Tensor) and _as_read(x) in feeds else x for x in places]
         key = (tuple(targets), tuple(feeds))
         with self._lock:
             program = self._programs.get(key)
@@ -157,6 +157,12 @@ class InteractiveSession(Session):
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
+
+
+def _as_read(tensor: Tensor) -> Tensor:
+    """Of a variable what operations read: fed, it is what they find, and the variable keeps its value."""
+    found: Tensor = tensor.op.source.value() if tensor.op.is_reference else tensor
+    return found
 
 
 class _Prepared(NamedTuple):

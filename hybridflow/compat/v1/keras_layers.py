@@ -1,0 +1,104 @@
+"""Layers of Keras called with tensors of a graph: an operation that runs the layer with the session's variables in the
+place of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hybridflow.compat.v1.graph import Graph
+from hybridflow.compat.v1.nodes import Info, Tensor
+from hybridflow.compat.v1.opened import computing
+from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
+from hybridflow.compat.v1.variables import Variable
+from hybridflow.core import pytree
+from hybridflow.core.variable import Variable as Held
+from hybridflow.layers.graph import Input
+from hybridflow.layers.module import Module, walk
+from hybridflow.layers.symbols import Symbol
+from hybridflow.runtime import locks
+
+_lock = locks.make()
+
+
+def connect(layer: Any, args: Any, kwargs: Any) -> Any:
+    """What a layer makes of tensors of a graph.  Its weights become variables of the graph, once, which start from what
+    they are.  Raises ValueError for a tensor of unknown rank."""
+    leaves, structure = pytree.flatten((args, kwargs))
+    places = [k for k, leaf in enumerate(leaves) if is_symbolic(leaf)]
+    inputs = [as_graph_tensor(leaves[k]) for k in places]
+    graph = inputs[0].graph
+
+    def called(values: Sequence[Any]) -> Any:
+        given = list(leaves)
+        for place, value in zip(places, values):
+            given[place] = value
+        own, named = pytree.unflatten(structure, given)
+        return layer(*own, **named)
+
+    with computing():
+        results, nested = pytree.flatten(called([_symbol(layer, t) for t in inputs]))
+    weights = _weights(graph, layer)
+
+    def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+        with computing(), _lent(layer, {id(own): run.variable(held) for own, held in weights}):
+            return pytree.flatten(called(values[: len(inputs)]))[0]
+
+    infos = [Info(tuple(found.shape), found.dtype) for found in results]
+    reads = [held.value() for _, held in weights]
+    op = graph.add(type(layer).__name__, layer.name, [*inputs, *reads], infos, compute)
+    if kwargs.get("training") is not None and kwargs["training"] is not False:
+        op.writes = [held for _, held in weights if not held.trainable]
+    return pytree.unflatten(nested, op.outputs)
+
+
+def _symbol(layer: Any, tensor: Tensor) -> Symbol:
+    if tensor.info.shape is None or not tensor.info.shape:
+        raise ValueError(f"{layer.name} needs the rank of {tensor.name}, and an axis of examples: {tensor.shape}.")
+    return Input(tensor.info.shape[1:], tensor.info.shape[0], dtype=tensor.info.dtype)
+
+
+def _weights(graph: Graph, layer: Any) -> list[tuple[Held, Variable]]:
+    """The weights of a layer, each with the variable of the graph that stands for it."""
+    found = []
+    for place, name in _places(layer):
+        own = place[name]
+        held = graph.of_layers.get(id(own))
+        if held is None:
+            held = (own, Variable(own.numpy(), own.trainable and layer.trainable, name=own.path))
+            graph.of_layers[id(own)] = held
+        found.append(held)
+    return list({id(own): (own, held) for own, held in found}.values())
+
+
+def _places(layer: Any) -> Iterator[tuple[Any, Any]]:
+    """The dicts and lists in which variables lie, each with the key of one."""
+    for _, one, _ in walk(layer, "", True, set()):
+        if isinstance(one, Module):
+            yield from _places_in(vars(one))
+
+
+def _places_in(holder: Any) -> Iterator[tuple[Any, Any]]:
+    for key, part in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
+        if isinstance(part, Held):
+            yield holder, key
+        elif isinstance(part, (list, dict)):
+            yield from _places_in(part)
+
+
+@contextmanager
+def _lent(layer: Any, others: dict[int, Held]) -> Iterator[None]:
+    """Let a layer have other variables in the block."""
+    with _lock:
+        places = [(holder, key, holder[key]) for holder, key in _places(layer) if id(holder[key]) in others]
+        for holder, key, own in places:
+            holder[key] = others[id(own)]
+        try:
+            yield
+        finally:
+            for holder, key, own in places:
+                holder[key] = own
+
+
+Tensor.connect = staticmethod(lambda layer, args, kwargs: connect(layer, args, kwargs))
