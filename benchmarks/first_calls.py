@@ -1,11 +1,13 @@
-"""How long the first call of ordinary small programs takes, with nothing on disk, against JAX's ``jit``.
+"""How long the first call of ordinary small programs takes, with nothing on disk, against JAX's ``jit``; and with what
+that left on disk.
 
     python benchmarks/first_calls.py [--json] [--only WORDS] [--repeat N]
 
 Each side runs in processes of its own, in turns (A B A B ...), which have compiled and run another function before and
 then make the programs' first calls one after another.  ``first`` is a first call by the clock, ``cpu`` the same in
 seconds of the processor: JAX compiles on several threads, and what else the machine does lengthens the first only.
-Both are the least of the samples.  A side that is not installed is left out (``pip install '.[peers]'``).
+``from disk`` is hybridflow in another process, which finds there what the one before has compiled.
+All are the least of the samples.  A side that is not installed is left out (``pip install '.[peers]'``).
 """
 
 from __future__ import annotations
@@ -273,11 +275,10 @@ def sample(side: Side, words: list[str]) -> dict[str, tuple[float, float]]:
     return found
 
 
-def sampled(side: str, only: str) -> dict[str, tuple[float, float]]:
-    """The same of a fresh process with an empty disk cache."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, "--sample", side, "--only", only]
-        done = subprocess.run(command, env={**os.environ, "HF_CACHE_DIR": folder}, capture_output=True, text=True)
+def sampled(side: str, only: str, folder: str) -> dict[str, tuple[float, float]]:
+    """The same of a fresh process that has that folder for its disk cache."""
+    command = [sys.executable, __file__, "--sample", side, "--only", only]
+    done = subprocess.run(command, env={**os.environ, "HF_CACHE_DIR": folder}, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{side}: {done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -298,20 +299,22 @@ def main() -> None:
     if options.sample:
         print(json.dumps(sample(Side(options.sample), options.only.split(","))))
         return
-    sides = ["hybridflow", *(["jax"] if importlib.util.find_spec("jax") else [])]
+    has_peer = importlib.util.find_spec("jax") is not None
+    sides = ["hybridflow", "from disk", *(["jax"] if has_peer else [])]
     taken: dict[str, list[dict[str, tuple[float, float]]]] = {side: [] for side in sides}
     for _ in range(options.repeat):
-        for side in sides:
-            taken[side].append(sampled(side, options.only))
+        with tempfile.TemporaryDirectory() as folder:
+            for side in sides:
+                taken[side].append(sampled("jax" if side == "jax" else "hybridflow", options.only, folder))
     found = {side: least(samples) for side, samples in taken.items()}
     if options.json:
         print(json.dumps(found))
         return
     columns = [f"{side} {what}" for side in sides for what in ("first", "cpu")]
-    print(f"{'program':24}", *(f"{column:>16}" for column in columns), "   ratio of firsts" if len(sides) > 1 else "")
+    print(f"{'program':24}", *(f"{column:>16}" for column in columns), "   ratio of firsts" if has_peer else "")
     for name, ours in found["hybridflow"].items():
         times = [1000 * seconds for side in sides for seconds in found[side][name]]
-        ratio = f"{ours[0] / found['jax'][name][0]:10.2f}" if len(sides) > 1 else ""
+        ratio = f"{ours[0] / found['jax'][name][0]:10.2f}" if has_peer else ""
         print(f"{name:24}", *(f"{ms:13.1f} ms" for ms in times), ratio)
 
 
