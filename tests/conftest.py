@@ -13,6 +13,7 @@ import pytest
 from hybridflow import flags
 from hybridflow.eager import quick
 from hybridflow.jit import function as compiled
+from hybridflow.jit.guards import report
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.op_calls import ElementwiseOp
 from hybridflow.runtime.native import layout
@@ -35,6 +36,7 @@ _net = Net()
 def nothing_left_behind() -> Iterator[None]:
     """A test fails that leaves a block open, a thread, or another setting: the next one would meet it."""
     _net.begin()
+    report.told.clear()
     yield
     left = _net.left()
     assert not left, "left behind: " + "; ".join(left)

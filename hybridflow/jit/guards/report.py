@@ -16,23 +16,30 @@ from hybridflow.jit.retracing import Cause, outside_cause
 from hybridflow.runtime.calls.steps import Step, failure
 
 
-class Report:
-    """What has been said about one function."""
+# What has been said in this process: a function that is made anew, in a loop or by a call, has nothing new to say.
+_MOST_TOLD = 1000
+told: dict[tuple[str, str, str | None], None] = {}
 
-    __slots__ = ("_name", "_said")
+
+class Report:
+    """What is said about one function."""
+
+    __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._said: set[str] = set()
 
     def tell(self, recording: Recording, strict: bool) -> None:
         """Warn of the first reason that was not told yet.  Raises TraceError if ``strict``."""
         reason = recording.reasons[0]
         if strict:
             raise TraceError(self._name, f"{_sentence(reason)} {_remedy(reason)}", where=reason.where)
-        if reason.text in self._said:
+        said = self._name, reason.text, reason.where
+        if said in told:
             return
-        self._said.add(reason.text)
+        told[said] = None
+        if len(told) > _MOST_TOLD:
+            told.pop(next(iter(told)), None)
         import logging  # three milliseconds that most processes need not spend
 
         place = f" ({short_location(reason.where)})" if reason.where else ""
