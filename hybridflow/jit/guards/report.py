@@ -15,7 +15,6 @@ from hybridflow.jit.guards.recording import Reason, Recording
 from hybridflow.jit.retracing import Cause, outside_cause
 from hybridflow.runtime.calls.steps import Step, failure
 
-
 # What has been said in this process: a function that is made anew, in a loop or by a call, has nothing new to say.
 _MOST_TOLD = 1000
 told: dict[tuple[str, str, str | None], None] = {}
