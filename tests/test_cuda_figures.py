@@ -124,6 +124,10 @@ def with_a_vector(x):
     return x @ x[0], x[0] @ x
 
 
+def joined(x):
+    return hf.concat([x[:, k : k + 8] * k for k in range(0, 256, 8)] + [x], axis=1)
+
+
 def attended(x):
     return hf.nn.scaled_dot_product_attention(x, x * 2, x + 1, is_causal=True)
 
@@ -171,6 +175,7 @@ CASES = {
     "product with a vector": (with_a_vector, (4096, 4096)),
     "convolution": (convolved, (16, 56, 56, 64)),
     "derivative by the filter": (derivative_by_the_filter, (16, 56, 56, 64)),
+    "joined parts": (joined, (1000, 256)),
     "attention": (attended, (4, 8, 1024, 64)),
     "attention of short rows": (attended, (32, 8, 256, 64)),
     "attention of long rows": (attended, (2, 8, 8192, 64)),

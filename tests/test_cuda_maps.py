@@ -120,3 +120,70 @@ def test_tiles_are_turned_by_teams(emulated, monkeypatch, name, order):  # noqa:
     want = cpu.load(compile_graph(graph, host.target())).run(arrays)
     (got,) = cuda.load(program, 0).run([on_device(arrays[0], 0)])
     assert same_bits(got.get(), want[0])
+
+
+JOINED = {
+    "neighbours": (lambda x, y: hf.concat([x, y], axis=0), [floats(8), floats(12)]),
+    "rows": (lambda x, y: hf.concat([x, y], axis=1), [floats(3, 8), floats(3, 4)]),
+    "odd rows": (lambda x, y: hf.concat([x, y], axis=1), [floats(3, 7), floats(3, 5)]),
+    "behind an odd part": (lambda x, y: hf.concat([x, y, x], axis=0), [floats(8), floats(3)]),
+    "nothing between": (lambda x, y: hf.concat([x, y, x], axis=0), [floats(2, 4), floats(0, 4)]),
+    "single elements": (lambda x, y: hf.stack([x, y]), [floats(), floats() + 1]),
+    "turned": (lambda x, y: hf.concat([x.T, y], axis=1), [floats(5, 4), floats(4, 8)]),
+    "computed": (lambda x, y: hf.concat([hf.exp(x), y * 2, x[::-1]], axis=0), [floats(16), floats(4)]),
+    "padded rows": (lambda x, y: hf.pad(x + y, [(1, 2), (4, 8)]), [floats(4, 64), floats(64)]),
+    "padded on one side": (lambda x, y: hf.pad(x, [(0, 1), (0, 3)], constant_values=-0.0), [floats(3, 40), floats(1)]),
+    "padded short rows": (lambda x, y: hf.pad(x, [(1, 2), (1, 1)]), [floats(3, 5), floats(1)]),
+    "many": (lambda x, y: hf.concat([x[k : k + 1 + k % 3] for k in range(40)] + [y], axis=0), [floats(64), floats(9)]),
+    "bytes": (
+        lambda x, y: hf.concat([x, y], axis=1),
+        [np.arange(64, dtype="i1").reshape(2, 32), np.ones((2, 16), "i1")],
+    ),
+}
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("name", JOINED)
+def test_parts_one_after_another(emulated, name, offset):  # noqa: F811
+    function, arrays = JOINED[name]
+    graph = hf.function(function).get_concrete_function(*arrays).graph
+    program = compile_graph(graph, CUDA_SM90)
+    assert any("segments one after another" in k.schedule for k in program.kernels) == (name != "padded short rows")
+    want = cpu.load(compile_graph(graph, host.target())).run([np.array(a) for a in arrays])
+    for order in ORDERS:
+        emulated.order = order
+        got = cuda.load(program, 0).run([on_device(a, offset) for a in arrays])
+        assert all(same_bits(g.get(), w) for g, w in zip(got, want, strict=True)), order
+
+
+@pytest.mark.parametrize("sizes", [(0, 1), (1, 5), (70, 3)])
+def test_parts_of_open_extents(sizes):
+    specs = [hf.TensorSpec([None, 4], hf.float32)] * 2
+    graph = hf.function(lambda x, y: hf.concat([x, y, x * 2])).get_concrete_function(*specs).graph
+    arrays = [floats(n, 4) for n in sizes]
+    program = compile_graph(graph, CUDA_SM90)
+    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    got = cuda.load(program, 0).run([on_device(a, 0) for a in arrays])
+    assert same_bits(got[0].get(), want[0])
+
+
+def test_a_unit_of_a_joined_array_is_a_vector_and_finds_its_part_by_halving():
+    arrays = [floats(64, 64)] * 16
+    graph = hf.function(lambda *xs: hf.concat(xs, axis=1)).get_concrete_function(*arrays).graph
+    program = compile_graph(graph, CUDA_SM90)
+    (launch,) = program.launches
+    assert launch.units == 16 * 64 * 64 // 4
+    text = ptx.assemble(program)
+    assert "ld.global.v4.b32" in text and "st.global.v4.b32" in text
+
+
+def test_parts_within_a_loop():
+    def function(x):
+        return hf.while_loop(lambda k, y: k < 3, lambda k, y: (k + 1, hf.concat([y[4:], y[:4] * 2, x])[:12]), (0, x))[1]
+
+    graph = hf.function(function).get_concrete_function(floats(12)).graph
+    program = compile_graph(graph, CUDA_SM90)
+    assert any("segments one after another" in kernel.schedule for kernel in program.kernels)
+    want = cpu.load(compile_graph(graph, host.target())).run([floats(12)])
+    got = cuda.load(program, 0).run([on_device(floats(12), 0)])
+    assert same_bits(got[0].get(), want[0])

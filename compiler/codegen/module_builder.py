@@ -23,6 +23,7 @@ from hybridflow.compiler.codegen.across import Across
 from hybridflow.compiler.codegen.columns import Columns
 from hybridflow.compiler.codegen.control import Function, operands_of, write_control
 from hybridflow.compiler.codegen.cost import instructions, work_of_element
+from hybridflow.compiler.codegen.dealt_segments import DealtSegments
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.inline import checks_of
@@ -96,6 +97,7 @@ NESTS: dict[Form, type[Nest]] = {
     Form.COLUMNS: Columns,
     Form.SPLIT_COLUMNS: SplitColumns,
     Form.SEGMENTS: Segments,
+    Form.DEALT_SEGMENTS: DealtSegments,
     Form.WOVEN: Woven,
     Form.ACROSS: Across,
 }

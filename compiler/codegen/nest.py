@@ -108,9 +108,9 @@ class Nest:
             self.ranges[vars[0]] = begin, end
             self.inside.update((var, vars[k + 1 :]) for k, var in enumerate(vars))
 
-    def _fix(self, vars: Sequence[LoopVar], grain: int) -> None:
+    def _fix(self, vars: Sequence[LoopVar], grain: int, unit: Ref = "%begin") -> None:
         """A thread of a GPU has a single unit: one turn of all parallel loops, or up to ``grain`` of the last one."""
-        rest: Ref = "%begin"
+        rest = unit
         for k in reversed(range(len(vars))):
             size = grain if k == len(vars) - 1 else 1
             extent = self.code.extent(-(-vars[k].extent // size))

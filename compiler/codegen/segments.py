@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from hybridflow.compiler.codegen.elements import Elements
 from hybridflow.compiler.codegen.nest import Nest
@@ -19,7 +20,45 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
+from hybridflow.compiler.loops.kernel import IsLeaf
 from hybridflow.compiler.loops.operands import Reads
+
+
+class Segment(NamedTuple):
+    """A part of the output: what is laid into it, its shape, where it begins and how far its elements are apart."""
+
+    source: Node | None
+    shape: Shape
+    offsets: Sequence[Extent]
+    steps: Sequence[Extent]
+
+
+def segments_of(node: Node) -> list[Segment]:
+    """The parts of a node's output, in the order in which they are laid."""
+    assert node.op.segments is not None
+    found = node.op.segments(tuple([n.type for n in node.inputs]), node.type, **node.attrs)
+    return [Segment(None if k is None else node.inputs[k], *rest) for k, *rest in found]
+
+
+def loops_of_part(node: Node, part: Segment, is_leaf: IsLeaf) -> tuple[spaces.Space, Ix]:
+    """The loops over a part of a node's elements, and where these lie among all."""
+
+    def target(space: spaces.Space) -> Ix:
+        axes = Index(part.shape, linear=space.full).axes
+        return Index(node.shape, axes=[ix * s + o for o, ix, s in zip(part.offsets, axes, part.steps)]).linear
+
+    space = spaces.over(part.shape)
+    space = spaces.merged(space, [target(space), *reads_of_part(part, space, is_leaf)])
+    return space, target(space)
+
+
+def reads_of_part(part: Segment, space: spaces.Space, is_leaf: IsLeaf) -> list[Ix]:
+    """Where a part is read."""
+    if part.source is None:
+        return []
+    reads = Reads(is_leaf)
+    reads.follow(part.source, Index(part.shape, linear=space.full))
+    return [index.linear for _, index in reads.leaves] + reads.positions
 
 
 class Segments(Nest):
@@ -31,26 +70,14 @@ class Segments(Nest):
         self.unit = product(tuple(v.extent for v in self.space.vars[len(self.schedule.parallel) :]))
         size = self.code.extent(self.unit)
         self.first, self.end = self.code.mul("%begin", size), self.code.mul("%end", size)
-        types = tuple(n.type for n in node.inputs)
-        for k, shape, offsets, steps in node.op.segments(types, node.type, **node.attrs):
-            self._lay(None if k is None else node.inputs[k], shape, offsets, steps)
+        for part in segments_of(node):
+            self._lay(part)
 
-    def _lay(self, source: Node | None, shape: Shape, offsets: Sequence[Extent], steps: Sequence[Extent]) -> None:
+    def _lay(self, part: Segment) -> None:
+        source, shape = part.source, part.shape
         if 0 in shape:
             return
-
-        def target(space: spaces.Space) -> Ix:
-            axes = Index(shape, linear=space.full).axes
-            return Index(self.node.shape, axes=[ix * s + o for o, ix, s in zip(offsets, axes, steps)]).linear
-
-        space = spaces.over(shape)
-        accesses = [target(space)]
-        if source is not None:
-            reads = Reads(self.is_leaf)
-            reads.follow(source, Index(shape, linear=space.full))
-            accesses += [index.linear for _, index in reads.leaves] + reads.positions
-        space = spaces.merged(space, accesses)
-        position = target(space)
+        space, position = loops_of_part(self.kernel.cluster.anchor, part, self.is_leaf)
         at = self.code.extent(position.strides.get(None, 0))
         with ExitStack() as stack:
             for k, var in enumerate(space.vars[:-1]):

@@ -65,9 +65,9 @@ class Form(Enum):
     read across.  TEAM_TILES: that on a GPU.  ROWS: the last loop is reduced, vectors run along the row.  COLUMNS: the
     last loop is kept, vectors run across columns.  SPLIT: the same in two phases, partial results of pieces first,
     which are then folded in the order that is laid down for all of them.  SEGMENTS: a nest for each part of the output,
-    all of which the loops are over.  WOVEN: all parts of its short rows at once, vectors run along the rows.  ACROSS:
-    the last loop is short, or another that what is read lies along; it is unrolled within vectors along a longer
-    one."""
+    all of which the loops are over.  DEALT: on a GPU units of one part after another.  WOVEN: all parts of its short
+    rows at once, vectors run along the rows.  ACROSS: the last loop is short, or another that what is read lies along;
+    it is unrolled within vectors along a longer one."""
 
     MAP = "map"
     TURNED = "turned map"
@@ -77,6 +77,7 @@ class Form(Enum):
     COLUMNS = "columns"
     SPLIT_COLUMNS = "columns in pieces"
     SEGMENTS = "segments"
+    DEALT_SEGMENTS = "segments one after another"
     WOVEN = "woven segments"
     ACROSS = "across"
 
@@ -199,6 +200,8 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     """How the loops ``space`` of a kernel run.  ``cost(node)`` counts the instructions of one element of a node."""
     if kernel.cluster.kind is Kind.SEGMENT and (woven := _woven(kernel, target, is_leaf, cost)) is not None:
         found = woven
+    elif kernel.cluster.kind is Kind.SEGMENT and target.kind == "cuda" and not _overlap(kernel.cluster.anchor):
+        found = Schedule(Form.DEALT_SEGMENTS, 1)
     elif kernel.cluster.kind is Kind.SEGMENT:
         parallel = _parallel(space.vars)
         grain = STRIP if len(parallel) == len(space.vars) else 1
@@ -222,6 +225,13 @@ def overwritten_in_rows(how: Schedule, kernel: Kernel, space: Space, is_leaf: Is
         return set()
     read = accesses(kernel, space, is_leaf).of_input
     return {leaf for leaf, positions in read.items() if positions == {space.full}}
+
+
+def _overlap(node: Node) -> bool:
+    """Whether all elements are filled before others are laid over them."""
+    assert node.op.segments is not None
+    parts = list(node.op.segments(tuple(n.type for n in node.inputs), node.type, **node.attrs))
+    return len(parts) > 1 and any(source is None and shape == node.shape for source, shape, *_ in parts)
 
 
 def _woven(kernel: Kernel, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule | None:
