@@ -96,6 +96,22 @@ def test_waves(extent, way):
         assert raised.startswith("IndexRangeError")
 
 
+def test_pieces_of_a_wave_pay_for_their_beginning(way):
+    """Derivatives by two filters, each of whose pieces copies what windows see: a worker has one of each."""
+    b = GraphBuilder(TABLE, "filters")
+    x = b.parameter(TensorType((4, 32, 32, 1, 32), dt.float32))
+    cotangents = [b.parameter(x.type) for _ in range(2)]
+    same = {"size": (3, 3), "low": (1, 1), "high": (1, 1)}
+    program = compile_graph(b.finish([b.convolve_filter(x, g, **same) for g in cotangents]), host.target())
+    assert len({kernel.wave for kernel in program.kernels}) == 1
+    arrays = [np.random.default_rng(k).normal(size=x.shape).astype(np.float32) for k in range(3)]
+    check_cuts(program, arrays, range(2))
+    with cutting(5, workers=3) as cutter:
+        outcome(program, arrays)
+    ((pieces, _),) = cutter.loops
+    assert pieces == 2 * 3
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(3, 5), (1, 700), (640, 1), (0, 4), (4, 0), (70, 130)])
 def test_symbolic_extents(rows, columns):
     b = GraphBuilder(TABLE, "symbolic")

@@ -47,7 +47,7 @@ from hybridflow.compiler.codegen.turns import (
 from hybridflow.compiler.ir.extents import aligned, larger
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.loops.buffers import ALIGNMENT, Copy, Plan
-from hybridflow.compiler.program import shared_entry
+from hybridflow.compiler.program import HOST, shared_entry
 
 ENTRY = "hf_main"
 FEW = 16  # turns that are calls one after another
@@ -468,13 +468,15 @@ class _Shared(_Function):
 
     def _lay_pieces(self, number: Ref, pieces: Ref, task: str, args: str, measures: Measures) -> Ref:
         """Lay down what the task of a wave must know of its ``number``-th turn, whose pieces follow so many of others:
-        as many as share the work.  The pieces after it."""
+        as many as share the work, of no fewer units than pay while each worker has one.  The pieces after it."""
         code = self.code
-        units, grain, _, work = measures
+        units, grain, least, work = measures
         wanted = code.max(code.min(code.div(work, WORK_OF_PIECE), PIECES), 1)
-        grains = code.max(code.div(code.add(units, code.sub(grain, 1)), grain), 1)
-        piece = code.mul(code.div(code.add(grains, code.sub(wanted, 1)), wanted), grain)
-        end = code.add(pieces, code.div(code.add(units, code.sub(piece, 1)), piece))
+        grains = code.max(_in_whole(code, units, grain), 1)
+        each = _in_whole(code, grains, load(code, "%host", HOST.index("workers")))
+        paying = code.min(_in_whole(code, least, grain), each)
+        piece = code.mul(code.max(_in_whole(code, grains, wanted), paying), grain)
+        end = code.add(pieces, _in_whole(code, units, piece))
         entry = code.at(self.wave, code.mul(number, len(WAVE_WORDS)), 8)
         for k, word in enumerate((f"ptr {task}", f"ptr {args}", f"i64 {units}", f"i64 {piece}", f"i64 {end}")):
             store(code, word, entry, k)
@@ -582,3 +584,8 @@ class _InnerShared(_SharedCalls):
 
     def _pays(self, step: Sequence[Turn]) -> bool:
         return super()._pays(step) and is_enough(step)
+
+
+def _in_whole(code: Code, count: Ref, each: Ref) -> Ref:
+    """How many times ``each`` reaches to ``count``."""
+    return code.div(code.add(count, code.sub(each, 1)), each)
