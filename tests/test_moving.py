@@ -215,3 +215,23 @@ def test_short_rows_that_are_looked_up(columns):
         everywhere(lambda b, t, i: b.take(t, i, axis=0), [table, places], table[places])
     with pytest.raises(HybridflowError, match="50"):
         hf.function(lambda t, i: hf.take(t, i, axis=0))(table, np.array([0, 1, 50] * 10))
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 8, 9, 15, 31, 32, 33, 63, 100])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64], ids=str)
+def test_lines_of_joins_end_anywhere(count, dtype):
+    """Whole vectors at the ends of lines, those of other parts beside them, in units that are cut anywhere."""
+    rng = np.random.default_rng(count)
+    x, y = ((rng.random((40, n)) * 3).astype(dtype) for n in (count, 5))
+    graph = build(lambda b, x, y: b.concat(x, b.reverse(y, axes=(1,)), b.maximum(x, x), axis=1), [x, y])
+    want = np.concatenate([x, y[:, ::-1], x], axis=1)
+    for name in TARGETS:
+        same_bits(check_cuts(compile_graph(graph, target.NAMED[name]), [x, y])[1], want)
+
+
+@pytest.mark.parametrize("count", [17, 31, 40, 63, 95, 127, 129])
+def test_rows_of_maps_end_anywhere(count):
+    rng = np.random.default_rng(count)
+    for dtype in (np.float32, np.float64, np.int8):
+        x, y = (rng.random((9, count)) * 100).astype(dtype), (rng.random(count) * 100).astype(dtype)
+        everywhere(lambda b, x, y: b.add(x, b.broadcast(y, shape=(9, count), axes=(1,))), [x, y], x + y)

@@ -7,7 +7,7 @@ part of the output: each nest runs the turns that fall into it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -99,7 +99,27 @@ class Segments(Nest):
                 self._store(source, shape, space, position, last, mask)
 
             begin, end = self._part(position, space.vars, len(space.vars) - 1, at)
-            self.code.vector_loop(begin, end, self.width, store)
+            self._vectors(begin, end, store)
+
+    def _vectors(self, begin: Ref, end: Ref, store: Callable[[Ref, Val | None], None]) -> None:
+        """Store elements [begin, end) of a line.  Where masks are dear the last vector begins before its turn: no
+        buffer that is read is written, so that elements may be made twice."""
+        code, width, wide = self.code, self.width, self.width * self.schedule.vectors
+        if self.e.target.masked or width == 1:
+            code.vector_loop(begin, end, width, store)
+            return
+        count = code.sub(end, begin)
+        first: Ref = begin
+        for step in dict.fromkeys((wide, width)):
+            last = code.add(begin, code.mul(code.div(count, step), step))
+            with code.loop(first, last, step) as at, code.width(step):
+                store(at.index, None)
+            first = last
+        whole = code.compare("sge", count, width)
+        with code.when(code.both(whole, code.compare("slt", first, end))), code.width(width):
+            store(code.sub(end, width), None)
+        with code.when(code.negation(whole)), code.loop(first, end) as at, code.width(1):
+            store(at.index, None)
 
     def _part(self, position: Ix, vars: Sequence[LoopVar], k: int, at: Ref) -> tuple[Ref, Ref]:
         """The turns of loop ``k`` that write elements of this call's units, where turn 0 of it and of all within it

@@ -360,6 +360,13 @@ class Code:
                 body(at.index, None)
                 e.is_rest = False
         elif not e.target.masked:
+            if rest_width is not None and rest_width < width:
+                vectors = self.mul(self.div(self.sub(end, whole), rest_width), rest_width)
+                whole, begin = self.add(whole, vectors), whole
+                with self.loop(begin, whole, rest_width) as at, self.width(rest_width):
+                    e.is_rest = True
+                    body(at.index, None)
+                    e.is_rest = False
             with self.loop(whole, end) as at, self.width(1):
                 body(at.index, None)
         elif rest_width is not None and rest_width < width:

@@ -205,7 +205,10 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     elif kernel.cluster.kind is Kind.SEGMENT:
         parallel = _parallel(space.vars)
         grain = STRIP if len(parallel) == len(space.vars) else 1
-        found = Schedule(Form.SEGMENTS, target.lanes(32), parallel, grain)
+        lanes = target.lanes(32)
+        work = 1 + work_of(kernel.cluster.anchor.inputs, set(kernel.inputs), cost)
+        vectors = 1 if target.kind == "cuda" else _vectors(STRIP, lanes, work)
+        found = Schedule(Form.SEGMENTS, lanes, parallel, grain, vectors)
     elif (across := _across(kernel, space, target, is_leaf, cost)) is not None:
         found = across
     elif not space.has_reduction:
