@@ -12,7 +12,7 @@ import hybridflow as hf
 from hybridflow.compiler.codegen import together
 from hybridflow.compiler.loops.limits import PANEL_TEAM
 from hybridflow.compiler.ops.order import CHUNK, K_BLOCK, LANES
-from hybridflow.compiler.passes import panels
+from hybridflow.compiler.passes import panel_heights, panel_regions
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90
 from hybridflow.runtime import cpu
@@ -42,8 +42,8 @@ IN_BLOCK, ON_DEVICE = "memory of the block", "memory of the device for each team
 
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch):
-    monkeypatch.setattr(panels, "LEAST", 1)
-    monkeypatch.setattr(panels, "FEW_TEAMS", 1)
+    monkeypatch.setattr(panel_regions, "LEAST", 1)
+    monkeypatch.setattr(panel_heights, "FEW_TEAMS", 1)
 
 
 def by_teams(program):
@@ -180,7 +180,7 @@ def test_derivatives_of_open_keys_keep_their_scores(emulated):  # noqa: F811
 
 
 def test_few_panels_are_left_to_what_is_cut_finer(monkeypatch):
-    monkeypatch.setattr(panels, "FEW_TEAMS", 32)
+    monkeypatch.setattr(panel_heights, "FEW_TEAMS", 32)
     assert not by_teams(compile_graph(graph_of(by_hand, heads(64, 64, 8, 4)), CUDA_SM90))
     assert by_teams(compile_graph(graph_of(by_hand, heads(128, 64, 8, 4)), CUDA_SM90))
 

@@ -16,8 +16,8 @@ from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.passes import panels as passes
-from hybridflow.compiler.passes.panels import Heights
+from hybridflow.compiler.passes import panel_heights, panel_regions, panels as passes
+from hybridflow.compiler.passes.panel_heights import Heights
 from hybridflow.compiler.pipeline import compile_graph, optimize
 from hybridflow.compiler.target import Target
 from hybridflow.runtime.machine import host
@@ -163,8 +163,8 @@ WAYS: dict[str, tuple[Program, list[np.ndarray]]] = {
 
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "LEAST", 1)
-    monkeypatch.setattr(passes, "FEW_UNITS", 1)
+    monkeypatch.setattr(panel_regions, "LEAST", 1)
+    monkeypatch.setattr(panel_heights, "FEW_UNITS", 1)
 
 
 def graph_of(program: Program, arrays: Sequence[np.ndarray]) -> Graph:
@@ -271,7 +271,7 @@ def test_what_has_no_statistics_of_rows_is_left_alone() -> None:
 
 
 def test_few_units_are_left_to_what_is_cut_finer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "FEW_UNITS", 8)
+    monkeypatch.setattr(panel_heights, "FEW_UNITS", 8)
     graph = graph_of(by_hand, heads(64, 64, 8, 4))
     assert passes.panels(graph, Heights(1 << 20)) is graph
     assert passes.panels(graph, Heights(1 << 14)) is not graph  # two panels of each head

@@ -5,103 +5,51 @@ of that again.  Its rows need none of each other until their products with other
 (see ``ops.panels``) computes a panel of rows at a time, in all its steps, while it is in the cache: no array of all
 scores lies in memory.  Orders of sums are those of the single ops: sums over rows are cut where products cut them.
 
-A *region* grows from a product: all that is made of it row by row.  What is *wide* in it, has as many elements a row as
-the product, never leaves a panel.  Derivatives come later than what is made of the results, so a region has *levels*,
-each of which is a node of its own: wide values that a later one needs are computed again, others are kept.
+A *region* (see ``panel_regions``) grows from a product: all that is made of it row by row.  What is *wide* in it, has
+as many elements a row as the product, never leaves a panel.  Derivatives come later than what is made of the results,
+so a region has *levels*, each of which is a node of its own: wide values that a later one needs are computed again,
+others are kept.
+
+On a CPU panels go one after another where products add up rows.  On a GPU they have no order: what such products are
+made of is computed once more, by panels of columns.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.extents import Extent, compare
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.types import Shape, TensorType, is_one, is_static, product, static_size
+from hybridflow.compiler.ir.types import Shape, TensorType, is_one, product
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar, variable
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.ops.order import K_BLOCK
+from hybridflow.compiler.passes.panel_heights import Heights
+from hybridflow.compiler.passes.panel_regions import Region, first_region, region_of_columns
 from hybridflow.compiler.passes.roles import (
     ROW,
     SUMMED,
     Part,
     Roles,
     contraction_of,
-    free_extents,
-    has_row,
     in_panel,
     input_roles,
-    kinds,
+    is_created,
     long_axes,
     panel_shape,
     parts_of,
-    result_roles,
 )
-
-LEAST = 1 << 16  # elements of a product that leaves the nearer caches
-FEW_UNITS = 8  # panels, or batch entries whose panels go one after another, that threads may share
-MOST_ROWS = 256  # of a panel
-TEAM_ROWS = (64, 32, 16)  # of a panel that a team of GPU threads makes: tiles of products have as many rows
-TILE_BYTES = 16 * 1024  # of a block's memory for tiles of products, and what is not wide
-FEW_TEAMS = 32  # panels that pay for a GPU
-ENOUGH_TEAMS = 128  # ... that keep it busy
-
-
-@dataclass(frozen=True)
-class Heights:
-    """How many rows make a panel, whose values should stay in ``near`` bytes of a cache."""
-
-    near: int
-
-    @property
-    def few(self) -> int:
-        """How many panels pay."""
-        return FEW_UNITS
-
-    @property
-    def adds_up(self) -> bool:
-        """Whether panels may go one after another, so that each adds to sums over rows."""
-        return True
-
-    def of(self, rows: int, batch: Extent, long: Extent, nbytes: int) -> int:
-        """The height of panels of ``rows``, of ``long`` elements that take so many bytes, in each entry of a batch."""
-        most = MOST_ROWS
-        if isinstance(long, int):
-            most = max(32, min(most, self.near // (8 * long) // 8 * 8))
-        if rows <= most:
-            return rows
-        return next((n for n in range(most, most // 2, -1) if rows % n == 0), most)
-
-
-class TeamHeights(Heights):
-    """The same for teams of GPU threads: ``near`` are the bytes of memory that a block may have, half of which leaves
-    room for a second one.  Panels have no order, as there are too few rows to go through them one after another."""
-
-    @property
-    def few(self) -> int:
-        return FEW_TEAMS
-
-    @property
-    def adds_up(self) -> bool:
-        return False
-
-    def of(self, rows: int, batch: Extent, long: Extent, nbytes: int) -> int:
-        for height in TEAM_ROWS[:-1]:
-            fits = isinstance(long, int) and height * long * nbytes <= self.near // 2 - TILE_BYTES
-            if fits and compare(ENOUGH_TEAMS - 1, batch * -(-rows // height)) is False:
-                return min(rows, height)
-        return min(rows, TEAM_ROWS[-1])
 
 
 def panels(graph: Graph, heights: Heights) -> Graph:
     tried: set[Node] = set()
     while True:
-        found = _first_region(graph, tried)
+        found = first_region(graph, tried)
         if found is None:
             return graph
         better = _rebuilt(graph, found, heights)
@@ -109,7 +57,7 @@ def panels(graph: Graph, heights: Heights) -> Graph:
             graph = better
 
 
-def _rebuilt(graph: Graph, region: _Region, heights: Heights) -> Graph | None:
+def _rebuilt(graph: Graph, region: Region, heights: Heights) -> Graph | None:
     """The graph with panels in the place of a region; None where there are none, or they do not pay."""
     if heights.adds_up and region.sums_entries:
         return None
@@ -119,272 +67,22 @@ def _rebuilt(graph: Graph, region: _Region, heights: Heights) -> Graph | None:
     return plan.rebuilt() if plan.pays else None
 
 
-def _by_rows_and_columns(graph: Graph, region: _Region, heights: Heights) -> Graph | None:
+def _by_rows_and_columns(graph: Graph, region: Region, heights: Heights) -> Graph | None:
     """The same where sums over rows do not go from panel to panel: what they are sums of is computed once more, by
     panels of columns, in each of which a sum is one over a whole line."""
     graph, copies, sums = region.with_copies(graph)
-    columns = _region_of_columns(graph, region, copies, sums)
+    columns = region_of_columns(graph, region, copies, sums)
     if columns is None:
         return None
     plan = _Plan(graph, columns, heights, wide=2)  # shares, and their derivatives
     better = plan.rebuilt() if plan.pays else None
     if better is None:
         return None
-    rows = _Region(better, better.users(), region.seed, region.roles[region.seed])
+    rows = Region(better, better.users(), region.seed, region.roles[region.seed])
     if rows.sums or not rows.is_closed:
         return None
     plan = _Plan(better, rows, heights)
     return plan.rebuilt() if plan.pays else None
-
-
-def _region_of_columns(
-    graph: Graph, region: _Region, copies: Mapping[Node, Node], sums: Iterable[Node]
-) -> _Region | None:
-    """A region in which columns are what rows are to another one, of copies of what its sums are made of, and them."""
-    users = graph.users()
-    for node, copy in copies.items():
-        if node.op.kind is not Kind.CONTRACT:
-            continue
-        roles = region.roles[node]
-        others = [axis for axis in long_axes(node.shape) if roles[axis] is None]
-        if len(others) != 1 or not isinstance(node.shape[others[0]], int):
-            return None
-        columns = tuple(ROW if axis in others else None if has_row([role]) else role for axis, role in enumerate(roles))
-        found = _Region(graph, users, copy, columns)
-        whole = not found.sums and all(node in found.roles for node in sums)
-        return found if whole and found.is_closed else None
-    return None
-
-
-def _first_region(graph: Graph, tried: set[Node]) -> _Region | None:
-    users: dict[Node, list[Node]] | None = None
-    for node in graph.nodes:
-        if node.op.kind is not Kind.CONTRACT or node in tried:
-            continue
-        tried.add(node)
-        sides = list(_sides(node))
-        if not sides:
-            continue
-        if users is None:
-            users = graph.users()
-        seeds = [*sides, *_parted(node, sides, users)]
-        for roles in seeds:
-            region = _Region(graph, users, node, roles)
-            if region.is_closed and region.folds:
-                return region
-    return None
-
-
-def _sides(node: Node) -> Iterable[Roles]:
-    """The ways to take one side of a product that is larger than its factors for rows."""
-    axes = contraction_of(node)
-    extents = axes.extents(*(n.type for n in node.inputs))
-    if len(extents.rows) != 1 or len(extents.columns) != 1 or axes.lanes or not dt.is_float(node.dtype):
-        return
-    sides = extents.rows[0], extents.columns[0]
-    depth = product(extents.summed)
-    if any(compare(side, depth) is False for side in sides) or compare(LEAST - 1, product(node.shape)) is True:
-        return
-    batch: list[int | None] = []
-    for extent in extents.batch:
-        batch.append(None if is_one(extent) else sum(role is not None for role in batch))
-    for side, rows in enumerate(sides):
-        if isinstance(rows, int) and rows > 1:
-            yield (*batch, *(ROW if k == side else None for k in range(2)))
-
-
-def _parted(node: Node, sides: Iterable[Roles], users: Mapping[Node, Sequence[Node]]) -> Iterable[Roles]:
-    """The same where what is made of a product is reshaped so that its rows are those of several entries."""
-    for roles in sides:
-        axis = roles.index(ROW)
-        rows = _rows_of_entries(node, axis, users)
-        if rows is not None:
-            entries = (sum(role is not None for role in roles) - 1, static_size((node.shape[axis],)) // rows)
-            yield (*roles[:axis], (entries, (ROW, rows)), *roles[axis + 1 :])
-
-
-def _rows_of_entries(node: Node, axis: int, users: Mapping[Node, Sequence[Node]]) -> int | None:
-    """The last part of an axis that a reshape cuts, of what is made of a node element by element."""
-    waiting, seen = [node], {node}
-    while waiting:
-        one = waiting.pop()
-        for user in users[one]:
-            if user.op.name == "reshape" and is_static((*node.shape, *user.shape)):
-                behind, whole = static_size(node.shape[axis + 1 :]), static_size((node.shape[axis],))
-                for k in range(len(user.shape)):
-                    part = static_size(user.shape[k : k + 1])
-                    if static_size(user.shape[k + 1 :]) == behind and 1 < part < whole and whole % part == 0:
-                        return part
-            elif user.op.kind is Kind.ELEMENTWISE and user not in seen:
-                seen.add(user)
-                waiting.append(user)
-    return None
-
-
-class _Region:
-    """What is made row by row of a product: the roles of the axes of each node, and the products that add up rows."""
-
-    def __init__(self, graph: Graph, users: dict[Node, list[Node]], seed: Node, roles: Roles) -> None:
-        self.users, self.results, self.seed = users, set(graph.results), seed
-        self.place = {node: k for k, node in enumerate(graph.nodes)}
-        self.long = product(tuple(free_extents(seed.shape, roles)))
-        parts = [part for n, role in zip(seed.shape, roles) for part in parts_of(role, n)]
-        self.rows = static_size(tuple(n for role, n in parts if role == ROW))
-        self.batch = tuple(n for role, n in parts if role is not None and role != ROW)
-        self.all_roles = {*range(len(self.batch)), ROW}
-        self.roles: dict[Node, Roles] = {}
-        self.sums: dict[Node, None] = {}
-        self.sound = True
-        self._open: list[Node] = []
-        self._add(seed, roles)
-        while self._open and self.sound:
-            self._grow(self._open.pop())
-        if self.sound:
-            self._prune()
-
-    def is_wide(self, node: Node, roles: Roles) -> bool:
-        """Whether a row has as many elements as one of the product."""
-        return has_row(roles) and compare(product(tuple(free_extents(node.shape, roles))), self.long) is True
-
-    def has_wide_factor(self, node: Node) -> bool:
-        return any(n in self.roles and self.is_wide(n, self.roles[n]) for n in node.inputs)
-
-    def _add(self, node: Node, roles: Roles) -> None:
-        known = self.roles.get(node)
-        if known is not None:
-            self.sound &= known == roles
-            return
-        self.roles[node] = roles
-        self._open.append(node)
-
-    def _grow(self, node: Node) -> None:
-        roles = self.roles[node]
-        for user in self.users[node]:
-            found = result_roles(user, self.roles)
-            if found is None:
-                continue
-            if found is SUMMED:
-                if self.has_wide_factor(user):
-                    self.sums.setdefault(user)
-                    self._reach(user, SUMMED)
-            elif user.op.kind is not Kind.CONTRACT or self.has_wide_factor(user) or self.is_wide(user, found):
-                self._add(user, found)
-        self._reach(node, roles)
-
-    def _reach(self, node: Node, roles: Roles) -> None:
-        """Add the wide products that a node is made of, with what lies between."""
-        given = input_roles(node, roles, self.roles)
-        if given is None:
-            self.sound = False
-            return
-        for source, own in zip(node.inputs, given):
-            if source not in self.roles and self.is_wide(source, own) and self._has_product(source, own):
-                self._add(source, own)
-
-    def _has_product(self, node: Node, roles: Roles) -> bool:
-        """Whether a wide value is made of a wide product, by what is made element by element."""
-        if node.is_parameter or node.may_raise or kinds(roles) - {None} != self.all_roles:
-            return False
-        if node.op.kind is Kind.CONTRACT:
-            return input_roles(node, roles, self.roles) is not None
-        if node.op.kind is not Kind.ELEMENTWISE and node.op.kind is not Kind.VIEW:
-            return False
-        given = input_roles(node, roles, self.roles)
-        return given is not None and any(
-            n in self.roles or (self.is_wide(n, own) and self._has_product(n, own))
-            for n, own in zip(node.inputs, given)
-        )
-
-    def _prune(self) -> None:
-        """Keep what is wide or made of what is, and what that takes; and what then finishes a result, so that it is no
-        further one."""
-        kept: set[Node] = set()
-        waiting = [n for n, r in self.roles.items() if self.is_wide(n, r) or self.has_wide_factor(n)]
-        while waiting:
-            node = waiting.pop()
-            if node not in kept:
-                kept.add(node)
-                waiting += [n for n in node.inputs if n in self.roles]
-        for node in sorted(self.roles, key=self.place.__getitem__, reverse=True):
-            if node not in kept and (self._is_needed(node) or self._finishes(node)):
-                kept.add(node)
-            if node not in kept:
-                del self.roles[node]
-
-    def _is_needed(self, node: Node) -> bool:
-        return any(user in self.roles for user in self.users[node])
-
-    def _finishes(self, node: Node) -> bool:
-        """Whether a node that nothing in the region reads leaves no more memory to write than what it is made of."""
-        if any(n not in self.roles and not is_created(n) for n in node.inputs if not n.is_parameter):
-            return False
-        others = [n for n in node.inputs if n in self.roles and not self._is_result(n, node)]
-        sizes = sum((product(n.shape) for n in dict.fromkeys(others)), start=0)
-        return compare(sizes, product(node.shape)) is True
-
-    def _is_result(self, node: Node, but: Node) -> bool:
-        """Whether others than the region, and one that is left out, read a node."""
-        return node in self.results or any(
-            user is not but and user not in self.roles and user not in self.sums for user in self.users[node]
-        )
-
-    def with_copies(self, graph: Graph) -> tuple[Graph, dict[Node, Node], list[Node]]:
-        """The graph in which sums over rows are those of copies of what is wide; the copies, and those sums."""
-        needed: set[Node] = set()
-        waiting = list(self.sums)
-        while waiting:
-            for node in waiting.pop().inputs:
-                if node in self.roles and node not in needed and self.is_wide(node, self.roles[node]):
-                    needed.add(node)
-                    waiting.append(node)
-        new: dict[Node, Node] = dict(zip(graph.inputs, graph.inputs))
-        copies: dict[Node, Node] = {}
-        nodes: list[Node] = []
-        for node in graph.nodes:
-            found = copies if node in self.sums else {}
-            inputs = [found.get(n, new[n]) for n in node.inputs]
-            changed = any(a is not b for a, b in zip(inputs, node.inputs))
-            new[node] = Node(node.op, inputs, node.attrs, node.type, node.where) if changed else node
-            nodes.append(new[node])
-            if node in needed:
-                inputs = [copies.get(n, new[n]) for n in node.inputs]
-                copies[node] = Node(node.op, inputs, node.attrs, node.type, node.where)
-                nodes.append(copies[node])
-        return graph.rebuild(new, nodes), copies, [new[node] for node in self.sums]
-
-    @property
-    def sums_entries(self) -> bool:
-        """Whether sums are those of the rows of several entries."""
-        factors = (n for node in self.sums for n in node.inputs if n in self.roles)
-        return any(isinstance(role, tuple) and has_row([role]) for n in factors for role in self.roles[n])
-
-    @property
-    def folds(self) -> bool:
-        """Whether something wide is folded along rows."""
-        wide = (node for node, roles in self.roles.items() if self.is_wide(node, roles))
-        return any(user.op.kind is Kind.REDUCE for node in wide for user in self.users[node])
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether nobody else looks at what is wide, all of which serves products."""
-        if not self.sound:
-            return False
-        multiplies = False
-        for node, roles in self.roles.items():
-            given = input_roles(node, roles, self.roles)
-            if kinds(roles) - {None} != self.all_roles or given is None:
-                return False
-            if any(self.roles.get(n, own) != own for n, own in zip(node.inputs, given)):
-                return False
-            if not self.is_wide(node, roles):
-                continue
-            if node in self.results:
-                return False
-            for user in self.users[node]:
-                if user not in self.roles and user not in self.sums:
-                    return False
-                multiplies |= user.op.kind is Kind.CONTRACT
-        return multiplies
 
 
 class _Source(NamedTuple):
@@ -400,7 +98,7 @@ class _Source(NamedTuple):
 class _Plan:
     """The levels of a region as nodes, which have so many ``wide`` values at a time."""
 
-    def __init__(self, graph: Graph, region: _Region, heights: Heights, wide: int = 1) -> None:
+    def __init__(self, graph: Graph, region: Region, heights: Heights, wide: int = 1) -> None:
         self.graph, self.region, self.heights, self.wide = graph, region, heights, wide
         self.levels = self._find_levels()
         self.made = self._find_results()  # by level: rows, then sums
@@ -627,36 +325,11 @@ class _Writer:
             return True
         if node in self.region.roles:
             return node in self.place and self.place[node] < self.level
-        if _is_created(node, roles):
+        if is_created(node, roles):
             return False
         if node.op.kind is Kind.VIEW:
             return input_roles(node, roles, {}) is None or _source(node, roles, self.region.roles).node is not node
         return node.op.kind is not Kind.ELEMENTWISE or node.may_raise or not self.region.is_wide(node, roles)
-
-
-def is_created(node: Node) -> bool:
-    """Whether a value is made of nothing but counters and numbers, whatever rows are."""
-    return _is_created(node, (None,) * len(node.shape))
-
-
-def _is_counted(node: Node, roles: Roles) -> bool:
-    """Whether a panel can make its part of what is made of nothing."""
-    if node.op.name == "constant":
-        return node.shape == ()
-    if node.op.name != "iota":
-        return False
-    role = roles[node.attrs["axis"]]
-    return role is None or (role == ROW and dt.is_integer(node.dtype))
-
-
-def _is_created(node: Node, roles: Roles) -> bool:
-    """Whether a value is made of nothing but counters and numbers."""
-    if node.is_parameter or node.op.kind not in (Kind.CREATE, Kind.VIEW, Kind.ELEMENTWISE):
-        return False
-    if node.op.kind is Kind.CREATE:
-        return _is_counted(node, roles)
-    given = input_roles(node, roles, {})
-    return given is not None and all(_is_created(n, own) for n, own in zip(node.inputs, given))
 
 
 class _Copier:

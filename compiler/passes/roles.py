@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Union
 
+from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Extent, Shape, is_one, is_static, product, same_extents, static_size
 from hybridflow.compiler.ops import Kind
@@ -207,3 +208,25 @@ def free_extents(shape: Sequence[Extent], roles: Roles) -> Iterator[Extent]:
     """The extents of what belongs to one row."""
     parts = (part for extent, role in zip(shape, roles) for part in parts_of(role, extent))
     return (extent for part, extent in parts if part is None)
+
+
+def is_created(node: Node, roles: Roles | None = None) -> bool:
+    """Whether a value is made of nothing but counters and numbers, so that a panel can make its part; or whatever rows
+    are, if nothing is said of its axes."""
+    if node.is_parameter or node.op.kind not in (Kind.CREATE, Kind.VIEW, Kind.ELEMENTWISE):
+        return False
+    roles = (None,) * len(node.shape) if roles is None else roles
+    if node.op.kind is Kind.CREATE:
+        return _is_counted(node, roles)
+    given = input_roles(node, roles, {})
+    return given is not None and all(is_created(n, own) for n, own in zip(node.inputs, given))
+
+
+def _is_counted(node: Node, roles: Roles) -> bool:
+    """Whether a panel can make its part of what is made of nothing."""
+    if node.op.name == "constant":
+        return node.shape == ()
+    if node.op.name != "iota":
+        return False
+    role = roles[node.attrs["axis"]]
+    return role is None or (role == ROW and dt.is_integer(node.dtype))

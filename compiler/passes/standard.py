@@ -12,7 +12,8 @@ from hybridflow.compiler.passes.driver import Pass, Step, fix
 from hybridflow.compiler.passes.fold import fold
 from hybridflow.compiler.passes.gathers import gathers
 from hybridflow.compiler.passes.joins import joins
-from hybridflow.compiler.passes.panels import Heights, TeamHeights, panels
+from hybridflow.compiler.passes.panel_heights import Heights, TeamHeights
+from hybridflow.compiler.passes.panels import panels
 from hybridflow.compiler.passes.simplify import simplify
 from hybridflow.compiler.passes.transpose import transpose_folding
 from hybridflow.compiler.passes.twins import twins
