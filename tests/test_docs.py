@@ -20,8 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 HEAD = """# Names from other libraries
 
 What NumPy, TensorFlow, PyTorch and JAX call it, and what to write here (`import hybridflow as hf`; `x` and `y` are
-tensors, `v` is a variable). Names that are the same here are left out: those of the array API standard, `tf.reduce_*`,
-`tf.Variable`, `tf.GradientTape`, `jax.grad`, and the methods of tensors `{methods}`.
+tensors, `v` is a variable). Names that are the same here are left out: those of the array API standard,
+`tf.reduce_sum`, `reduce_mean`, `reduce_max`, `reduce_min` and `reduce_prod`, `tf.Variable`, `tf.GradientTape`,
+`jax.grad`, and the methods of tensors `{methods}`.
 
 Python answers with this table, too: `hf.softmax` is an AttributeError that says `write hf.nn.softmax(x, axis)`.
 """

@@ -104,6 +104,7 @@ rank: x.ndim
 ravel: x.flatten()
 reduce_all: hf.all(x, axis)
 reduce_any: hf.any(x, axis)
+reduce_euclidean_norm: hf.linalg.vector_norm(x, axis=axis)
 reduce_logsumexp: hf.logsumexp(x, axis)
 reduce_std: hf.std(x, axis)
 reduce_variance: hf.var(x, axis)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import hybridflow as hf
 from hybridflow.array.random import global_generator
-from hybridflow.compat.adapters import network
+from hybridflow.compat.adapters import candidates, network
 from hybridflow.compat.v1.arguments import as_extents, as_ints
 from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.functions import TABLE as FUNCTIONS
@@ -355,72 +354,23 @@ def in_top_k(predictions: Any, targets: Any, k: int) -> Any:
     return hf.sum(hf.astype(predictions > own, dtypes.int32), axis=-1) < k
 
 
-def _sampled(generator: Any, labels: Any, count: int, classes: int) -> tuple[Any, Any, Any]:
-    """Classes drawn log-uniformly, as for words in the order of their frequency; how often labels and they are
-    expected."""
-    source = global_generator() if generator is None else generator
-    uniform = source.uniform((count,), 0.0, 1.0)
-    drawn = hf.clip(hf.astype(hf.exp(uniform * math.log(classes + 1.0)), dtypes.int64) - 1, 0, classes - 1)
-    return drawn, _expected(labels, classes, count), _expected(drawn, classes, count)
+def _over_candidates(loss: Callable[..., Any]) -> Callable[..., Any]:
+    """A loss over classes drawn by chance, of tables that may be in several parts."""
+
+    def apply(
+        weights: Any, biases: Any, labels: Any, inputs: Any, counts: Any, given: Any, strategy: str,
+        hits_removed: bool, generator: Any = None,
+    ) -> Any:  # fmt: skip
+        tables = [_whole(table, strategy) for table in (weights, biases)]
+        return loss(*tables, labels, inputs, *counts, given, hits_removed, seed=generator)
+
+    return apply
 
 
-def _expected(labels: Any, classes: int, count: int) -> Any:
-    x = hf.astype(labels, dtypes.float32)
-    return (hf.log(x + 2) - hf.log(x + 1)) / math.log(classes + 1.0) * count
-
-
-def _sampled_logits(
-    weights: Any, biases: Any, labels: Any, inputs: Any, counts: _Counts, given: Any, strategy: str, generator: Any
-) -> Any:
-    """Logits [batch, num_true + num_sampled] less the logarithms of what is expected, with those classes that were
-    drawn and are true ones at the lowest if they are to count once; and how many are true."""
-    weights, biases = _whole(weights, strategy), _whole(biases, strategy)
-    true = hf.reshape(hf.astype(labels, dtypes.int64), (-1, counts.true))
-    drawn, of_true, of_drawn = _sampled(generator, true, counts.sampled, counts.classes) if given is None else given
-    drawn = hf.astype(drawn, dtypes.int64)
-    rows = hf.take(weights, true, axis=0)
-    own = hf.sum(hf.expand_dims(inputs, 1) * rows, axis=-1) + hf.take(biases, true, axis=0)
-    others = hf.matmul(inputs, hf.matrix_transpose(hf.take(weights, drawn, axis=0))) + hf.take(biases, drawn, axis=0)
-    own, others = own - hf.log(hf.reshape(of_true, true.shape)), others - hf.log(of_drawn)
-    if counts.hits_removed:
-        hits = hf.any(hf.expand_dims(true, 2) == hf.reshape(drawn, (1, 1, -1)), axis=1)
-        others = hf.where(hits, others - 1e37, others)
-    return hf.concat([own, others], axis=1)
-
-
-class _Counts(NamedTuple):
-    """How many classes there are of each kind, and whether true ones that are drawn are left out."""
-
-    true: int
-    sampled: int
-    classes: int
-    hits_removed: bool
-
-
-def _targets(logits: Any, true: int) -> Any:
-    """What the logits should say: the true classes share probability 1."""
-    return hf.concat([hf.ones_like(logits[:, :true]) / true, hf.zeros_like(logits[:, true:])], axis=1)
-
-
-def _nce(
-    weights: Any, biases: Any, labels: Any, inputs: Any, counts: Any, given: Any, strategy: str, generator: Any = None
-) -> Any:
-    told = _Counts(*counts)
-    logits = _sampled_logits(weights, biases, labels, inputs, told, given, strategy, generator)
-    losses = hf.losses.sigmoid_cross_entropy(_targets(logits, told.true), logits, reduction="none")
-    return hf.sum(losses, axis=1)
-
-
-def _sampled_softmax(
-    weights: Any, biases: Any, labels: Any, inputs: Any, counts: Any, given: Any, strategy: str, generator: Any = None
-) -> Any:
-    told = _Counts(*counts)
-    logits = _sampled_logits(weights, biases, labels, inputs, told, given, strategy, generator)
-    return hf.losses.softmax_cross_entropy(_targets(logits, told.true), logits, reduction="none")
-
-
-_nce_loss = Recorded(_nce, "NceLoss", "nce_loss", draws=True)
-_sampled_loss = Recorded(_sampled_softmax, "SampledSoftmaxLoss", "sampled_softmax_loss", draws=True)
+_nce_loss = Recorded(_over_candidates(candidates.nce_loss), "NceLoss", "nce_loss", draws=True)
+_sampled_loss = Recorded(
+    _over_candidates(candidates.sampled_softmax_loss), "SampledSoftmaxLoss", "sampled_softmax_loss", draws=True
+)
 
 
 def nce_loss(
@@ -438,8 +388,10 @@ def nce_loss(
 ) -> Any:
     """Noise-contrastive losses: true classes against some that are drawn log-uniformly, each time anew, or are
     ``sampled_values``: classes, and how often the true ones and they were expected."""
-    counts = (num_true, num_sampled, num_classes, remove_accidental_hits)
-    return _nce_loss(weights, biases, labels, inputs, counts, sampled_values, partition_strategy, name=name)
+    counts = (num_sampled, num_classes, num_true)
+    return _nce_loss(
+        weights, biases, labels, inputs, counts, sampled_values, partition_strategy, remove_accidental_hits, name=name
+    )
 
 
 def sampled_softmax_loss(
@@ -457,10 +409,11 @@ def sampled_softmax_loss(
     seed: int | None = None,
 ) -> Any:
     """Softmax losses over true classes and some that are drawn as for ``nce_loss``."""
-    counts = (num_true, num_sampled, num_classes, remove_accidental_hits)
+    counts = (num_sampled, num_classes, num_true)
     return _sampled_loss(
-        weights, biases, labels, inputs, counts, sampled_values, partition_strategy, name=name, op_seed=seed
-    )
+        weights, biases, labels, inputs, counts, sampled_values, partition_strategy, remove_accidental_hits,
+        name=name, op_seed=seed,
+    )  # fmt: skip
 
 
 TABLE.update(nce_loss=nce_loss, sampled_softmax_loss=sampled_softmax_loss)
