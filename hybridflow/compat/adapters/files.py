@@ -15,6 +15,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.checkpoint.checkpoint import opened
+from hybridflow.compat.adapters.records import Record
 from hybridflow.compat.adapters.settings import device_of
 from hybridflow.compat.adapters.values import DType, TensorSpec, as_dtype, convert_to_tensor
 from hybridflow.compat.facade import Facade
@@ -117,16 +118,6 @@ class Line(str):
     def numpy(self) -> bytes:
         """The text in UTF-8, as TensorFlow has it."""
         return self.encode()
-
-
-class Record(bytes):
-    """The same of bytes."""
-
-    __slots__ = ()
-
-    def numpy(self) -> bytes:
-        """The bytes alone."""
-        return bytes(self)
 
 
 class TextLineDataset(hf.data.TextLineDataset, Dataset):

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.compat.adapters.values import string
+from hybridflow.compat.facade import Facade
 from hybridflow.data.examples import decoded
 from hybridflow.errors import ArgumentError
 
@@ -116,3 +118,45 @@ class Example:
 
     def __repr__(self) -> str:
         return f"Example(features={self.features!r})"
+
+
+def _kind(dtype: Any) -> Any:
+    return bytes if dtype is string else dtype
+
+
+def _fixed(shape: Any, dtype: Any, default_value: Any = None) -> Any:
+    """``tf.io.FixedLenFeature``."""
+    return hf.data.FixedLenFeature(shape, _kind(dtype), default_value)
+
+
+def _sequence(shape: Any, dtype: Any, allow_missing: bool = False, default_value: Any = None) -> Any:
+    """``tf.io.FixedLenSequenceFeature``."""
+    return hf.data.FixedLenSequenceFeature(shape, _kind(dtype), allow_missing, default_value)
+
+
+FixedLenFeature = Facade(hf.data.FixedLenFeature, _fixed)
+FixedLenSequenceFeature = Facade(hf.data.FixedLenSequenceFeature, _sequence)
+VarLenFeature = Facade(hf.data.VarLenFeature, lambda dtype: hf.data.VarLenFeature(_kind(dtype)))
+
+
+class Record(bytes):
+    """Bytes among elements, which programs of TensorFlow ask for their bytes."""
+
+    __slots__ = ()
+
+    def numpy(self) -> bytes:
+        """The bytes alone."""
+        return bytes(self)
+
+
+def parse_single_example(
+    serialized: Any, features: Any, example_names: Any = None, name: str | None = None
+) -> dict[str, Any]:
+    """``tf.io.parse_single_example``."""
+    found = hf.data.parse_single_example(serialized, features)
+    return {key: Record(value) if isinstance(value, bytes) else value for key, value in found.items()}
+
+
+def parse_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> Any:
+    """``tf.io.parse_example``."""
+    return hf.data.parse_example(serialized, features)

@@ -105,6 +105,21 @@ class DType:
         return f"<dtype: {self.name!r}>"
 
 
+class _Text(DType):
+    """``tf.string``, of features of records: texts are no tensors, but Python's own."""
+
+    @property
+    def name(self) -> str:
+        return "string"
+
+    @property
+    def is_floating(self) -> bool:
+        return False
+
+    is_integer = is_bool = is_unsigned = is_floating
+
+
+string = _Text(object)
 _BY_DTYPE = {dtype: DType(dtype) for dtype in dtypes.ALL}
 bool_, float16, bfloat16 = (_BY_DTYPE[d] for d in (dtypes.bool_, dtypes.float16, dtypes.bfloat16))
 float32, float64 = _BY_DTYPE[dtypes.float32], _BY_DTYPE[dtypes.float64]

@@ -82,7 +82,6 @@ keras applications: there are no pretrained models; build the network of tf.kera
 distribute TPUStrategy: the devices are the CPU and NVIDIA GPUs; write tf.distribute.MirroredStrategy
 distribute MultiWorkerMirroredStrategy: one process computes; write tf.distribute.MirroredStrategy
 distribute ParameterServerStrategy: one process computes; write tf.distribute.MirroredStrategy
-. string: there are no tensors of texts; keep them in Python lists or NumPy arrays
 . complex64: there are no complex numbers; keep the real and the imaginary part in two tensors
 . complex128: there are no complex numbers; keep the real and the imaginary part in two tensors
 . complex: there are no complex numbers; keep the real and the imaginary part in two tensors

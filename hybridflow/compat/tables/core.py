@@ -111,6 +111,7 @@ random_normal_initializer: initializers.RandomNormal
 random_uniform_initializer: initializers.RandomUniform
 
 [. dtypes]
+string: ~values.string
 as_dtype: ~values.as_dtype
 bool: ~values.bool_
 int8: ~values.int8

@@ -194,12 +194,12 @@ matching_files: ~files.matching_files
 decode_csv: ~files.decode_csv
 decode_raw: ~files.decode_raw
 
-FixedLenFeature: data.FixedLenFeature
-FixedLenSequenceFeature: data.FixedLenSequenceFeature
+FixedLenFeature: ~records.FixedLenFeature
+FixedLenSequenceFeature: ~records.FixedLenSequenceFeature
 TFRecordWriter: data.TFRecordWriter
-VarLenFeature: data.VarLenFeature
-parse_example: data.parse_example
-parse_single_example: data.parse_single_example
+VarLenFeature: ~records.VarLenFeature
+parse_example: ~records.parse_example
+parse_single_example: ~records.parse_single_example
 
 [io.gfile]
 exists: ~files.exists

@@ -6,33 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compat.adapters.values import DType, as_dtype
+from hybridflow.compat.adapters.values import DType, as_dtype, string
 
 STRING = np.dtype(object)
-
-
-class _Text(DType):
-    """``tf.string``: texts, which are computed on the host."""
-
-    @property
-    def name(self) -> str:
-        return "string"
-
-    @property
-    def is_floating(self) -> bool:
-        return False
-
-    is_integer = is_bool = is_unsigned = is_floating
-
-
-string = _Text(object)
 
 
 def kind_of(dtype: Any) -> np.dtype[Any]:
     """NumPy's dtype of what a program gives as one.  Raises DTypeError for what is none here."""
     if isinstance(dtype, np.dtype):
         return dtype
-    if dtype is object or isinstance(dtype, _Text) or dtype in ("string", "str") or dtype is str or dtype is bytes:
+    if dtype is object or dtype is string or dtype in ("string", "str") or dtype is str or dtype is bytes:
         return STRING
     return as_dtype(dtype).dtype
 
