@@ -5,6 +5,8 @@ Decompositions are computed by NumPy's LAPACK, eagerly and in compiled functions
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hybridflow.array.decompositions import (
     cholesky,
     det,
@@ -23,6 +25,7 @@ from hybridflow.array.decompositions import (
 from hybridflow.array.linalg import diagonal, matmul, outer, tensordot, trace, vecdot
 from hybridflow.array.norms import cross, matrix_norm, matrix_power, vector_norm
 from hybridflow.array.shapes import matrix_transpose
+from hybridflow.core import other_names as _other_names
 from hybridflow.errors import LinAlgError
 
 __all__ = [
@@ -52,3 +55,10 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> None:
+        answer = _other_names.OF_LINALG.get(name)
+        raise _other_names.NoSuchName("module 'hybridflow.linalg'", name, answer, __all__)

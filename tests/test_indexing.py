@@ -291,6 +291,7 @@ def test_gather():
     indices = rng.integers(0, 5, (4, 2, 3))
     expected = np.stack([np.take(X[b], indices[b], 0) for b in range(4)])
     np.testing.assert_array_equal(hf.gather(X, indices, axis=1, batch_dims=1).numpy(), expected)
+    np.testing.assert_array_equal(hf.gather(X, indices, batch_dims=1).numpy(), expected)
     indices = rng.integers(0, 6, (4, 3))
     expected = np.stack([np.take(X[b], indices[b], 1) for b in range(4)])
     np.testing.assert_array_equal(hf.gather(X, indices, axis=2, batch_dims=1).numpy(), expected)

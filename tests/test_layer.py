@@ -681,9 +681,9 @@ def test_variables_know_the_layers_that_made_them() -> None:
     assert [v.path for v in model.variables] == [
         "sequential/first/kernel",
         "sequential/first/bias",
+        "sequential/inner/scale",
         "sequential/inner/dense/kernel",
         "sequential/inner/dense/bias",
-        "sequential/inner/scale",
     ]
     alone = layers.Dense(2, use_bias=False)
     alone.build((None, 3))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import inspect
+import operator
 import pickle
 import pydoc
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -174,3 +176,16 @@ def test_wrong_use_that_others_allow() -> None:
         hf.expand_dims(hf.ones(3), 5)
     with pytest.raises(hf.errors.ArgumentTypeError, match="give a list of one per parameter"):
         hf.function(lambda x: x, input_signature=hf.TensorSpec([2]))
+
+
+@pytest.mark.parametrize("name", sorted(other_names.OF_LINALG))
+def test_rooms_answer_too(name: str) -> None:
+    with pytest.raises(AttributeError, match="write hf"):
+        getattr(hf.linalg, name)
+    for path in re.findall(r"\bhf\.((?:linalg\.)?\w+)", other_names.OF_LINALG[name]):
+        operator.attrgetter(path)(hf)
+
+
+def test_rooms_name_the_nearest() -> None:
+    with pytest.raises(AttributeError, match="did you mean cholesky"):
+        hf.linalg.choleski  # noqa: B018

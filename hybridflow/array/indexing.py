@@ -415,8 +415,9 @@ def _matched(x: Tensor, indices: Tensor, axis: int, stage: str) -> tuple[Tensor,
 
 
 @operation
-def gather(params: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Tensor:
-    """Slices of ``params`` along ``axis`` at ``indices``; the first ``batch_dims`` axes of both go together.
+def gather(params: Any, indices: Any, axis: int | None = None, batch_dims: int = 0) -> Tensor:
+    """Slices of ``params`` along ``axis`` at ``indices``; the first ``batch_dims`` axes of both go together, and
+    the one behind them is ``axis`` if it is not given.
 
     The result has the shape ``params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]``.
 
@@ -429,7 +430,7 @@ def gather(params: Any, indices: Any, axis: int = 0, batch_dims: int = 0) -> Ten
      [3 4]]
     """
     params, indices = as_tensor(params, "gather"), _indices(indices, "gather")
-    axis = rules.axis("gather", params.type, axis)
+    axis = rules.axis("gather", params.type, batch_dims if axis is None else axis)
     if not 0 <= batch_dims <= builtins.min(axis, indices.ndim):
         raise ShapeError("gather", f"batch_dims {batch_dims} must lie in [0, min(axis, indices.ndim)].")
     if batch_dims == 0:

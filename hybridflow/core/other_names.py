@@ -213,7 +213,15 @@ def _table(text: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in text.strip().splitlines())
 
 
-OF_MODULE, OF_TENSOR = _table(_OF_MODULE), _table(_OF_TENSOR)
+_OF_LINALG = """
+eig: hf.linalg.eigh(x) of symmetric matrices
+eigvals: hf.linalg.eigvalsh(x) of symmetric matrices
+logdet: hf.linalg.slogdet(x).logabsdet
+lstsq: hf.linalg.pinv(a) @ b
+multi_dot: hf.matmul, one after another
+norm: hf.linalg.vector_norm(x, axis=axis) or hf.linalg.matrix_norm(x)
+"""
+OF_MODULE, OF_TENSOR, OF_LINALG = _table(_OF_MODULE), _table(_OF_TENSOR), _table(_OF_LINALG)
 
 
 class NoSuchName(AttributeError):

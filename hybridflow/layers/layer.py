@@ -443,13 +443,20 @@ class Layer(Module, Configured):
         return config
 
     def _attributes(self) -> Iterator[tuple[str, Any]]:
-        yield from vars(self).items()  # in the order in which they were made: kernels before biases
+        # As Keras does: its own variables, those that are trained first, before those of layers in it; all in the order
+        # in which they were made, kernels before biases.
+        yield from sorted(vars(self).items(), key=_rank)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}{'' if self.built else ', not built'}>"
 
 
 _OF_WEIGHTS = "initializer", "regularizer", "constraint"
+
+
+def _rank(attribute: tuple[str, Any]) -> int:
+    value = attribute[1]
+    return 2 if not isinstance(value, Variable) else 0 if value.trainable else 1
 
 
 def _is_array(value: Any) -> bool:

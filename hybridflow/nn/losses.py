@@ -124,8 +124,11 @@ def softmax_cross_entropy(
     normalizer = logsumexp(x, axis)
     if dtypes.is_integer(labels.dtype):
         if labels.shape != per_example:
+            floats = " Shares of classes, as one-hot rows are, are floats." if labels.shape == logits.shape else ""
             raise ShapeError(
-                stage, f"the labels {labels.type} must have the shape of the logits {logits.type} without axis {axis}."
+                stage,
+                f"the labels {labels.type} must have the shape of the logits {logits.type} without axis {axis}, as "
+                f"integers name classes.{floats}",
             )
         numbers = cast(labels, default_int)
         picked = of_class(x, numbers, axis)
