@@ -88,6 +88,8 @@ SHAPES = [
     (64, 33, 513),
     (3, 130, 1),
     (61, 10, 128),
+    (14, 1040, 260),
+    (9, 1024, 260),  # columns whose lines take each other's place in a cache
 ]
 TRANSPOSES = list(itertools.product([False, True], repeat=2))
 

@@ -125,10 +125,10 @@ def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K
 class Blocks:
     """How a product is cut: tiles, the rows and columns for which factors are packed together, the depth of packed
     panels in cells, and whether that is all of the depth.  ``height``: the rows for which packed columns are kept, one
-    or more times ``rows``; ``together``: panels of columns that are packed in one go.  ``direct``: so few tiles read a
-    panel of columns that it may be read where it lies; None where that depends on symbolic extents.  ``narrow``: there
-    are so few columns that rows of x may be read where they lie.  ``even_rows``, ``even_columns``: they fill whole
-    tiles."""
+    or more times ``rows``; ``together``: panels of columns that are packed in one go.  ``tiles``: how many read a panel
+    of columns, which is read where it lies if they are few; None where that depends on symbolic extents.  ``narrow``:
+    there are so few columns that rows of x may be read where they lie.  ``even_rows``, ``even_columns``: they fill
+    whole tiles."""
 
     tile: Tile
     rows: int
@@ -137,7 +137,7 @@ class Blocks:
     together: int
     depth: int
     one_block: bool
-    direct: bool | None
+    tiles: int | None
     narrow: bool
     even_rows: bool
     even_columns: bool
@@ -165,7 +165,7 @@ def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent, a
         most = min(most, KEPT_TOTALS // (columns * form.sums.itemsize))
     height = _up_to(max(most, rows), tile.rows, m)
     together = min(PANELS_TOGETHER, columns // tile.columns) if form.group == 1 and height > rows else 1
-    direct = m <= FEW_TILES * tile.rows if isinstance(m, int) else None
+    tiles = -(-m // tile.rows) if isinstance(m, int) else None
     return Blocks(
         tile,
         rows,
@@ -174,7 +174,7 @@ def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent, a
         together,
         depth,
         one_block,
-        direct,
+        tiles,
         isinstance(n, int) and n <= NARROW * tile.columns,
         isinstance(m, int) and m % tile.rows == 0,
         isinstance(n, int) and n % tile.columns == 0,
@@ -774,9 +774,8 @@ class BlockRoutine:
         first = True if alone else c.compare("eq", k, 0)
         last = True if alone else c.compare("sge", c.add(k, self.form.block), end)
         turn = _Turn(k, depth, self.form.cells(c, depth), first, last, finish, home, beside)
-        few: str | bool = bool(blocks.direct)
-        if blocks.direct is None:
-            few = c.compare("sle", height, FEW_TILES * tile.rows)
+        most = 1 if self._collides(self.right) else FEW_TILES
+        few = c.compare("sle", height, most * tile.rows) if blocks.tiles is None else blocks.tiles <= most
         step = _even(c, 0, height, blocks.rows, tile.rows) if blocks.keeps else height
         with c.loop(0, height if blocks.keeps else 1, step if blocks.keeps else 1) as part:
             high, top = c.min(step, c.sub(height, part.index)), c.add(row, part.index)
@@ -1051,6 +1050,14 @@ class BlockRoutine:
             return False
         single = all(len(operand.loops[part]) == 1 for part in (FREE, DEPTH))
         return single and packing.lies[1].coefficient(packing.free) == 1
+
+    def _collides(self, packing: Packing) -> bool:
+        """Whether the lines of a panel that is read where it lies would take each other's place in the cache, so that
+        the second tile does not find what the first one has read."""
+        if packing.lies is None:
+            return False
+        apart = packing.lies[1].coefficient(packing.depth)
+        return isinstance(apart, int) and apart * packing.operand.dtype.itemsize % (4 * FAR) == 0
 
     def _direct_or_packed(
         self, packing: Packing, at: Reading, to: str, direct: str | bool, k: Ref, first: Ref, extent: int

@@ -59,6 +59,7 @@ CASES = {
     **{f"matmul {n}": _product(n, n, n) for n in (63, 65, 127, 129)},
     "matmul 127x333x65": _product(127, 333, 65),
     **{f"matmul 512x512x{n}": _product(512, 512, n) for n in (10, 100)},
+    **{f"matmul {m}x1024x4096": _product(m, 1024, 4096) for m in (2, 16)},
     "matmul 100000x32x32": _product(100000, 32, 32),
     "matmul 10000x64x64": _product(10000, 64, 64),
     "matmul 64x10000x64": _product(64, 10000, 64),
