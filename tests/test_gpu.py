@@ -121,6 +121,28 @@ def test_products(size, dtype):
     assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, arrays), want, strict=True))
 
 
+@pytest.mark.parametrize("keys", [130, 1024, 9000])
+@pytest.mark.parametrize("heads", [4, 2])
+def test_attention(keys, heads):
+    """In memory of blocks, as much as they may ask for, and beyond that; heads that share keys."""
+
+    def program(q, k, v):
+        with hf.GradientTape() as tape:
+            tape.watch((q, k, v))
+            out = hf.nn.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+            loss = hf.sum(hf.square(out))
+        return [out, *tape.gradient(loss, (q, k, v))]
+
+    draw = np.random.default_rng(keys)
+    shapes = (2, 4, 512, 64), (2, heads, keys, 64), (2, heads, keys, 64)
+    arrays = [draw.standard_normal(shape, np.float32) for shape in shapes]
+    graph = hf.function(program).get_concrete_function(*arrays).graph
+    compiled = compile_graph(graph, gpus.target(0))
+    assert sum("rows a team" in kernel.schedule for kernel in compiled.kernels) >= 2
+    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, arrays), want, strict=True))
+
+
 @pytest.mark.parametrize("program", [*control.PROGRAMS, control.walked, control.learned], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("times", [1, 40])
 def test_loops_and_branches(program, times):
