@@ -95,6 +95,41 @@ def _lorenz(l: Any, state: Any) -> Any:
     return state
 
 
+def _contrast(l: Any, x: Any, factor: Any) -> Any:
+    """Of images of bytes, each colour's around its mean."""
+    x = l.cast(x, "float32")
+    mean = l.sum(l.sum(x, axis=1), axis=1)[:, None, None] / (x.shape[1] * x.shape[2])
+    return l.cast(l.maximum(l.minimum((x - mean) * factor + mean, 255.0), 0.0), "uint8")
+
+
+def _laid_over(l: Any, a: Any, b: Any) -> Any:
+    """Pictures of bytes whose fourth value is how much is covered."""
+    a, b = l.cast(a, "float32"), l.cast(b, "float32")
+    cover = a[..., 3:] / 255.0
+    return l.cast(a * cover + b * (1.0 - cover), "uint8")
+
+
+def _standardised(l: Any, x: Any) -> Any:
+    centred = x - l.sum(x, axis=0) / x.shape[0]
+    return centred / l.sqrt(l.sum(centred * centred, axis=0) / x.shape[0])
+
+
+def _tails(l: Any, x: Any) -> Any:
+    """Kurtosis."""
+    d = x - l.sum(x, axis=0) / x.shape[0]
+    return l.sum(d**4, axis=0) / l.sum(d**2, axis=0) ** 2 * x.shape[0]
+
+
+def _bits(l: Any, x: Any, places: Any) -> Any:
+    return l.cast((x[:, None] >> places) & 1, "bool")
+
+
+def _energies(l: Any, s: Any) -> Any:
+    """Of states that are six numbers each."""
+    away = s[:, 0] ** 2 + s[:, 1] ** 2 + s[:, 2] ** 2
+    return 0.5 * (s[:, 3] ** 2 + s[:, 4] ** 2 + s[:, 5] ** 2) - 1.0 / l.sqrt(away + 0.1)
+
+
 def _settled(l: Any, tree: Any) -> Any:
     return mapped(lambda x: x * 0.9 + 0.1, tree)
 
@@ -127,6 +162,24 @@ CASES = {
         _saturating, lambda d: [d.integers(0, 256, 1000, 1000, dtype="uint8") for _ in range(2)]
     ),
     "brighter uint8 image": Case(_brighter, lambda d: [d.integers(0, 256, 1000, 1000, dtype="uint8")], 0.01),
+    "contrast of uint8 images": Case(
+        _contrast, lambda d: [d.integers(0, 256, 32, 128, 128, 3, dtype="uint8"), d.positive(32, 1, 1, 1) + 0.5], 0.01
+    ),
+    "pictures laid over others": Case(
+        _laid_over, lambda d: [d.integers(0, 256, 512, 512, 4, dtype="uint8") for _ in range(2)], 0.01
+    ),
+    "bits of bytes": Case(
+        _bits, lambda d: [d.integers(0, 256, 200_000, dtype="uint8"), d.integers(0, 8, 8, dtype="uint8")]
+    ),
+    "bias and relu, 10 columns": Case(lambda l, x, b: l.relu(x + b), lambda d: [d.floats(20_000, 10), d.floats(10)]),
+    "bias and relu, 63 columns": Case(lambda l, x, b: l.relu(x + b), lambda d: [d.floats(3000, 63), d.floats(63)]),
+    "standardised 3 columns": Case(_standardised, lambda d: [d.floats(100_000, 3)], 1e-3),
+    "standardised 10 columns": Case(_standardised, lambda d: [d.floats(100_000, 10)], 1e-3),
+    "kurtosis": Case(_tails, lambda d: [d.floats(300_000)], 1e-3),
+    "energies of states": Case(_energies, lambda d: [d.floats(100_000, 6)], 1e-3),
+    "entropy float64": Case(
+        lambda l, x: -l.sum(x * l.log(x)), lambda d: [d.floats(300_000, dtype="float64") ** 2 + 1e-3], 1e-4
+    ),
     "heat stencil 1024": Case(_heat, lambda d: [d.floats(1026, 1026)]),
     "blur 1024": Case(_blur, lambda d: [d.floats(1026, 1026)]),
     "game of life 1024": Case(_life, lambda d: [d.integers(0, 2, 1024, 1024, dtype="uint8")]),
@@ -138,6 +191,9 @@ CASES = {
     "sum float64 1M": Case(lambda l, x: l.sum(x), lambda d: [d.floats(MILLION, dtype="float64")]),
     "column sums 8192x1024": Case(lambda l, x: l.sum(x, axis=0), lambda d: [d.floats(8192, 1024)], 1e-3),
     "row sums 8192x1024": Case(lambda l, x: l.sum(x, axis=1), lambda d: [d.floats(8192, 1024)], 1e-3),
+    "column sums 100000x3": Case(lambda l, x: l.sum(x, axis=0), lambda d: [d.floats(100_000, 3)], 1e-3),
+    "any of rows": Case(lambda l, x: l.any(x, axis=1), lambda d: [d.integers(0, 1000, 1000, 1000) == 0]),
+    "all of columns": Case(lambda l, x: l.all(x, axis=0), lambda d: [d.integers(0, 1000, 1000, 1000) != 0]),
     "largest of rows 1000x1000": Case(lambda l, x: l.max(x, axis=1), lambda d: [d.floats(1000, 1000)]),
     "logsumexp of rows": Case(lambda l, x: l.logsumexp(x, axis=1), lambda d: [d.floats(4096, 1024)]),
     "running sum 1M": Case(lambda l, x: l.cumsum(x, axis=0), lambda d: [d.positive(MILLION)], 1e-3),

@@ -67,6 +67,10 @@ CASES = {
     "concat rows": Case(lambda l, x, y: l.concat([x, y], axis=0), _pair),
     "stack columns": Case(lambda l, x, y: l.stack([x, y], axis=-1), _pair),
     "pad images": Case(lambda l, x: l.pad(x, ((0, 0), (2, 2), (2, 2), (0, 0))), lambda d: [d.floats(32, 64, 64, 3)]),
+    "pad uint8 images": Case(lambda l, x: l.pad(x, ((0, 0), (4, 4), (4, 4), (0, 0))), lambda d: [_images(d)]),
+    "concat 31 columns of bytes": Case(
+        lambda l, x: l.concat([x, x], axis=1), lambda d: [d.integers(0, 256, 6000, 31, dtype="uint8")]
+    ),
     "pad a matrix": Case(lambda l, x: l.pad(x, ((1, 1), (1, 1))), _matrix),
     "tile": Case(lambda l, x: l.tile(x, (2, 3)), _matrix),
     "repeat": Case(lambda l, x: l.repeat(x, 3, axis=1), _matrix),

@@ -25,6 +25,7 @@ CASES = {
     "sort rows int32": Case(
         lambda l, x: l.sort(x, axis=1), lambda d: [d.integers(-(2**31), 2**31, 1000, 1000, dtype="int32")]
     ),
+    "sort rows float64": Case(lambda l, x: l.sort(x, axis=1), lambda d: [d.floats(1000, 1000, dtype="float64")]),
     "sort a vector 1M": Case(lambda l, x: l.sort(x, axis=0), lambda d: [d.floats(1_000_000)]),
     "argsort rows": Case(lambda l, x: l.stable_order(x, 1), _matrix),
     "argsort a vector": Case(lambda l, x: l.stable_order(x, 0), lambda d: [d.floats(1_000_000)]),
