@@ -296,6 +296,11 @@ class LaneFold:
     def _vectors(self, begin: Ref, first: Ref, end: Ref, body: Body) -> None:
         """Elements [first, end) a vector at a time, the lanes kept in memory."""
         code, e = self.code, self.code.e
+        if self.light and e.width > 1 and not e.target.masked:  # masks are dear
+            whole = code.add(first, code.mul(code.div(code.sub(end, first), e.width), e.width))
+            with code.loop(first, whole, e.width) as loop:
+                self.lanes.fold_in(code.rem(code.sub(loop.index, begin), LANES), body(loop.index, None))
+            first = whole
         with code.loop(first, end, e.width) as loop:
             mask = code.lanes_below(code.sub(end, loop.index)) if e.width > 1 else None
             states = only_active(e, self.folds, body(loop.index, mask), mask)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from hybridflow.compiler.ir.dtypes import DType
+from hybridflow.compiler.ir.dtypes import DType, is_narrow_float
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
@@ -580,7 +580,17 @@ def _pays(space: Space, target: Target, enough: int) -> bool:
 
 
 def _lanes(kernel: Kernel, space: Space, target: Target) -> int:
-    return _lanes_along(kernel, space.vars[-1] if space.vars else LoopVar("none", 1), target)
+    widest = _widest_folded(kernel) if space.has_reduction and target.kind == "cpu" else 4
+    return _lanes_along(kernel, space.vars[-1] if space.vars else LoopVar("none", 1), target, widest)
+
+
+def _widest_folded(kernel: Kernel) -> int:
+    """Bytes of the widest elements and states of a kernel that folds; floats are computed in 4 at least."""
+    types = [part for n in (*kernel.nodes, *kernel.inputs) for part in parts_of(n.type)]
+    widths = [4 if is_narrow_float(type.dtype) else type.dtype.itemsize for type in types if type.shape]
+    folds = (n for n in kernel.nodes if n.op.kind is Kind.REDUCE)
+    states = (Folding(n.op, [x.type for x in n.inputs], n.attrs).identity for n in folds)
+    return max((*widths, *(dtype.itemsize for state in states for _, dtype in state)))
 
 
 def _lanes_along(kernel: Kernel, var: LoopVar, target: Target, widest: int = 4) -> int:
