@@ -207,7 +207,8 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
         grain = STRIP if len(parallel) == len(space.vars) else 1
         lanes = target.lanes(32)
         work = 1 + work_of(kernel.cluster.anchor.inputs, set(kernel.inputs), cost)
-        vectors = 1 if target.kind == "cuda" else _vectors(STRIP, lanes, work)
+        one_by_one = target.kind == "cuda" or any(n.op.kind in (Kind.GATHER, Kind.SEARCH) for n in kernel.nodes)
+        vectors = 1 if one_by_one else _vectors(STRIP, lanes, work)
         found = Schedule(Form.SEGMENTS, lanes, parallel, grain, vectors)
     elif (across := _across(kernel, space, target, is_leaf, cost)) is not None:
         found = across
