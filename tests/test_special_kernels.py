@@ -155,8 +155,23 @@ def test_one_row_goes_in_the_order_of_products(target):
     small = target.with_(l1=1 << 10)
     for n, k, dtype in [(300, 700, np.float32), (65, 5, np.int32), (17, 256, np.float64), (130, 0, np.float32)]:
         x, y = random_matrices(dtype, (3,), 1, n, k)
-        out = product(matmul_kernel(dtype, (3,), 1, n, k, small), x, y, cuts=(1, 3))
-        np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, np.dtype(dtype))))
+        for turned in (False, True):
+            out = product(
+                matmul_kernel(dtype, (3,), 1, n, k, small, transpose_b=turned, lanes=False),
+                x,
+                y,
+                transpose_b=turned,
+                cuts=(1, 3),
+            )
+            np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, np.dtype(dtype))))
+
+
+def test_one_row_of_open_extents_whose_lines_are_turned():
+    kernel = matmul_kernel(np.float32, (), 1, Dim("n"), Dim("k"), dims=("n", "k"), transpose_b=True, lanes=False)
+    for n, k in [(1, 1), (2, 9), (17, 300), (70, 256), (5, 0), (0, 5)]:
+        x, y = random_matrices(np.float32, (), 1, n, k)
+        out = product(kernel, x, y, transpose_b=True, n=n, k=k)
+        np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, dt.float32)))
 
 
 @pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)

@@ -18,7 +18,7 @@ the rows.  Where several blocks of rows follow each other, panels are packed for
 others.  The micro-kernel is one function that knows only full tiles: at the edges the packing fills them up, and what
 was computed from that is not stored.  Between k-blocks totals rest where the product is wanted, if all there is to do
 is to store it; others rest in scratch, and the epilogue reads a finished tile from there while it is still in the
-cache.  A product of one row does without all this: see ``one_row.py``.
+cache.  A product of one row does without all this: see ``one_row.py`` and ``one_row_turned.py``.
 
 Factors are read through ``operand.Operand``, so whatever a factor is made of is computed as it is packed.
 
@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridflow.compiler.codegen import one_row, tile_registers
+from hybridflow.compiler.codegen import one_row, one_row_turned, tile_registers
 from hybridflow.compiler.codegen.direct import Direct, suits
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.factors import (
@@ -455,7 +455,9 @@ class _Product:
     def by_tiles(self, module: ModuleText, symbol: str) -> Work:
         c, e, (m, n, k) = self.c, self.e, (self.shape.m, self.shape.n, self.shape.k)
         if one_row.suits(self.form, self.left, self.right, m):
-            return self._one_row()
+            return self._one_row(one_row.OneRow)
+        if one_row_turned.suits(self.form, self.left, self.right, m, n, one_row_turned.square_width(c, self.form, n)):
+            return self._one_row(one_row_turned.OneRowTurned)
         blocks = choose_blocks(e.target, self.form, m, n, k, self._grows_at_home)
         if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
             return self._blocked(module, symbol, blocks)
@@ -472,14 +474,14 @@ class _Product:
         direct.emit()
         return (*self.shape.batch, direct.steps), 1, direct.scratch
 
-    def _one_row(self) -> Work:
+    def _one_row(self, kind: type[one_row.OneRow] | type[one_row_turned.OneRowTurned]) -> Work:
         """Units: strips of columns."""
         shape = self.shape
 
         def finish(value: Val, entry: Ref, col: Ref, mask: Val | None) -> None:
             self.epilogue(self.e, self.e.convert(value, self.result), str(entry), "0", str(col), mask)
 
-        row = one_row.OneRow(self.c, self.form, self.left, self.right, shape.n, shape.k, finish)
+        row = kind(self.c, self.form, self.left, self.right, shape.n, shape.k, finish)
         row.emit()
         return (*shape.batch, row.steps), 1, row.scratch
 
@@ -774,7 +776,7 @@ class BlockRoutine:
         first = True if alone else c.compare("eq", k, 0)
         last = True if alone else c.compare("sge", c.add(k, self.form.block), end)
         turn = _Turn(k, depth, self.form.cells(c, depth), first, last, finish, home, beside)
-        most = 1 if self._collides(self.right) else FEW_TILES
+        most = 1 if self.right.operand.collides(DEPTH) else FEW_TILES
         few = c.compare("sle", height, most * tile.rows) if blocks.tiles is None else blocks.tiles <= most
         step = _even(c, 0, height, blocks.rows, tile.rows) if blocks.keeps else height
         with c.loop(0, height if blocks.keeps else 1, step if blocks.keeps else 1) as part:
@@ -1050,14 +1052,6 @@ class BlockRoutine:
             return False
         single = all(len(operand.loops[part]) == 1 for part in (FREE, DEPTH))
         return single and packing.lies[1].coefficient(packing.free) == 1
-
-    def _collides(self, packing: Packing) -> bool:
-        """Whether the lines of a panel that is read where it lies would take each other's place in the cache, so that
-        the second tile does not find what the first one has read."""
-        if packing.lies is None:
-            return False
-        apart = packing.lies[1].coefficient(packing.depth)
-        return isinstance(apart, int) and apart * packing.operand.dtype.itemsize % (4 * FAR) == 0
 
     def _direct_or_packed(
         self, packing: Packing, at: Reading, to: str, direct: str | bool, k: Ref, first: Ref, extent: int

@@ -473,9 +473,11 @@ class _Shared(_Function):
         units, grain, least, work = measures
         wanted = code.max(code.min(code.div(work, WORK_OF_PIECE), PIECES), 1)
         grains = code.max(_in_whole(code, units, grain), 1)
-        each = _in_whole(code, grains, load(code, "%host", HOST.index("workers")))
-        paying = code.min(_in_whole(code, least, grain), each)
-        piece = code.mul(code.max(_in_whole(code, grains, wanted), paying), grain)
+        size, paying = _in_whole(code, grains, wanted), _in_whole(code, least, grain)
+        if code.compare("sge", size, paying) is not True:
+            each = _in_whole(code, grains, load(code, "%host", HOST.index("workers")))
+            size = code.max(size, code.min(paying, each))
+        piece = code.mul(size, grain)
         end = code.add(pieces, _in_whole(code, units, piece))
         entry = code.at(self.wave, code.mul(number, len(WAVE_WORDS)), 8)
         for k, word in enumerate((f"ptr {task}", f"ptr {args}", f"i64 {units}", f"i64 {piece}", f"i64 {end}")):

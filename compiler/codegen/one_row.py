@@ -22,13 +22,13 @@ from hybridflow.compiler.ops.order import K_BLOCK
 Finish = Callable[[Val, Ref, Ref, "Val | None"], None]
 """``finish(total, entry, col, mask)`` stores the totals of ``e.width`` columns from ``col``."""
 
-_LIGHT = 4  # instructions of an element that may be written down for each of the lines
+LIGHT = 4  # instructions of an element that may be written down for each of the lines
 
 
 def suits(form: Form, left: Operand, right: Operand, rows: Extent) -> bool:
     """Whether a product has one row, and lines of the other factor lie so that vectors run along them."""
     one_loop = all(len(loops) == 1 for loops in (left.loops[DEPTH], right.loops[FREE], right.loops[DEPTH]))
-    light = left.work <= _LIGHT and right.work <= _LIGHT
+    light = left.work <= LIGHT and right.work <= LIGHT
     return rows == 1 and form.how is How.EACH and one_loop and light and right.along(FREE) >= right.along(DEPTH)
 
 

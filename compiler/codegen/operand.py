@@ -28,6 +28,7 @@ from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.coverage import digit
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar, Quotient, Remainder, variable
 from hybridflow.compiler.loops.kernel import base
+from hybridflow.compiler.loops.limits import FAR
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
@@ -89,6 +90,15 @@ class Operand:
             node = node.inputs[0]
         place = self.places.get(node)
         return None if place is None or len(self.accesses) != 1 else (place.pointer, self.accesses[0])
+
+    def collides(self, part: int) -> bool:
+        """Whether what lies in memory is so far apart, from one position of a part to the next, that a cache has room
+        for the lines of a few positions alone: they take each other's place."""
+        found = self.in_memory
+        if found is None or not found[1].is_affine:
+            return False
+        apart = found[1].coefficient(self.loops[part][-1])
+        return isinstance(apart, int) and apart != 0 and apart * self.dtype.itemsize % (4 * FAR) == 0
 
     @functools.cached_property
     def work(self) -> int:

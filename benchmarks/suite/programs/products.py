@@ -84,6 +84,9 @@ CASES = {
     "matrix-vector 4096": _plain((4096, 4096), (4096,)),
     "vector-matrix 512": _plain((512, 512), (512,), turned=True),
     "vector-matrix 4096": _plain((4096, 4096), (4096,), turned=True),
+    "vector times transposed 1000": Case(
+        lambda l, x, w: l.matmul(x, _turned(l, w)), lambda d: [d.floats(1, 1000), d.floats(1000, 1000)]
+    ),
     "outer 2048": Case(lambda l, x, y: x[:, None] * y[None], lambda d: [d.floats(2048), d.floats(2048)]),
     "einsum attention scores": _einsum("bqhd,bkhd->bhqk", (8, 256, 8, 64), (8, 256, 8, 64)),
     "einsum attention values": _einsum("bhqk,bkhd->bqhd", (8, 8, 256, 256), (8, 256, 8, 64)),
