@@ -25,6 +25,13 @@ class Scale(tf.Module):
         return x + self.factor, x
 
 
+@tf.function
+def chosen(x, flag):
+    found = tf.cond(flag, lambda: 1, lambda: 2), tf.case([(x > 1, lambda: 3)], default=lambda: 4)
+    found += (tf.switch_case(x, [lambda: 5, lambda: 6]), tf.cond(flag, lambda: (1, 2.5), lambda: (2, 3.5))[0])
+    return found
+
+
 scale = Scale()
 scale.plus(tf.constant(1.0))
 tf.saved_model.save(scale, os.path.join(folder, "plain"))
@@ -48,5 +55,6 @@ RESULT = {
         shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 2])],
     )[1],
     "counted": [x.numpy() for x in tf.data.Dataset.range(3).reduce((0.0, 0), lambda s, x: (s[0] + 1.5, s[1] + 1))],
+    "branches": [[x.numpy().item(), x.numpy().dtype.name] for x in chosen(tf.constant(1), tf.constant(False))],
     "rank": [tf.linalg.matrix_rank(tf.eye(2)).dtype.name, tf.Variable(1.0, name="w").name, tf.Variable(1.0).name],
 }  # fmt: skip

@@ -47,13 +47,22 @@ def while_loop(
 ) -> Any:  # fmt: skip
     """``tf.while_loop``: Python's ints among the variables are int32; ``shape_invariants`` let what is carried grow
     where Python runs the loop, outside of functions."""
-    start = pytree.unflatten(
-        pytree.flatten(loop_vars)[1],
-        [convert_to_tensor(x) if isinstance(x, (bool, int, float)) else x for x in pytree.flatten(loop_vars)[0]],
-    )
+    start = _as_made(loop_vars)
     if shape_invariants is None or inside_function():
         return hf.while_loop(cond, body, start, maximum_iterations)
     return grown(cond, body, start, maximum_iterations)
+
+
+def _as_made(value: Any) -> Any:
+    """Python's numbers in a nested value as the tensors that TensorFlow makes of them."""
+    leaves, structure = pytree.flatten(value)
+    made = [convert_to_tensor(x) if isinstance(x, (bool, int, float)) else x for x in leaves]
+    return pytree.unflatten(structure, made)
+
+
+def _branch(function: Any) -> Any:
+    """A branch whose numbers have TensorFlow's dtypes."""
+    return (lambda: _as_made(function())) if callable(function) else function
 
 
 def grown(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any = None) -> Any:
@@ -73,7 +82,7 @@ def grown(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any = None) 
 
 def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
     """``tf.cond``."""
-    return hf.cond(pred, true_fn, false_fn)
+    return hf.cond(pred, _branch(true_fn), _branch(false_fn))
 
 
 def case(
@@ -83,14 +92,18 @@ def case(
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
     if default is None:
         *pairs, (_, default) = pairs
-    return hf.case(pairs, default)
+    return hf.case([(chosen, _branch(function)) for chosen, function in pairs], _branch(default))
 
 
 def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
     """``tf.switch_case``."""
     several = isinstance(branch_fns, (list, tuple)) and all(isinstance(branch, tuple) for branch in branch_fns)
     branches = dict(branch_fns) if several else branch_fns
-    return hf.switch_case(branch_index, branches, default=default)
+    if isinstance(branches, dict):
+        made: Any = {number: _branch(function) for number, function in branches.items()}
+    else:
+        made = [_branch(function) for function in branches]
+    return hf.switch_case(branch_index, made, default=_branch(default))
 
 
 def map_fn(
