@@ -38,7 +38,8 @@ class TensorArray:
     A value like a tensor: ``write`` returns another one, which takes its place.  So it may be carried by a loop, and
     gradients flow through what was written and read.  Where ``element_shape`` is not given, the first element that is
     written says it; a loop that a compiled program runs has to know it before.  With ``dynamic_size`` writing behind
-    the end makes it longer, outside of such loops.
+    the end makes it longer, outside of such loops; a ``for`` over as many turns as an extent says is traced turn by
+    turn for it.
 
     >>> @hf.function
     ... def squares(n):
@@ -63,7 +64,7 @@ class TensorArray:
 
     def _with(self, values: Tensor) -> Self:
         made = object.__new__(type(self))
-        made._form = _Growing(self.dtype, values.shape[0]) if self._grows else self._form
+        made._form = _Growing(self.dtype, values.shape[0]) if self.grows else self._form
         made._values = values
         return made
 
@@ -75,7 +76,8 @@ class TensorArray:
         return self._values
 
     @property
-    def _grows(self) -> bool:
+    def grows(self) -> bool:
+        """Whether writing behind the end makes it longer."""
         return isinstance(self._form, _Growing)
 
     @property
@@ -107,7 +109,7 @@ class TensorArray:
             raise ShapeError(
                 stage, f"the value is {element.type}. Expected the shape of all elements, {_text(values)}."
             )
-        if self._grows:
+        if self.grows:
             values = _long_enough(values, index)
         return self._with(updated(values, index, element))
 
@@ -129,7 +131,7 @@ class TensorArray:
         """The array whose elements are the slices of ``values``."""
         stage = "TensorArray.unstack"
         x = as_tensor(values, stage, self.dtype if isinstance(values, (list, tuple)) else None)
-        fits = bool(x.shape) and (self._grows or same_extents(x.shape[:1], (self._form.size,)))
+        fits = bool(x.shape) and (self.grows or same_extents(x.shape[:1], (self._form.size,)))
         if x.dtype != self.dtype or not fits:
             raise ShapeError(stage, f"the values are {x.type}. Expected {self._form.size} slices of {self.dtype}.")
         return self._with(x)
@@ -147,15 +149,13 @@ class TensorArray:
 
 
 def _long_enough(values: Tensor, index: Any) -> Tensor:
-    """The elements, and zeros behind them up to ``index``.  Raises TraceError where that is not known and there is no
-    element yet."""
-    if isinstance(index, Tensor) and type(index) is not Tensor:
-        if values.shape[0] == 0:
-            raise TraceError(
-                "TensorArray.write", "how long the array becomes is not known while tracing. Give TensorArray its size."
-            )
-        return values
-    missing = operator.index(index) + 1 - values.shape[0]
+    """The elements, and zeros behind them up to ``index``.  Raises TraceError where that is not known."""
+    known = index._known() if isinstance(index, Tensor) and type(index) is not Tensor else index
+    if known is None:
+        raise TraceError(
+            "TensorArray.write", "how long the array becomes is not known while tracing. Give TensorArray its size."
+        )
+    missing = operator.index(known) + 1 - values.shape[0]
     return values if missing <= 0 else pad(values, [(0, missing), *[(0, 0)] * (len(values.shape) - 1)])
 
 

@@ -13,6 +13,7 @@ from hybridflow.autodiff.late_rows import slices_of
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.context import now
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, DTypeError
@@ -294,7 +295,7 @@ class Extents(tuple):
 def shape(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """``tf.shape``: an int32 tensor; in a traced function the extents themselves."""
     found = operand(input).shape
-    if hf.Tensor is not type(input) and not isinstance(input, (hf.Variable, np.ndarray, list, tuple, int, float)):
+    if now().trace is not None:
         return Extents(found)
     return hf.asarray(np.asarray(found, np.int64), out_type)
 

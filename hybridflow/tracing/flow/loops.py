@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.staged_loops import BROKE, GO, INDEX, StagedLoop
 from hybridflow.tracing.flow.state import active
 from hybridflow.tracing.flow.statements import Before, LoopStatement
-from hybridflow.tracing.flow.walks import Numbers, Turns, Walk, turns_of, walk_over
+from hybridflow.tracing.flow.walks import Numbers, Rows, Turns, Walk, turns_of, walk_over
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import Trace
 
@@ -57,12 +58,20 @@ class Loop(LoopStatement):
         if turns is not None:
             turns.begin()
             self._walk = turns
+        elif walk is not None and isinstance(walk.length, Dim) and self._grows():
+            walk.length = walk.stop = operator.index(walk.length)  # a trace for this number of turns
+            self._iterator = iter(walk)
         elif walk is not None and (isinstance(walk.length, Dim) or walk.length - walk.taken > _REPEATED):
             self._walk, self._begun = walk, walk.taken
         else:
             self._numbers = value if type(value) is range and len(value) > _REPEATED else None
-            self._iterator = iter(value)
+            self._iterator = iter(walk if isinstance(walk, Rows) and walk.counts else value)
             self._takes = value if self._iterator is value else None
+
+    def _grows(self) -> bool:
+        """Whether names hold what becomes longer with turns, as arrays do that have no size yet."""
+        held = values_of(self.frame, self.names).values()
+        return any(getattr(type(value), "grows", None) is not None and value.grows for value in held)
 
     def __iter__(self) -> Iterator[Any]:
         return self

@@ -15,6 +15,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import scalar
 from hybridflow.errors import TraceError
 from hybridflow.tracing.numbers import number_of
+from hybridflow.tracing.symbolic import SymbolicTensor
 
 
 class Turns:
@@ -125,14 +126,24 @@ class Walk(Turns):
         raise NotImplementedError
 
 
+def _is_counting(x: Tensor) -> bool:
+    """Whether a tensor is the integers from 0 on."""
+    if not isinstance(x, SymbolicTensor) or not dtypes.is_integer(x.dtype):
+        return False
+    node = x._node.inputs[0] if x._node.op.name == "convert" else x._node
+    return node.op.name == "iota" and len(node.type.shape) == 1
+
+
 class Rows(Walk):
     """A tensor's slices along its first axis."""
 
     def __init__(self, x: Tensor) -> None:
         super().__init__(x.shape[0])
-        self._x = x
+        self._x, self.counts = x, _is_counting(x)
 
     def element(self, index: Any) -> Any:
+        if self.counts and type(index) is int:
+            return scalar(index, self._x.dtype, "for")  # whose value is known
         return getitem(self._x, index)
 
     def sources(self) -> list[Tensor]:
