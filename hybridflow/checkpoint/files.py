@@ -51,8 +51,8 @@ _SHORT = {dtype: name for name, dtype in _NAMES.items()}
 _LONGEST = 100_000_000  # bytes of a header
 _ALIGNED = 8
 _AXES = 64  # of an array, at most
-_CHUNK = 1 << 21  # bytes that are read or written at once: few enough to be in the cache still when they are summed
-_READERS = 16  # threads that read large files: they wait for the disk and for pages of memory rather than for a core
+_CHUNK = 1 << 20  # bytes that are read or written at once: few enough to be in the cache still when they are summed
+_READERS = 8  # threads that read large files: they wait for the disk and for pages of memory rather than for a core
 _FLUSHED = 1 << 25  # bytes after which the disk is set to work, while there is more to be written
 _SUMS, _OF_HEADER = "crc32", "crc32_of_header"
 _HOST = re.sub(r"[^\w-]", "_", platform.node())[:32]  # folders may be those of several machines
@@ -305,11 +305,21 @@ class File:
         """Fill buffers, each from its place on, and return their sums."""
         if sum(len(part) for _, part in parts) < 2 * _CHUNK:
             return [self._read(*part) for part in parts]
+        sums, left = [0] * len(parts), iter(range(len(parts)))
+
+        def read() -> None:  # each thread takes what comes next: one task for all of them costs less than one for each
+            for number in left:
+                sums[number] = self._read(*parts[number])
+
         readers = ThreadPoolExecutor(_READERS)
         try:
-            return list(readers.map(self._read, *zip(*parts)))
+            for reader in [readers.submit(read) for _ in range(_READERS)]:
+                reader.result()
         finally:
-            readers.shutdown(cancel_futures=True)
+            for _ in left:  # of an error the others are not to read on
+                pass
+            readers.shutdown()
+        return sums
 
     def _read(self, place: int, part: memoryview) -> int:
         self._fill(place, part)
