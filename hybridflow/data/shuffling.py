@@ -16,7 +16,7 @@ import numpy as np
 from hybridflow.data.node import Elements, Node, Numbers, Passing, Reordering, Runner, State, Taker
 
 _BLOCK = 512  # random numbers drawn at a time
-_ROWS = 1024  # numbers of rows shuffled at a time
+_ROWS = 4096  # numbers of rows shuffled at a time
 _counting = threading.Lock()
 
 
