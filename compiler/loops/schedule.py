@@ -65,9 +65,9 @@ class Form(Enum):
     read across.  TEAM_TILES: that on a GPU.  ROWS: the last loop is reduced, vectors run along the row.  COLUMNS: the
     last loop is kept, vectors run across columns.  SPLIT: the same in two phases, partial results of pieces first,
     which are then folded in the order that is laid down for all of them.  SEGMENTS: a nest for each part of the output,
-    all of which the loops are over.  DEALT: on a GPU units of one part after another.  WOVEN: all parts of its short
-    rows at once, vectors run along the rows.  ACROSS: the last loop is short, or another that what is read lies along;
-    it is unrolled within vectors along a longer one."""
+    all of which the loops are over.  DEALT_SEGMENTS: on a GPU, units of one part after another.  WOVEN: all parts of
+    its short rows at once, vectors run along the rows.  ACROSS: the last loop is short, or another that what is read
+    lies along; it is unrolled within vectors along a longer one."""
 
     MAP = "map"
     TURNED = "turned map"
@@ -95,7 +95,8 @@ class Schedule:
     """``parallel`` are the loops whose turns, as one row-major range of units, may be cut at multiples of ``grain`` and
     run in any order.  ``lanes`` are the elements of a vector, ``vectors`` those that a turn of the inner loop handles.
     ``tile`` are the columns whose accumulators are kept together, ``terms`` those of a column that a turn folds where
-    that is all it does, ``piece`` the elements of a row, or the terms of a column, that make a partial result.
+    that is all it does, ``runs`` the groups of terms of a few columns that are folded at once, ``piece`` the elements
+    of a row, or the terms of a column, that make a partial result.
     ``lane`` is the loop along which vectors run across the loop ``inner``, ``weave`` the rows of a join.
     ``flat`` are vectors of neighbours in memory, whichever turns of the inner loop these belong to.
     ``line`` are the elements of a row along which all is read in even steps, where a row has several such lines: what
