@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import safetensors.numpy
 
 import hybridflow as hf
 from hybridflow import checkpoint, errors, layers
 from hybridflow.checkpoint import files
 from hybridflow.runtime import checksums
+
+safetensors = pytest.importorskip("safetensors")
+pytest.importorskip("safetensors.numpy")
 
 ROOT = Path(__file__).resolve().parent.parent
 RNG = np.random.default_rng(4)
