@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+import hybridflow as hf
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.structured import Code
@@ -114,6 +115,25 @@ def test_what_is_said_of_extents_holds(a: Pair, b: Pair, sizes: dict[str, int]) 
             assert room < p + p // 4 + 64
         for least in (1, p, p + 1):
             assert value_at(extents.at_least(x, least), sizes) == (p >= least)
+
+
+def test_what_lies_between_nothing_and_one_below_is_divided_where_somebody_says_which() -> None:
+    n, m = Dim("n"), Dim("m")
+    few = (6 // (n + 1)) // (n + 1)  # 0 or 1, for all that is seen of it
+    for value in (m - few, m + few - 1):
+        with pytest.raises(SymbolicExtentError, match="depends on its symbols"):
+            _ = value // m
+
+    @hf.function(reduce_retracing=True)
+    def divided(x: hf.Tensor, y: hf.Tensor) -> list[Any]:
+        n, m = x.shape[0], y.shape[0]
+        few = n // 3
+        return [(m - few) // m, (m + few - 1) // m, (few - m) // m, (-few) // m]
+
+    for n, m in ((2, 5), (3, 5), (7, 4), (4, 2), (2, 2), (30, 3), (2, 7), (5, 7)):
+        few = n // 3
+        found = [int(v) for v in divided(np.ones(n, np.float32), np.ones(m, np.float32))]
+        assert found == [(m - few) // m, (m + few - 1) // m, (few - m) // m, -few // m]
 
 
 ODD = st.one_of(st.sampled_from([*NAMES, "f32", "inf", "True", "a b", "n//2", "", '"', "x*y"]))

@@ -351,7 +351,8 @@ def quotient(value: Extent, divisor: Extent) -> Extent:
     if not never_negative(left):
         # Products of names are never negative, so what is divided may not be.
         if never_negative(left * -1) or not holds(left):
-            return _extent(whole) - quotient(left * -1 + divisor - 1, divisor)
+            below = left * -1 - 1
+            return _extent(whole) - (1 + quotient(below, divisor) if holds(below) else 0)  # -1 at least, or it is 0
         if compare(divisor - 1, left):
             return _extent(whole)
     return _extent(whole) + _extent({(None, (Quotient(_polynomial(left), divisor),)): 1})
