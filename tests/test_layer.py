@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -688,3 +690,45 @@ def test_variables_know_the_layers_that_made_them() -> None:
     alone = layers.Dense(2, use_bias=False)
     alone.build((None, 3))
     assert alone.kernel.path == "dense/kernel" and hf.Variable(1.0).path == "variable"
+
+
+def test_paths_are_there_without_the_layers() -> None:
+    def kernel_of(layer: Any) -> hf.Variable:
+        layer(np.ones((1, 3)))
+        return layer.kernel
+
+    assert kernel_of(layers.Dense(2)).path == "dense/kernel"
+    model = hf.Sequential([layers.Dense(3)], name="model")
+    model(np.ones((1, 3)))
+    for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert [v.path for v in again.variables] == ["model/dense/kernel", "model/dense/bias"]
+        again.name = "again"
+        assert again.variables[0].path == "again/dense/kernel" and model.variables[0].path == "model/dense/kernel"
+
+
+def test_paths_need_no_names_of_arguments() -> None:
+    class Outer(layers.Layer):
+        def build(this, input_shape: Any) -> None:  # noqa: N805
+            this.inner = layers.Dense(2)
+            this.inner.build(input_shape)
+
+        def call(this, inputs: Any) -> Any:  # noqa: N805
+            return this.inner(inputs)
+
+    outer = Outer(name="outer")
+    outer(np.ones((1, 3)))
+    assert [v.path for v in outer.variables] == ["outer/dense/kernel", "outer/dense/bias"]
+
+
+def test_what_is_called_for_weights_adds_no_loss_to_the_call() -> None:
+    class Outer(layers.Layer):
+        def build(self, input_shape: Any) -> None:
+            self.inner = layers.ActivityRegularization(l2=1.0)
+            self.inner(np.full((1, 1), 3.0, np.float32))
+
+        def call(self, inputs: Any) -> Any:
+            return self.inner(inputs)
+
+    model = hf.Sequential([Outer()])
+    model(np.full((1, 1), 2.0, np.float32))
+    assert [float(loss) for loss in model.losses] == [4.0]

@@ -11,11 +11,21 @@ from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor, looked_at
 
 
+class Label:
+    """What a layer is called, for what outlives the layer, or is copied with it: the weights that it made."""
+
+    __slots__ = ("name",)
+    name: str
+
+
 class _Call(NamedTuple):
-    """The innermost call.  ``added`` are what layers within the outermost one add to the loss, each with its layer."""
+    """The innermost call of a layer, or making of its weights.  ``added`` are what layers within the outermost one add
+    to the loss, each with its layer."""
 
     training: bool | None
     added: list[tuple[Mark, Any]]
+    label: Label
+    outer: _Call | None
 
 
 _now: ContextVar[_Call | None] = ContextVar("hybridflow.calling", default=None)
@@ -45,12 +55,23 @@ def training_now() -> bool | None:
     return None if call is None else call.training
 
 
-def enter(training: bool | None) -> Token[_Call | None]:
+def labels_now() -> tuple[Label, ...]:
+    """Those of the layers that are being called or made, the outermost first."""
+    found: list[Label] = []
+    call = _now.get()
+    while call is not None:
+        if not found or found[-1] is not call.label:  # a layer that makes its weights when it is called is one
+            found.append(call.label)
+        call = call.outer
+    return tuple(reversed(found))
+
+
+def enter(training: bool | None, label: Label) -> Token[_Call | None]:
     """Begin the call of a layer; None leaves it as it is."""
     outer = _now.get()
     if outer is None:
-        return _now.set(_Call(training, []))
-    return _now.set(outer if training is None else _Call(bool(training), outer.added))
+        return _now.set(_Call(training, [], label, None))
+    return _now.set(_Call(outer.training if training is None else bool(training), outer.added, label, outer))
 
 
 def leave(token: Token[_Call | None], layer: Mark) -> None:
@@ -67,6 +88,17 @@ def leave(token: Token[_Call | None], layer: Mark) -> None:
                 kept.pop(one, None)
     for one, value in call.added:
         _keep(one, value, layer)
+
+
+def enter_making(label: Label) -> Token[_Call | None]:
+    """Begin to make the weights of a layer: what layers add to the loss that are called for that belongs to no call."""
+    outer = _now.get()
+    return _now.set(_Call(None if outer is None else outer.training, [], label, outer))
+
+
+def leave_making(token: Token[_Call | None]) -> None:
+    """End what ``enter_making`` began."""
+    _now.reset(token)
 
 
 # Losses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from hybridflow.core.tensor import Operators, Tensor, wrap
 from hybridflow.runtime.calls.turns import IN_PLACE, RUNNING, Gate, at_once, has_turn, in_turn, set_all
 
 if TYPE_CHECKING:
+    from hybridflow.core.calling import Label
     from hybridflow.core.shape import Shape
 
 
@@ -56,7 +58,7 @@ class Variable(Operators):
     _own: Tensor | None
     _regularizer: Any
     _constraint: Any
-    _makers: tuple[Callable[[], Any], ...]  # the layers in which it was made, the outermost first, as weak references
+    _makers: tuple[Label, ...]  # of the layers in which it was made, the outermost first
     _narrows: bool
 
     if TYPE_CHECKING:  # what ``array.assignment`` installs
@@ -120,8 +122,7 @@ class Variable(Operators):
     @property
     def path(self) -> str:
         """The name behind those of the layers within which the variable was made: ``"model/dense/kernel"``."""
-        layers = [maker() for maker in self._makers]
-        return "/".join([*(layer.name for layer in layers if layer is not None), self.name or "variable"])
+        return "/".join([*(maker.name for maker in self._makers), self.name or "variable"])
 
     @property
     def shape(self) -> Shape:
@@ -275,11 +276,12 @@ class Variable(Operators):
         return object.__hash__(self)
 
     def __reduce__(self) -> Any:
-        rules = {"_regularizer": self._regularizer, "_constraint": self._constraint, "_narrows": self._narrows}
-        return Variable, (self._current(), self.trainable, None, self.name), (None, rules)
+        rest = {name: getattr(self, name) for name in ("_regularizer", "_constraint", "_narrows", "_makers")}
+        return Variable, (self._current(), self.trainable, None, self.name), (None, rest)
 
     def __deepcopy__(self, memo: Any) -> Variable:
         again = Variable(self._current(), self.trainable, None, self.name)
+        again._makers = copy.deepcopy(self._makers, memo)  # those of the layers that are copied with it
         return again._rule(self._regularizer, self._constraint, self._narrows)
 
     def __repr__(self) -> str:

@@ -51,8 +51,8 @@ class Operation(Layer):
     def __init__(
         self, operation: str, other: Any = None, reflected: bool = False, key: Any = None, **options: Any
     ) -> None:
-        super().__init__(**options)
         self.operation, self.other, self.reflected, self.key = operation, other, reflected, key
+        super().__init__(**options)
 
     def _kind_name(self) -> str:
         return self.operation

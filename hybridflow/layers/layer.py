@@ -7,7 +7,6 @@ import inspect
 import itertools
 import reprlib
 import sys
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -35,7 +34,11 @@ def _noting(build: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(build)
     def noted(self: Layer, *args: Any, **kwargs: Any) -> None:
-        build(self, *args, **kwargs)
+        token = calling.enter_making(self._label)
+        try:
+            build(self, *args, **kwargs)
+        finally:
+            calling.leave_making(token)
         if type(self).build is noted:  # and not that of a class above, called by the layer's own
             self._note_built()
 
@@ -123,7 +126,9 @@ class Layer(Module, Configured):
             self._sample_count, *input_shape = batch_input_shape
         if input_shape is not None or input_dim is not None:
             self._sample_shape = (input_dim,) if input_shape is None else tuple(input_shape)
+        self._label = calling.Label()
         self._name = name
+        self._note_name()
         self._follow(policy_of(dtype))
         self.built = type(self).build is Layer.build  # there is nothing to do
 
@@ -139,6 +144,15 @@ class Layer(Module, Configured):
     @name.setter
     def name(self, name: str | None) -> None:
         self._name = name
+        self._note_name()
+
+    def _settle_name(self, name: str) -> None:
+        """Say what a model calls the layer if it was given no name."""
+        self._settled_name = name
+        self._note_name()
+
+    def _note_name(self) -> None:
+        self._label.name = self._name or self._settled_name or self._kind_name()
 
     def _follow(self, policy: Policy) -> None:
         self._policy = policy
@@ -198,7 +212,7 @@ class Layer(Module, Configured):
             del kwargs["training"]  # it is for layers within this one
         if not self.built:
             self._build(inputs)
-        token = calling.enter(training)
+        token = calling.enter(training, self._label)
         before = enter_narrow(self._narrow)
         try:
             mask = kwargs.get("mask")
@@ -335,7 +349,8 @@ class Layer(Module, Configured):
         chosen = self._policy.variable_dtype if dtype is None else to_dtype(dtype, self.name)
         start = initializers.get(initializer)(tuple(shape), chosen)
         made = Variable(start, trainable=trainable, name=name)
-        made._makers = tuple(map(weakref.ref, _around(self)))
+        around = calling.labels_now()
+        made._makers = around if around[-1:] == (self._label,) else (*around, self._label)
         return made._rule(regularizers.get(regularizer), constraints.get(constraint), autocast)
 
     def _settle(self, weight: str, initializer: Any, regularizer: Any = None, constraint: Any = None) -> None:
@@ -503,20 +518,6 @@ def as_layer(given: Any) -> Any:
     Raises ArgumentError for an unknown name.
     """
     return described_of(Layer, given, "layers") if isinstance(given, dict) else given
-
-
-def _around(layer: Layer) -> list[Layer]:
-    """The layers that are being called or put together, the outermost first, down to one that makes a weight."""
-    found, frame = [layer], sys._getframe(1).f_back
-    while frame is not None:
-        owner = frame.f_locals.get("self") if frame.f_code.co_name in _MAKING else None
-        if isinstance(owner, Layer) and owner is not found[-1]:
-            found.append(owner)
-        frame = frame.f_back
-    return found[::-1]
-
-
-_MAKING = frozenset(("__call__", "_connect", "build"))
 
 
 def check_last_extent(layer: Layer, value: Any, wanted: int, name: str = "input") -> None:

@@ -35,4 +35,4 @@ def settle(layers: Iterable[Any], stage: str | None = None) -> None:
             number += 1
             name = f"{layer._kind_name()}_{number}"
         taken.add(name)
-        layer._settled_name = name
+        layer._settle_name(name)

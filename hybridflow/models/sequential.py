@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
+from hybridflow.core import calling
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.layers.graph import Input, InputLayer
 from hybridflow.layers.layer import Layer, as_layer, describe
@@ -61,7 +62,11 @@ class Sequential(Model):
             raise ArgumentTypeError(
                 self.name, f"{layer!r} is a plain function behind an input; use hf.layers.Lambda for it."
             )
-        self._ends.append(layer(last))
+        token = calling.enter_making(self._label)
+        try:
+            self._ends.append(layer(last))
+        finally:
+            calling.leave_making(token)
         self.built = True
 
     def pop(self) -> Callable[..., Any]:
