@@ -708,11 +708,11 @@ def test_paths_are_there_without_the_layers() -> None:
 
 def test_paths_need_no_names_of_arguments() -> None:
     class Outer(layers.Layer):
-        def build(this, input_shape: Any) -> None:  # noqa: N805
+        def build(this, input_shape: Any) -> None:
             this.inner = layers.Dense(2)
             this.inner.build(input_shape)
 
-        def call(this, inputs: Any) -> Any:  # noqa: N805
+        def call(this, inputs: Any) -> Any:
             return this.inner(inputs)
 
     outer = Outer(name="outer")
