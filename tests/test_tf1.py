@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -262,6 +263,39 @@ def test_layers_are_objects_that_share_their_variables() -> None:
         assert sess.run(flat).shape == (1, 64)
     with pytest.raises(TypeError, match="no argument 'unit'"):
         tf.layers.Dense(unit=2)
+
+
+def test_layers_of_keras_lend_every_weight_and_train_none_that_is_frozen() -> None:
+    class Pair(NamedTuple):
+        factor: Any
+        rest: list[Any]
+
+    class Scaled(tf.keras.layers.Layer):
+        def build(self, input_shape: Any) -> None:
+            weights = [self.add_weight(shape=(2,), initializer="ones", name=name) for name in "abcd"]
+            self.pair, self.nested = Pair(weights[0], weights[1:2]), {"c": ((weights[2],), [weights[3]])}
+
+        def call(self, x: Any) -> Any:
+            ((c,), (d,)) = self.nested["c"]
+            return x * self.pair.factor * self.pair.rest[0] * c * d
+
+    with tf.Graph().as_default():
+        base = tf.keras.Sequential([tf.keras.layers.Dense(2, kernel_initializer="ones")])
+        base.trainable = False
+        model = tf.keras.Sequential([base, Scaled()])
+        y = model(tf.ones([1, 3]))
+        own = [v.name for v in model.variables]
+        assert len(tf.trainable_variables()) == 4 and len(tf.global_variables()) == len(own) == 6
+        step = tf.train.GradientDescentOptimizer(0.01).minimize(tf.reduce_sum(y))
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            sess.run(step)
+            found = dict(zip([v.name for v in tf.global_variables()], sess.run(tf.global_variables())))
+    assert [value.tolist() for name, value in found.items() if "dense" in name] == [[[1.0, 1.0]] * 3, [0.0, 0.0]]
+    scaled = [value for name, value in found.items() if "scaled" in name]
+    np.testing.assert_allclose(scaled, np.full((4, 2), 1 - 0.01 * 3), rtol=1e-6)
+    assert all(v.numpy().max() == v.numpy().min() for v in model.variables)  # those of the layer are as they were
+    assert isinstance(model.layers[1].pair, Pair) and model.layers[1].pair.factor.numpy().tolist() == [1.0, 1.0]
 
 
 def test_texts_of_files_are_bytes(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from hybridflow.compat.v1.variables import Variable
 from hybridflow.core import pytree
 from hybridflow.core.variable import Variable as Held
 from hybridflow.layers.graph import Input
-from hybridflow.layers.module import Module, walk
 from hybridflow.layers.symbols import Symbol
 from hybridflow.runtime import locks
 
@@ -24,7 +23,7 @@ _lock = locks.make()
 
 def connect(layer: Any, args: Any, kwargs: Any) -> Any:
     """What a layer makes of tensors of a graph.  Its weights become variables of the graph, once, which start from what
-    they are.  Raises ValueError for a tensor of unknown rank."""
+    they are.  Raises ValueError for a tensor of unknown rank, or of rank 0."""
     leaves, structure = pytree.flatten((args, kwargs))
     places = [k for k, leaf in enumerate(leaves) if is_symbolic(leaf)]
     inputs = [as_graph_tensor(leaves[k]) for k in places]
@@ -61,44 +60,65 @@ def _symbol(layer: Any, tensor: Tensor) -> Symbol:
 
 def _weights(graph: Graph, layer: Any) -> list[tuple[Held, Variable]]:
     """The weights of a layer, each with the variable of the graph that stands for it."""
-    found = []
-    for place, name in _places(layer):
-        own = place[name]
-        held = graph.of_layers.get(id(own))
-        if held is None:
-            held = (own, Variable(own.numpy(), own.trainable and layer.trainable, name=own.path))
-            graph.of_layers[id(own)] = held
-        found.append(held)
-    return list({id(own): (own, held) for own, held in found}.values())
+    trained = {id(own) for own in layer.trainable_variables}  # but for those of layers in it that are frozen
+    found: dict[int, tuple[Held, Variable]] = {}
+    for holder, key in _places(layer):
+        for own in _held_in(holder[key]):
+            held = graph.of_layers.get(id(own))
+            if held is None:
+                held = own, Variable(own.numpy(), id(own) in trained, name=own.path)
+                graph.of_layers[id(own)] = held
+            found[id(own)] = held
+    return list(found.values())
 
 
 def _places(layer: Any) -> Iterator[tuple[Any, Any]]:
-    """The dicts and lists in which variables lie, each with the key of one."""
-    for _, one, _ in walk(layer, "", True, set()):
-        if isinstance(one, Module):
-            yield from _places_in(vars(one))
+    """The dicts and lists in which variables lie, or tuples of them, each with the key of these."""
+    for _, module in layer._named_modules():
+        yield from _places_in(vars(module))
 
 
 def _places_in(holder: Any) -> Iterator[tuple[Any, Any]]:
     for key, part in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
-        if isinstance(part, Held):
+        if not isinstance(holder, tuple) and next(_held_in(part), None) is not None:
             yield holder, key
-        elif isinstance(part, (list, dict)):
+        if isinstance(part, (list, dict, tuple)):
             yield from _places_in(part)
+
+
+def _held_in(part: Any) -> Iterator[Held]:
+    """A variable, or those in a tuple, which has no places to put others into."""
+    if isinstance(part, Held):
+        yield part
+    elif isinstance(part, tuple):
+        for one in part:
+            yield from _held_in(one)
+
+
+def _with(part: Any, others: dict[int, Held]) -> Any:
+    """The same with other variables."""
+    if not isinstance(part, tuple):
+        return others.get(id(part), part)
+    made = [_with(one, others) for one in part]
+    return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
 
 
 @contextmanager
 def _lent(layer: Any, others: dict[int, Held]) -> Iterator[None]:
-    """Let a layer have other variables in the block."""
+    """Let a layer have other variables in the block.
+
+    They are put where its own lie, and not into a copy of it: models of symbols, bound methods and functions in it
+    would still lead to the layer itself.  So it is one thread's at a time.
+    """
     with _lock:
-        places = [(holder, key, holder[key]) for holder, key in _places(layer) if id(holder[key]) in others]
-        for holder, key, own in places:
-            holder[key] = others[id(own)]
+        places = [(holder, key, holder[key]) for holder, key in _places(layer)]
         try:
+            for holder, key, own in places:
+                holder[key] = _with(own, others)
             yield
         finally:
             for holder, key, own in places:
                 holder[key] = own
 
 
-Tensor.connect = staticmethod(lambda layer, args, kwargs: connect(layer, args, kwargs))
+Tensor.connect = staticmethod(connect)
