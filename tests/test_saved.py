@@ -128,7 +128,7 @@ def test_state_goes_on(tmp_path: Path) -> None:
         assert loaded.add(n).item() == counter.add(hf.asarray(n)).item()
     for _ in range(2):
         np.testing.assert_array_equal(loaded.draw(), counter.draw())
-    with pytest.raises(errors.ArgumentError, match="signatures add, draw"):
+    with pytest.raises(errors.ArgumentError, match="functions add, draw"):
         loaded(1)
 
 
@@ -335,3 +335,36 @@ def test_lists_of_numbers_are_tensors_for_what_was_loaded(tmp_path: Path) -> Non
     np.testing.assert_array_equal(found, [[3, 3], [8, 7]])
     with pytest.raises(errors.ShapeError, match="no program was saved"):
         loaded([[1.0, 2.0]], [hf.ones(2), hf.ones(2)])
+
+
+def test_models_are_exported_for_the_dtype_that_they_were_called_with(tmp_path: Path) -> None:
+    model = hf.Sequential([hf.layers.Embedding(5, 2), hf.layers.Dense(1)])
+    numbers = np.array([[1, 2], [3, 4]], np.int32)
+    expected = model(numbers).numpy()
+    model.export(tmp_path / "model")
+    loaded = hf.saved.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.serve(numbers).numpy(), expected)
+    np.testing.assert_array_equal(loaded.serve(numbers[:1]).numpy(), expected[:1])
+
+
+def test_methods_are_saved_again(tmp_path: Path) -> None:
+    class Scaled(hf.Module):
+        def __init__(self) -> None:
+            self.factor = hf.Variable(3.0, name="factor")
+
+        @hf.function(input_signature=[hf.TensorSpec((None,))])
+        def times(self, x: Any) -> Any:
+            return x * self.factor
+
+        @hf.function
+        def never_called(self, x: Any) -> Any:
+            return x
+
+    scaled = Scaled()
+    hf.saved.save(scaled, tmp_path / "a", {"serving_default": scaled.times}, with_methods=True)
+    hf.saved.save(hf.saved.load(tmp_path / "a"), tmp_path / "b", with_methods=True)
+    loaded = hf.saved.load(tmp_path / "b")
+    assert list(loaded.signatures) == ["serving_default"]
+    assert loaded.times([1.0, 2.0]).numpy().tolist() == [3.0, 6.0] and loaded.factor.numpy() == 3.0
+    with pytest.raises(AttributeError, match="its functions are serving_default, times"):
+        loaded.never_called  # noqa: B018

@@ -46,8 +46,8 @@ _LEAST = 2  # smaller open extents have programs of their own
 class Loaded(Module):
     """What ``load`` returns: a module with the variables of what was saved.
 
-    ``signatures`` are its functions by name, which are attributes, too, as its variables are; called itself it is the
-    one called "__call__", "serving_default", or the only one.
+    Its functions are attributes, and so are its variables; ``signatures`` has those functions by name that were saved as
+    signatures.  Called itself it is the function called "__call__", "serving_default", or the only one.
     All are functions as ``@hf.function`` makes them: they are differentiable, and can be called in others.
 
     >>> import os, tempfile
@@ -59,27 +59,27 @@ class Loaded(Module):
 
     def __init__(self, path: str, named: dict[str, Variable]) -> None:
         self._path, self._named = path, named
-        self._functions: dict[str, SavedFunction] = {}
-        self.signatures: dict[str, Any] = {}
+        self._saved_functions: dict[str, SavedFunction] = {}
+        self.signatures: dict[str, Any] = {}  # by name; of what TensorFlow's names load, functions that name results
 
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         yield from self._named.items()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        chosen = self._functions.get("__call__", self._functions.get(DEFAULT))
+        chosen = self._saved_functions.get("__call__", self._saved_functions.get(DEFAULT))
         if chosen is None:
-            if len(self._functions) != 1:
-                names = ", ".join(self._functions)
-                raise ArgumentError("saved", f"{self._path} has the signatures {names}: call loaded.signatures[name].")
-            chosen = next(iter(self._functions.values()))
+            if len(self._saved_functions) != 1:
+                names = ", ".join(self._saved_functions)
+                raise ArgumentError("saved", f"{self._path} has the functions {names}: call one of them, loaded.name.")
+            chosen = next(iter(self._saved_functions.values()))
         return chosen(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        signatures = self.__dict__.get("_functions", {})
-        for known in (signatures, self.__dict__.get("_named", {})):
+        functions = self.__dict__.get("_saved_functions", {})
+        for known in (functions, self.__dict__.get("_named", {})):
             if name in known:
                 return known[name]
-        raise AttributeError(f"{type(self).__name__} has no {name!r}; its signatures are {', '.join(signatures)}")
+        raise AttributeError(f"{type(self).__name__} has no {name!r}; its functions are {', '.join(functions)}")
 
     def __repr__(self) -> str:
         return f"<Loaded {self._path}: {', '.join(self.signatures)}>"
@@ -287,8 +287,8 @@ def _read(file: files.File) -> Loaded:
             if graph.calls_host:
                 raise ValueError("a program calls Python")
             programs.append(_Program(graph, one, variables, file))
-        loaded._functions[name] = SavedFunction(name, programs)
-    loaded.signatures = {name: one for name, one in loaded._functions.items() if name not in methods}
+        loaded._saved_functions[name] = SavedFunction(name, programs)
+    loaded.signatures = {name: one for name, one in loaded._saved_functions.items() if name not in methods}
     return loaded
 
 

@@ -100,14 +100,13 @@ def _signatures(obj: Any, given: Any) -> dict[str, list[Any]]:
 
 
 def _methods(module: Module, chosen: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The functions of a module's class that have an ``input_signature`` or were called, under other names than the
-    signatures that are chosen."""
-    found = {name: one for name, one in _functions_of(module) if name not in chosen}
-    return {
-        name: _concrete(one, name)
-        for name, one in found.items()
-        if one.input_signature is not None or one.concrete_functions()
-    }
+    """The functions of a module's class that have an ``input_signature`` or were called, or those of a file, under
+    other names than the signatures that are chosen."""
+    held = getattr(module, "_saved_functions", None)
+    if held is None:
+        named = _functions_of(module)
+        held = {name: one for name, one in named if one.input_signature is not None or one.concrete_functions()}
+    return {name: _concrete(one, name) for name, one in held.items() if name not in chosen}
 
 
 def _functions_of(module: Module) -> Iterator[tuple[str, Any]]:
@@ -151,7 +150,7 @@ def of_model(model: Any) -> ConcreteFunction:
     """The call of a model that knows its input.  Raises ArgumentError for another."""
     inputs, seen = getattr(model, "inputs", None), model._seen_shape
     if not inputs and isinstance(seen, tuple):
-        return _call_of(model).get_concrete_function(TensorSpec(("batch", *seen[1:])))
+        return _call_of(model).get_concrete_function(TensorSpec(("batch", *seen[1:]), model._seen_dtype))
     if not inputs:
         raise ArgumentError(
             "saved",

@@ -9,11 +9,11 @@ import ml_dtypes
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.autodiff.late_rows import slices_of
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now
+from hybridflow.core.late import parts_of
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, DTypeError
@@ -408,7 +408,7 @@ class _Slices(Facade):
 
     def __instancecheck__(self, instance: Any) -> bool:
         return super().__instancecheck__(instance) or (
-            isinstance(instance, hf.Tensor) and slices_of(instance) is not None
+            isinstance(instance, hf.Tensor) and parts_of(instance) is not None
         )
 
 
