@@ -199,18 +199,8 @@ class Schedule:
 
 def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
     """How the loops ``space`` of a kernel run.  ``cost(node)`` counts the instructions of one element of a node."""
-    if kernel.cluster.kind is Kind.SEGMENT and (woven := _woven(kernel, target, is_leaf, cost)) is not None:
-        found = woven
-    elif kernel.cluster.kind is Kind.SEGMENT and target.kind == "cuda" and not _overlap(kernel.cluster.anchor):
-        found = Schedule(Form.DEALT_SEGMENTS, 1)
-    elif kernel.cluster.kind is Kind.SEGMENT:
-        parallel = _parallel(space.vars)
-        grain = STRIP if len(parallel) == len(space.vars) else 1
-        lanes = target.lanes(32)
-        work = 1 + work_of(kernel.cluster.anchor.inputs, set(kernel.inputs), cost)
-        one_by_one = target.kind == "cuda" or any(n.op.kind in (Kind.GATHER, Kind.SEARCH) for n in kernel.nodes)
-        vectors = 1 if one_by_one else _vectors(STRIP, lanes, work)
-        found = Schedule(Form.SEGMENTS, lanes, parallel, grain, vectors)
+    if kernel.cluster.kind is Kind.SEGMENT:
+        found = _segments(kernel, space, target, is_leaf, cost)
     elif (across := _across(kernel, space, target, is_leaf, cost)) is not None:
         found = across
     elif not space.has_reduction:
@@ -230,6 +220,20 @@ def overwritten_in_rows(how: Schedule, kernel: Kernel, space: Space, is_leaf: Is
         return set()
     read = accesses(kernel, space, is_leaf).of_input
     return {leaf for leaf, positions in read.items() if positions == {space.full}}
+
+
+def _segments(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
+    woven = _woven(kernel, target, is_leaf, cost)
+    if woven is not None:
+        return woven
+    if target.kind == "cuda" and not _overlap(kernel.cluster.anchor):
+        return Schedule(Form.DEALT_SEGMENTS, 1)
+    parallel, lanes = _parallel(space.vars), target.lanes(32)
+    grain = STRIP if len(parallel) == len(space.vars) else 1
+    work = 1 + work_of(kernel.cluster.anchor.inputs, set(kernel.inputs), cost)
+    one_by_one = target.kind == "cuda" or any(n.op.kind in (Kind.GATHER, Kind.SEARCH) for n in kernel.nodes)
+    vectors = 1 if one_by_one else _vectors(STRIP, lanes, work)
+    return Schedule(Form.SEGMENTS, lanes, parallel, grain, vectors)
 
 
 def _overlap(node: Node) -> bool:

@@ -46,8 +46,8 @@ _LEAST = 2  # smaller open extents have programs of their own
 class Loaded(Module):
     """What ``load`` returns: a module with the variables of what was saved.
 
-    Its functions are attributes, and so are its variables; ``signatures`` has those functions by name that were saved as
-    signatures.  Called itself it is the function called "__call__", "serving_default", or the only one.
+    Its functions are attributes, and so are its variables; ``signatures`` has those functions by name that were saved
+    as signatures.  Called itself it is the function called "__call__", "serving_default", or the only one.
     All are functions as ``@hf.function`` makes them: they are differentiable, and can be called in others.
 
     >>> import os, tempfile
