@@ -18,14 +18,14 @@ class Label:
     name: str
 
 
-class _Call(NamedTuple):
+class _Call:
     """The innermost call of a layer, or making of its weights.  ``added`` are what layers within the outermost one add
-    to the loss, each with its layer."""
+    to the loss, each with its layer.  Each call makes one, which a named tuple would take twice as long for."""
 
-    training: bool | None
-    added: list[tuple[Mark, Any]]
-    label: Label
-    outer: _Call | None
+    __slots__ = ("added", "label", "outer", "training")
+
+    def __init__(self, training: bool | None, added: list[tuple[Mark, Any]], label: Label, outer: _Call | None) -> None:
+        self.training, self.added, self.label, self.outer = training, added, label, outer
 
 
 _now: ContextVar[_Call | None] = ContextVar("hybridflow.calling", default=None)
