@@ -7,9 +7,9 @@ from typing import Any
 
 from hybridflow.compiler.autodiff import Record, Results
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.extents import Dim, Extent, affine, substituted
+from hybridflow.compiler.ir.extents import Dim, Extent, affine, substituted, symbols
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.results import TupleType, is_token
+from hybridflow.compiler.ir.results import TupleType, is_token, parts_of
 from hybridflow.compiler.ops.table import TABLE, Kind
 
 
@@ -21,6 +21,25 @@ def extents_of(values: Mapping[Node, Any]) -> dict[str, Extent]:
         if source is not None:
             found.setdefault(source[0], (actual - source[2]) // source[1])
     return found
+
+
+def symbols_in(part: Any) -> list[str]:
+    """The symbols in the types and the attributes of nodes, those of sub-graphs too."""
+    if isinstance(part, Dim):
+        return list(symbols(part))
+    if isinstance(part, Node):
+        types = [] if is_token(part.type) else [one.shape for one in parts_of(part.type)]
+        return [name for one in (*types, *part.attrs.values()) for name in symbols_in(one)]
+    if isinstance(part, Graph):
+        part = (*part.inputs, *part.nodes)
+    if isinstance(part, (tuple, list)):
+        return [name for one in part for name in symbols_in(one)]
+    return []
+
+
+def told_by(node: Node) -> set[str]:
+    """The symbols that can be read from the extents of an input."""
+    return {source[0] for source in map(affine, node.type.shape) if source is not None}
 
 
 Numbering = Callable[[int], int]  # what the function of a number is called in the program that goes on

@@ -110,6 +110,11 @@ class Executable:
         return self._run(inputs, targets, dims, runner), targets
 
     @property
+    def needs_python(self) -> bool:
+        """Whether it calls functions in Python."""
+        return self.program.needs_python
+
+    @property
     def may_write_in_place(self) -> bool:
         """Whether every update may go where the old value is."""
         return all(self.program.inputs[i].in_place for i in self.updated)

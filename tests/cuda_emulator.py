@@ -116,7 +116,8 @@ class Emulator:
 
     def __init__(self, devices: int) -> None:
         self.driver = FakeDriver()
-        self._current, self._stream = 0, types.SimpleNamespace(ptr=0)
+        self._current = 0
+        self._streams: dict[int, Any] = {0: types.SimpleNamespace(ptr=0)}  # the current one of each device
         runtime = types.SimpleNamespace(
             getDeviceCount=lambda: devices, getDevice=lambda: self._current, memGetInfo=self._bind
         )
@@ -126,6 +127,23 @@ class Emulator:
             get_current_stream=lambda: self._stream,
             alloc_pinned_memory=self._pinned,
         )
+
+    @property
+    def _stream(self) -> Any:
+        """The current stream of the current device.  Those of the other devices are streams of their own, too."""
+        return self.stream_of(self._current)
+
+    @_stream.setter
+    def _stream(self, stream: Any) -> None:
+        self._streams[self._current] = stream
+
+    def stream_of(self, number: int) -> Any:
+        if number not in self._streams:
+            handle = ctypes.c_uint64()
+            self._bind()
+            assert not self.driver.library.cuStreamCreate(ctypes.addressof(handle), 1)
+            self._streams[number] = types.SimpleNamespace(ptr=handle.value)
+        return self._streams[number]
 
     @property
     def order(self) -> str:
@@ -174,7 +192,7 @@ class Emulator:
         """Fresh memory, ``behind`` bytes after an address that is a multiple of 64."""
         dtype = np.dtype(dtype)
         size = int(np.prod(shape)) * dtype.itemsize
-        held = _Held(self, behind + size, self._stream.ptr)
+        held = _Held(self, behind + size, self.stream_of(number).ptr)
         memory = (ctypes.c_char * (behind + size)).from_address(held.memory.start)
         host = np.ndarray(shape, dtype, memory, behind, strides if size else None)
         return Array.over(held, host, number)
@@ -211,19 +229,35 @@ class Emulator:
         return array.copy()
 
 
-@pytest.fixture
-def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
-    """Two emulated GPUs in the place of CuPy's, and of the driver's."""
-    emulator = Emulator(2)
+class _Loaded(executable.CudaExecutable):
+    """A program whose arrays have to lie on its device."""
+
+    def _ready(self, arrays: Any) -> Any:
+        assert all(array.device.id == self.device for array in arrays), self.program.name
+        return super()._ready(arrays)
+
+
+@contextlib.contextmanager
+def emulating(monkeypatch: pytest.MonkeyPatch, devices: int) -> Iterator[Emulator]:
+    """Emulated GPUs in the place of CuPy's, and of the driver's."""
+    emulator = Emulator(devices)
     monkeypatch.setattr(gpus, "cupy", lambda: emulator)
     monkeypatch.setattr(gpus, "_bound", type(gpus._bound)())
     monkeypatch.setattr(device, "_devices", {})
     monkeypatch.setattr(device, "driver", lambda: driver.Driver(emulator.driver.library))
     monkeypatch.setattr(executable, "ptx", types.SimpleNamespace(assemble=lambda program: program.text))
     here = {key: found for key, found in one_op._programs.items() if not isinstance(found, executable.CudaExecutable)}
+    monkeypatch.setattr(executable, "CudaExecutable", _Loaded)
     monkeypatch.setattr(one_op, "_programs", here)
     monkeypatch.setattr(Emulator, "now", emulator)
     gpus.target.cache_clear()
     yield emulator
     gpus.target.cache_clear()
     assert not emulator.driver.broken, "\n".join(emulator.driver.broken)
+
+
+@pytest.fixture
+def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulator]:
+    """Two emulated GPUs."""
+    with emulating(monkeypatch, 2) as emulator:
+        yield emulator

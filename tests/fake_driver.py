@@ -342,6 +342,9 @@ class FakeDriver:
                 is_free = found.free if queued else found.is_gone
                 self._require(not is_free, f"{kernel.name} is told of memory that was freed")
 
+    def _cuMemcpyAsync(self, target: int, source: int, size: int, stream: int | None) -> None:
+        self._cuMemcpyDtoDAsync(target, source, size, stream)  # addresses are those of all devices
+
     def _cuMemcpyDtoDAsync(self, target: int, source: int, size: int, stream: int | None) -> None:
         self._require_memory(target, size)
         self._require_memory(source, size)

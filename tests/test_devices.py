@@ -313,15 +313,15 @@ def test_arrays_of_the_gpu_never_become_numpy_s_unasked():
 def test_scopes_in_functions_say_where_these_run():
     @hf.function
     def f(x):
-        with hf.device("gpu:1"):  # the line
-            return x + hf.arange(float(x.shape[0]))
+        with hf.device("gpu:1"):
+            return x + hf.arange(float(x.shape[0]))  # the line
 
     for n in (40, 41, 42):
         assert f(gpu(np.ones(n), 1)).device == "gpu:1"
-    line = f.__wrapped__.__code__.co_firstlineno + 2
+    line = f.__wrapped__.__code__.co_firstlineno + 3
     for x in (gpu(np.ones(40)), hf.ones(40)):
         for _ in range(2):
-            with pytest.raises(DeviceError, match=rf"on gpu:1, and it runs on {x.device}.*test_devices\.py:{line}"):
+            with pytest.raises(DeviceError, match=rf"on {x.device}, f\d\d\[40\] on gpu:1.*test_devices\.py:{line}"):
                 f(x)
     assert f(gpu(np.ones(40), 1)).tolist() == [k + 1 for k in range(40)]
 
@@ -337,8 +337,7 @@ def test_scopes_place_functions_of_nothing_else():
         assert made(n).device == "gpu:0" and made(n).tolist() == [n] * 3
     moved = hf.function(lambda x: (x * 2).to_device("gpu:1"))
     assert moved(hf.ones(3)).device == "gpu:1"
-    with pytest.raises(DeviceError, match=r"on gpu:1, and it runs on cpu.*x\.to_device\('gpu:1'\)"):
-        moved(hf.ones(300))
+    assert moved(hf.ones(300)).device == "gpu:1"
 
     @hf.function
     def two():
@@ -347,7 +346,7 @@ def test_scopes_place_functions_of_nothing_else():
         with hf.device("gpu:1"):
             return x + hf.ones(3)
 
-    with pytest.raises(DeviceError, match="a compiled function runs on one device"):
+    with pytest.raises(DeviceError, match=r"f32\[3\] on gpu:0, f32\[3\] on gpu:1"):
         two()
     with pytest.raises(DeviceError, match="no gpu:7"):
         hf.function(lambda: hf.ones(3).to_device("gpu:7"))()
@@ -364,7 +363,7 @@ def test_scopes_in_what_a_function_calls_and_in_branches():
     x = gpu(np.ones(40, np.float32))
     for body in (inner, concrete, lambda x: hf.cond(hf.sum(x) > 0, lambda: inner(x), lambda: x)):
         f = hf.function(lambda x, body=body: body(x) * 2)
-        with pytest.raises(DeviceError, match="on cpu, and it runs on gpu:0"):
+        with pytest.raises(DeviceError, match=r"on gpu:0.* on cpu|on cpu, and that branch or loop runs on gpu:0"):
             f(x)
         assert f(hf.ones(40)).tolist() == [4.0] * 40
 

@@ -31,6 +31,7 @@ LEVELS = {
     "hybridflow.compiler.batching": 2,
     "hybridflow.compiler.forward": 2,
     "hybridflow.compiler.inlining": 3,
+    "hybridflow.compiler.parts": 3,
     "hybridflow.compiler.passes": 3,
     "hybridflow.compiler.loops": 4,
     "hybridflow.compiler.loops.index": 2,  # what a view does, to passes and to loops

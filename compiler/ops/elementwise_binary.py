@@ -181,6 +181,17 @@ _binary(
 )
 
 
+_binary(
+    "transfer_back",
+    doc="""x on the device where y lies: what ``transfer`` does to derivatives.""",
+    dtypes=dt.ALL,
+    reference=lambda x, y: x,
+    scalar=lambda e, x, y: x,
+    vjp=lambda b, g, out, x, y: (b.transfer_back(g, x), lambda: b.full(0, like=y.type)),
+    facts={"exact": True},
+)
+
+
 def _over(b: Builder, x: Any, length: Any) -> Any:
     """``x / length``, and 0 where the length is: no direction is preferred there."""
     zero = b.full(0, like=length.type)

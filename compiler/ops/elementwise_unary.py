@@ -489,3 +489,16 @@ _unary(
     vjp=NOT_DIFFERENTIABLE,
     facts={"idempotent": True, "exact": True},
 )
+
+_unary(
+    "transfer",
+    doc="""x on a device that is named.  Programs are cut there (``compiler.parts``); within one it is x.""",
+    dtypes=dt.ALL,
+    infer=lambda x, device: x,
+    reference=lambda x, device: x,
+    scalar=lambda e, x, device: x,
+    vjp=lambda b, g, out, x, device: (b.transfer_back(g, x),),
+    jvp=lambda b, tangents, out, x, device: b.transfer(tangents[0], device=device),
+    samples=samples.with_attrs({"device": "cpu"}),
+    facts={"exact": True},
+)

@@ -71,6 +71,8 @@ ARITHMETIC = [
     Row(I * ZERO, lambda b, m: m[ZERO]),
     Row(I - I, lambda b, m: b.full(0, m.root.type)),
     Row(op.stop_gradient(X), lambda b, m: m[X]),  # a mark for differentiation, which is over by now
+    Row(op.transfer(X), lambda b, m: m[X]),  # a program has one device: it was cut before it came here
+    Row(op.transfer_back(X, Y), lambda b, m: m[X]),
 ]
 
 

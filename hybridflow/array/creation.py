@@ -11,6 +11,7 @@ from hybridflow.array.elementwise import add, floor, greater_equal, less_equal, 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, Shape, product
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core import devices
 from hybridflow.core.likes import ArrayLike, DTypeLike, ShapeLike
 from hybridflow.core.promotion import default_float, default_int, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor, wrap
@@ -115,6 +116,7 @@ def _from_capsule(x: Any, copy: bool | None) -> Tensor:
 
 
 def _placed(tensor: Tensor, device: str | None) -> Tensor:
+    device = devices.traced_scope() if device is None else device
     return tensor if device is None else tensor.to_device(device)
 
 

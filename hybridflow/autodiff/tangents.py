@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from hybridflow.autodiff.tape import GradientTape
+from hybridflow.autodiff.tape import GradientTape, ones
 from hybridflow.compiler.autodiff import Record, Results
 from hybridflow.compiler.forward import forward, pushed
 from hybridflow.compiler.ir.dtypes import is_float
@@ -23,7 +23,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, Grad
 def through(record: Record, tangents: Sequence[Any]) -> list[Any]:
     """The tangents of the outputs of something with a derivative of its own, which is linear in the cotangents: it is
     differentiated with respect to these, and it does not matter what they are."""
-    cotangents = [builder.full(1, out.type) if is_float(out.dtype) else None for out in record.outputs]
+    cotangents = [ones(out) if is_float(out.dtype) else None for out in record.outputs]
     floats = [g for g in cotangents if g is not None]
     vjp: Any = record.vjp
     with GradientTape(watch_accessed_variables=False) as tape:

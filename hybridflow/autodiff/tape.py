@@ -8,9 +8,11 @@ gradient can be explained.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hybridflow.autodiff import replay
 from hybridflow.autodiff.definitions import Custom, applied, record_of
@@ -23,8 +25,8 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.added_rows import AddedRows
 from hybridflow.compiler.ops.batched import in_front
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
-from hybridflow.core import pytree
-from hybridflow.core.context import add_recorder, everywhere, idle, now, pop_tape, push_tape, suspended
+from hybridflow.core import devices, pytree
+from hybridflow.core.context import add_recorder, current, everywhere, idle, now, pop_tape, push_tape, suspended
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
@@ -61,6 +63,38 @@ def _note_use() -> None:
     _uses += 1
     if _uses == _ENOUGH:
         make_native(GradientTape, replay.passes)
+
+
+def ones(target: Any) -> Tensor:
+    """What the cotangent of a value begins with, where that lies."""
+    array = None if current.trace is not None else getattr(target, "_array", None)
+    if array is None or type(array) is np.ndarray:
+        return builder.full(1, target.type if array is None else target)
+    with devices.placing(target.device):
+        return builder.full(1, target)
+
+
+class _WhereTheyRan(list[Record]):
+    """Records for a walk backwards, during which numbers of derivatives are made on the device where an op ran."""
+
+    _walk: Generator[Record, None, None] | None = None
+
+    def __reversed__(self) -> Iterator[Record]:
+        self._walk = self._walked()
+        return self._walk
+
+    def close(self) -> None:
+        """Leave the scope of a walk that was broken off."""
+        if self._walk is not None:
+            self._walk.close()
+
+    def _walked(self) -> Generator[Record, None, None]:
+        for record in super().__reversed__():
+            if record.vjp is not None or type(record.outputs[0]._array) is np.ndarray:
+                yield record
+            else:
+                with devices.placing(record.outputs[0].device):
+                    yield record
 
 
 class GradientTape(Recording):
@@ -422,8 +456,14 @@ class GradientTape(Recording):
         values = self._values
         groups = [[values[n] for n in group] for group in wanted]
         parts = [x for group in groups for x in group]
-        starts = [(t, builder.full(1, t) if cotangent is None else cotangent) for t, cotangent in seeds]
-        found = replay.totals(builder, backward(builder, self._records(), starts, parts, as_rows), groups)
+        starts = [(t, ones(t) if cotangent is None else cotangent) for t, cotangent in seeds]
+        records = self._records()
+        if current.trace is not None:
+            totals = backward(builder, records, starts, parts, as_rows)
+        else:
+            with closing(_WhereTheyRan(records)) as placed:
+                totals = backward(builder, placed, starts, parts, as_rows)
+        found = replay.totals(builder, totals, groups)
         return [tensor_of(total) if isinstance(total, AddedRows) else total for total in found]
 
     def _wanted(self, sources: Sequence[Any]) -> list[Sequence[int]]:

@@ -85,9 +85,6 @@ class Tracer(Protocol):
     def write_variable(self, variable: Any, value: Any, /) -> None:
         """Later reads of the variable see ``value``."""
 
-    def names_device(self, name: str, /) -> None:
-        """The user's code says that what follows is to be on a device."""
-
     def read_foreign(self, value: Any, /) -> None:
         """The elements of an object that is no array of NumPy's were read; at the next call they may be others."""
 

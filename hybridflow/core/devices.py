@@ -33,13 +33,18 @@ def number(device: str) -> int:
     return int(device.removeprefix("gpu:"))
 
 
+class _Traced(str):
+    """The name of a device in a scope of code that is traced, whose programs obey it."""
+
+    __slots__ = ()
+
+
 class device:  # a lower-case name, because it reads as a statement
     """Put what is created inside the block onto a device: ``with hf.device("gpu:0"):``.
 
-    Tensors that exist already stay where they are, and operations run where their operands lie.  A compiled function
-    runs on one device as a whole, where its arguments and variables lie: a scope inside of it has to name that one,
-    else the call is a DeviceError; where nothing but the scope says where, it runs there.  Raises DeviceError where
-    there is no such device.
+    Tensors that exist already stay where they are, and operations run where their operands lie, in compiled functions
+    too: those that put values on several devices become a program for each.  Raises DeviceError where there is no such
+    device.
 
     >>> with hf.device("cpu"):
     ...     x = hf.ones(2)
@@ -48,7 +53,7 @@ class device:  # a lower-case name, because it reads as a statement
     """
 
     __slots__ = ("_before", "name")
-    is_wish = True  # of the user, whom a program that is traced has to obey
+    is_wish = True  # of the user, whom programs obey
 
     @entered
     def __init__(self, name: str) -> None:
@@ -60,12 +65,9 @@ class device:  # a lower-case name, because it reads as a statement
         self._before: list[str | None] = []
 
     def __enter__(self) -> None:
-        trace = current.trace
-        if trace is not None and self.is_wish:
-            trace.names_device(self.name)
         self._before.append(current.device)
         try:
-            enter_device(self.name)
+            enter_device(_Traced(self.name) if self.is_wish and current.trace is not None else self.name)
         except BaseException:  # of a signal handler: there will be no ``__exit__``
             self.__exit__()
             raise
@@ -103,6 +105,12 @@ def scope() -> str:
     return current.device or CPU
 
 
+def traced_scope() -> str | None:
+    """The device of the innermost scope, where that is in code that is traced: what programs make there lies there."""
+    found = current.device
+    return str(found) if isinstance(found, _Traced) and current.trace is not None else None
+
+
 def of(array: Any) -> str:
     """Where an array lies."""
     return CPU if isinstance(array, np.ndarray) else f"gpu:{array.device.id}"
@@ -115,9 +123,9 @@ def moved(array: Any, device: str) -> Any:
         return array
     from hybridflow.runtime.cuda import copies
 
-    if here != CPU:
-        array = copies.to_host(array)
-    return array if device == CPU else copies.to_device(array, number(device))
+    if device == CPU:
+        return copies.to_host(array)
+    return copies.to_device(array, number(device)) if here == CPU else copies.between(array, number(device))
 
 
 def placed(array: np.ndarray) -> Any:

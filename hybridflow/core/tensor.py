@@ -16,6 +16,7 @@ import numpy as np
 from hybridflow.compiler.ir.dtypes import is_integer
 from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.core import devices, display, other_names, pytree
+from hybridflow.core.context import now
 from hybridflow.core.shape import Shape
 from hybridflow.errors import (
     ArgumentError,
@@ -223,8 +224,13 @@ class Tensor(Operators):
 
         ``stream`` is part of the array API; copies go through CuPy's current stream.
         """
-        wanted = devices.parse(device)
-        return +self if wanted == self.device else wrap(devices.moved(self._array, wanted))
+        wanted, here = devices.parse(device), self.device
+        if wanted == here:
+            return +self
+        made = wrap(devices.moved(self._array, wanted))
+        for tape in now().tapes:
+            tape.record_custom((self,), (made,), lambda cotangent: (cotangent.to_device(here),))
+        return made
 
     # ``x[key] = value`` (see ``array.setitem``) gives the object another value.
 

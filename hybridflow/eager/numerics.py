@@ -27,7 +27,9 @@ from hybridflow.errors import InvalidArgumentError, user_location
 is_on = False
 
 _COMPUTING = frozenset({Kind.ELEMENTWISE, Kind.REDUCE, Kind.SCAN, Kind.CONTRACT, Kind.CONVOLVE, Kind.SCATTER})
-_PICKING = frozenset({"where", "after", "stop_gradient", "scatter_set"})  # results are elements of what went in
+_PICKING = frozenset(
+    {"where", "after", "stop_gradient", "scatter_set", "transfer", "transfer_back"}
+)  # results are elements of what went in
 
 
 def switch(on: bool) -> None:

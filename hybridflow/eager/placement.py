@@ -42,14 +42,19 @@ def common(stage: str, tensors: Iterable[Tensor]) -> str | None:
     return None if first is None else first.device
 
 
-def meeting_place(stage: str, tensors: Iterable[Tensor], movable: int = 0) -> str:
-    """The device on which ``tensors`` are to be combined.
+def one_place(tensors: Iterable[Tensor], movable: int = 0) -> str | None:
+    """The device on which ``tensors`` are to be combined; None where that is not one.
 
     Scalars, and tensors of up to ``movable`` bytes, follow the others; alone, they meet on a GPU if one lies there.
-    Raises DeviceError when the others lie on several devices.
     """
     tensors = list(tensors)
-    large = common(stage, (t for t in tensors if t.ndim and t._array.nbytes > movable))
-    if large is not None:
-        return large
+    large = {t.device for t in tensors if t.ndim and t._array.nbytes > movable}
+    if large:
+        return large.pop() if len(large) == 1 else None
     return max((t.device for t in tensors), default=scope())  # "gpu" sorts after "cpu"
+
+
+def meeting_place(stage: str, tensors: Iterable[Tensor]) -> str:
+    """The same; raises DeviceError where it is not one device."""
+    tensors = list(tensors)
+    return one_place(tensors) or common(stage, (t for t in tensors if t.ndim)) or scope()

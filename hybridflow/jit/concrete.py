@@ -225,7 +225,8 @@ class ConcreteFunction:
 
     def compile_for(self, leaves: Sequence[Any]) -> None:
         """Compile for the device on which a call with these argument leaves runs."""
-        self.staged.compile(self.staged.device_for(leaf for leaf in leaves if isinstance(leaf, Tensor)))
+        given = [leaves[k] for k in self.tensor_leaves]
+        self.staged.compile(self.staged.device_for(leaf if isinstance(leaf, Tensor) else None for leaf in given))
 
     def assemble(self, outputs: Sequence[Tensor], arguments: Sequence[Tensor] = ()) -> Any:
         """The result of the Python function, from the program's outputs and the tensor arguments."""

@@ -62,6 +62,7 @@ def _native_call_for(
     names: tuple[str, ...],
     repeats: bool,
 ) -> native_call.NativeCall:
+    _require(concrete.staged.is_of_cpu)
     program = concrete.staged.compile().program
     _require(not program.needs_python and len(guards) <= MAX_STEPS)
     _require(not (program.looks and concrete.graph.updates))  # a handler of signals may ask for the variables
@@ -69,7 +70,7 @@ def _native_call_for(
     reader = _Arguments(concrete, program.inputs)
     arguments, defaults = reader.of_call(binder, given, names)
     nodes = list(native.in_order(arguments))
-    _require(len(nodes) <= MAX_NODES and concrete.staged.device_for(reader.tensors) == devices.CPU)
+    _require(len(nodes) <= MAX_NODES and concrete.staged.device_for(reader.arguments) == devices.CPU)
     if concrete.tells_apart:
         _require(len(reader.tensors) * (len(reader.tensors) + len(concrete.captures)) <= MAX_COMPARED)
     return native_call.NativeCall(
@@ -110,7 +111,8 @@ def _call_elsewhere(
     nodes = list(native.in_order(arguments))
     _require(len(nodes) <= MAX_NODES and len(concrete.graph.inputs) <= MAX_BUFFERS)
     _require(not any(isinstance(node, (native.IntArg, native.SameArg)) for node in nodes))
-    device = concrete.staged.device_for(reader.tensors)
+    device = concrete.staged.device_for(reader.arguments)
+    _require(isinstance(device, str))
     return native_call.NativeCall(
         concrete.staged.compile(device),
         arguments,
@@ -180,6 +182,12 @@ class _Arguments:
         self._structure = concrete.key.structure
         self._inputs = dict(zip(concrete.tensor_leaves, argument_inputs(concrete)))
         self.tensors: list[Tensor] = []
+        self._given: dict[int, Tensor] = {}  # by the inputs that they are
+
+    @property
+    def arguments(self) -> list[Tensor | None]:
+        """What the program's inputs are that are arguments, None for what is no tensor."""
+        return [self._given.get(k) for k in sorted(self._inputs.values())]
 
     def of_call(
         self, binder: Binder, given: Sequence[Any], names: tuple[str, ...]
@@ -230,6 +238,7 @@ class _Arguments:
             _require(isinstance(value, np.generic if key.is_weak else (Tensor, np.ndarray)))
             if isinstance(value, Tensor):
                 self.tensors.append(value)
+                self._given[self._inputs[position]] = value
             index = self._inputs[position]
             if self._slots is None:
                 return native.TensorArg(key.dtype, (), index, elsewhere=True)

@@ -257,11 +257,11 @@ class Optimizer(Configured):
         if isinstance(initializer, str):
             if initializer != "zeros":
                 raise self._wrong("initializer", initializer, "'zeros', a number or a tensor")
-            start = zeros(variable.shape, dtype=dtype)
+            start = zeros(variable.shape, dtype=dtype, device=variable.device)
         elif isinstance(initializer, (Tensor, Variable)):
             start = cast(as_tensor(initializer, "add_slot"), dtype)
         else:
-            start = full(variable.shape, initializer, dtype=dtype)
+            start = full(variable.shape, initializer, dtype=dtype, device=variable.device)
         label = f"{variable.name or 'variable'}/{name}"
         slot = self._state.slots[id(variable)][name] = Variable(start, trainable=False, name=label)
         return slot

@@ -17,19 +17,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.compiler.autodiff import Record, Results, backward, records_of
-from hybridflow.compiler.inlining import apply_again, extents_of, with_extents
+from hybridflow.compiler.inlining import apply_again, extents_of, symbols_in, told_by, with_extents
 from hybridflow.compiler.ir.dtypes import is_float
-from hybridflow.compiler.ir.extents import Dim, Extent, affine, holds, substituted, symbols
+from hybridflow.compiler.ir.extents import Dim, Extent, holds, substituted
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.ir.results import TupleType, is_token, parts_of
+from hybridflow.compiler.ir.results import TupleType, is_token
 from hybridflow.compiler.ir.types import is_static
 from hybridflow.compiler.ops.added_rows import AddedRows, is_few, lookups, mapped
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, TABLE
+from hybridflow.compiler.parts import Given, device_of, is_placed
 from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, now, tracing
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable, current_values
-from hybridflow.eager import numerics, placement
+from hybridflow.eager import numerics, parted, placement
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.executable import executable_for, timed_executable_for
 from hybridflow.errors import DeviceError, ShapeError, TraceError
@@ -39,6 +40,9 @@ from hybridflow.runtime.calls.turns import in_turn, running_in_place, set_all
 from hybridflow.tracing.order import ORDER, renumbered
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import State, Trace
+
+# Where a program runs: the name of a device, or, where it takes several, where its inputs lie.
+Where = str | tuple[Given, ...]
 
 _SMALL = 64  # bytes of an argument or variable that is moved to where a call runs: a counter, a generator's state
 
@@ -59,6 +63,14 @@ class _LaterRead(NamedTuple):
     final: bool
 
 
+def _given(source: Any, arguments: Iterator[Tensor | None]) -> Given:
+    """Where an input lies, and whether it has to be used there."""
+    if isinstance(source, Tensor):
+        return Given(source.device, False)
+    x = source.variable._tensor if isinstance(source, State) else next(arguments)
+    return Given(devices.CPU, False) if x is None else Given(x.device, bool(x.ndim) and x._array.nbytes > _SMALL)
+
+
 class Staged:
     """A finished trace and its graph.  Arguments are the tensors for its ARGUMENT inputs, in order.
 
@@ -73,12 +85,14 @@ class Staged:
         "_derivatives",
         "_executables",
         "_gives_through",
+        "_is_placed",
         "_is_static",
         "_lock",
         "_on_tensors",
         "_reads",
         "_states",
         "_updates",
+        "_wheres",
         "again",
         "fastmath",
         "graph",
@@ -108,59 +122,73 @@ class Staged:
         self._reads = [(i, s.reads[0]._node is self.graph.inputs[i]) for i, s in states if s.reads]
         self._is_static = all(is_static(node.type.shape) for node in self.graph.inputs)
         self._gives_through = not set(self.graph.outputs).isdisjoint(self.graph.inputs)
-        self._executables: dict[tuple[str, bool], Any] = {}  # with checks of all that is computed, and without
+        self._is_placed = is_placed(self.graph)
+        self._wheres: dict[tuple[tuple[Given, ...], str], Where] = {}  # by where the inputs lie, and by the scope
+        self._executables: dict[tuple[Where, bool], Any] = {}  # with checks of all that is computed, and without
         self._on_tensors: dict[Any, Callable[[], Callable[..., Any] | None]] = {}  # see ``_computed``
         self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
         self.moves: dict[tuple[str, str, bool], int] = {}  # bytes of what is copied: where, its name, at each call
         self._derivatives: dict[Watched, _Derivative] = {}
         self._lock = locks.make()
 
-    def compile(self, device: str | None = None) -> Any:
-        """The executable of the plain program on a device, made on first use; where none is given on the one that the
-        code names, or on the CPU.  Raises DeviceError where the code names another one."""
-        key = device or self._named() or devices.CPU, numerics.is_on
+    def compile(self, device: Where | None = None) -> Any:
+        """The executable of the plain program on a device, made on first use; where none is given where the code says,
+        or on the CPU.  Raises DeviceError where operands lie on different devices."""
+        key = device or self._where_alone(), numerics.is_on
         found = self._executables.get(key)
         if found is None:
             with self._lock:
                 found = self._executables.get(key)
                 if found is None:
-                    self._require_named(key[0])
-                    found = self._executables[key] = executable_for(
-                        self.graph, self.fastmath, key[0], self.trace.functions, checked=key[1]
-                    )
+                    found = self._executables[key] = self._executable(self.graph, *key)
         return found
 
-    def device_for(self, arguments: Iterable[Tensor]) -> str:
-        """Where a call runs: where its arguments and variables lie.  Raises DeviceError if that is not one device.
+    def _executable(self, graph: Graph, where: Where, checked: bool) -> Any:
+        functions = self.trace.functions
+        if isinstance(where, str):
+            return executable_for(graph, self.fastmath, where, functions, checked)
+        return parted.Parted(graph, where, self.fastmath, functions, checked, self.note_copy)
 
-        Captured tensors are constants of the program, and go where it runs; so do small ones where the code names a
-        device.
+    def device_for(self, arguments: Iterable[Tensor | None]) -> Where:
+        """Where a call runs: where its arguments and variables lie; where that is not one device, or the code names
+        one, where each input lies, unless the program has one device all the same.
+
+        Captured tensors are constants of the program, and go where it runs; so do small arguments and variables, and
+        those that are no tensors yet, for which there is None.
         """
-        tensors = [*arguments, *(self.sources[i].variable._tensor for i in self._states)]  # type: ignore[union-attr]
-        named = self._named()
-        if named is not None and not any(x.ndim and x._array.nbytes > _SMALL for x in tensors):
-            return named
-        return placement.shared(tensors) or placement.meeting_place(self.graph.name, tensors, _SMALL)
+        arguments = list(arguments)
+        if not self._is_placed:
+            tensors = [x for x in arguments if x is not None]
+            if self._states:
+                tensors += [self.sources[i].variable._tensor for i in self._states]  # type: ignore[union-attr]
+            found = placement.shared(tensors) or placement.one_place(tensors, _SMALL)
+            if found is not None:
+                return found
+        given = iter(arguments)
+        return self._where(tuple([_given(source, given) for source in self.sources]))
 
-    def _named(self) -> str | None:
-        """The device that the code names; None where it names none, or several."""
-        named = self.trace.named_devices
-        return next(iter(named)) if len(named) == 1 else None
+    def _where(self, places: tuple[Given, ...]) -> Where:
+        """Where a program whose inputs lie there runs."""
+        found = self._wheres.get((places, devices.scope()))
+        if found is None:
+            one = device_of(self.graph, places, devices.scope())
+            found = self._wheres[places, devices.scope()] = places if one is None else one
+        return found
 
-    def _require_named(self, device: str) -> None:
-        for name, where in self.trace.named_devices.items():
-            if name != device:
-                raise DeviceError(
-                    self.graph.name,
-                    f"its code puts values on {name}, and it runs on {device}, where its arguments and variables lie: "
-                    f"a compiled function runs on one device. Move the arguments with x.to_device({name!r}), or make "
-                    f"what is to run on {name} a function of its own, and move what is between the two calls.",
-                    where,
-                )
+    def _where_alone(self) -> str:
+        """Where it runs as far as its code says, whatever it is given; the CPU where that is nowhere, or on several."""
+        found = self._where((Given(devices.CPU, False),) * len(self.sources)) if self._is_placed else devices.CPU
+        return found if isinstance(found, str) else devices.CPU
 
-    def _on_device(self, inputs: Sequence[Tensor], device: str) -> list[Tensor]:
-        """The inputs on the device where they run; captured tensors are copied there once."""
-        if placement.shared(inputs) == device:
+    @property
+    def is_of_cpu(self) -> bool:
+        """Whether its code says nothing against running on the CPU."""
+        return not self._is_placed or self._where_alone() == devices.CPU
+
+    def _on_device(self, inputs: Sequence[Tensor], device: Where) -> list[Tensor]:
+        """The inputs on the device where they run; captured tensors are copied there once.  Where a program runs on
+        several, its parts have what they need copied."""
+        if not isinstance(device, str) or placement.shared(inputs) == device:
             return list(inputs)
         return [x if x.device == device else self._copy(i, x, device) for i, x in enumerate(inputs)]
 
@@ -168,21 +196,28 @@ class Staged:
         source, name = self.sources[position], self.graph.inputs[position].attrs["name"]
         if not isinstance(source, Tensor):
             self.note_move(device, name, x, each_call=True)
-            return x.to_device(device)
+            return wrap(devices.moved(x._array, device))
         copy = self._copies.get((position, device))
         if copy is None:
-            copy = self._copies[position, device] = x.to_device(device)
+            copy = self._copies[position, device] = wrap(devices.moved(x._array, device))
             self.note_move(device, name, x, each_call=False)
         return copy
 
     def note_move(self, device: str, name: str, x: Tensor, each_call: bool) -> None:
         """Note for ``explain`` that what is called so is copied to a device."""
-        self.moves[device, name, each_call] = int(x._array.nbytes)
+        self.note_copy(device, name, int(x._array.nbytes), each_call)
+
+    def note_copy(self, device: str, name: str, size: int, each_call: bool) -> None:
+        """The same, for so many bytes."""
+        self.moves[device, name, each_call] = size
 
     @property
     def devices(self) -> list[str]:
         """Where it has been compiled for."""
-        return sorted({device for device, _ in self._executables})
+        found: set[str] = set()
+        for (where, _), executable in self._executables.items():
+            found.update((where,) if isinstance(where, str) else executable.devices)
+        return sorted(found)
 
     def __call__(self, arguments: Sequence[Tensor], pullback: _Pullback | None = None) -> list[Tensor]:
         """Run on ``arguments``: eagerly, into the trace that is going on, and onto the tapes that are active.
@@ -197,7 +232,7 @@ class Staged:
         gates = [variable._gate for variable in self._updated_variables()]
         return in_turn(gates, lambda: self._call_on(device, arguments, pullback))
 
-    def _call_on(self, device: str, arguments: Sequence[Tensor], pullback: _Pullback | None) -> list[Tensor]:
+    def _call_on(self, device: Where, arguments: Sequence[Tensor], pullback: _Pullback | None) -> list[Tensor]:
         inputs = self._inputs(arguments)
         if current.tapes:
             again = [pullback.known(node) for node in self.again] if pullback is not None else []
@@ -262,7 +297,7 @@ class Staged:
         variables = self._updated_variables()
         done = None
         # What is called in Python may read the variables.
-        if executable.may_write_in_place and not executable.program.needs_python and not transaction.is_open():
+        if executable.may_write_in_place and not executable.needs_python and not transaction.is_open():
 
             def write_in_place() -> tuple[list[Any], list[Any]] | None:
                 owned = all(v._own is v._tensor is inputs[i] for i, v in zip(self._updates, variables))
@@ -315,8 +350,6 @@ class Staged:
                 "it holds a custom gradient, so it cannot be called as a concrete function inside another trace. "
                 "Call the hf.function itself there.",
             )
-        for name in self.trace.named_devices:
-            current.trace.names_device(name)  # type: ignore[union-attr]
         given = iter(arguments)
         values: dict[Node, Any] = {}  # of nodes with several results tuples
         for node, source in zip(self.graph.inputs, self.sources):
@@ -365,7 +398,7 @@ class Staged:
         return self.sources[read.position].variable  # type: ignore[union-attr]
 
     def _recorded(
-        self, inputs: list[Tensor], known: list[Any], watched: Watched, outer: _Pullback | None, device: str
+        self, inputs: list[Tensor], known: list[Any], watched: Watched, outer: _Pullback | None, device: Where
     ) -> list[Tensor]:
         with self._lock:
             derivative = self._derivatives.get(watched)
@@ -633,7 +666,9 @@ class _Derivative:
         self.index = {node: k for k, node in enumerate(found)}
         extra = len(self.results) - len(graph.outputs)
         self._programs = {usual: first}
-        self._executables: dict[tuple[str, bool], Any] | None = {} if extra else None  # None: the plain program will do
+        self._executables: dict[tuple[Where, bool], Any] | None = (
+            {} if extra else None
+        )  # None: the plain program will do
 
     def _dependent(self) -> set[Node]:
         """The nodes that depend on a watched value."""
@@ -644,7 +679,7 @@ class _Derivative:
                 found.add(node)
         return found
 
-    def compile(self, device: str) -> Any:
+    def compile(self, device: Where) -> Any:
         """The forward program that also returns the kept values."""
         if self._executables is None:
             return self._staged.compile(device)
@@ -654,9 +689,7 @@ class _Derivative:
             if found is None:
                 graph = self._staged.graph
                 extended = Graph(graph.name, graph.inputs, graph.nodes, self.results, graph.updates)
-                found = self._executables[key] = executable_for(
-                    extended, self._staged.fastmath, device, self._staged.trace.functions, checked=key[1]
-                )
+                found = self._executables[key] = self._staged._executable(extended, *key)
             return found
 
     def check_sizes(self, sizes: Mapping[str, Extent]) -> None:
@@ -708,33 +741,14 @@ class _Derivative:
 def _take_extents(trace: Trace, parent: Trace) -> None:
     """Make inputs of ``parent`` inputs of ``trace`` too where only they have its symbolic extents: it may fill shapes
     that none of its own inputs has."""
-    have = {name for node in trace.inputs for name in _told_by(node)}
+    have = {name for node in trace.inputs for name in told_by(node)}
     for node in (*trace.inputs, *trace.nodes):
-        for name in _named_in(node):
+        for name in symbols_in(node):
             if name not in have:
-                source = next((n for n in parent.inputs if name in _told_by(n)), None)
+                source = next((n for n in parent.inputs if name in told_by(n)), None)
                 if source is not None:  # or it is an extent that is found inside
                     trace.node_of(SymbolicTensor(source, parent))
-                    have |= _told_by(source)
-
-
-def _named_in(part: Any) -> list[str]:
-    """The symbols in the types and the attributes of nodes, those of sub-graphs too."""
-    if isinstance(part, Dim):
-        return list(symbols(part))
-    if isinstance(part, Node):
-        types = [] if is_token(part.type) else [one.shape for one in parts_of(part.type)]
-        return [name for one in (*types, *part.attrs.values()) for name in _named_in(one)]
-    if isinstance(part, Graph):
-        part = (*part.inputs, *part.nodes)
-    if isinstance(part, (tuple, list)):
-        return [name for one in part for name in _named_in(one)]
-    return []
-
-
-def _told_by(node: Node) -> set[str]:
-    """The symbols that can be read from the extents of an input."""
-    return {source[0] for source in map(affine, node.type.shape) if source is not None}
+                    have |= told_by(source)
 
 
 def _records(staged: Staged, symbol: Callable[[Node], SymbolicTensor]) -> list[Record]:

@@ -14,6 +14,7 @@ from hybridflow.core import devices, pytree
 from hybridflow.core.context import Tracer
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import builder
 from hybridflow.errors import TraceError, is_internal, short_location
 
 
@@ -79,8 +80,7 @@ class SymbolicTensor(Tensor):
         return "cpu"
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
-        self._trace.names_device(devices.parse(device))
-        return +self
+        return builder.transfer(self, device=devices.device(device).name)
 
     @property
     def _array(self) -> Any:

@@ -119,7 +119,6 @@ class Trace:
         "lifted",
         "live_arrays",
         "name",
-        "named_devices",
         "numbers",
         "outside",
         "parent",
@@ -163,11 +162,6 @@ class Trace:
         self._order: Tensor | None = None  # the token of the last effect
         # What programs made of this trace, and of those that have it as parent, call by number.
         self.functions: list[Callable[..., Any]] = [] if parent is None else parent.functions
-        # The devices that the code names, and the user's line.
-        self.named_devices: dict[str, str | None] = {} if parent is None else parent.named_devices
-
-    def names_device(self, name: str) -> None:
-        self.named_devices.setdefault(name, user_location())
 
     # Inputs
 
@@ -399,7 +393,9 @@ class Trace:
                         "value while tracing. Make the variable outside of the function.",
                     )
                 given = tuple(values[n] for n in node.inputs)
-                if node.op.name == "project":  # one of the several results of an op, which are a tuple
+                if node.op is TABLE["transfer"]:
+                    values[node] = given[0].to_device(node.attrs["device"])
+                elif node.op.name == "project":  # one of the several results of an op, which are a tuple
                     values[node] = given[0][node.attrs["index"]]
                 else:
                     values[node], _ = execute(node.op, given, dict(node.attrs))

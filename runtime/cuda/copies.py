@@ -17,6 +17,23 @@ def to_device(array: np.ndarray, number: int) -> Any:
         return used.transfers.upload(np.ascontiguousarray(array).reshape(array.shape))
 
 
+def between(array: Any, number: int) -> Any:
+    """A copy of an array of a GPU on another one, which is queued there when this returns, behind all that is queued on
+    the first.  Raises the error of a check that has failed in a program that ran there before, for which it waits: what
+    is on the second is not asked for it."""
+    source, target = device(array.device.id), device(number)
+    with gpus.on(array.device.id):
+        source.ledger.settle_all()
+        if not array.flags.c_contiguous:
+            array = gpus.cupy().ascontiguousarray(array)
+        made = source.events.recorded(gpus.stream())
+    try:
+        with gpus.on(number):
+            return target.transfers.fetch(array, made)
+    finally:
+        source.events.give(made)  # the wait is for what it stands for now
+
+
 class OnTheWay:
     """A copy of a host array that is sent to a GPU beside what is queued there; ``arrive`` gives it, and has to be
     called once, also where nobody wants it any more.  Raises DeviceError where it cannot be sent."""

@@ -28,6 +28,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuOccupancyMaxActiveBlocksPerMultiprocessor": (_P, _P, _I32, _SIZE),
     "cuCtxGetDevice": (_P,),
     "cuDeviceGetAttribute": (_P, _I32, _I32),
+    "cuMemcpyAsync": (_P, _P, _SIZE, _P),
     "cuMemcpyDtoDAsync_v2": (_P, _P, _SIZE, _P),
     "cuMemcpyDtoHAsync_v2": (_P, _P, _SIZE, _P),
     "cuMemcpyHtoDAsync_v2": (_P, _P, _SIZE, _P),

@@ -90,6 +90,11 @@ class CudaExecutable:
             return self._run(plan, inputs, targets, at_once=bool(targets) and not in_place), targets
 
     @property
+    def needs_python(self) -> bool:
+        """Whether it calls functions in Python."""
+        return self.program.needs_python
+
+    @property
     def may_write_in_place(self) -> bool:
         """Whether every update may go where the old value is."""
         return all(self.program.inputs[i].in_place for i in self.updated)

@@ -64,6 +64,13 @@ class Ledger:
                 while self._waiting and self._settle(self._waiting[0], wait=False):
                     pass
 
+    def settle_all(self) -> None:
+        """Wait for all programs under way.  Raises the error of the first that failed."""
+        while self._waiting:
+            with self._lock:
+                if self._waiting:
+                    self._settle(self._waiting[0], wait=True)
+
     def _settle(self, check: Check, wait: bool) -> bool:
         """Whether a program is over.  Raises the error of its check that failed; it is not asked for again."""
         if wait:

@@ -22,7 +22,7 @@ AT_ONCE = 4  # pieces under way
 
 
 class Transfers:
-    """The copies of one GPU that are under way, with their pinned memory."""
+    """The copies of one GPU that are under way, with the memory that they read or write elsewhere."""
 
     def __init__(self, driver: Driver, events: Events) -> None:
         self._driver, self._events = driver, events
@@ -34,6 +34,18 @@ class Transfers:
         """A copy of a host array on the current GPU, on its current stream."""
         target = gpus.empty(source.shape, source.dtype)
         self._upload(source, target, gpus.stream(), AT_ONCE - 1)
+        return target
+
+    def fetch(self, source: Any, made: int) -> Any:
+        """A copy of a contiguous array of another GPU on the current one, on its current stream, after an event.  The
+        array's memory is held until it is over: the other GPU goes on, and may not give it to somebody else."""
+        target, stream = gpus.empty(source.shape, source.dtype), gpus.stream()
+        if source.nbytes:
+            with self._lock:
+                self._tidy(sys.maxsize)
+                self._driver.call("cuStreamWaitEvent", stream, made, 0)
+                self._driver.call("cuMemcpyAsync", target.data.ptr, source.data.ptr, source.nbytes, stream)
+                self._under_way.append((self._events.recorded(stream), source))
         return target
 
     def send(self, source: np.ndarray) -> Sent:
