@@ -17,7 +17,7 @@ import sys
 import time
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -48,6 +48,7 @@ class Device:
     """A device that is always the current one."""
 
     compute_capability = "90"
+    attributes: ClassVar = {"MaxSharedMemoryPerBlockOptin": 227 << 10}
 
     def __enter__(self) -> None: ...
 
