@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from itertools import islice, pairwise
 from typing import Any
 
@@ -708,6 +709,71 @@ def test_functions_stay_in_their_thread() -> None:
     assert len(listed(Dataset.from_generator(numbers).batch(2).prefetch(2))) == 50
     assert len(set(names)) == 1
     assert names[0].startswith("hybridflow.data")
+
+
+def _named(steps: Callable[[Dataset], Dataset]) -> list[str]:
+    """The threads in which the function of a map runs that others may follow."""
+    names: list[str] = []
+
+    def work(x: Any) -> Any:
+        names.append(threading.current_thread().name)
+        return x
+
+    data = steps(Dataset.range(400).map(work)).prefetch(2)
+    assert listed(data.unbatch()) == list(range(400))
+    assert not workers()
+    return names
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda d: d.batch(2),
+        lambda d: d.map(lambda x: x + 0).filter(lambda x: True).batch(2),
+        lambda d: d.repeat(1).take(1000).batch(2),
+        lambda d: d.map(lambda x: x, AUTOTUNE).batch(1).rebatch(2),
+    ],
+)
+def test_brief_calls_are_not_handed_over(steps: Callable[[Dataset], Dataset]) -> None:
+    """A thread begins, and leaves calls to the thread that asks when many of them took less time than handing over."""
+    for _ in range(10):  # the machine may have others to do, and any element take long
+        names = _named(steps)
+        assert all(name.startswith("hybridflow.data") for name in names[:16])
+        if sum([not name.startswith("hybridflow.data") for name in names]) > 200:
+            return
+    raise AssertionError(names)
+
+
+def test_functions_run_in_one_context_wherever_they_run() -> None:
+    """What calls of the thread that asks for elements are recorded by, and placed on, is nothing to a prefetch's."""
+    setting: ContextVar[int] = ContextVar("setting", default=0)
+    v, seen = hf.Variable(3.0), []
+
+    def work(x: Any) -> Any:
+        seen.append(setting.get())
+        setting.set(seen[-1] + 1)
+        return x.astype("float32") * v
+
+    setting.set(1000)
+    with hf.GradientTape() as tape:
+        total = sum(Dataset.range(200).map(work).prefetch(2), hf.constant(0.0))
+    assert seen == list(range(200))
+    assert setting.get() == 1000
+    assert tape.gradient(total, v) is None
+
+
+@given(st.lists(st.sampled_from(["f4", "f4", "f4", "f8", ">f4", "()", "(2,3)", "(0,3)"]), min_size=1, max_size=4))
+def test_batches_of_what_differs_are_refused(kinds: list[str]) -> None:
+    """Only arrays of one shape and one dtype are put together, whatever their first extents add up to."""
+    shapes = {"()": (), "(2,3)": (2, 3), "(0,3)": (0, 3)}
+    arrays = [np.ones(shapes.get(k, (4, 3)), k if k[-1].isdigit() else "f4") for k in kinds]
+    given = iter(arrays)
+    data = Dataset.range(len(kinds)).map(lambda x: hf.asarray(next(given))).batch(8)
+    if len({(a.shape, a.dtype.newbyteorder("=")) for a in arrays}) == 1:
+        assert np.array_equal(next(iter(data)).numpy(), np.stack(arrays))
+    else:
+        with pytest.raises(errors.ShapeError, match=r"element . of the batch"):
+            list(data)
 
 
 def test_calls_are_at_the_same_time() -> None:

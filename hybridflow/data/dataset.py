@@ -815,8 +815,8 @@ class Dataset(elements.Nested):
     def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset:
         """The elements, up to ``buffer_size`` of which (or ``AUTOTUNE``) a thread makes in advance.
 
-        Rows that lie in memory, and take less time to put together than handing them over would, it leaves to the
-        thread that asks for them.
+        Rows that lie in memory, and what functions make of elements, it leaves to the thread that asks for them where
+        that takes less time than handing them over would.  Generators stay in the thread in which they began.
 
         >>> [x.item() for x in hf.data.Dataset.range(3).prefetch(hf.data.AUTOTUNE)]
         [0, 1, 2]

@@ -9,7 +9,20 @@ from typing import Any
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
-from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Failure, Node, OneSource, Runner, State, skipped, tell
+from hybridflow.data.node import (
+    INFINITE,
+    UNKNOWN,
+    Elements,
+    Failure,
+    Node,
+    OneSource,
+    Runner,
+    State,
+    Stepwise,
+    Taker,
+    skipped,
+    tell,
+)
 from hybridflow.data.texts import TextSpec, spec_of_text, text_of, with_shape
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.jit.tensor_spec import TensorSpec
@@ -61,22 +74,45 @@ def applied(function: Function, element: Any, text: str) -> Any:
         raise
 
 
-class MapRun(OneSource):
+def results(some: Iterable[Any], function: Function, text: str) -> Elements:
+    """What a function makes of elements, as ``applied`` to each, at less cost."""
+    converted = elements.converted
+    for element in some:
+        try:
+            found = function(*element) if type(element) is tuple else function(element)
+            if type(found) is not Tensor:
+                found = converted(found, "Dataset.map")
+        except Exception as error:
+            tell(error, text)
+            raise
+        yield found
+
+
+class MapRun(Stepwise):
     def __init__(self, source: Node, function: Function, text: str) -> None:
         super().__init__(source)
         self.function, self.text = function, text
 
     def run(self) -> Elements:
-        function, converted = self.function, elements.converted
-        for element in self.source.run():
+        return results(self.source.run(), self.function, self.text)
+
+    def taker(self) -> Taker:
+        if not self.source.is_prompt:  # its own code comes between the calls
+            return super().taker()
+        take, function, converted = self.source.taker(), self.function, elements.converted
+
+        def taken(count: int) -> list[Any]:
+            made = []
             try:
-                found = function(*element) if type(element) is tuple else function(element)
-                if type(found) is not Tensor:
-                    found = converted(found, "Dataset.map")
+                for element in take(count):
+                    found = function(*element) if type(element) is tuple else function(element)
+                    made.append(found if type(found) is Tensor else converted(found, "Dataset.map"))
             except Exception as error:
                 tell(error, self.text)
                 raise
-            yield found
+            return made
+
+        return taken
 
 
 class Filter(Node):
@@ -95,7 +131,7 @@ class Filter(Node):
         return INFINITE if self.source.cardinality() == INFINITE and not self.ends else UNKNOWN
 
 
-class FilterRun(OneSource):
+class FilterRun(Stepwise):
     def __init__(self, node: Filter) -> None:
         super().__init__(node.source)
         self.predicate, self.text, self.ends = node.predicate, node.text, node.ends
@@ -132,7 +168,7 @@ class Scan(Node):
         return self.source.cardinality()
 
 
-class ScanRun(OneSource):
+class ScanRun(Stepwise):
     def __init__(self, node: Scan) -> None:
         super().__init__(node.source)
         self.value, self.function, self.text = node.initial, node.function, node.text

@@ -81,11 +81,16 @@ class Node:
 
 class Runner:
     """One run of a node.  ``is_prompt`` says that no element waits for anybody: no code of the user's makes it, which
-    may itself wait until those before it were given, or want to be in the thread in which it began."""
+    may itself wait until those before it were given.  ``may_move`` says that the next element may be made in another
+    thread than the last: what is the user's is calls, none of which is under way in between."""
 
     @property
     def is_prompt(self) -> bool:
         return False
+
+    @property
+    def may_move(self) -> bool:
+        return self.is_prompt
 
     def run(self) -> Elements:
         raise NotImplementedError
@@ -130,7 +135,15 @@ class OneSource(Runner):
         self.source.restore(state["source"])
 
 
-class Passing(OneSource):
+class Stepwise(OneSource):
+    """A run that has nothing under way, be it a function of the user's, when it has handed an element over."""
+
+    @property
+    def may_move(self) -> bool:
+        return self.source.may_move
+
+
+class Passing(Stepwise):
     """A run whose elements are those of its source, or put together of them."""
 
     @property

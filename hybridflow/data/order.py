@@ -229,6 +229,10 @@ class RepeatRun(Runner):
     def is_prompt(self) -> bool:
         return self.source is not None and self.source.is_prompt
 
+    @property
+    def may_move(self) -> bool:
+        return self.source is not None and self.source.may_move
+
     def resumed(self) -> bool:
         """Whether this round began with a state, so that an empty one may be the end of one that was not."""
         was, self._resumed = self._resumed, False
@@ -366,6 +370,10 @@ class CacheRun(Runner):
     @property
     def is_prompt(self) -> bool:
         return self.source is None
+
+    @property
+    def may_move(self) -> bool:
+        return self.source is None or self.source.may_move
 
     def run(self) -> Elements:
         while self.position < len(self.kept):

@@ -9,7 +9,7 @@ import numpy as np
 from hybridflow.core import pytree
 from hybridflow.data import elements
 from hybridflow.data.grouping import rows_of_batch
-from hybridflow.data.node import Elements, Node, OneSource, Runner, State
+from hybridflow.data.node import Elements, Node, Runner, State, Stepwise
 from hybridflow.data.texts import leaf_of, with_shape
 
 
@@ -27,7 +27,7 @@ class Rebatch(Node):
         return elements.mapped_spec(lambda s: with_shape(s, (extent, *s.shape[1:])), self.source.spec())
 
 
-class RebatchRun(OneSource):
+class RebatchRun(Stepwise):
     def __init__(self, node: Rebatch) -> None:
         super().__init__(node.source)
         self.node, self.turn = node, 0

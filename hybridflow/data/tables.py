@@ -29,9 +29,11 @@ class ArrayTable(Table):
         arrays = self.arrays
         if self.structure.kind is None:
             (array,) = arrays
-            if not array.dtype.hasobject:
-                return lambda k: wrap(array[k, ...])
-            return lambda k: leaf_of(array[k, ...])
+            if array.dtype.hasobject:
+                return lambda k: leaf_of(array[k, ...])
+            if array.ndim > 1:
+                return lambda k: wrap(array[k])  # sooner than with an ellipsis, of which only numbers have need
+            return lambda k: wrap(array[k, ...])
         if self.is_flat:
             return lambda k: tuple([leaf_of(array[k, ...]) for array in arrays])
         structure = self.structure

@@ -12,13 +12,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator
+from contextvars import Context
+from functools import partial
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from hybridflow.data.elements import size_of
-from hybridflow.data.functions import Map, applied
-from hybridflow.data.node import Elements, Failure, Node, OneSource, Runner, State
+from hybridflow.data.functions import Map, applied, results
+from hybridflow.data.node import Elements, Failure, Node, OneSource, Runner, State, Stepwise
 
 AUTOTUNE = -1
 _CHEAP = 200e-6  # seconds that a call takes of which AUTOTUNE leaves it to the calling thread
@@ -30,7 +32,7 @@ _MOST_ELEMENTS, _TASK_BYTES = 64, 1 << 20  # of a task
 _TASK_SECONDS = 100e-6  # that elements of a task are waited for
 _HANDOVER = 50e-6  # seconds that an element takes which is not worth being handed from thread to thread
 _LATEST = 200e-6  # seconds that such elements may be late until a thread makes them again
-_FEWEST, _MOST = 2, 256  # elements that a thread makes before it looks whether they are
+_FEWEST, _FEWEST_CALLED, _MOST = 2, 32, 256  # elements, without and with calls, that it makes before it looks for that
 _END, _LEFT = object(), object()
 
 
@@ -74,6 +76,7 @@ class PrefetchRun(OneSource):
         self.restored = 0  # how many of those nobody made room for
         self.made: SimpleQueue[Any] = SimpleQueue()
         self.busy = threading.Lock()  # held while the source runs
+        self.context = Context()  # in which it runs, whichever thread that is: it sees none of the caller's tapes
 
     def run(self) -> Elements:
         running = self._working()
@@ -82,7 +85,7 @@ class PrefetchRun(OneSource):
 
     def _working(self) -> Elements:
         found: Elements | None = None
-        patience = _FEWEST
+        patience = fewest = _FEWEST if self.source.is_prompt else _FEWEST_CALLED
         if self.source.is_prompt and not self.ready:
             found = iter(self.source.run())
             yield None
@@ -91,7 +94,7 @@ class PrefetchRun(OneSource):
                 count = yield from self._alone(found)
                 if count is None:
                     return
-                patience = _FEWEST if count > patience else min(2 * patience, _MOST)
+                patience = fewest if count > patience else min(2 * patience, _MOST)
             found = yield from self._ahead(found, patience)
             if found is None:
                 return
@@ -104,7 +107,7 @@ class PrefetchRun(OneSource):
         maker = _Maker(self.source, found, made, room, self.busy, patience)
         threads = []
         try:  # Ctrl-C may come as soon as a thread runs
-            threads.append(start(maker.work, "prefetch"))
+            threads.append(start(partial(self.context.run, maker.work), "prefetch"))
             if found is None:
                 yield None
             while (item := ready.popleft() if ready else made.get()) is not _END:
@@ -125,11 +128,12 @@ class PrefetchRun(OneSource):
 
     def _alone(self, found: Elements) -> Generator[Any, None, int | None]:
         """Elements made when they are asked for, until they take long.  Returns how many; None where it was all."""
-        count, late = 0, float("-inf")  # seconds by which they were late; the first, which may fill a buffer, never is
+        run, count = self.context.run, 0
+        late = float("-inf")  # seconds by which they were late; the first, which may fill a buffer, never is
         while late < _LATEST:
             with self.busy:
                 begin = time.perf_counter()
-                item = next(found, _END)
+                item = run(next, found, _END)
                 late = max(0.0, late + time.perf_counter() - begin - _HANDOVER)
             if item is _END:
                 return None
@@ -187,7 +191,7 @@ class _Maker:
                     if item is _END:
                         return
                     count += 1
-                    if count >= self.patience and seconds < _HANDOVER and source.is_prompt:
+                    if count >= self.patience and seconds < _HANDOVER and source.may_move:
                         made.put(_LEFT)
                         return
         except BaseException as error:
@@ -219,7 +223,7 @@ class _Task:
         self.done.acquire()
 
 
-class ParallelMapRun(OneSource):
+class ParallelMapRun(Stepwise):
     def __init__(self, node: ParallelMap) -> None:
         super().__init__(node.source)
         self.function, self.text, self.calls = node.function, node.text, node.calls
@@ -257,8 +261,7 @@ class ParallelMapRun(OneSource):
                     return False
             if count < _SAMPLE:
                 return True
-            for element in islice(found, _UNWATCHED):
-                yield applied(self.function, element, self.text)
+            yield from results(islice(found, _UNWATCHED), self.function, self.text)
 
     def _together(self, found: Any, calls: int) -> Elements:
         crew = _Crew(found, self, calls)

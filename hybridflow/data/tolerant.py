@@ -9,7 +9,7 @@ from typing import Any
 
 from hybridflow.data import elements
 from hybridflow.data.functions import Filter, Map
-from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Node, OneSource, Runner
+from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Node, Runner, Stepwise
 from hybridflow.data.threads import Prefetch
 from hybridflow.errors import ArgumentError
 
@@ -81,7 +81,7 @@ class Ignored(Node):
         return INFINITE if self.source.cardinality() == INFINITE else UNKNOWN
 
 
-class IgnoredRun(OneSource):
+class IgnoredRun(Stepwise):
     def run(self) -> Elements:
         for element in self.source.run():
             if not isinstance(element, _Left):
