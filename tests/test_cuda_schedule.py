@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
 
+from hybridflow.compiler import pipeline
 from hybridflow.compiler.codegen import module_builder, sort
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Literal, Role
 from hybridflow.compiler.ir.types import Dim, TensorType
+from hybridflow.compiler.loops import schedule
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
@@ -118,6 +121,27 @@ def test_state_is_updated_in_place():
     want = cpu.load(compile_graph(graph, host.target())).run(theirs)
     assert_same(on_gpu(compile_graph(graph, CUDA_SM90), ours), want)
     assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize("columns", [1, 5, 70, 1000, 9000])
+def test_rows_take_the_memory_of_what_is_folded_in_the_same_pass(columns):
+    b = GraphBuilder(TABLE, "weighted")
+    x, y = (b.parameter(TensorType((3, columns), dt.float32)) for _ in range(2))
+    ordered = b.sort(x, axis=1)
+    weights = b.exp(b.tanh(y))  # which read nothing of it, and cost too much to be made twice
+    total = b.sum(b.multiply(ordered, weights), axes=(1,))
+    graph = b.finish([total, b.sort(weights, axis=1)])
+    arrays = list(np.random.default_rng(columns).normal(size=(2, 3, columns)).astype(np.float32))
+    taken = []
+
+    def overwritten(*args):
+        taken.extend(schedule.overwritten_in_rows(*args))
+        return set(taken)
+
+    with mock.patch.object(pipeline, "overwritten_in_rows", overwritten):
+        program = compile_graph(graph, CUDA_SM90)
+    assert [n.op.name for n in taken if not n.is_parameter] == ["sort"]
+    assert_same(on_gpu(program, arrays), cpu.load(compile_graph(graph, host.target())).run(arrays))
 
 
 def test_a_failed_check_leaves_state_as_it_was():

@@ -103,12 +103,13 @@ class Rows(Nest):
             elements = self._elements(space.vars[-1], mask)
             if mask is None and stage is self._second:
                 self._ask_for_next(elements)
-            self._store_roots(elements, stage.roots, space.full)
             self._compute(elements, [*(node for node, _ in kept), *(n for fold in stage.folds for n in fold.inputs)])
             for (node, position), pointer in kept.items():
                 value = elements.value(node, Index(node.shape, linear=position))
                 elements.store(value, pointer, self.within)
-            return [fold.lift(elements, space.full, self.within) for fold in folds]
+            states = [fold.lift(elements, space.full, self.within) for fold in folds]
+            self._store_roots(elements, stage.roots, space.full)  # last, as one may be written over what is read here
+            return states
 
         return body
 
