@@ -90,6 +90,18 @@ def derivative_by_the_filter(x):
     return tape.gradient(loss, weights)
 
 
+def convolved_by_channels(x):
+    return hf.nn.relu(hf.nn.depthwise_conv2d(x, hf.reshape(x[0, :3, :3], (3, 3, 64, 1)), padding="SAME"))
+
+
+def derivatives_by_channels(x):
+    weights = hf.reshape(x[0, :3, :3], (3, 3, 64, 1))
+    with hf.GradientTape() as tape:
+        tape.watch((x, weights))
+        loss = hf.sum(hf.square(hf.nn.depthwise_conv2d(x, weights, strides=2, padding="SAME")))
+    return tape.gradient(loss, (x, weights))
+
+
 def ordered(x):
     return hf.sort(x, axis=-1), hf.argsort(x, axis=-1, descending=True)
 
@@ -175,6 +187,8 @@ CASES = {
     "product with a vector": (with_a_vector, (4096, 4096)),
     "convolution": (convolved, (16, 56, 56, 64)),
     "derivative by the filter": (derivative_by_the_filter, (16, 56, 56, 64)),
+    "convolution of few columns": (convolved_by_channels, (16, 56, 56, 64)),
+    "derivatives of one of few columns": (derivatives_by_channels, (16, 56, 56, 64)),
     "joined parts": (joined, (1000, 256)),
     "attention": (attended, (4, 8, 1024, 64)),
     "attention of short rows": (attended, (32, 8, 256, 64)),

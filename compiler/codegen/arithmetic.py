@@ -95,6 +95,13 @@ class Arithmetic(Writer):
         vector = type_text(value.dtype, value.width)
         return self.assign(f"extractelement {vector} {value.ref}, i64 {ref}", value.dtype, 1)
 
+    def together(self, scalars: Sequence[Val]) -> Val:
+        """Scalars as the lanes of one vector."""
+        whole = Val("poison", scalars[0].dtype, len(scalars))
+        for lane, scalar in enumerate(scalars):
+            whole = self.insert(whole, scalar, lane)
+        return whole
+
     def insert(self, value: Val, scalar: Val, lane: int | Val) -> Val:
         """``value`` with one lane replaced."""
         if value.width == 1:

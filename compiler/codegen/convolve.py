@@ -29,12 +29,13 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.codegen.bundles import Bundles
 from hybridflow.compiler.codegen.factors import Form, How, factor, multiply_add
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Operand, Reading
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
-from hybridflow.compiler.codegen.strips import AXES, CHANNELS, IMAGE, Copying, Image, Strips, Windows
+from hybridflow.compiler.codegen.strips import AXES, CHANNELS, IMAGE, Copying, Finish, Image, Strips, Windows
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.team_phases import Product, by_tiles
@@ -52,12 +53,11 @@ from hybridflow.compiler.codegen.window_kernel import (
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.loops import bundles
+from hybridflow.compiler.loops.bundles import Bundle
+from hybridflow.compiler.loops.limits import VECTOR_BYTES
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
-
-Finish = Callable[[Sequence[Ref], Ref, Val, "Val | None"], None]
-"""``finish(line, column, value, mask)`` stores a finished vector: of the line of the result at those positions of all
-axes but its columns, the elements from a column on."""
 
 UNKNOWN_IMAGES = 4  # for how many a symbolic number of images is taken when work is cut
 ENOUGH_UNITS = 16
@@ -208,7 +208,8 @@ class WindowedKernel:
     ``image(code, across, whole)`` reads images by the parts of ``strips`` and, ``across``, by channels and elements of
     a line of columns; ``whole`` joins the last axis with the channels.  ``other(code, across)`` reads the other factor,
     the filter or cotangents, by the parts of ``packing``.  There are ``buffers`` buffers; elements of the result are of
-    dtype ``result``.  On a GPU units may be those of ``teams`` of threads."""
+    dtype ``result``.  On a GPU units may be those of ``teams`` of threads, and ``goes_by`` says whether vectors of so
+    many neighbouring columns may be finished that begin at multiples of their width."""
 
     module: ModuleText
     new_code: Callable[[], Code]
@@ -220,11 +221,24 @@ class WindowedKernel:
     buffers: int
     result: np.dtype
     teams: bool
+    goes_by: Callable[[int], bool]
 
     def add(self, code: Code, name: str = "") -> str:
         """Add what has been written as a phase; the name of its function."""
         parameters = kernel_parameters(self.buffers)
         return self.module.function(code.e, self.symbol + name, parameters, linkage="internal")
+
+    def bundles(self, code: Code, bundle: Bundle, form: Form) -> Bundles:
+        """What writes the code of threads that have such bundles."""
+        columns = bundle.groups * self.windows.columns
+        width = min(VECTOR_BYTES // self.result.itemsize, columns & -columns)
+        while width > 1 and not self.goes_by(width):
+            width //= 2
+        return Bundles(code, self.windows, bundle, form, self.result, self.pointers, width)
+
+    @property
+    def pointers(self) -> list[str]:
+        return [f"%a{i}" for i in range(self.buffers)]
 
     def emit_tiles(
         self, tiles: Product, sides: Sides, store: Callable[[Code, Finish], Store]
@@ -260,7 +274,7 @@ def emit_convolution(kernel: WindowedKernel) -> tuple[KernelCode, str]:
 
 
 def _for_gpu(kernel: WindowedKernel) -> tuple[KernelCode, str]:
-    """By tiles of each phase, or by elements."""
+    """By tiles of each phase, by bundles of groups, or by elements."""
     w, form = kernel.windows, form_for(kernel.result)
     rows, depth, phases = w.images * product(w.turns), w.taps * w.channels, phases_of(w)
     code = kernel.new_code()
@@ -269,6 +283,16 @@ def _for_gpu(kernel: WindowedKernel) -> tuple[KernelCode, str]:
         tiles = by_tiles(form, batch, rows, w.columns, depth, code.e.fastmath, kernel.result)
         if tiles is not None:
             return kernel.emit_tiles(tiles, _sides(kernel, tiles), lambda c, write: _store(c, write, kernel))
+    if goes_across_groups(w):
+        lines = w.images * product((*w.phases, *w.turns[:2]))
+        bundle = bundles.choose(
+            w.groups, w.channels, w.columns, kernel.result.itemsize, lines, w.turns[2], depth, w.size[2]
+        )
+        if bundle is not None:
+            found = kernel.bundles(code, bundle, form)
+            found.convolution(kernel.image(code, False, False), kernel.other(code, True), kernel.finish(code))
+            code.e.line("ret void")
+            return KernelCode((Phase(kernel.add(code), found.convolution_units()),)), str(bundle)
     image, filter = kernel.image(code, False, False), kernel.other(code, False)
     _elementwise(code, w, image, filter, kernel.finish(code), kernel.result)
     code.e.line("ret void")
@@ -601,12 +625,8 @@ def _elementwise(c: Code, w: Windows, image: Operand, filter: Operand, finish: F
             tap, channel = c.div(k, w.channels), c.rem(k, w.channels)
             taps = (c.div(tap, w.size[1] * w.size[2]), c.rem(c.div(tap, w.size[2]), w.size[1]), c.rem(tap, w.size[2]))
             a = seen(strips, x, place, taps, c.add(c.mul(group, w.channels), channel))
-            multiplied: str | bool = True
-            for axis, gap in enumerate(w.gap):
-                # The position, and as many zeros more as make it positive.
-                at = c.add(strips.position(axis, place[axis], taps[axis]), c.mul(c.max(strips.low[axis], 0), gap))
-                multiplied = c.both(multiplied, gap == 1 or c.compare("eq", c.rem(at, gap), 0))
-            return a, factor(e, f.value(f.counters_at(DEPTH, k)), form, False), multiplied
+            b = factor(e, f.value(f.counters_at(DEPTH, k)), form, False)
+            return a, b, strips.multiplied(place, taps)
 
         total = summed(c, form, w.taps * w.channels, term)
         finish((rest, *place), column, e.convert(total, result), None)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridflow.compiler.codegen.convolve import (
-    Finish,
     WindowedKernel,
     elements_of_a_line,
     even,
@@ -30,7 +29,7 @@ from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Operand
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
 from hybridflow.compiler.codegen.phases import KernelCode, Phase
-from hybridflow.compiler.codegen.strips import IMAGE, Copying, Image, Strips, Windows
+from hybridflow.compiler.codegen.strips import IMAGE, Copying, Finish, Image, Strips, Windows
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.team_phases import Product, by_tiles
@@ -47,6 +46,8 @@ from hybridflow.compiler.codegen.window_kernel import (
 )
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.loops import bundles
+from hybridflow.compiler.loops.bundles import Bundle
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.target import Target
 
@@ -115,17 +116,44 @@ def emit_filter_gradient(kernel: WindowedKernel) -> tuple[KernelCode, str]:
 
 
 def _for_gpu(kernel: WindowedKernel, code: Code) -> tuple[KernelCode, str]:
-    """By tiles, or by elements."""
+    """By tiles, by bundles of groups, or by elements."""
     w, form = kernel.windows, form_for(kernel.result)
     rows, depth = w.taps * w.channels, w.images * product(w.places)
     if kernel.teams and not goes_across_groups(w):
         tiles = by_tiles(form, (w.groups,), rows, w.columns, depth, code.e.fastmath, kernel.result)
         if tiles is not None:
             return kernel.emit_tiles(tiles, _sides(kernel, tiles), lambda c, write: _store(c, write, kernel))
+    if goes_across_groups(w):
+        blocks = (depth + (K_BLOCK - 1)) // K_BLOCK if rows <= K_BLOCK else 1  # else their sums would be too many
+        bundle = bundles.choose_by_filter(
+            w.groups, w.channels, w.columns, kernel.result.itemsize, w.size[0] * w.size[1], w.size[2], blocks
+        )
+        if bundle is not None and depth != 0:
+            return _by_bundles(kernel, code, bundle, form, blocks), str(bundle)
     image, cotangents = kernel.image(code, False, False), kernel.other(code, False)
     _elementwise(code, w, image, cotangents, kernel.finish(code), kernel.result)
     code.e.line("ret void")
     return KernelCode((Phase(kernel.add(code), (rows, w.groups * w.columns)),)), "an element a thread"
+
+
+def _by_bundles(kernel: WindowedKernel, code: Code, bundle: Bundle, form: Form, blocks: Extent) -> KernelCode:
+    """One phase for all places, or one for the sums of each of several ``blocks`` of them, and one for the totals."""
+    w = kernel.windows
+    emitted = kernel.bundles(code, bundle, form)
+    image, cotangents = kernel.image(code, False, False), kernel.other(code, True)
+    if blocks == 1:
+        emitted.gradient(image, cotangents, kernel.finish(code))
+        code.e.line("ret void")
+        return KernelCode((Phase(kernel.add(code), emitted.gradient_units()),))
+    emitted.gradient_of_blocks(image, cotangents)
+    code.e.line("ret void")
+    first = Phase(kernel.add(code), (blocks, *emitted.gradient_units()))
+    code = kernel.new_code()
+    kernel.bundles(code, bundle, form).totals(blocks, kernel.finish(code))
+    code.e.line("ret void")
+    elements = (w.taps * w.channels, w.groups * w.columns)
+    shared = blocks * product(elements) * form.sums.itemsize
+    return KernelCode((first, Phase(kernel.add(code, "_totals"), elements)), 0, shared)
 
 
 def _sides(kernel: WindowedKernel, tiles: Product) -> Sides:

@@ -39,6 +39,7 @@ from hybridflow.compiler.codegen.segments import Segments
 from hybridflow.compiler.codegen.split_columns import SplitColumns
 from hybridflow.compiler.codegen.split_rows import SplitRows
 from hybridflow.compiler.codegen.structured import Code, Ref
+from hybridflow.compiler.codegen.team_sides import goes_by
 from hybridflow.compiler.codegen.team_tiles import TeamTiles
 from hybridflow.compiler.codegen.templates import Part, Shared, Template, shared, template_of
 from hybridflow.compiler.codegen.together import threads_for
@@ -384,7 +385,13 @@ class ModuleBuilder:
         def new_code() -> Code:
             return Code(self._emitter(kernel), self.dim_names)
 
-        return windowed.emit(self.module, new_code, symbol, node, places, finish, buffers, self.is_outermost)
+        def goes_by_columns(width: int) -> bool:
+            positions = accesses(kernel, space, self.is_leaf).positions
+            return all(goes_by(ix, space.vars[-1], width) for ix in positions)
+
+        return windowed.emit(
+            self.module, new_code, symbol, node, places, finish, buffers, self.is_outermost, goes_by_columns
+        )
 
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
         """A scan, a sort or a scatter."""

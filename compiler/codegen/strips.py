@@ -7,7 +7,7 @@ q along an axis count the zeros between its elements, and may lie outside, where
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hybridflow.compiler.codegen.factors import Form, factor
@@ -28,6 +28,10 @@ Image = Callable[[Code, bool, bool], Operand]
 """``image(code, across, whole)``: images by the parts IMAGE, AXES and CHANNELS.  ``whole`` joins the last axis and the
 channels of all groups to one part; ``across`` has in place of the channels the groups, and behind them the channels
 of a group."""
+
+Finish = Callable[[Sequence[Ref], Ref, Val, "Val | None"], None]
+"""``finish(line, column, value, mask)`` stores a finished vector: of the line of the result at those positions of all
+axes but its columns, the elements from a column on."""
 
 Copy = Callable[[Reading, str, Ref, Ref], None]
 """``copy(line, to, begin, end)`` copies pixels of a line of an image."""
@@ -125,6 +129,16 @@ class Strips:
         c, w = self.c, self.windows
         at = c.add(c.mul(place, w.step[axis]), c.mul(tap, w.dilation[axis]))
         return c.sub(at, self.low[axis])
+
+    def multiplied(self, place: Sequence[Ref], taps: Sequence[Ref]) -> str | bool:
+        """Whether an element of the window at a place lies at an element, or outside, and not at zeros in between."""
+        c = self.c
+        found: str | bool = True
+        for axis, gap in enumerate(self.windows.gap):
+            if gap > 1:  # the position, and as many zeros more as make it positive
+                at = c.add(self.position(axis, place[axis], taps[axis]), c.mul(c.max(self.low[axis], 0), gap))
+                found = c.both(found, c.compare("eq", c.rem(at, gap), 0))
+        return found
 
     # ---- lines
 

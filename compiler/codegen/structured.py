@@ -304,6 +304,24 @@ class Code:
         e.line(f"br label %{done}")
         e.label(done)
 
+    def either_way(self, condition: str | bool, yes: Callable[[], list[Val]], no: Callable[[], list[Val]]) -> list[Val]:
+        """What one of two pieces of code computes: ``yes`` where the condition holds."""
+        if isinstance(condition, bool):
+            return yes() if condition else no()
+        e = self.e
+        labels = e.new_label("yes"), e.new_label("no")
+        done = e.new_label("done")
+        e.branch_if(condition, *labels)
+        found = []
+        for label, compute in zip(labels, (yes, no)):
+            e.label(label)
+            values = compute()
+            found.append((values, e.block))
+            e.branch(done)
+        e.label(done)
+        (one, first), (other, second) = found
+        return [e.phi((a, first), (b, second)) for a, b in zip(one, other, strict=True)]
+
     def lanes_below(self, count: Ref) -> Val:
         """The mask of the first ``count`` lanes."""
         e = self.e

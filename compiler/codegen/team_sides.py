@@ -17,6 +17,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.loops.index import Ix, LoopVar
 from hybridflow.compiler.loops.limits import VECTOR_BYTES
 
@@ -107,26 +108,7 @@ class Side:
         self, pointers: Sequence[str], vectors: Callable[[], list[Val]], gathered: Callable[[], list[Val]]
     ) -> list[Val]:
         """Vectors as they are read where all buffers begin at multiples of them, or else one by one."""
-        c, e = self.c, self.e
-        aligned = c.multiples(pointers, VECTOR_BYTES)
-        whole, apart, done = (e.new_label(hint) for hint in ("whole", "apart", "read"))
-        e.branch_if(str(aligned), whole, apart)
-        found = []
-        for label, read in ((whole, vectors), (apart, gathered)):
-            e.label(label)
-            values = read()
-            found.append((values, e.block))
-            e.branch(done)
-        e.label(done)
-        (one, first), (other, second) = found
-        return [e.phi((a, first), (b, second)) for a, b in zip(one, other)]
-
-    def together(self, values: Sequence[Val]) -> Val:
-        """Packed elements as one vector."""
-        whole = Val("poison", self.form.packed, self.width)
-        for k, value in enumerate(values):
-            whole = self.e.insert(whole, value, k)
-        return whole
+        return self.c.either_way(self.c.multiples(pointers, VECTOR_BYTES), vectors, gathered)
 
     def write(self, values: Sequence[Val], to: str, pitch: int) -> None:
         """Put what was read into memory of the block, where rows of one depth lie ``pitch`` apart."""
@@ -147,7 +129,7 @@ class Side:
             e.store(value, start, align=min(VECTOR_BYTES, self.width * item))
 
 
-def widest(operand: Operand, lane: LoopVar, extent: Ref, each: int, step: int) -> int:
+def widest(operand: Operand, lane: LoopVar, extent: Ref | Extent, each: int, step: int) -> int:
     """How many neighbours along a loop, which is all of a part of ``extent``, can be read at once by a thread that
     reads ``each`` elements of ``step`` along the depth."""
     width = min(VECTOR_BYTES // operand.dtype.itemsize, each, step)
@@ -223,8 +205,8 @@ class FactorSide(Side):
     def _gathered(self, line: Line, depth: Ref) -> Val:
         add, numbers = self.c.add, range(self.width)
         if self.along == DEPTH:
-            return self.together([self._element(line.there, add(depth, k)) for k in numbers])
-        return self.together([self._element(line.entry.at(FREE, add(line.free, k)), depth) for k in numbers])
+            return self.e.together([self._element(line.there, add(depth, k)) for k in numbers])
+        return self.e.together([self._element(line.entry.at(FREE, add(line.free, k)), depth) for k in numbers])
 
     def _element(self, there: Reading, depth: Ref) -> Val:
         with self.c.width(1):

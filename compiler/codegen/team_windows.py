@@ -139,7 +139,7 @@ class WindowSide(Side):
                 pointers,
                 lambda: [self._vector(image, channel) for image, channel, _ in found],
                 lambda: [
-                    self.together([self._element(image, channel, k) for k in range(self.width)])
+                    self.e.together([self._element(image, channel, k) for k in range(self.width)])
                     for image, channel, _ in found
                 ],
             )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hybridflow.compiler.codegen.convolve import Finish, WindowedKernel, emit_convolution
+from hybridflow.compiler.codegen.convolve import WindowedKernel, emit_convolution
 from hybridflow.compiler.codegen.convolve_filter import emit_filter_gradient
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Operand
 from hybridflow.compiler.codegen.phases import KernelCode
-from hybridflow.compiler.codegen.strips import Windows
+from hybridflow.compiler.codegen.strips import Finish, Windows
 from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape, product
@@ -85,9 +85,10 @@ def emit(
     finish: Callable[[Code], Finish],
     buffers: int,
     teams: bool,
+    goes_by: Callable[[int], bool],
 ) -> tuple[KernelCode, str]:
     """Add the kernel of a convolution, or of its derivative by the filter; also says how, for a GPU, where units may
-    be those of ``teams`` of threads."""
+    be those of ``teams`` of threads and ``goes_by`` says how many neighbouring columns may be finished at once."""
     w, x, other = windows_of(node), node.inputs[0], node.inputs[1]
     axes = len(x.shape) - 3
     before: tuple[tuple[int, ...], ...] = ((0,), *((),) * (3 - axes), *((a,) for a in range(1, axes)))
@@ -109,4 +110,6 @@ def emit(
         return Operand(code, other, parts, places)
 
     write = emit_filter_gradient if over_places else emit_convolution
-    return write(WindowedKernel(module, new_code, symbol, w, image, second, finish, buffers, node.dtype, teams))
+    return write(
+        WindowedKernel(module, new_code, symbol, w, image, second, finish, buffers, node.dtype, teams, goes_by)
+    )
