@@ -258,6 +258,83 @@ def test_concrete_functions_check_strictly():
     assert same_bits(outer(x), [9.0, 17.0, 25.0])
 
 
+def test_concrete_functions_know_what_is_no_tensor():
+    """As TensorFlow's do, they take what was given when they were made, or the tensors alone, by place or by name."""
+
+    @hf.function
+    def f(a, mode, b, /, k=2, *rest, scale=1.0, **more):
+        out = a + b if mode == "add" else a - b
+        return sum(rest, out * k * scale) + sum(more.values(), 0.0)
+
+    x, y = tensor([1.0, 2.0]), tensor([10.0, 20.0])
+    c = f.get_concrete_function(x, "sub", y, 3)
+    wanted = [-27.0, -54.0]
+    calls = [
+        lambda: c(x, "sub", y),
+        lambda: c(x, "sub", y, 3, scale=1.0),
+        lambda: c(x, y),
+        lambda: c(a=x, b=y),
+        lambda: c(x, b=y),
+        lambda: c(b=y, a=x),
+    ]
+    for call in calls:
+        assert same_bits(call(), wanted)
+    outer = hf.function(lambda x, y: c(x, y) + 1.0)
+    assert same_bits(outer(x, y), [-26.0, -53.0])
+    spec = hf.TensorSpec((2,), "float64")
+    assert c.structured_input_signature == ((spec, "sub", spec, 3), {"scale": 1.0})
+    assert [s.name for s in c.structured_input_signature[0] if isinstance(s, hf.TensorSpec)] == ["a", "b"]
+
+    wrong = [
+        (lambda: c(x), "missing a required argument: 'b'"),
+        (lambda: c(x, "add", y), "mode is 'add'; this concrete function takes str 'sub'"),
+        (lambda: c(x, "sub", y, 3, y), "nested"),
+        (lambda: c(x, y, a=x), "missing a required argument: 'b'"),
+        (lambda: c(x, c=y), "missing a required argument: 'b'"),
+        (lambda: c([x], y), "missing a required argument: 'b'"),
+        (lambda: c(x, y, scale=2.0), "missing a required argument: 'b'"),
+    ]
+    for call, text in wrong:
+        with pytest.raises(ArgumentTypeError, match=text):
+            call()
+
+    spec = hf.TensorSpec(["n"], "float64", "left")
+    d = f.get_concrete_function(spec, "add", hf.TensorSpec(["n"], "float64"), 1, spec, z=spec)
+    assert same_bits(d(x, y, x, x), [13.0, 26.0])
+    assert same_bits(d(left=x, b=y, rest_0=x, more_z=x), [13.0, 26.0])
+    assert same_bits(d(tensor([1.0]), y[:1], x[:1], x[:1]), [13.0])  # an extent of 1 has a program of its own
+    args, kwargs = d.structured_input_signature
+    assert [s.name for s in (args[0], args[2], args[4], kwargs["z"])] == ["left", "b", "rest_0", "more_z"]
+
+
+def test_concrete_functions_of_objects_and_structures():
+    class Owner:
+        def __init__(self):
+            self.scale = 3.0
+
+        @hf.function
+        def scaled(self, x, n):
+            return x["a"] * x["b"][0] * n * self.scale
+
+    class Kind:
+        factor = 5.0
+
+    owner, kind, x, y = Owner(), Kind(), tensor([1.0, 2.0]), tensor([4.0, 5.0])
+    c = owner.scaled.get_concrete_function({"b": (y,), "a": x}, 2)
+    assert same_bits(c({"a": x, "b": (y,)}), [24.0, 60.0])
+    assert same_bits(c(x, y), [24.0, 60.0])  # in the order of sorted keys
+    assert same_bits(c(x_a=x, x_b_0=y), [24.0, 60.0])
+    d = hf.function(lambda x, kind: x * kind.factor).get_concrete_function(x, kind)
+    assert same_bits(d(x), [5.0, 10.0])
+    assert same_bits(d(x, kind), [5.0, 10.0])
+    del kind
+    gc.collect()
+    with pytest.raises(ArgumentTypeError, match="missing a required argument: 'kind'"):
+        d(x)
+    e = hf.function(lambda q: q, input_signature=[hf.TensorSpec([None], "float64", "named")]).get_concrete_function()
+    assert same_bits(e(named=x), e(q=x))
+
+
 def test_any_callable():
     class Scale:
         def __init__(self, factor):

@@ -127,6 +127,35 @@ def test_training_goes_on_from_a_file(name: str, tmp_path: Path) -> None:
     assert not apart.compiled and len(apart.get_weights()) == len(model.get_weights())
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32"])
+def test_files_say_of_which_dtype_the_input_was(dtype: str, tmp_path: Path) -> None:
+    """A model that never saw hf.Input is exported for what it was called with, be it after a file."""
+    model = hf.Sequential([layers.Rescaling(0.5), layers.Dense(2)])
+    x = hf.asarray(np.arange(6).reshape(2, 3).astype(dtype))
+    wanted = model(x)
+    model.save(tmp_path / "model")
+    again = models.load_model(tmp_path / "model")
+    hf.saved.save(again, tmp_path / "program")
+    program = hf.saved.load(tmp_path / "program").signatures["serving_default"]
+    assert [str(spec.dtype) for spec in program.structured_input_signature[0]] == [dtype]
+    np.testing.assert_array_equal(program(x), wanted)
+    kept = models.load_model(tmp_path / "model")
+    model(x)
+    checkpoint = hf.checkpoint.Checkpoint(model=model)
+    checkpoint.restore(tmp_path / "model")  # what a file of a model says beside its weights is not missed
+    np.testing.assert_array_equal(kept(x), wanted)
+
+
+def test_files_without_the_dtype_of_the_input_are_read(tmp_path: Path) -> None:
+    model = hf.Sequential([layers.Dense(2)])
+    model(X)
+    model._seen_dtype = None
+    told = {"version": 1, "shape": "[null, 3]", "compiled": "null", "architecture": model.to_json()}
+    hf.checkpoint.Checkpoint(model=model, **told).write(tmp_path / "old")
+    again = models.load_model(tmp_path / "old")
+    np.testing.assert_array_equal(again(X), model(X))
+
+
 def test_functions_and_classes_are_given_by_name(tmp_path: Path) -> None:
     def own_loss(y: Any, p: Any) -> Any:
         return hf.mean((y - p) ** 4)

@@ -181,7 +181,8 @@ class Checkpoint(states.Group):
         missing = sorted((targets.keys() - found.keys()) | (own - values.keys()))
         later = {new: origins[new] for new in states.awaited(objects, [n for n in names.values() if n not in targets])}
         unused = sorted([old for old, new in names.items() if new not in targets and new not in later])
-        told = states.OF_MODELS if all(name in plain for name in states.OF_MODELS) else ()
+        of_model = all(name in plain for name in states.OF_MODELS)
+        told = (*states.OF_MODELS, *states.OF_SOME_MODELS) if of_model else ()
         unused += sorted([old for old, new in plans.items() if new not in own and old not in told])
         waiting = Waiting(self._objects, file, later) if later else None
         report = Report(sorted([*found, *values]), missing, unused, waiting)

@@ -20,6 +20,7 @@ from hybridflow.optimizers import Optimizer
 
 PLAIN = (bool, int, float, str, type(None))
 OF_MODELS = ("version", "architecture", "shape", "compiled")  # what files of whole models say beside their state
+OF_SOME_MODELS = ("dtype",)  # what those say as well that were written since models know the dtype of their input
 WITHIN = "__state__."  # names of arrays that are part of plain values
 
 

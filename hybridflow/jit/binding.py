@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hybridflow.core import pytree
@@ -32,6 +32,22 @@ def _defaults_of(function: Any) -> list[Any]:
     python = unwrapped()[0] if unwrapped is not None else getattr(function, "__func__", function)
     named = getattr(python, "__kwdefaults__", None) or {}
     return [*(getattr(python, "__defaults__", None) or ()), *named.keys(), *named.values()]
+
+
+def split(parameters: Iterable[tuple[str, Any]], values: Iterable[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """One value per parameter, of which the kind is given, as the positional and keyword arguments of a call."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for (name, kind), value in zip(parameters, values):
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            args.extend(value)
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            kwargs.update(value)
+        elif kind is inspect.Parameter.KEYWORD_ONLY:
+            kwargs[name] = value
+        else:
+            args.append(value)
+    return args, kwargs
 
 
 class _Argument:
@@ -82,6 +98,27 @@ class Binder:
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.parameters)
 
+    def bind_with(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], known: Callable[[str], Any]
+    ) -> tuple[Any, ...]:
+        """As ``bind``; what parameters are that are left out ``known`` says, or a KeyError, and not their defaults."""
+        if self._plain and not kwargs and len(args) == len(self.parameters):
+            return args
+        try:
+            given = self._signature.bind_partial(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
+        empty: dict[Any, Any] = {inspect.Parameter.VAR_POSITIONAL: (), inspect.Parameter.VAR_KEYWORD: {}}
+        values = []
+        for name, kind in zip(self.parameters, self._kinds):
+            try:
+                values.append(given[name] if name in given else empty[kind] if kind in empty else known(name))
+            except KeyError:
+                raise ArgumentTypeError(
+                    self.name, f"missing a required argument: {name!r}; the signature is {self.name}{self._signature}."
+                ) from None
+        return tuple(values)
+
     def places(
         self, positional: int, names: tuple[str, ...], structure: pytree.Structure
     ) -> tuple[list[_Place], list[_Default]]:
@@ -118,18 +155,7 @@ class Binder:
 
     def split(self, values: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
         """Bound values as the positional and keyword arguments of a call."""
-        args: list[Any] = []
-        kwargs: dict[str, Any] = {}
-        for name, kind, value in zip(self.parameters, self._kinds, values):
-            if kind is inspect.Parameter.VAR_POSITIONAL:
-                args.extend(value)
-            elif kind is inspect.Parameter.VAR_KEYWORD:
-                kwargs.update(value)
-            elif kind is inspect.Parameter.KEYWORD_ONLY:
-                kwargs[name] = value
-            else:
-                args.append(value)
-        return args, kwargs
+        return split(self.kinds(), values)
 
     def paths(self, structure: pytree.Structure) -> list[str]:
         """How each leaf of bound values is reached from the parameters: ``batch["x"][0]``."""

@@ -35,6 +35,7 @@ from hybridflow.jit.keys import (
     is_tensor_like,
     leaf_key,
 )
+from hybridflow.jit.known_arguments import KnownArguments
 from hybridflow.jit.recursion import endless
 from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
 from hybridflow.jit.value_keys import value_key
@@ -66,6 +67,7 @@ class ConcreteFunction:
         "compile_ms",
         "is_open",
         "key",
+        "known",
         "name",
         "plan",
         "results",
@@ -80,6 +82,7 @@ class ConcreteFunction:
         self,
         binder: Binder,
         key: Key,
+        leaves: Sequence[Any],
         staged: Staged,
         plan: list[tuple[int, Any]],
         results: pytree.Structure,
@@ -87,6 +90,7 @@ class ConcreteFunction:
     ) -> None:
         self.name = binder.name
         self._binder, self.key, self.staged = binder, key, staged
+        self.known = KnownArguments(binder, key, leaves)
         self.plan, self.results, self.setting = plan, results, setting
         self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, (TensorKey, NumberKey)))
         self.captured = frozenset(map(id, self.captures))
@@ -120,12 +124,13 @@ class ConcreteFunction:
 
     @property
     def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What the parameters take, nested as they are: a TensorSpec for a tensor, a text for anything else."""
-        leaves = [
-            TensorSpec(key.declared or key.shape, key.dtype) if isinstance(key, TensorKey) else str(key)
-            for key in self.key.leaves
-        ]
-        return tuple(pytree.unflatten(self.key.structure, leaves)), {}
+        """The positional and the keyword arguments: a TensorSpec for a tensor, the value of what is none.
+
+        >>> scaled = hf.function(lambda x, n: n * x)
+        >>> scaled.get_concrete_function(hf.TensorSpec([None]), 3).structured_input_signature
+        ((TensorSpec((None,), 'float32', name='x'), 3), {})
+        """
+        return self.known.signature
 
     @property
     def structured_outputs(self) -> Any:
@@ -251,13 +256,12 @@ class ConcreteFunction:
         return substituted(extent, self._sizes(arguments))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run.  Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature."""
+        """Run; what is no tensor may be left out, see ``KnownArguments``.
+
+        Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature.
+        """
         structure, keys = self.key.structure, self.key.leaves
-        leaves, given = pytree.flatten(foreign.adopted(self._binder.bind(args, kwargs), self.name))
-        if not given.same_entries(structure):
-            raise ArgumentTypeError(
-                self.name, f"the arguments are nested as {given!r}, this signature as {structure!r}."
-            )
+        leaves, given = pytree.flatten(foreign.adopted(self.known.bind(args, kwargs), self.name))
         paths = self._binder.paths(structure)
         for path, leaf, key in zip(paths, leaves, keys):
             self._check(path, leaf, key, leaves)
@@ -529,7 +533,7 @@ def _run(
         else:
             plan.append((RESULT, outputs.setdefault(node, len(outputs))))
     staged = Staged(trace, tuple(outputs), fastmath)
-    return ConcreteFunction(binder, key, staged, plan, results, setting), trace.created_variables
+    return ConcreteFunction(binder, key, leaves, staged, plan, results, setting), trace.created_variables
 
 
 def _check_result(trace: Trace, value: Any, arguments: Sequence[Any]) -> None:

@@ -392,7 +392,14 @@ class Function(Dispatcher, Generic[P, R]):
 
     @entered
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor."""
+        """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor.
+
+        It is called with the tensors; what is no tensor it knows.
+
+        >>> scaled = hf.function(lambda x, n: n * x).get_concrete_function(hf.TensorSpec([None], name="value"), 3)
+        >>> scaled(hf.constant([1.0, 2.0])).tolist(), scaled(value=hf.constant([1.0])).tolist()
+        ([3.0, 6.0], [3.0])
+        """
         args, kwargs = self._adopted(args, kwargs)
         if self._signature is not None and not args and not kwargs:
             leaves, key = self._signature.own_key()
@@ -410,6 +417,7 @@ class Function(Dispatcher, Generic[P, R]):
             key = Key(structure, keys)
         concrete = self._concrete(key, leaves)
         concrete.specialise = self._specialised
+        concrete.known.name_tensors(leaves if self._signature is None else self._signature.specs)
         return concrete
 
     def _serving(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:

@@ -20,7 +20,7 @@ _TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tr
 class InputSignature:
     """The ``input_signature``: what arguments are converted to and checked against."""
 
-    __slots__ = ("_binder", "_is_named", "_keys", "_specs", "_structures")
+    __slots__ = ("_binder", "_is_named", "_keys", "_structures", "specs")
 
     def __init__(self, specs: Sequence[Any], binder: Binder) -> None:
         given, specs = len(specs), binder.gathered(specs)
@@ -35,8 +35,8 @@ class InputSignature:
                 if not isinstance(leaf, TensorSpec):
                     raise ArgumentTypeError(binder.name, f"input_signature: {path} is {leaf!r}; give an hf.TensorSpec.")
         self._structures = [structure for _, structure in flat]
-        self._specs = [leaf for leaves, _ in flat for leaf in leaves]
-        self._keys = tuple(TensorKey(spec.shape, spec.dtype) for spec in self._specs)
+        self.specs = [leaf for leaves, _ in flat for leaf in leaves]
+        self._keys = tuple(TensorKey(spec.shape, spec.dtype) for spec in self.specs)
         self._is_named = any(key.is_named for key in self._keys)
 
     def own_key(self) -> tuple[list[Any], Key]:
@@ -63,7 +63,7 @@ class InputSignature:
     def convert(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments with tensors where the signature has specs.  Raises an error that names what does not fit."""
         out: list[Any] = []
-        specs = iter(self._specs)
+        specs = iter(self.specs)
         for name, structure, value in zip(self._binder.parameters, self._structures, values):
             try:
                 parts = pytree.flatten_up_to(structure, value, name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridflow.checkpoint import Checkpoint
 from hybridflow.checkpoint.checkpoint import opened, written
-from hybridflow.checkpoint.states import OF_MODELS
+from hybridflow.checkpoint.states import OF_MODELS, OF_SOME_MODELS
 from hybridflow.errors import ArgumentError, CheckpointError
 from hybridflow.layers.graph import build_for, symbols_of
 from hybridflow.models.model import Model
@@ -43,6 +43,7 @@ def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = T
         "version": _VERSION,
         "architecture": to_text(model, model.name),
         "shape": to_text(model._seen_shape, model.name),
+        "dtype": None if model._seen_dtype is None else str(model._seen_dtype),
         "compiled": to_text(model._compiled and model._compiled.arguments(), model.name),
     }
     Checkpoint(**_parts(model), **told).write(path)
@@ -79,11 +80,12 @@ def load_model(
     if not isinstance(model, Model):
         raise CheckpointError("load_model", f"{os.fspath(filepath)} holds {model!r:.60}, which is no model.")
     if shape is not None and not model.built:
-        build_for(model, symbols_of(shape, model.compute_dtype))
+        build_for(model, symbols_of(shape, told.get("dtype") or model.compute_dtype))
     arguments = from_text(told["compiled"], "load_model", custom_objects) if compile else None
     if arguments is not None:
         model.compile(**arguments)
-    Checkpoint(**_parts(model), **dict.fromkeys(OF_MODELS)).restore(filepath, partial=not compile)
+    known = [name for name in (*OF_MODELS, *OF_SOME_MODELS) if name in told]
+    Checkpoint(**_parts(model), **dict.fromkeys(known)).restore(filepath, partial=not compile)
     return model
 
 

@@ -23,6 +23,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, CheckpointError, HybridflowError, ShapeError
+from hybridflow.jit.binding import split
 from hybridflow.jit.function import function
 from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
 from hybridflow.jit.value_keys import value_key
@@ -186,7 +187,8 @@ class SavedFunction:
     @property
     def structured_input_signature(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What the first program takes, as a concrete function says it."""
-        return tuple(self.specs[0]), {}
+        args, kwargs = split(self.programs[0].parameters, self.specs[0])
+        return tuple(args), kwargs
 
     @property
     def structured_outputs(self) -> Any:

@@ -328,6 +328,11 @@ class Signature:
         return _named(self._function(*args, **given))
 
     @property
+    def structured_input_signature(self) -> tuple[tuple[()], dict[str, Any]]:
+        first, specs = self._function.programs[0], self._function.specs[0]
+        return (), {name: spec for (name, _), spec in zip(first.parameters, specs)}
+
+    @property
     def structured_outputs(self) -> dict[str, Any]:
         return _named(self._function.structured_outputs)
 
