@@ -126,13 +126,13 @@ def main() -> None:
     chain(x)
     graph = chain.get_concrete_function(hf.TensorSpec([EXTENT, EXTENT], hf.float32)).graph
     executable = executable_for(graph, device="gpu:0")
-    executable.compute([array], in_place=False)
+    executable.compute([array])
     (plan,) = executable._known.values()  # type: ignore[union-attr]
     bases, streams = plan.bases(), (ctypes.c_int64 * 1)(0)
     print(f"{len(executable.program.launches)} launches, {'one graph' if plan.is_graph else 'no graph'}")
     for name, call in {
         "walk": lambda: plan.main(bases, streams),
-        "run": lambda: executable.compute([array], in_place=False),
+        "run": lambda: executable.compute([array]),
         "call": lambda: chain(x),
     }.items():
         print(f"{name:>5} {least(call):8.2f} µs")

@@ -75,7 +75,7 @@ class Slot:
     shape: tuple[Extent, ...]
     dtype: str
     name: str = ""
-    updated: bool = False  # a state input whose new value the program computes
+    updated: bool = False  # an input whose new value the program computes: state, or what a call gives up
     in_place: bool = False  # ... and may write over the old one
 
 

@@ -244,6 +244,10 @@ class SharingError(HybridflowError, BufferError):
     """Memory cannot be shared with another library in the way that was asked for."""
 
 
+class DonatedError(HybridflowError, RuntimeError):
+    """A tensor was used that had been given up to a call (``donate_argnums``)."""
+
+
 class WorkerError(HybridflowError, RuntimeError):
     """A process that works for a loader of data died, or takes too long."""
 

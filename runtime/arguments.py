@@ -42,6 +42,11 @@ def updated(program: Program) -> tuple[int, ...]:
     return tuple(i for i, slot in enumerate(program.inputs) if slot.updated)
 
 
+def in_place(program: Program) -> frozenset[int]:
+    """Those whose new value may be written over the old one."""
+    return frozenset(i for i, slot in enumerate(program.inputs) if slot.in_place)
+
+
 def not_updatable(program: Program, i: int) -> ArgumentError:
     name = program.inputs[i].name or "state"
     return ArgumentError(program.name, f"input {i} ({name}) is updated in place; it must be writable and contiguous.")

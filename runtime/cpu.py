@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,7 @@ class Executable:
         self.shared = ctypes.c_int64(known or (ASK if program.sharing else 0))
         self._code = code
         self._call = _ENTRY(self.address)
-        self.updated = arguments.updated(program)
+        self.updated, self.in_place = arguments.updated(program), arguments.in_place(program)
         self._pointers = ctypes.c_void_p * (len(program.inputs) + len(program.outputs) + len(self.updated))
         self._extents = ctypes.c_int64 * len(program.dims)
 
@@ -95,29 +95,21 @@ class Executable:
         return outputs
 
     def compute(
-        self, arrays: Sequence[np.ndarray], in_place: bool, runner: program_host.Host | None = None
+        self, arrays: Sequence[np.ndarray], in_place: Collection[int] = (), runner: program_host.Host | None = None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """The outputs, and the new values of the state: fresh arrays, or where ``in_place`` says so, and every slot
-        allows it, the arrays of the old ones.  ``runner`` is the host to run on, for this once.  Raises as ``run``
-        does; what is raised leaves the state as it was."""
+        """The outputs, and the new values of the state: fresh arrays, or those of the old ones for inputs ``in_place``,
+        whose slots allow it.  ``runner`` is the host to run on, for this once.  Raises as ``run`` does; what is raised
+        leaves the state as it was."""
         dims = arguments.bind_dims(self.program, arrays)
         inputs = [self._checked(i, array, dims) for i, array in enumerate(arrays)]
-        if in_place:
-            assert all(self.program.inputs[i].in_place and inputs[i] is arrays[i] for i in self.updated)
-            targets = [inputs[i] for i in self.updated]
-        else:
-            targets = [self._empty(self.program.inputs[i], dims) for i in self.updated]
+        assert all(i in self.in_place and inputs[i] is arrays[i] for i in in_place)
+        targets = [inputs[i] if i in in_place else self._empty(self.program.inputs[i], dims) for i in self.updated]
         return self._run(inputs, targets, dims, runner), targets
 
     @property
     def needs_python(self) -> bool:
         """Whether it calls functions in Python."""
         return self.program.needs_python
-
-    @property
-    def may_write_in_place(self) -> bool:
-        """Whether every update may go where the old value is."""
-        return all(self.program.inputs[i].in_place for i in self.updated)
 
     def _run(
         self,

@@ -55,7 +55,7 @@ class Array:
 
     @property
     def data(self) -> Any:
-        return types.SimpleNamespace(ptr=self._host.ctypes.data if self.nbytes else 0)
+        return types.SimpleNamespace(ptr=self._host.ctypes.data if self.nbytes else 0, mem=self._memory)
 
     @property
     def flags(self) -> Any:

@@ -59,7 +59,7 @@ def on_cpu(graph, *arrays):
 
 
 def assert_runs(executable, graph, *arrays):
-    found = executable.compute([Array(np.array(a), 0) for a in arrays], in_place=False)[0]
+    found = executable.compute([Array(np.array(a), 0) for a in arrays])[0]
     for got, want in zip(found, on_cpu(graph, *arrays), strict=True):
         assert same_bits(got.get(), want)
 
@@ -99,11 +99,11 @@ def test_a_call_of_many_kernels_is_one_graph(emulated):  # noqa: F811
     assert program.indirect and len(program.launches) >= 20
     executable = cuda.load(program, 0)
     x = Array(square(), 0)
-    first = queued(emulated, lambda: executable.compute([x], in_place=False))
+    first = queued(emulated, lambda: executable.compute([x]))
     assert first.count("cuStreamBeginCapture_v2") == 1
     words = -(-sum(map(program.words_of, program.launches)) // 256)
     for _ in range(2):
-        calls = queued(emulated, lambda: executable.compute([x], in_place=False))
+        calls = queued(emulated, lambda: executable.compute([x]))
         assert calls == ["cuLaunchKernel"] * words + ["cuGraphLaunch"]
     assert_runs(executable, graph, square())
 
@@ -113,8 +113,8 @@ def test_few_kernels_are_launched_one_by_one(emulated):  # noqa: F811
     program = compile_graph(graph, CUDA_SM90)
     assert not program.indirect
     executable = cuda.load(program, 0)
-    executable.compute([Array(square(), 0)], in_place=False)
-    calls = queued(emulated, lambda: executable.compute([Array(square(), 0)], in_place=False))
+    executable.compute([Array(square(), 0)])
+    calls = queued(emulated, lambda: executable.compute([Array(square(), 0)]))
     assert calls == ["cuLaunchKernel"] * len(program.launches)
     assert_runs(executable, graph, square())
 
@@ -124,7 +124,7 @@ def test_what_a_call_is_told_is_its_own(emulated):  # noqa: F811
     graph = chain(6)
     executable = cuda.load(compile_graph(graph, CUDA_SM90), 0)
     arrays = [square() * scale for scale in (1, 2, 3)]
-    found = [executable.compute([Array(a, 0)], in_place=False)[0][0] for a in arrays]
+    found = [executable.compute([Array(a, 0)])[0][0] for a in arrays]
     assert not emulated.driver.is_idle()
     for got, array in zip(found, arrays):
         assert same_bits(got.get(), on_cpu(graph, array)[0])
@@ -143,9 +143,9 @@ def test_no_graph_means_single_launches(emulated):  # noqa: F811
         executable = cuda.load(compile_graph(graph, CUDA_SM90), 0)
         x = Array(arrays[0], 0)
         emulated.driver.fail[name] = status
-        executable.compute([x], in_place=False)
+        executable.compute([x])
         assert name not in emulated.driver.fail
-        calls = queued(emulated, lambda e=executable, x=x: e.compute([x], in_place=False))
+        calls = queued(emulated, lambda e=executable, x=x: e.compute([x]))
         assert "cuGraphLaunch" not in calls and calls.count("cuLaunchKernel") > 3
         assert_runs(executable, graph, *arrays)
 
@@ -164,11 +164,11 @@ def test_each_kind_of_extents_has_a_graph(emulated, monkeypatch):  # noqa: F811
 
 def test_programs_go_with_what_they_have(emulated):  # noqa: F811
     executable = cuda.load(compile_graph(chain(5), CUDA_SM90), 0)
-    executable.compute([Array(square(), 0)], in_place=False)
+    executable.compute([Array(square(), 0)])
     emulated.driver.synchronize()
     queued_still = cuda.load(compile_graph(chain(5, 9), CUDA_SM90), 0)
-    queued_still.compute([Array(square(9), 0)], in_place=False)
-    executable.compute([Array(square(), 0)], in_place=False)
+    queued_still.compute([Array(square(9), 0)])
+    executable.compute([Array(square(), 0)])
     fake = emulated.driver
     del executable, queued_still
     gc.collect()
@@ -211,7 +211,7 @@ def test_the_stand_in_notices_waits_that_are_missing(emulated, monkeypatch, left
     monkeypatch.setattr(plans, "_side_by_side", without)
     graph = side_by_side()
     executable = cuda.load(compile_graph(graph, CUDA_SM90), 0)
-    executable.compute([Array(square()[:33], 0)], in_place=False)
+    executable.compute([Array(square()[:33], 0)])
     assert emulated.driver.broken and not emulated.driver._executables
     emulated.driver.broken.clear()
 
@@ -220,9 +220,9 @@ def test_another_stream_waits_for_the_words_of_the_last(emulated):  # noqa: F811
     graph = chain(6)
     executable = cuda.load(compile_graph(graph, CUDA_SM90), 0)
     first, second = square(), square() * 3
-    early = executable.compute([Array(first, 0)], in_place=False)[0][0]
+    early = executable.compute([Array(first, 0)])[0][0]
     with emulated.on_stream() as stream:
-        late = executable.compute([Array(second, 0)], in_place=False)[0][0]
+        late = executable.compute([Array(second, 0)])[0][0]
         emulated.driver.synchronize(stream)
     assert same_bits(late.get(), on_cpu(graph, second)[0])
     assert same_bits(early.get(), on_cpu(graph, first)[0])
@@ -232,9 +232,7 @@ def test_threads_get_the_context_of_the_device(emulated):  # noqa: F811
     graph = chain(5)
     executable = cuda.load(compile_graph(graph, CUDA_SM90), 0)
     x, found = Array(square(), 0), []
-    threads = [
-        threading.Thread(target=lambda: found.append(executable.compute([x], in_place=False)[0][0])) for _ in range(3)
-    ]
+    threads = [threading.Thread(target=lambda: found.append(executable.compute([x])[0][0])) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -170,11 +170,11 @@ def test_graphs_between_calls(lt, emulated):  # noqa: F811
     assert program.indirect and len(program.library_calls) == 2
     executable = cuda.load(program, 0)
     given = [[a, b] for a, b in ((x, y), (2 * x, y), (x, -y))]
-    found = [executable.compute([placed(a) for a in arrays], in_place=False)[0] for arrays in given]
+    found = [executable.compute([placed(a) for a in arrays])[0] for arrays in given]
     assert lt.asked == 2 and len(lt.calls) == 6  # asked once for all runs, and nothing has run yet
     assert not emulated.driver.is_idle()
     emulated.driver.calls.clear()
-    executable.compute([placed(x), placed(y)], in_place=False)
+    executable.compute([placed(x), placed(y)])
     assert emulated.driver.calls.count("cuGraphLaunch") >= 2
     for got, (a, b) in zip(found, given):
         a, b = wide(a, b)
@@ -304,7 +304,7 @@ def test_memory_of_the_library_is_the_run_s(lt, emulated):  # noqa: F811
     executable = cuda.load(compile_graph(graph, TARGET, fastmath=True), 0)
     given = [placed(x), placed(y)]
     before = emulated.driver.bytes_in_use
-    (got,), _ = executable.compute(given, in_place=False)
+    (got,), _ = executable.compute(given)
     assert emulated.driver.bytes_in_use - before < 1 << 16
     near(got.get(), x.astype(np.float64) @ y)
     (plan,) = executable._known.values()

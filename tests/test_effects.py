@@ -322,7 +322,7 @@ def test_an_error_leaves_state_as_it_was(in_place):
     note(b, b.token(), *([] if in_place else [after]))
     graph = b.finish([], {0: after})
     executable, state = compiled(graph), np.array([1, 2, 3])
-    assert executable.may_write_in_place == in_place
+    assert bool(executable.in_place) == in_place
     seen, watch = failing_at(1, ValueError())
     executable.functions = (watch,)
     executable.run([state])

@@ -84,7 +84,10 @@ BROKEN = {
         (graph(EXP, updates={1: SIN}), "is a result of the graph but not one of its nodes"),
     ],
     "updates": [
-        (graph(EXP, updates={0: EXP}), "%2 updates input 0, whose role is argument, not state"),
+        (
+            graph(EXP, inputs=(parameter(F3, "c", Role.CAPTURE), X), updates={0: EXP}),
+            "%2 updates input 0, whose role is capture, which never changes",
+        ),
         (graph(EXP, updates={7: EXP}), "updates input 7, but the graph has 2 inputs"),
         (graph(SUM, updates={1: SUM}), "has type f32[] but updates input 1 of type f32[3]"),
     ],

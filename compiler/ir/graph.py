@@ -6,7 +6,8 @@ closed: all that they read comes in through their inputs, but for symbolic exten
 
 State is functional: a variable enters as an input with role STATE, and the value it has at
 the end leaves in ``Graph.updates``; the order of its reads and writes is therefore data flow, which no pass can
-break, and the buffer plan turns an update into a write in place.
+break, and the buffer plan turns an update into a write in place.  Arguments that calls give up have updates, too:
+results that may lie in their memory.
 """
 
 from __future__ import annotations
@@ -166,7 +167,8 @@ def parameter(type: TensorType, name: str, role: Role = Role.ARGUMENT, where: st
 @dataclass(frozen=True, eq=False)
 class Graph:
     """``nodes`` holds every non-parameter node, each after its inputs.  ``outputs`` and the values of ``updates``
-    (input position -> final value of that STATE input) may be any node, parameters and repeats included."""
+    (input position -> final value of that STATE input, or what may take the place of that ARGUMENT) may be any node,
+    parameters and repeats included."""
 
     name: str
     inputs: tuple[Node, ...]

@@ -76,8 +76,8 @@ def _updates(graph: Graph, scope: Scope) -> Iterator[Fault]:
             yield value, f"updates input {i}, but the graph has {len(graph.inputs)} inputs"
             continue
         target = graph.inputs[i]
-        if target.attrs["role"] is not Role.STATE:
-            yield value, f"updates input {i}, whose role is {target.attrs['role'].value}, not state"
+        if target.attrs["role"] is Role.CAPTURE:
+            yield value, f"updates input {i}, whose role is {target.attrs['role'].value}, which never changes"
         if target.type != value.type:
             yield value, f"has type {value.type} but updates input {i} of type {target.type}"
 
@@ -209,7 +209,7 @@ STRUCTURE = (
     Rule("results", "outputs and updates are values of the graph", _results),
     Rule("several", "only project reads a value with several results", _several),
     Rule("tokens", "effects are in one order, and a token is taken once", _tokens),
-    Rule("updates", "an update gives a state input a value of the same type", _updates),
+    Rule("updates", "an update gives an input that may change a value of the same type", _updates),
 )
 """What holds a graph together.  Quick: it looks at no op."""
 

@@ -7,7 +7,7 @@ target for what is queued on that of its source.  The host waits for what is cop
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class Parted:
         self._has_sizes = any(part.sizes for part in self._cut.parts)
         self._copies, self._spent = self._schedule()
         self.needs_python = any(program.needs_python for program in self._programs)
-        self.may_write_in_place = not graph.may_raise and self._updates_come_last()
+        self.in_place = frozenset(graph.updates if not graph.may_raise and self._updates_come_last() else ())
 
     @property
     def devices(self) -> set[str]:
@@ -72,13 +72,13 @@ class Parted:
         """Whether the parts that update variables may do so in place: they are the last to read them."""
         last = {value: k for k, part in enumerate(self._cut.parts) for value in part.takes}
         return all(
-            program.may_write_in_place and all(last[self._given[i]] == k for i in part.updates)
+            program.in_place.issuperset(program.updated) and all(last[self._given[i]] == k for i in part.updates)
             for k, (part, program) in enumerate(zip(self._cut.parts, self._programs))
         )
 
-    def compute(self, arrays: Sequence[Any], in_place: bool) -> tuple[list[Any], list[Any]]:
+    def compute(self, arrays: Sequence[Any], in_place: Collection[int] = ()) -> tuple[list[Any], list[Any]]:
         """The outputs, and the new values of the state, as those of an executable of one device: each lies where it was
-        made, and state where it was."""
+        made, and state where it was.  All of it is written ``in_place``, or none."""
         values = dict(zip(self._given, arrays))
         extents = extents_of(dict(zip(self._graph.inputs, arrays))) if self._has_sizes else {}
         updates: dict[int, Any] = {}
@@ -86,7 +86,7 @@ class Parted:
             self._copy(values, k)
             taken = [values[value] for value in part.takes]
             taken += [devices.moved(np.empty((extents[n], 0), np.bool_), part.device) for n in part.sizes]
-            made, new = program.compute(taken, in_place and bool(part.updates))
+            made, new = program.compute(taken, program.updated if in_place else ())
             values.update(zip(part.gives, made))
             updates.update(zip(part.updates, new))
             for value in self._spent.get(k, ()):

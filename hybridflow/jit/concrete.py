@@ -15,14 +15,16 @@ from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import calling, devices, foreign, pytree
 from hybridflow.core.context import current, tracing
+from hybridflow.core.donation import Giving
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.operands import as_tensor
 from hybridflow.effects.late import LateText, is_late
-from hybridflow.errors import ArgumentTypeError, DTypeError, HybridflowError, ShapeError, TraceError
+from hybridflow.errors import ArgumentTypeError, DTypeError, HybridflowError, ShapeError, TraceError, user_location
 from hybridflow.jit import aliases
 from hybridflow.jit.binding import Binder
+from hybridflow.jit.donation import Donation, Place, leaves_of, matched
 from hybridflow.jit.guards.left import Setting
 from hybridflow.jit.keys import (
     IdentityKey,
@@ -57,7 +59,8 @@ class ConcreteFunction:
 
     ``graph`` is what was traced; ``variables`` are those it reads or assigns; ``plan`` says where each leaf of the
     result comes from, and ``results`` how they are nested; ``setting`` sets attributes, where the body does: then the
-    results are what it takes.  ``trace_ms`` and ``compile_ms`` are what it cost to make.
+    results are what it takes.  ``donation`` is what calls give up, None if nothing.  ``trace_ms`` and ``compile_ms``
+    are what it cost to make.
     """
 
     __slots__ = (
@@ -65,6 +68,7 @@ class ConcreteFunction:
         "_binder",
         "captured",
         "compile_ms",
+        "donation",
         "is_open",
         "key",
         "known",
@@ -87,8 +91,9 @@ class ConcreteFunction:
         plan: list[tuple[int, Any]],
         results: pytree.Structure,
         setting: Setting | None = None,
+        donation: Donation | None = None,
     ) -> None:
-        self.name = binder.name
+        self.name, self.donation = binder.name, donation
         self._binder, self.key, self.staged = binder, key, staged
         self.known = KnownArguments(binder, key, leaves)
         self.plan, self.results, self.setting = plan, results, setting
@@ -102,6 +107,11 @@ class ConcreteFunction:
     @property
     def graph(self) -> Graph:
         return self.staged.graph
+
+    @property
+    def executable(self) -> Any:
+        """What calls run, where no tape is told of them, on the device that the code names, or on the CPU."""
+        return self.staged.compile(giving=self.donation is not None)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -208,7 +218,17 @@ class ConcreteFunction:
 
     def call_tensors(self, arguments: Sequence[Tensor]) -> Any:
         """Run with the tensors among argument leaves that are known to fit."""
+        if self.donation is not None and current.trace is None and not current.tapes:
+            return self._give(self.donation, arguments)
         return self.assemble(self.staged(arguments), arguments)
+
+    def _give(self, donation: Donation, arguments: Sequence[Tensor]) -> Any:
+        """Run with tensors of which some are given up.  Where a trace or a tape is told of the call, nothing is."""
+        giving = Giving([arguments[k] for k in donation.arguments], self.name, user_location())
+        kept = [x._stand_in() if k in donation.handed else x for k, x in enumerate(arguments)]
+        outputs, shared = self.staged.give(kept, giving)
+        donation.warn(self.name, arguments, shared, giving.where)
+        return self.assemble(outputs, kept)
 
     def _tensors(self, leaves: list[Any]) -> list[Tensor]:
         """Argument leaves as tensors; arrays go where the tensors among them lie."""
@@ -231,7 +251,8 @@ class ConcreteFunction:
     def compile_for(self, leaves: Sequence[Any]) -> None:
         """Compile for the device on which a call with these argument leaves runs."""
         given = [leaves[k] for k in self.tensor_leaves]
-        self.staged.compile(self.staged.device_for(leaf if isinstance(leaf, Tensor) else None for leaf in given))
+        device = self.staged.device_for(leaf if isinstance(leaf, Tensor) else None for leaf in given)
+        self.staged.compile(device, giving=self.donation is not None and not current.tapes)
 
     def assemble(self, outputs: Sequence[Tensor], arguments: Sequence[Tensor] = ()) -> Any:
         """The result of the Python function, from the program's outputs and the tensor arguments."""
@@ -464,6 +485,7 @@ def _run(
     assumptions: Assumptions,
     *,
     fastmath: bool,
+    donated: Sequence[Place],
     may_create_variables: bool,
     observing: Callable[[Trace, Sequence[Any]], AbstractContextManager[None]],
 ) -> tuple[ConcreteFunction, bool]:
@@ -533,7 +555,25 @@ def _run(
         else:
             plan.append((RESULT, outputs.setdefault(node, len(outputs))))
     staged = Staged(trace, tuple(outputs), fastmath)
-    return ConcreteFunction(binder, key, leaves, staged, plan, results, setting), trace.created_variables
+    donation = None
+    if donated:
+        handed = {value for kind, value in plan if kind == ARGUMENT}
+        donation = _donation(binder, key, donated, handed, staged)
+    return ConcreteFunction(binder, key, leaves, staged, plan, results, setting, donation), trace.created_variables
+
+
+def _donation(binder: Binder, key: Key, donated: Sequence[Place], handed: set[int], staged: Staged) -> Donation | None:
+    """What calls of a signature give up: tensors among the leaves, in the order of the program's arguments."""
+    leaves = leaves_of(binder, key.structure, donated)
+    leaves |= {leaf.position for k, leaf in enumerate(key.leaves) if k in leaves and isinstance(leaf, SameKey)}
+    tensors = [k for k, leaf in enumerate(key.leaves) if isinstance(leaf, (TensorKey, NumberKey))]
+    given = [n for n, k in enumerate(tensors) if k in leaves and isinstance(key.leaves[k], TensorKey)]
+    if not given:
+        return None
+    inputs = [i for i, node in enumerate(staged.graph.inputs) if node.attrs["role"] is Role.ARGUMENT]
+    staged.donated = matched([inputs[n] for n in given if n not in handed], staged.graph)
+    paths = binder.paths(key.structure)
+    return Donation(given, [inputs[n] for n in given], [paths[tensors[n]] for n in given], handed, staged.donated)
 
 
 def _check_result(trace: Trace, value: Any, arguments: Sequence[Any]) -> None:

@@ -20,6 +20,7 @@ from hybridflow.jit.binding import Binder, name_of
 from hybridflow.jit.bound import BoundFunction, WeakMethod
 from hybridflow.jit.cache import CallForm, SignatureCache, Variant
 from hybridflow.jit.concrete import ConcreteFunction, NumbersWantedError, RaisedError, trace_signature
+from hybridflow.jit.donation import Place, places
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.methods import Held, InstanceTable
@@ -45,6 +46,7 @@ class _Options(NamedTuple):
     name: str
     strict: bool
     reduce_retracing: bool
+    donated: tuple[Place, ...]
 
 
 P = ParamSpec("P")
@@ -134,7 +136,8 @@ class Function(Dispatcher, Generic[P, R]):
             raise of_user(error)  # noqa: B904  # the very error
         found.python_calls += 1
         form = len(args), tuple(kwargs)
-        if found.guards is not None and not numerics.is_on and found.is_missed(form):
+        answers_natively = found.guards is not None and found.concrete.donation is None and not numerics.is_on
+        if answers_natively and found.is_missed(form):
             self._add_native_call(found, form, args, kwargs)
         return result
 
@@ -380,6 +383,7 @@ class Function(Dispatcher, Generic[P, R]):
             leaves,
             gives_up=gives_up,
             fastmath=self._options.fastmath,
+            donated=self._options.donated,
             may_create_variables=may_create,
             observing=observing,
         )
@@ -626,6 +630,8 @@ def function(
     name: str | None = None,
     strict: bool = False,
     reduce_retracing: bool = True,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
 ) -> Function[P, R]: ...
 @overload
 def function(
@@ -637,6 +643,8 @@ def function(
     name: str | None = None,
     strict: bool = False,
     reduce_retracing: bool = True,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 @entered
 def function(
@@ -648,6 +656,8 @@ def function(
     name: str | None = None,
     strict: bool = False,
     reduce_retracing: bool = True,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
 ) -> Any:
     """Compile a Python function: ``@hf.function``, or ``@hf.function(input_signature=[...])``.
 
@@ -667,6 +677,12 @@ def function(
 
     A call that raises leaves every variable as it was.
 
+    ``donate_argnums`` and ``donate_argnames`` are numbers and names of arguments that calls give up, as in JAX: for
+    each tensor in them a result of the same shape and dtype may take its memory.  Using the tensor afterwards is a
+    DonatedError (a RuntimeError) that names the call; what others have the memory of (NumPy and DLPack arrays, views,
+    variables, the same tensor in two places) is never written to, and a warning says once that it was no use.  Where
+    calls run eagerly, inside of another function or under a tape, and where they raise, nothing is given up.
+
     Works on functions, methods, lambdas and any other callable.
 
     >>> @hf.function
@@ -685,6 +701,8 @@ def function(
             name=name,
             strict=strict,
             reduce_retracing=reduce_retracing,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
         )
     if isinstance(python, (classmethod, staticmethod)):
         name = type(python).__name__
@@ -708,6 +726,6 @@ def function(
     if isinstance(input_signature, TensorSpec):
         raise ArgumentTypeError("function", f"input_signature is {input_signature}; give a list of one per parameter.")
     signature = None if input_signature is None else tuple(input_signature)
-    return Function(
-        python, _Options(signature, fastmath, cache_size, name or name_of(python), strict, reduce_retracing)
-    )
+    name = name or name_of(python)
+    donated = places(python, name, donate_argnums, donate_argnames)
+    return Function(python, _Options(signature, fastmath, cache_size, name, strict, reduce_retracing, donated))

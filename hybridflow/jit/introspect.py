@@ -115,7 +115,7 @@ def ir(concrete: ConcreteFunction, stage: str) -> Text:
 
     if stage == "optimized":
         return Text(to_text(pipeline.optimize(concrete.graph)))
-    program = concrete.staged.compile().program
+    program = concrete.executable.program
     return Text(program.text if stage == "llvm" else machine_code.compile_assembly(program.text, program.target))
 
 
@@ -157,6 +157,7 @@ def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanat
     graph = concrete.graph
     variables = tuple(f"{v.name or 'variable'}: {v._tensor.type}" for v in concrete.variables)
     captures = tuple(str(t.type) for t in concrete.captures)
+    donated = tuple(_donated(concrete))
     retraces = tuple(map(str, retraced))
     devices = tuple(_devices(concrete))  # the tables below are those of the CPU's program
     kernel_table, memory_table = kernels([concrete]), memory_plan([concrete])
@@ -165,7 +166,13 @@ def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanat
         f"traced in {concrete.trace_ms:.2f} ms, compiled in {concrete.compile_ms:.2f} ms",
         f"{len(graph.nodes)} operations traced",
     ]
-    titled = ("variables", variables), ("captured tensors", captures), ("devices", devices), ("retraces", retraces)
+    titled = (
+        ("variables", variables),
+        ("captured tensors", captures),
+        ("donated arguments", donated),
+        ("devices", devices),
+        ("retraces", retraces),
+    )
     for title, entries in titled:
         if entries:
             lines += [f"{title}:", *(f"  {entry}" for entry in entries)]
@@ -184,6 +191,13 @@ def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanat
     )
 
 
+def _donated(concrete: ConcreteFunction) -> Iterator[str]:
+    """What becomes of arguments that calls give up."""
+    if concrete.donation is not None:
+        executable = concrete.executable
+        yield from concrete.donation.lines(concrete.graph, executable.in_place)
+
+
 def _devices(concrete: ConcreteFunction) -> Iterator[str]:
     """Where the function runs, if that is not the CPU alone, and what calls copy there."""
     staged = concrete.staged
@@ -200,7 +214,7 @@ def kernels(functions: Sequence[ConcreteFunction]) -> Table:
     """One row per kernel."""
     rows = []
     for f in functions:
-        program = getattr(f.staged.compile(), "program", None)
+        program = getattr(f.executable, "program", None)
         for kernel in program.kernels if program is not None else ():
             lines = tuple(map(short_location, kernel.lines))
             shown = (kernel.ops, lines, kernel.bytes, kernel.flops, kernel.note, kernel.schedule, kernel.wave)
@@ -211,16 +225,23 @@ def kernels(functions: Sequence[ConcreteFunction]) -> Table:
 
 def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
     """One row per input, output and arena, and per update of a variable: in place, or into fresh memory because a check
-    may fail after it, or because the old value is still needed.  The arena holds what kernels hand on, the scratch
+    may fail after it, or because the old value is still needed.  An output in the memory of an argument that calls give
+    up takes none.  The arena holds what kernels hand on, the scratch
     memory of one worker, and all that one wave of kernels needs at a time."""
     rows: list[tuple[Any, ...]] = []
     for f in functions:
-        program = getattr(f.staged.compile(), "program", None)
+        executable = f.executable
+        program = getattr(executable, "program", None)
+        given = {} if f.donation is None else {k: i for i, k in f.donation.results.items() if i in executable.in_place}
         for role, nodes in (("input", f.graph.inputs), ("output", f.graph.outputs)):
-            for node in nodes:
+            for k, node in enumerate(nodes):
                 kind = node.attrs["role"].value if role == "input" else role
                 label = node.attrs["name"] if role == "input" else ""
                 size = node.type.size * node.type.dtype.itemsize if node.type.is_static else None
+                if role == "input" and f.donation is not None and k in f.donation.inputs:
+                    kind = "donated argument"
+                if role == "output" and k in given:
+                    label, size = f"in the memory of {f.graph.inputs[given[k]].attrs['name']}", 0
                 rows.append((f.name, kind, label, str(node.type), size))
         if program is not None:
             for i, node in sorted(f.graph.updates.items()):

@@ -91,7 +91,7 @@ def _times(executable: Any, arrays: Sequence[np.ndarray], changed: Sequence[int]
             break
         given = [array.copy() if i in changed else array for i, array in enumerate(arrays)]
         host.begin()
-        executable.compute(given, executable.may_write_in_place, host.struct)
+        executable.compute(given, executable.in_place, host.struct)
         if k >= WARM_UP:
             found.append(host.seconds())
     return found

@@ -28,6 +28,7 @@ from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, TABLE
 from hybridflow.compiler.parts import Given, device_of, is_placed
 from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, now, tracing
+from hybridflow.core.donation import Giving
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable, current_values
 from hybridflow.eager import numerics, parted, placement
@@ -54,6 +55,13 @@ _set_own: Any = vars(Variable)["_own"].__set__
 _set_tensor: Any = vars(Variable)["_tensor"].__set__
 
 
+def _giving(graph: Graph, donated: Mapping[int, int]) -> Graph:
+    """The graph with the outputs that may lie in the memory of inputs as the new values of these."""
+    outputs = [node for k, node in enumerate(graph.outputs) if k not in donated.values()]
+    updates = {**graph.updates, **{i: graph.outputs[k] for i, k in donated.items()}}
+    return Graph(graph.name, graph.inputs, graph.nodes, tuple(outputs), updates)
+
+
 class _LaterRead(NamedTuple):
     """What is read from a variable (the input ``position``) after an assignment: ``node``.  It is ``final`` when that
     is the value that the variable has after the call."""
@@ -74,6 +82,7 @@ def _given(source: Any, arguments: Iterator[Tensor | None]) -> Given:
 class Staged:
     """A finished trace and its graph.  Arguments are the tensors for its ARGUMENT inputs, in order.
 
+    ``donated`` maps inputs that calls may give up to the outputs that may lie in their memory then.
     ``origin`` is the derivative that a backward program belongs to.  ``values`` are what a tape may know of it: its
     inputs, what it reads from variables later (``later``), and the values of ancestors that it computes again, whose
     nodes there are ``again``.
@@ -94,6 +103,7 @@ class Staged:
         "_updates",
         "_wheres",
         "again",
+        "donated",
         "fastmath",
         "graph",
         "later",
@@ -108,6 +118,7 @@ class Staged:
         self, trace: Trace, outputs: Sequence[Node], fastmath: bool, origin: _Derivative | None = None
     ) -> None:
         self.trace, self.origin = trace, origin
+        self.donated: Mapping[int, int] = {}
         self.graph: Graph = trace.finish(outputs)
         self.sources = trace.sources
         self.fastmath = fastmath
@@ -124,23 +135,27 @@ class Staged:
         self._gives_through = not set(self.graph.outputs).isdisjoint(self.graph.inputs)
         self._is_placed = is_placed(self.graph)
         self._wheres: dict[tuple[tuple[Given, ...], str], Where] = {}  # by where the inputs lie, and by the scope
-        self._executables: dict[tuple[Where, bool], Any] = {}  # with checks of all that is computed, and without
+        # With checks of all that is computed, and without; for calls that give inputs up, and for others.
+        self._executables: dict[tuple[Where, bool, bool], Any] = {}
         self._on_tensors: dict[Any, Callable[[], Callable[..., Any] | None]] = {}  # see ``_computed``
         self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
         self.moves: dict[tuple[str, str, bool], int] = {}  # bytes of what is copied: where, its name, at each call
         self._derivatives: dict[Watched, _Derivative] = {}
         self._lock = locks.make()
 
-    def compile(self, device: Where | None = None) -> Any:
+    def compile(self, device: Where | None = None, giving: bool = False) -> Any:
         """The executable of the plain program on a device, made on first use; where none is given where the code says,
-        or on the CPU.  Raises DeviceError where operands lie on different devices."""
-        key = device or self._where_alone(), numerics.is_on
+        or on the CPU.  That of calls ``giving`` inputs up has outputs as their new values, where it runs on one device.
+        Raises DeviceError where operands lie on different devices."""
+        where = device or self._where_alone()
+        key = where, numerics.is_on, giving and bool(self.donated) and isinstance(where, str)
         found = self._executables.get(key)
         if found is None:
             with self._lock:
                 found = self._executables.get(key)
                 if found is None:
-                    found = self._executables[key] = self._executable(self.graph, *key)
+                    graph = _giving(self.graph, self.donated) if key[2] else self.graph
+                    found = self._executables[key] = self._executable(graph, *key[:2])
         return found
 
     def _executable(self, graph: Graph, where: Where, checked: bool) -> Any:
@@ -215,9 +230,38 @@ class Staged:
     def devices(self) -> list[str]:
         """Where it has been compiled for."""
         found: set[str] = set()
-        for (where, _), executable in self._executables.items():
+        for (where, *_), executable in self._executables.items():
             found.update((where,) if isinstance(where, str) else executable.devices)
         return sorted(found)
+
+    def give(self, arguments: Sequence[Tensor], giving: Giving) -> tuple[list[Tensor], set[int]]:
+        """Run, where no trace goes on and no tape is active, on arguments of which some are given up.  Also returns the
+        inputs among ``donated`` whose memory was not the call's own."""
+        device = self.device_for(arguments)
+        gates = [variable._gate for variable in self._updated_variables()]
+        return in_turn(gates, lambda: self._run_giving(device, self._inputs(arguments), giving))
+
+    def _run_giving(self, device: Where, inputs: list[Tensor], giving: Giving) -> tuple[list[Tensor], set[int]]:
+        executable = self.compile(device, giving=True)
+        arrays = [x._array for x in self._on_device(inputs, device)]
+        donated = self.donated if isinstance(device, str) else {}
+        updated = sorted({*self._updates, *donated})
+        giving.take()
+        shared = {i for i in donated if not giving.owns(arrays, i)}
+        own = {i for i in donated if i not in shared and i in executable.in_place}
+
+        def compute(in_place: Sequence[int]) -> tuple[list[Any], list[Any]]:
+            try:
+                outputs, updates = executable.compute(arrays, {*in_place, *own})
+            except Exception:  # no interrupt, which may come when all is written
+                giving.take_back()
+                raise
+            new = dict(zip(updated, updates))
+            for i, position in sorted(donated.items(), key=lambda item: item[1]):
+                outputs.insert(position, new[i])
+            return outputs, [new[i] for i in self._updates]
+
+        return self._updated(executable, inputs, compute), shared
 
     def __call__(self, arguments: Sequence[Tensor], pullback: _Pullback | None = None) -> list[Tensor]:
         """Run on ``arguments``: eagerly, into the trace that is going on, and onto the tapes that are active.
@@ -294,18 +338,29 @@ class Staged:
         if not self._updates:
             return self._computed(executable, inputs)
         arrays = [x._array for x in inputs]
+        return self._updated(executable, inputs, lambda in_place: executable.compute(arrays, in_place))
+
+    def _updated(
+        self,
+        executable: Any,
+        inputs: Sequence[Tensor],
+        compute: Callable[[Sequence[int]], tuple[list[Any], list[Any]]],
+    ) -> list[Tensor]:
+        """The outputs of ``compute``, which is told which states may be written in place and also returns their new
+        values; these become the variables' own."""
         variables = self._updated_variables()
         done = None
         # What is called in Python may read the variables.
-        if executable.may_write_in_place and not executable.needs_python and not transaction.is_open():
+        may_write = executable.in_place.issuperset(self._updates)
+        if self._updates and may_write and not executable.needs_python and not transaction.is_open():
 
             def write_in_place() -> tuple[list[Any], list[Any]] | None:
                 owned = all(v._own is v._tensor is inputs[i] for i, v in zip(self._updates, variables))
-                return executable.compute(arrays, in_place=True) if owned else None
+                return compute(self._updates) if owned else None
 
             done = running_in_place([v._gate for v in variables], write_in_place)
         if done is None:
-            done = executable.compute(arrays, in_place=False)
+            done = compute(())
             self._publish(variables, done[1], own=True)
         return [wrap(out) for out in done[0]]
 
@@ -313,7 +368,7 @@ class Staged:
         """As ``_run``; also returns the new values of the variables, which somebody else may hold from now on."""
         if not self._updates:
             return self._computed(executable, inputs), []
-        outputs, updates = executable.compute([x._array for x in inputs], in_place=False)
+        outputs, updates = executable.compute([x._array for x in inputs])
         new = self._publish(self._updated_variables(), updates, own=False)
         return [wrap(out) for out in outputs], new
 
@@ -326,7 +381,7 @@ class Staged:
             outputs = run(*inputs)
             if outputs is not NotImplemented:
                 return list(outputs)
-        return [wrap(out) for out in executable.compute([x._array for x in inputs], in_place=False)[0]]
+        return [wrap(out) for out in executable.compute([x._array for x in inputs])[0]]
 
     @staticmethod
     def _publish(variables: Sequence[Variable], arrays: Sequence[Any], own: bool) -> list[Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from hybridflow.compiler.program import SET_WORDS, Program
@@ -31,7 +31,7 @@ class CudaExecutable:
 
     def __init__(self, program: Program, number: int) -> None:
         self.program, self.device = program, number
-        self.updated = arguments.updated(program)
+        self.updated, self.in_place = arguments.updated(program), arguments.in_place(program)
         with gpus.on(number):
             self._device: Device = device(number)
             self._device.tidy()
@@ -77,27 +77,22 @@ class CudaExecutable:
                     self._copy_bytes(target, inputs[i])
         return outputs
 
-    def compute(self, arrays: Sequence[Any], in_place: bool) -> tuple[list[Any], list[Any]]:
-        """The outputs, and the new values of the state: fresh arrays, or where ``in_place`` says so, and every slot
-        allows it, the arrays of the old ones.  Raises as ``run`` does, or later; what is raised leaves the state as it
-        was."""
+    def compute(self, arrays: Sequence[Any], in_place: Collection[int] = ()) -> tuple[list[Any], list[Any]]:
+        """The outputs, and the new values of the state: fresh arrays, or those of the old ones for inputs ``in_place``,
+        whose slots allow it.  Raises as ``run`` does, or later; what is raised leaves the state as it was."""
         with gpus.on(self.device):
             plan, inputs = self._ready(arrays)
-            if in_place:
-                targets = [inputs[i] for i in self.updated]
-            else:
-                targets = [self._empty(plan, *update) for update in plan.updates]
-            return self._run(plan, inputs, targets, at_once=bool(targets) and not in_place), targets
+            targets = [
+                inputs[i] if i in in_place else self._empty(plan, *update)
+                for i, update in zip(self.updated, plan.updates, strict=True)
+            ]
+            at_once = any(i not in in_place for i in self.updated)
+            return self._run(plan, inputs, targets, at_once), targets
 
     @property
     def needs_python(self) -> bool:
         """Whether it calls functions in Python."""
         return self.program.needs_python
-
-    @property
-    def may_write_in_place(self) -> bool:
-        """Whether every update may go where the old value is."""
-        return all(self.program.inputs[i].in_place for i in self.updated)
 
     def _run(self, plan: Plan, inputs: list[Any], targets: list[Any], at_once: bool) -> list[Any]:
         """Queue a run.  With ``at_once``, or where the rest of the run depends on it, its checks are waited for."""

@@ -6,6 +6,7 @@ CuPy is imported, and a device touched, when something first runs there; everyth
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from typing import Any
 
@@ -93,6 +94,23 @@ def empty(shape: Any, dtype: Any) -> Any:
         return cupy().empty(shape, dtype)
     except Exception as error:
         raise _failed(cupy().cuda.runtime.getDevice(), error) from None
+
+
+def is_whole(array: Any) -> bool:
+    """Whether a GPU array has memory of its own, which this process took like that of other arrays here and nobody else
+    refers to, all of it and in order."""
+    if not (array.nbytes and array.flags.c_contiguous and array.base is None):
+        return False
+    memory = type(array.data.mem)
+    if memory.__name__ == "UnownedMemory":  # of another library
+        return False
+    with on(array.device.id):
+        probe = empty(1, array.dtype)
+    return type(probe.data.mem) is memory and _references(array) == _references(probe)
+
+
+def _references(array: Any) -> int:
+    return sys.getrefcount(array.data.mem)
 
 
 def _failed(number: int, error: Exception) -> Exception:
