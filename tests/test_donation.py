@@ -267,6 +267,48 @@ def test_eagerly_and_where_it_is_recorded_nothing_is_given_up(giving):
     assert same_bits(p.numpy(), values(9))
 
 
+OPS = [
+    lambda a, b: a + b,
+    lambda a, b: a * b - a,
+    lambda a, b: hf.flip(a, axis=0) + b,
+    lambda a, b: a - hf.mean(b, axis=-1, keepdims=True),
+    lambda a, b: hf.cumulative_sum(a, axis=0) * b,
+    lambda a, b: a @ b,
+    lambda a, b: hf.roll(b, 1, axis=1),
+    lambda a, b: hf.permute_dims(a, (1, 0)) + b,
+    lambda a, b: hf.sort(a, axis=-1),
+    lambda a, b: a,
+    lambda a, b: hf.take(a, hf.astype(hf.sum(b > 0) % 6, hf.int64)[None], axis=0) + b,
+]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_program_has_the_bits_that_it_has_without(seed):
+    draw = np.random.default_rng(seed)
+    chosen = draw.integers(0, [len(OPS), 100, 100], (8, 3))
+    wanted = draw.permutation(11)[:4]
+
+    def program(x, y, z):
+        found = [x, y, z]
+        for op, left, right in chosen:
+            found.append(OPS[op](found[left % len(found)], found[right % len(found)]))
+        return [found[k] for k in wanted]
+
+    def arguments():
+        return [tensor(6, 6, seed=100 * seed + k) for k in range(3)]
+
+    want = [result.numpy() for result in hf.function(program)(*arguments())]
+    f = hf.function(program, donate_argnums=(0, 1, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for _ in range(2):
+            given = arguments()
+            assert all(same_bits(got.numpy(), w) for got, w in zip(f(*given), want, strict=True))
+            for x in given:
+                with pytest.raises(DonatedError):
+                    x.numpy()
+
+
 def test_variables_are_as_ever():
     v = hf.Variable(values(9))
 

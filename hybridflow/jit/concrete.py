@@ -485,7 +485,7 @@ def _run(
     assumptions: Assumptions,
     *,
     fastmath: bool,
-    donated: Sequence[Place],
+    donated: Sequence[Place] = (),
     may_create_variables: bool,
     observing: Callable[[Trace, Sequence[Any]], AbstractContextManager[None]],
 ) -> tuple[ConcreteFunction, bool]:
