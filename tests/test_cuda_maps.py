@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.loops import schedule
+from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.runtime import cpu
@@ -154,6 +157,35 @@ def test_parts_one_after_another(emulated, name, offset):  # noqa: F811
         emulated.order = order
         got = cuda.load(program, 0).run([on_device(a, offset) for a in arrays])
         assert all(same_bits(g.get(), w) for g, w in zip(got, want, strict=True)), order
+
+
+INTERIOR = {
+    "lines": ((37,), (2,), (3,), (1,), np.float32, 1),
+    "planes": ((5, 7), (1, 0), (0, 2), (2, 3), np.float32, 1),
+    "rows alone": ((5, 8), (1, 4), (2, 8), (1, 0), np.float32, 4),
+    "short rows": ((9, 4), (1, 4), (2, 8), (0, 0), np.float32, 4),
+    "short odd rows": ((9, 5), (1, 0), (0, 1), (0, 0), np.float64, 1),
+    "bytes": ((3, 4, 8), (0, 1, 8), (1, 0, 0), (0, 2, 0), np.int8, 8),
+    "one element": ((1, 1), (0, 2), (1, 1), (3, 3), np.float32, 1),
+    "none": ((0, 3), (2, 0), (1, 1), (3, 1), np.float32, 1),
+}
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("name", INTERIOR)
+def test_values_between_elements(name, offset):
+    """A thread has an element of the result, or a vector of them, and writes it once, whatever it is."""
+    shape, low, high, interior, dtype, lanes = INTERIOR[name]
+    b = GraphBuilder(TABLE, "padded")
+    x = b.parameter(TensorType(shape, np.dtype(dtype)))
+    graph = b.finish([b.pad(b.add(x, x), low=low, high=high, interior=interior, value=-0.0)])
+    program = compile_graph(graph, CUDA_SM90)
+    (kernel,) = program.kernels
+    assert kernel.schedule.startswith("map") and (f"{lanes} lanes" in kernel.schedule) == (lanes > 1), kernel.schedule
+    array = (8 * floats(*shape)).astype(dtype)
+    want = cpu.load(compile_graph(graph, host.target())).run([array])
+    got = cuda.load(program, 0).run([on_device(array, offset)])
+    assert same_bits(got[0].get(), want[0])
 
 
 @pytest.mark.parametrize("sizes", [(0, 1), (1, 5), (70, 3)])

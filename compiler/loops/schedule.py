@@ -226,18 +226,19 @@ def _segments(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cos
     woven = _woven(kernel, target, is_leaf, cost)
     if woven is not None:
         return woven
-    if target.kind == "cuda" and not _overlap(kernel.cluster.anchor):
-        return Schedule(Form.DEALT_SEGMENTS, 1)
+    if target.kind == "cuda":  # where parts overlap a thread asks which one its element is of, and writes it once
+        return _map(kernel, space, target, is_leaf, cost) if _overlap(kernel) else Schedule(Form.DEALT_SEGMENTS, 1)
     parallel, lanes = _parallel(space.vars), target.lanes(32)
     grain = STRIP if len(parallel) == len(space.vars) else 1
     work = 1 + work_of(kernel.cluster.anchor.inputs, set(kernel.inputs), cost)
-    one_by_one = target.kind == "cuda" or any(n.op.kind in (Kind.GATHER, Kind.SEARCH) for n in kernel.nodes)
+    one_by_one = any(n.op.kind in (Kind.GATHER, Kind.SEARCH) for n in kernel.nodes)
     vectors = 1 if one_by_one else _vectors(STRIP, lanes, work)
     return Schedule(Form.SEGMENTS, lanes, parallel, grain, vectors)
 
 
-def _overlap(node: Node) -> bool:
+def _overlap(kernel: Kernel) -> bool:
     """Whether all elements are filled before others are laid over them."""
+    node = kernel.cluster.anchor
     assert node.op.segments is not None
     parts = list(node.op.segments(tuple(n.type for n in node.inputs), node.type, **node.attrs))
     return len(parts) > 1 and any(source is None and shape == node.shape for source, shape, *_ in parts)
