@@ -176,7 +176,8 @@ def only_active(e: Emitter, folds: Sequence[Accumulation], states: list[State], 
 class LaneFold:
     """Folds a run of ``extent`` elements in lanes; ``body(i, mask)`` gives the states of elements i, i + 1, ...
 
-    ``light`` says that the body is short, so that repeating it for each of the 64 / width vectors of a step pays.
+    ``light`` says that the body is short, so that repeating it for each of the 64 / width vectors of a step pays.  Of
+    others a turn has so many ``vectors`` as one wide one, whose instructions overlap.
     ``prepare(begin, end)`` is done before the elements of a chunk are asked for.
     """
 
@@ -188,8 +189,9 @@ class LaneFold:
         extent: int | None,
         light: bool,
         prepare: Callable[[Ref, Ref], None] | None = None,
+        vectors: int = 1,
     ) -> None:
-        self.code, self.folds, self.light, self.prepare = code, folds, light, prepare
+        self.code, self.folds, self.light, self.prepare, self.vectors = code, folds, light, prepare, vectors
         self.known = extent
         self.short = extent is not None and extent <= LANES
         if not self.short:
@@ -269,7 +271,7 @@ class LaneFold:
             self.prepare(begin, end)
         if not self.light:
             self._clear(self.lanes)
-            self._vectors(begin, begin, end, body)
+            self._vectors(begin, self._wide_vectors(begin, end, body), end, body)
             return
         whole = code.add(begin, self._whole_steps(code.sub(end, begin)))
         firsts = list(range(0, LANES, e.width))
@@ -293,8 +295,20 @@ class LaneFold:
         code = self.code
         return code.mul(code.div(count, LANES), LANES)
 
+    def _wide_vectors(self, begin: Ref, end: Ref, body: Body) -> Ref:
+        """Several vectors of a chunk at a time, the lanes kept in memory; where those that are left begin."""
+        code, wide = self.code, self.code.e.width * self.vectors
+        if self.vectors == 1:
+            return begin
+        whole = code.add(begin, code.mul(code.div(code.sub(end, begin), wide), wide))
+        with code.loop(begin, whole, wide) as loop, code.width(wide):
+            self.lanes.fold_in(code.rem(code.sub(loop.index, begin), LANES), body(loop.index, None))
+        return end if self.known is not None and self.known % wide == 0 else whole
+
     def _vectors(self, begin: Ref, first: Ref, end: Ref, body: Body) -> None:
         """Elements [first, end) a vector at a time, the lanes kept in memory."""
+        if first is end:
+            return
         code, e = self.code, self.code.e
         if self.light and e.width > 1 and not e.target.masked:  # masks are dear
             whole = code.add(first, code.mul(code.div(code.sub(end, first), e.width), e.width))

@@ -36,6 +36,10 @@ from hybridflow.compiler.ops.order import CHUNK, LANES
 
 
 class Rows(Nest):
+    """``_in_lanes`` are statistics of the row as vectors, by their width."""
+
+    _in_lanes: dict[int, dict[Node, Val]]
+
     @cached_property
     def within(self) -> Ix:
         return position_within(self.space)
@@ -73,7 +77,7 @@ class Rows(Nest):
         code, space = self.code, self.space
         row_var, sequence = space.vars[-1], space.folded[:-1]
         body = self._body(stage, kept)
-        with self._statistics_in_lanes():
+        with self._statistics_in_lanes(self.schedule.vectors_of(stage)):
             if not stage.folds:
                 with self._loops(sequence):
                     self._vector_loop(row_var, lambda mask: self._drop(body(mask)))
@@ -85,13 +89,15 @@ class Rows(Nest):
         self._finish_folds(folds, states)
 
     @contextmanager
-    def _statistics_in_lanes(self) -> Iterator[None]:
+    def _statistics_in_lanes(self, vectors: int = 1) -> Iterator[None]:
         """Statistics of the row in every lane: once per row, not once per vector."""
         scalars, extent = dict(self.given), self.space.vars[-1].extent
         long = isinstance(extent, int) and extent >= LONG_ROW * self.width
-        with self.code.width(self.width):
-            for node in self.given:
-                self.given[node] = (self.e.fixed if long else self.e.splat)(self.given[node])
+        self._in_lanes = {}
+        for width in dict.fromkeys((self.width * vectors, self.width)):
+            with self.code.width(width):
+                lanes = {n: (self.e.fixed if long else self.e.splat)(scalar) for n, scalar in scalars.items()}
+            self._in_lanes[width] = self.given = lanes
         yield
         self.given = scalars
 
@@ -158,6 +164,7 @@ class Rows(Nest):
 
         def at(i: Ref, mask: Val | None) -> list[State]:
             self.counters[self.space.vars[-1]] = i
+            self.given = self._in_lanes[self.e.width]
             return body(mask)
 
         return at
@@ -175,7 +182,8 @@ class Rows(Nest):
             return
         places = dict(self.places)
         lines = self._in_lines(stage) if self.schedule.in_lines(stage) else None
-        yield LaneFold(self.code, self._allocate, folds, known, lines is not None or self.schedule.light(stage), lines)
+        light, vectors = lines is not None or self.schedule.light(stage), self.schedule.vectors_of(stage)
+        yield LaneFold(self.code, self._allocate, folds, known, light, lines, vectors)
         self.places = places
 
     # ---- lines of a row

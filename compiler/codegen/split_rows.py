@@ -86,7 +86,8 @@ class SplitRows(Rows):
 
     def _pieces(self, stage: Stage) -> None:
         code, body = self.code, self._body(stage, {})
-        with self._loops((*self.space.folded[:-1], self.piece)), self._statistics_in_lanes():
+        vectors = self.schedule.vectors_of(stage)
+        with self._loops((*self.space.folded[:-1], self.piece)), self._statistics_in_lanes(vectors):
             begin = code.mul(self.counters[self.piece], self.schedule.piece)
             end = code.min(code.add(begin, self.schedule.piece), code.extent(self.run))
             if stage.folds:

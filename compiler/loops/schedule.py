@@ -160,6 +160,11 @@ class Schedule:
         """Whether a fold's body may be repeated for each of the vectors of its 64 lanes."""
         return self.lanes > 1 and stage.work <= LIGHT
 
+    def vectors_of(self, stage: Stage) -> int:
+        """How many vectors of a row a turn of a fold handles whose body is not repeated as often as that takes."""
+        heavy = stage.folds and not (self.light(stage) or self.in_lines(stage))
+        return _vectors(LANES, self.lanes, stage.work) if heavy else 1
+
     def terms_of_a_turn(self, stage: Stage) -> int:
         """Of a column, that are folded before its accumulators are stored again."""
         return self.terms if stage.folds and not stage.roots else 1
