@@ -84,7 +84,7 @@ CASES = {
     "cheap": Case(stored, "CHEAP", (0, 10, 100), shared, ((1 << 20,),)),
     "near": Case(stored, "NEAR", (256, 4096), padded, ((1000, 1000), (1000, 1000))),
     "turn": Case(schedule, "MOST_VECTORS", (1, 2, 4, 8), hf.exp, ((1 << 16,),)),
-    "light": Case(schedule, "LIGHT", (0, 48, 400), lambda x: hf.sum(hf.exp(x), axis=1), ((256, 1024),)),
+    "light": Case(schedule, "LIGHT", (0, 8, 48), lambda x: hf.sum(hf.exp(x), axis=1), ((256, 1024),)),
     "row": Case(
         rows, "LONG_ROW", (1, 16, 1 << 40), lambda x: x / hf.sqrt(hf.sum(x * x, 1, keepdims=True)), ((500, 256),)
     ),

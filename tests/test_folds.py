@@ -15,9 +15,11 @@ from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import order
 from hybridflow.compiler.ops.folding import Folding
 from hybridflow.compiler.ops.table import TABLE
+from hybridflow.runtime.machine import host
 
 from .bits import same_bits
 from .compare_programs import op
+from .jit_helper import runnable_targets
 
 SHAPES = [
     ((67,), 0),
@@ -154,3 +156,29 @@ def test_pairs_of_rows_are_folded_in_lines() -> None:
     assert same_bits(np.asarray(found(x, y)), expected)
     (kernel,) = found.kernels(x, y)
     assert "made in lines of 50" in kernel["schedule"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 65), (2, 3, 95), (3, 96), (2, 127), (1, 128), (4, 161), (2, 4127), (8255,)])
+def test_long_bodies_fold_in_the_order_of_rows(shape: Any, dtype: Any) -> None:
+    """Several vectors a turn, a rest behind them, and statistics of the row that all of them read."""
+    x = pair(shape, dtype)[0]
+    x.flat[[5, 1]] = -0.0, 80
+
+    def program(x: Any) -> Any:
+        spread = hf.sqrt(hf.mean(x * x, -1, keepdims=True)) + 1
+        terms = hf.exp(hf.tanh((x - hf.max(x, -1, keepdims=True)) / spread)) + hf.log1p(hf.exp(-abs(x)))
+        return hf.sum(terms, -1), terms, hf.argmin(terms, -1)
+
+    expected = np.asarray(program(x)[1])
+    for name, machine in runnable_targets().items():
+        with host.use(machine):
+            once, several = hf.function(program), hf.function(program)
+            for extent in (70, 75, 80):  # from the third on it is a symbol
+                several(np.ones((*shape[:-1], extent), dtype))
+            for found in (once(x), several(x)):
+                total, terms, least = (np.asarray(part) for part in found)
+                assert same_bits(terms, expected)
+                assert same_bits(total, order.ordered_sum(terms, (x.ndim - 1,)))
+                assert np.array_equal(least, np.argmin(terms, -1))
+            assert name != "avx2" or "4 vectors a turn" in once.kernels(x)[-1]["schedule"]

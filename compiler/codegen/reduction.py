@@ -271,7 +271,9 @@ class LaneFold:
             self.prepare(begin, end)
         if not self.light:
             self._clear(self.lanes)
-            self._vectors(begin, self._wide_vectors(begin, end, body), end, body)
+            rest = self._wide_vectors(begin, end, body)
+            if self.vectors == 1 or self.known is None or self.known % (self.vectors * e.width):
+                self._vectors(begin, rest, end, body)
             return
         whole = code.add(begin, self._whole_steps(code.sub(end, begin)))
         firsts = list(range(0, LANES, e.width))
@@ -303,12 +305,10 @@ class LaneFold:
         whole = code.add(begin, code.mul(code.div(code.sub(end, begin), wide), wide))
         with code.loop(begin, whole, wide) as loop, code.width(wide):
             self.lanes.fold_in(code.rem(code.sub(loop.index, begin), LANES), body(loop.index, None))
-        return end if self.known is not None and self.known % wide == 0 else whole
+        return whole
 
     def _vectors(self, begin: Ref, first: Ref, end: Ref, body: Body) -> None:
         """Elements [first, end) a vector at a time, the lanes kept in memory."""
-        if first is end:
-            return
         code, e = self.code, self.code.e
         if self.light and e.width > 1 and not e.target.masked:  # masks are dear
             whole = code.add(first, code.mul(code.div(code.sub(end, first), e.width), e.width))

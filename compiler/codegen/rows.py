@@ -164,7 +164,7 @@ class Rows(Nest):
 
         def at(i: Ref, mask: Val | None) -> list[State]:
             self.counters[self.space.vars[-1]] = i
-            self.given = self._in_lanes[self.e.width]
+            self.given = self._in_lanes.get(self.e.width, self._in_lanes[self.width])
             return body(mask)
 
         return at

@@ -38,9 +38,10 @@ BUSY = 16  # instructions from which on a body waits for arithmetic rather than 
 LONG = 800  # instructions of a loop's body that are compiled in about 15 ms: `thresholds.py turn`
 MOST_VECTORS = 4  # vectors a turn of a map: two units of arithmetic with latencies of two to four: `thresholds.py turn`
 CALL = 4  # instructions for each that is done by a function beside the body
-LIGHT = 48  # instructions of a body that may be repeated for each vector of a reduction's step: `thresholds.py light`
+LIGHT = 8  # instructions of a body that may be repeated for each vector of a reduction's step: `thresholds.py light`
 
 MOST_TERMS = 4  # of a column, folded before its accumulators are stored: `thresholds.py terms`
+TERMS_WORK = 48  # instructions of these terms together
 
 LONG_ROW = 16  # vectors of a row whose statistics are given reciprocals to divide by them: `thresholds.py row`
 

@@ -43,6 +43,7 @@ from hybridflow.compiler.loops.limits import (
     SPLIT_TEAMS,
     STRIP,
     TEAM_BYTES,
+    TERMS_WORK,
     TILE,
     TILE_TEAM,
     VECTOR_BYTES,
@@ -196,7 +197,9 @@ class Schedule:
             does = [f"fold {names_of(stage.folds)}"] if stage.folds else []
             does += [f"keep {names_of([k.node for k in stage.kept])}"] if stage.kept else []
             does += [f"write {names_of(stage.roots)}"] if stage.roots else []
-            does += ["light"] if stage.folds and self.light(stage) and self.form in (Form.ROWS, Form.SPLIT_ROWS) else []
+            if stage.folds and self.form in (Form.ROWS, Form.SPLIT_ROWS):
+                vectors = self.vectors_of(stage)
+                does += ["light"] if self.light(stage) else [f"{vectors} vectors a turn"] if vectors > 1 else []
             if does:
                 parts.append(f"pass {number + 1}: {', '.join(does)}")
         return f"{self.form.value}, {'; '.join(parts)}"
@@ -681,7 +684,7 @@ def _terms(space: Space, stages: Sequence[Stage]) -> int:
     the innermost loop does not begin or end between."""
     last, work = space.folded[-1].extent, max(stage.work + len(stage.folds) for stage in stages)
     terms = 1
-    while 2 * terms <= MOST_TERMS and 2 * terms * work <= LIGHT:
+    while 2 * terms <= MOST_TERMS and 2 * terms * work <= TERMS_WORK:
         terms *= 2
     whole = len(space.folded) == 1 or (isinstance(last, int) and last % terms == 0)
     return terms if whole and not (isinstance(last, int) and last < terms) else 1

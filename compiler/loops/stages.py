@@ -32,7 +32,7 @@ class Kept(NamedTuple):
 class Stage:
     """``ready``: members with one element per row, apart from reductions and their results, that can be computed before
     the stage.  ``folds`` are its reductions, ``roots`` the results of the full space that it writes, ``kept`` what it
-    keeps for later ones.  ``work`` counts the instructions of one element, ``kept`` apart."""
+    keeps for later ones.  ``work`` counts the instructions of one element."""
 
     ready: tuple[Node, ...]
     folds: tuple[Node, ...] = ()
@@ -105,7 +105,7 @@ def stages_of(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost, keeps: 
             break
         folds, written = folds_of(stage), roots_of(stage)
         held = kept(stage) if keeps else ()
-        work = work_of([*written, *(n for fold in folds for n in fold.inputs)], known, cost)
+        work = work_of([*written, *(n for n, _ in held), *(n for fold in folds for n in fold.inputs)], known, cost)
         found.append(Stage(row_nodes, folds, written, held, work))
         known.update(folds, written, (node for node, _ in held))
     return tuple(found)
