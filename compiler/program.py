@@ -44,8 +44,8 @@ from hybridflow.compiler.target import Target
 #     calls void task(ptr args, i64 begin, i64 end, i64 worker) until the units from 0 to ``units`` are done: in pieces
 #     that begin at multiples of ``grain``, in any order, by its workers side by side.  Calls that overlap in time have
 #     different numbers ``worker``, which are less than ``workers``.  Returns when all is done.  It pays to give
-#     a piece ``least`` units if there are so many for each worker.  ``work`` is about how much all of it is, as
-#     ``Program.work`` counts.
+#     a piece ``least`` units if there are so many for each worker; where ``least`` is 0, units differ in what they
+#     take, and each is worth a piece.  ``work`` is about how much all of it is, as ``Program.work`` counts.
 # i32 callback(ptr host, i64 number, ptr args)
 #     calls what ``Program.callbacks`` has at that number.  ``args`` are the addresses of its operands, then of where
 #     its results go.  0 unless it raises, which ends the program like a check that fails.  May come from any thread,

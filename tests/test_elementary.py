@@ -32,7 +32,24 @@ def arguments(dtype: np.dtype, n: int, seed: int = 0) -> np.ndarray:
     near_one = 1 + rng.uniform(-1, 1, part) * 2.0 ** -rng.integers(1, info.nmant, part)
     near_quadrants = np.round(rng.uniform(-1e5, 1e5, part)) * (math.pi / 2)
     edges = [0.0, 1.0, 0.5, 2.0, INF, NAN, info.tiny, info.smallest_subnormal, info.max, info.tiny * 3, 1 - info.epsneg]
-    changes = [0.55, 88.722839, 88.73, 103.97, 104.0, 709.782712893384, 709.79, 745.13, 745.14, 2.0**15, 2.0**30, 4.0]
+    changes = [
+        0.55,
+        86.0,
+        np.nextafter(np.float32(86), 87),
+        707.0,
+        707.5,
+        88.722839,
+        88.73,
+        103.97,
+        104.0,
+        709.782712893384,
+        709.79,
+        745.13,
+        745.14,
+        2.0**15,
+        2.0**30,
+        4.0,
+    ]
     bits = rng.integers(0, 256, n * dtype.itemsize // 2, np.uint8).view(dtype)
     rest = np.concatenate([*spread, near_one, near_quadrants, edges, changes]).astype(dtype)
     return np.concatenate([bits, rest, -rest])

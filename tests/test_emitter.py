@@ -407,6 +407,27 @@ def test_rarely_chooses_lane_by_lane():
         assert compile_loop(build, [F32], width)(x).tolist() == np.where(x > 5, -x, x).tolist()
 
 
+@pytest.mark.parametrize("target", RUNNABLE, ids=str)
+def test_mostly_asks_all_lanes(target):
+    """Lanes that do not hold are never given to the quick code alone, be they one of many, or NaN."""
+
+    def build(e, x):
+        def holds(e, x):
+            return e.le(e.abs(x), 5.0)
+
+        def general(e, x):
+            return e.select(e.le(e.abs(x), 5.0), e.add(x, x), e.const(-1.0, F32, x.width))
+
+        return e.mostly(holds, lambda e, x: e.add(x, x), "doubled", general, x)
+
+    x = np.ones(256, np.float32)
+    x[[37, 38, 90, 255]] = 9, -np.inf, np.nan, 5.5
+    with np.errstate(invalid="ignore"):
+        expected = np.where(np.abs(x) <= 5, 2 * x, -1)
+    for width in (1, 2, 4, 8, 16, 32):
+        assert compile_loop(build, [F32], width, RUNNABLE[target])(x).tolist() == expected.tolist()
+
+
 def test_table_is_read_by_gather():
     def build(e, i):
         return e.gather(e.table(np.arange(10, dtype=np.float64) / 8, "eighths"), F64, i)

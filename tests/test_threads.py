@@ -244,7 +244,8 @@ def test_more_threads_than_cores():
 
 
 def loaded(futex: bool, placed: bool):
-    """A team of its own, and tasks: one that counts up each unit's number, and one that notes how its thread rounds."""
+    """A team of its own, and tasks: one that counts up each unit's number, one that notes how its thread rounds, and
+    one that notes how long each piece is."""
     module = Module()
     f = module.function("count_up", VOID, PTR, I64, I64, I64)
     args, begin, end, _ = f.args
@@ -258,6 +259,10 @@ def loaded(futex: bool, placed: bool):
         both = f.b.or_(f.b.shl(worker, i64(32)), f.call("floating_point", I64))
         f.set(f.element(args, f.b.add(begin, k), I64), both)
     f.ret()
+    f = module.function("note_length", VOID, PTR, I64, I64, I64)
+    args, begin, end, _ = f.args
+    f.set(f.element(args, begin, I64), f.b.sub(end, begin))
+    f.ret()
     symbols = ("team_for", "team_forget", "team_started", "floating_point", "use_floating_point")
     imports = {"team_words": ctypes.addressof(words)}
     target = host.detect()
@@ -265,7 +270,7 @@ def loaded(futex: bool, placed: bool):
     native = machine_code.load_object(image, *symbols, imports=imports)
     tasks = machine_code.compile_object(str(module.ir), target, optimize=True)
     own = machine_code.load_object(
-        tasks, "count_up", "note_mode", imports={"floating_point": native.addresses["floating_point"]}
+        tasks, "count_up", "note_mode", "note_length", imports={"floating_point": native.addresses["floating_point"]}
     )
     for code in (native, own):  # its threads live as long as the process
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
@@ -282,10 +287,10 @@ def own_team(request):
     return loaded(futex, placed)
 
 
-def run(addresses, task, out, workers, grain=1):
+def run(addresses, task, out, workers, grain=1, at_least=2):
     struct = team.TeamHost(workers=workers, work=MUCH)
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 4)(addresses["team_for"])
-    function(ctypes.addressof(struct), addresses[task], out.ctypes.data, out.size, grain, 2, MUCH)
+    function(ctypes.addressof(struct), addresses[task], out.ctypes.data, out.size, grain, at_least, MUCH)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8, 40])
@@ -295,6 +300,17 @@ def test_every_unit_is_done_once(own_team, workers):
         for turn in range(1, 60):
             run(own_team, "count_up", out[:units], workers, grain=(1, 3, 64)[turn % 3])
             assert (out[:units] == turn).all() and out[units] == 0
+
+
+@pytest.mark.parametrize("units", [7, 600, 100_003])
+def test_units_that_differ_are_pieces_of_their_own(own_team, units):
+    """As far as pieces can be counted: no thread is left with two large units that lie side by side."""
+    out = np.zeros(units, np.int64)
+    run(own_team, "note_length", out, 2)
+    assert out.sum() == units and out.max() > 1
+    out[:] = 0
+    run(own_team, "note_length", out, 2, at_least=0)
+    assert out.sum() == units and out.max() == (1 if units < 1 << 16 else 2)
 
 
 def test_it_wakes_up(own_team):

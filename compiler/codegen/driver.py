@@ -508,7 +508,7 @@ class _Shared(_Function):
 
     def _share_out_pieces(self, pieces: Ref, work: Ref) -> None:
         task = write_wave_task(self.module, self.for_host)
-        parallel_for(self.code, "%host", f"@{task}", self.wave, pieces, 1, 1, work)
+        parallel_for(self.code, "%host", f"@{task}", self.wave, pieces, 1, 0, work)
 
 
 class _SharedCalls(_Shared):

@@ -203,6 +203,36 @@ class Emitter(Quotients):
         self.label(after)
         return [self.phi((v, before), (u, end)) for v, u in zip(usual, blended)]
 
+    def mostly(
+        self,
+        holds: Callable[..., Val],
+        quick: Callable[..., Val],
+        name: str,
+        general: Callable[..., Val],
+        *operands: Val,
+    ) -> Val:
+        """``general(e, *operands)``; by ``quick(e, *operands)``, which is the same where ``holds(e, *operands)``, where
+        that is so in all lanes.
+
+        It does not pay with AVX-512, whose instructions leave ``general`` little to do, for single lanes, nor on a GPU.
+        """
+        if operands[0].width == 1 or self.target.kind == "cuda" or self.has_wide(operands[0]):
+            return general(self, *operands)
+        unusual, usual, after = (self.new_label(hint) for hint in ("unusual", "usual", "after"))
+        elsewhere = self.any(self.not_(holds(self, *operands)))
+        self.branch_if(elsewhere, unusual, usual, seldom=True)
+        self.label(unusual)
+        # All registers of a long vector at once: calls for one after another would wait for each other.
+        (slow,) = self._called(self._symbol(name, operands), lambda e, *given: (general(e, *given),), operands)
+        slow_end = self.block
+        self.branch(after)
+        self.label(usual)
+        fast = quick(self, *operands)
+        fast_end = self.block
+        self.branch(after)
+        self.label(after)
+        return self.phi((slow, slow_end), (fast, fast_end))
+
     def shared(self, name: str, function: Callable[..., Val], *operands: Val) -> Val:
         """``function(e, *operands)``: in place the first time, but for what is used ``often``, and then by calls of one
         function where these cost nothing.  They do not for several vectors at once, which are work enough for all units

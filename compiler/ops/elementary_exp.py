@@ -36,6 +36,7 @@ class _Constants:
     q: tuple[float, ...]  # (exp(r) - 1 - r) / r**2 on |r| <= ln2 / 2
     overflow: float  # exp overflows here and beyond
     vanish: float  # exp rounds to 0 here and below
+    normal: float  # exp(x) is a normal number up to |x|
     one: float  # tanh rounds to 1 here and beyond; expm1(-2 one) to -1
     exponent: int  # k with a 2**k that is nothing beside 1, and times what is nothing beside 1 still a normal number
     sinh: tuple[float, ...]  # (sinh(x) - x) / x**3 in x**2, |x| <= 1
@@ -51,6 +52,7 @@ _CONSTANTS: dict[np.dtype, _Constants] = {
         q=(0.5, 0.1666654348373413, 0.04166628047823906, 0.008366583846509457, 0.0013946450781077147),  # 2**-26.2
         overflow=89.0,
         vanish=-104.5,
+        normal=86.0,
         one=9.02,
         exponent=-80,
         sinh=(0.1666666716337204, 0.008333350531756878, 0.0001983606634894386, 2.8174395083624404e-06),  # 2**-34
@@ -74,6 +76,7 @@ _CONSTANTS: dict[np.dtype, _Constants] = {
         ),  # 2**-61.7
         overflow=709.9,
         vanish=-746.0,
+        normal=707.0,
         one=19.1,
         exponent=-900,
         sinh=(
@@ -118,9 +121,31 @@ def _near_one(e: Emit, r: Value, c: _Constants) -> Value:
 @elementary
 def exp(e: Emit, x: Value) -> Value:
     """2**k times a polynomial in r, scaled in one rounding so that underflow is gradual."""
+    return e.mostly(_is_plain, _plain_exp, "exp.general", _general_exp, x)
+
+
+def _general_exp(e: Emit, x: Value) -> Value:
     c = _CONSTANTS[x.dtype]
     _, k, r = _reduced(e, clamp_above(e, x, c.overflow), c)
-    return e.scale2(e.add(_near_one(e, _traced(e, r), c), 1.0), k, e.not_lt(x, c.vanish))
+    return e.scale2(_exp_of_rest(e, r, c), k, e.not_lt(x, c.vanish))
+
+
+def _is_plain(e: Emit, x: Value) -> Value:
+    """Where exp is a normal number, by some margin; not for NaN."""
+    return e.le(e.abs(x), _CONSTANTS[x.dtype].normal)
+
+
+def _plain_exp(e: Emit, x: Value) -> Value:
+    """exp there: to multiply by 2**k is to add k to the exponent."""
+    c, f = _CONSTANTS[x.dtype], FORMATS[x.dtype]
+    shifted, _, r = _reduced(e, x, c)
+    added = e.shl(e.bitcast(shifted, f.integer), f.mantissa)  # leaves nothing of the bits above k
+    return e.bitcast(e.add(e.bitcast(_exp_of_rest(e, r, c), f.integer), added), x.dtype)
+
+
+def _exp_of_rest(e: Emit, r: Value, c: _Constants) -> Value:
+    """exp(r)."""
+    return e.add(_near_one(e, _traced(e, r), c), 1.0)
 
 
 def _traced(e: Emit, r: Value) -> Value:

@@ -135,6 +135,17 @@ class Emit(Protocol):
     ) -> list[Val]:
         """``unusual(e, *operands)`` in the lanes where ``condition`` holds, ``usual`` in the others."""
 
+    def mostly(
+        self,
+        holds: Callable[..., Val],
+        quick: Callable[..., Val],
+        name: str,
+        general: Callable[..., Val],
+        *operands: Val,
+    ) -> Val:
+        """``general(e, *operands)``; by ``quick(e, *operands)``, which is the same where ``holds(e, *operands)``, where
+        that is so in all lanes, on targets where it pays."""
+
     def raise_if(self, condition: Val, check: Check) -> None:
         """Record that ``check`` failed when the condition holds in an active lane; computing goes on."""
 

@@ -433,6 +433,8 @@ def _parallel_for(module: Module) -> None:
     each = least(f.b.sdiv(shares, members), i64(PIECES))  # 1 or more: members are no more than shares
     size, most = in_whole(grains, f.b.mul(each, members)), in_whole(grains, members)
     wanted = least(in_whole(at_least, grain), most)
+    # Of units that differ two large ones may be neighbours, which no two members could do side by side in one piece.
+    size = f.b.select(f.eq(at_least, i64(0)), in_whole(grains, i64(0xFFFF)), size)
     piece = f.b.mul(f.b.select(f.b.icmp_signed("<", size, wanted), wanted, size), grain)
     pieces = in_whole(units, piece)
     members = least(members, pieces)
