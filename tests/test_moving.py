@@ -186,6 +186,40 @@ def test_short_parts_are_read_where_they_lie():
     everywhere(program, [y], np.pad(y, ((0, 0), (1, 2)), constant_values=7))
 
 
+@pytest.mark.parametrize("width", [8, 9, 33])
+def test_short_parts_are_joined_where_only_inner_loops_read_evenly(width):
+    rng = np.random.default_rng(width)
+    x, y = (rng.standard_normal(shape, np.float32) for shape in ((3, 5, 4, width, 2), (5, width)))
+
+    def turned(b, x, y):
+        """Pairs times factors that axes of them share: they lie evenly along the last one alone."""
+        factor = b.broadcast(y, shape=(3, 5, 4, width), axes=(1, 3))
+        parts = [b.slice(x, start=(0, 0, 0, 0, k), stop=(3, 5, 4, width, k + 1)) for k in (0, 1)]
+        first, second = (b.reshape(part, shape=(3, 5, 4, width)) for part in parts)
+        made = b.multiply(first, factor), b.subtract(factor, second)
+        return b.concat(*(b.reshape(part, shape=(3, 5, 4, width, 1)) for part in made), axis=4)
+
+    factor = y[:, None]
+    want = np.stack([x[..., 0] * factor, factor - x[..., 1]], -1)
+    woven(turned, [x, y])
+    everywhere(turned, [x, y], want)
+    graph = build(turned, [x, y])
+    for name in TARGETS:
+        same_bits(check_cuts(compile_graph(graph, target.NAMED[name]), [x, y])[1], want)
+
+
+def test_cells_of_a_mosaic_are_joined():
+    x = np.random.default_rng(0).standard_normal((14, 38), np.float32)
+
+    def cells(b, x):
+        rows = b.reshape(x, shape=(7, 2, 19, 2))
+        parts = [b.slice(rows, start=(0, i, 0, j), stop=(7, i + 1, 19, j + 1)) for i in (0, 1) for j in (0, 1)]
+        return b.concat(*(b.reshape(part, shape=(7, 19, 1)) for part in parts), axis=2)
+
+    woven(cells, [x])
+    everywhere(cells, [x], np.stack([x[i::2, j::2] for i in (0, 1) for j in (0, 1)], -1))
+
+
 def test_joins_of_short_parts_may_be_cut_anywhere():
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((101, n), np.float32) for n in (2, 3)]

@@ -255,7 +255,7 @@ def _overlap(kernel: Kernel) -> bool:
 def _woven(kernel: Kernel, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule | None:
     lanes = target.lanes(32)
     weave = weave_of(kernel, is_leaf, cost, lanes) if target.kind == "cpu" and lanes >= LEAST_ACROSS else None
-    return None if weave is None else Schedule(Form.WOVEN, lanes, (weave.rows,), lanes, weave=weave)
+    return None if weave is None else Schedule(Form.WOVEN, lanes, weave.loops, lanes, weave=weave)
 
 
 def _for_gpu(found: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost) -> Schedule:
