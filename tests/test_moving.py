@@ -220,6 +220,14 @@ def test_cells_of_a_mosaic_are_joined():
     everywhere(cells, [x], np.stack([x[i::2, j::2] for i in (0, 1) for j in (0, 1)], -1))
 
 
+@pytest.mark.parametrize("run", [1, 2, 3, 5, 7, 9, 12, 15, 22, 31, 63])
+def test_runs_that_are_no_multiple_of_a_vector_are_moved_whole(run):
+    rng = np.random.default_rng(run)
+    for dtype in (np.float32, np.uint8, np.float64):
+        x = rng.integers(0, 200, (5, 6, run)).astype(dtype)
+        everywhere(lambda b, x: b.negative(b.transpose(x, perm=(1, 0, 2))), [x], (-x).swapaxes(0, 1))
+
+
 def test_joins_of_short_parts_may_be_cut_anywhere():
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((101, n), np.float32) for n in (2, 3)]

@@ -165,8 +165,9 @@ class Nest:
             self.ranges[inside[0]] = first, last
             yield turn
 
-    def _vector_loop(self, var: LoopVar, body: Callable[[Val | None], None]) -> None:
-        """``body(mask)`` for each vector along ``var``; the threads of a team take elements in turn."""
+    def _vector_loop(self, var: LoopVar, body: Callable[[Val | None], None], halves: bool = False) -> None:
+        """``body(mask)`` for each vector along ``var``, with a rest in ``halves`` if it may be; the threads of a team
+        take elements in turn."""
         start, stop = self._bounds(var)
         if self.team is not None:
             with self.code.loop(self.code.add(start, self.team.rank), stop, self.team.size) as loop:
@@ -183,7 +184,7 @@ class Nest:
             return
         width = self.width * self.schedule.vectors
         exact, exact_rest = (isinstance(var.extent, int) and var.extent % n == 0 for n in (width, self.width))
-        self.code.vector_loop(start, stop, width, at, exact, self.width, exact_rest)
+        self.code.vector_loop(start, stop, width, at, exact, self.width, exact_rest, halves)
 
     def _one_vector(self, start: Ref, stop: Ref, at: Callable[[Ref, Val | None], None]) -> None:
         """``at`` for the vector from a multiple of its width on that a thread of a GPU has; element by element where

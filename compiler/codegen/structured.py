@@ -352,10 +352,12 @@ class Code:
         exact: bool = False,
         rest_width: int | None = None,
         exact_rest: bool = False,
+        halves: bool = False,
     ) -> None:
         """``body(index, mask)`` at vectors of ``width`` elements, and for the rest at masked vectors of ``rest_width``
         (``width`` unless given), or element by element where masks are dear.  The emitter's width and mask are those
-        of the vector.  ``exact`` promises that there is no rest, ``exact_rest`` that vectors of ``rest_width`` fill it.
+        of the vector.  ``exact`` promises that there is no rest, ``exact_rest`` that vectors of ``rest_width`` fill it;
+        ``halves``, that the body may have vectors of any power of two, of which a rest of known length needs few.
         """
         e = self.e
         if exact and not (isinstance(begin, int) and isinstance(end, int)):
@@ -385,6 +387,9 @@ class Code:
                     e.is_rest = True
                     body(at.index, None)
                     e.is_rest = False
+            if halves and isinstance(whole, int) and isinstance(end, int):
+                self._in_halves(whole, end, body)
+                return
             with self.loop(whole, end) as at, self.width(1):
                 body(at.index, None)
         elif rest_width is not None and rest_width < width:
@@ -393,6 +398,16 @@ class Code:
         else:
             with self.when(self.compare("slt", whole, end)), self.width(width):
                 self._masked(whole, end, body)
+
+    def _in_halves(self, begin: int, end: int, body: Callable[[Ref, Val | None], None]) -> None:
+        """``body`` for a rest whose length is known: at half a vector, at half of that, and so on."""
+        while begin < end:
+            width = 1 << (end - begin).bit_length() - 1
+            with self.width(width):
+                self.e.is_rest = True
+                body(begin, None)
+                self.e.is_rest = False
+            begin += width
 
     def _masked(self, index: Ref, end: Ref, body: Callable[[Ref, Val | None], None]) -> None:
         e = self.e

@@ -43,6 +43,7 @@ LIGHT = 8  # instructions of a body that may be repeated for each vector of a re
 MOST_TERMS = 4  # of a column, folded before its accumulators are stored: `thresholds.py terms`
 TERMS_WORK = 48  # instructions of these terms together
 
+LONG_REST = 16  # vectors of a map's row behind which a rest is not worth bodies of its own; not measured
 LONG_ROW = 16  # vectors of a row whose statistics are given reciprocals to divide by them: `thresholds.py row`
 
 # ---- tiles (``schedule``)
