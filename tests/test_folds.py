@@ -155,7 +155,7 @@ def test_pairs_of_rows_are_folded_in_lines() -> None:
     expected = order.ordered_sum(abs(x[:, :, None] - y[:, None, :]), (0, 1, 2))
     assert same_bits(np.asarray(found(x, y)), expected)
     (kernel,) = found.kernels(x, y)
-    assert "made in lines of 50" in kernel["schedule"]
+    assert "in lines of 50" in kernel["schedule"]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -182,3 +182,46 @@ def test_long_bodies_fold_in_the_order_of_rows(shape: Any, dtype: Any) -> None:
                 assert same_bits(total, order.ordered_sum(terms, (x.ndim - 1,)))
                 assert np.array_equal(least, np.argmin(terms, -1))
             assert name != "avx2" or "4 vectors a turn" in once.kernels(x)[-1]["schedule"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    "images, groups, channels, size, line",
+    [
+        (2, 3, 4, (5, 20), 100),
+        (1, 1, 4, (40, 41), 1640),
+        (3, 2, 3, (8, 9), 72),
+        (1, 1, 8, (200, 257), 0),
+        (1, 2, 2, (3, 3), 0),
+    ],
+    ids=str,
+)
+def test_rows_are_written_in_lines(
+    images: int, groups: int, channels: int, size: tuple[int, int], line: int, dtype: Any
+) -> None:
+    """Groups of channels that are normalised together, with a scale and an offset for each channel."""
+    shape = (images, groups * channels, *size)
+    rng = np.random.default_rng(line)
+    x = rng.standard_normal(shape).astype(dtype)
+    scale, offset = (rng.standard_normal((shape[1], 1, 1)).astype(dtype) for _ in range(2))
+
+    def program(x: Any, scale: Any, offset: Any, costly: bool = False) -> Any:
+        rows = hf.reshape(x, (images, groups, -1))
+        made = hf.exp(hf.tanh(rows)) if costly else rows  # is kept for the second stage
+        made = made - hf.mean(made, axis=-1, keepdims=True)
+        made = made / hf.max(hf.abs(made), axis=-1, keepdims=True)
+        return hf.reshape(made, shape) * scale + offset
+
+    for costly in (False, True):
+        chosen = lambda *given, costly=costly: program(*given, costly=costly)  # noqa: E731
+        found = hf.function(chosen)
+        assert same_bits(np.asarray(found(x, scale, offset)), np.asarray(chosen(*map(hf.asarray, (x, scale, offset)))))
+    schedules = [kernel["schedule"] for kernel in hf.function(program).kernels(x, scale, offset)]
+    assert any(f"write add, in lines of {line}" in one for one in schedules) == bool(line), schedules
+    rows = np.asarray(x, np.float64).reshape(images, groups, -1)
+    rows = rows - rows.mean(-1, keepdims=True)
+    want = (rows / abs(rows).max(-1, keepdims=True)).reshape(shape) * np.asarray(scale, float) + np.asarray(
+        offset, float
+    )
+    loose = 0.05 if dtype == ml_dtypes.bfloat16 else 1e-5
+    np.testing.assert_allclose(np.asarray(hf.function(program)(x, scale, offset), float), want, loose, loose)

@@ -223,7 +223,7 @@ class Nest:
 
     def _store_roots(self, elements: Elements, roots: Sequence[Node], position: Ix) -> None:
         """Compute all, then store all: a root may be written over what another one reads."""
-        self._compute(elements, roots)
+        self._compute(elements, roots, position)
         values = [elements.value(root, Index(root.shape, linear=position)) for root in roots]
         for root, value in zip(roots, values):
             elements.store(value, self.pointers[root], position)

@@ -80,7 +80,7 @@ class Rows(Nest):
         with self._statistics_in_lanes(self.schedule.vectors_of(stage)):
             if not stage.folds:
                 with self._loops(sequence):
-                    self._vector_loop(row_var, lambda mask: self._drop(body(mask)))
+                    self._only_write(stage, body)
                 return
             folds = [Fold(node) for node in stage.folds]
             extent = code.extent(row_var.extent)
@@ -101,9 +101,28 @@ class Rows(Nest):
         yield
         self.given = scalars
 
-    def _body(self, stage: Stage, kept: dict[Kept, str]) -> Callable[[Val | None], list[State]]:
-        """What a stage does with a vector of elements."""
-        space, folds = self.space, [Fold(node) for node in stage.folds]
+    def _only_write(self, stage: Stage, body: Callable[[Val | None], list[State]]) -> None:
+        """A stage that folds nothing, along what is run of the row now."""
+        if not stage.line:
+            self._vector_loop(self.space.vars[-1], lambda mask: self._drop(body(mask)))
+            return
+        code, space, places = self.code, in_lines(self.space, stage.line), dict(self.places)
+        *_, line, along = space.vars
+        body = self._body(stage, {}, space)
+        for node, place in places.items():
+            if place.position is self.within:  # what a stage before has kept
+                self.places[node] = Place(place.pointer, position_within(space))
+        start, stop = self._bounds(self.space.vars[-1])
+        with code.spans(start, stop, code.extent(along.extent)) as (self.counters[line], *bounds):
+            self.ranges[along] = bounds[0], bounds[1]
+            self._vector_loop(along, lambda mask: self._drop(body(mask)))
+        self.places = places
+
+    def _body(
+        self, stage: Stage, kept: dict[Kept, str], space: Space | None = None
+    ) -> Callable[[Val | None], list[State]]:
+        """What a stage does with a vector of elements; ``space`` if its loops are not the kernel's."""
+        space, folds = space or self.space, [Fold(node) for node in stage.folds]
 
         def body(mask: Val | None) -> list[State]:
             elements = self._elements(space.vars[-1], mask)
@@ -181,22 +200,19 @@ class Rows(Nest):
             yield TeamFold(self.code, self.team, folds, known, self.schedule.team_bytes)
             return
         places = dict(self.places)
-        lines = self._in_lines(stage) if self.schedule.in_lines(stage) else None
+        lines = self._in_lines(stage) if stage.line else None
         light, vectors = lines is not None or self.schedule.light(stage), self.schedule.vectors_of(stage)
         yield LaneFold(self.code, self._allocate, folds, known, light, lines, vectors)
         self.places = places
 
     # ---- lines of a row
 
-    @cached_property
-    def _line_space(self) -> Space:
-        return in_lines(self.space, self.schedule.line)
-
     def _in_lines(self, stage: Stage) -> Callable[[Ref, Ref], None]:
         """What makes a chunk of the values that the stage folds, line by line, and says where they lie."""
         nodes = [node for node in folded_by(stage) if node not in self.places]
         buffers = [(node, self._allocate(CHUNK * node.dtype.itemsize)) for node in nodes]
-        code, full, (*_, line, along) = self.code, self._line_space.full, self._line_space.vars
+        space = in_lines(self.space, stage.line)
+        code, full, (*_, line, along) = self.code, space.full, space.vars
         within, row = variable(line) * along.extent + variable(along), self.space.vars[-1]
         exact = isinstance(along.extent, int) and along.extent % self.width == 0  # and so are chunks
 
@@ -221,7 +237,7 @@ class Rows(Nest):
 
     @contextmanager
     def _fold_of(self, stage: Stage) -> Iterator[FirstBest | LaneFold | TeamFold]:
-        best = None if self.schedule.in_lines(stage) else self._first_best(stage)
+        best = None if stage.line else self._first_best(stage)
         if best is not None:
             yield best
             return

@@ -95,7 +95,7 @@ class SplitRows(Rows):
                     self._fold_piece(stage, begin, end, body)
                 return
             self.ranges[self.space.vars[-1]] = begin, end
-            self._vector_loop(self.space.vars[-1], lambda mask: self._drop(body(mask)))
+            self._only_write(stage, body)
 
     def _fold_piece(self, stage: Stage, begin: Ref, end: Ref, body: Callable[[Val | None], list[State]]) -> None:
         code, along = self.code, self._along(body)

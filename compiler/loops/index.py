@@ -101,7 +101,7 @@ class Ix(Polynomial):
         quotient, rest = self._split(divisor)
         if _below(rest, divisor):
             return quotient
-        return quotient + Ix({(Quotient(_dividend(rest, self), divisor), ()): 1})
+        return quotient + _quotient(_dividend(rest, self), divisor)
 
     def __mod__(self, divisor: Extent) -> Ix:
         _, rest = self._split(divisor)
@@ -197,7 +197,7 @@ def _recombined(terms: dict[Term, int]) -> Ix:
     for (atom, names), factor in terms.items():
         if isinstance(atom, Remainder):
             scale = Ix({(None, names): factor})
-            whole = Ix({(Quotient(atom.value, atom.divisor), names): factor}) * atom.divisor
+            whole = _times(_quotient(atom.value, atom.divisor), scale) * atom.divisor
             if all(terms.get(term) == f for term, f in whole.terms):
                 gone = {(atom, names), *(term for term, _ in whole.terms)}
                 rest = Ix({term: f for term, f in terms.items() if term not in gone})
@@ -212,6 +212,16 @@ def _times(value: Polynomial, scale: Ix) -> Ix:
 
 
 ZERO = Ix({})
+
+
+def _quotient(value: Ix, divisor: Extent) -> Ix:
+    """The quotient of what is not negative, and has no part that the divisor divides; of a quotient by a number, that
+    of what is divided there."""
+    ((atom, names), factor), *others = value.terms
+    is_lone = not others and not names and factor == 1
+    if is_lone and isinstance(atom, Quotient) and isinstance(atom.divisor, int) and isinstance(divisor, int):
+        return atom.value // (atom.divisor * divisor)
+    return Ix({(Quotient(value, divisor), ()): 1})
 
 
 def _dividend(value: Ix, position: Ix) -> Ix:

@@ -114,9 +114,14 @@ class Accesses:
 
 
 def accesses(
-    kernel: Kernel, space: Space, is_leaf: IsLeaf, wanted: Sequence[tuple[Node, Ix]] | None = None
+    kernel: Kernel,
+    space: Space,
+    is_leaf: IsLeaf,
+    wanted: Sequence[tuple[Node, Ix]] | None = None,
+    known: Container[Node] = (),
 ) -> Accesses:
-    """What making the results touches, or what making others touches that are ``wanted``, at a position of each."""
+    """What making the results touches, or what making others touches that are ``wanted``, at a position of each, and
+    of nodes that are not ``known``."""
     cluster = kernel.cluster
     inside = set(kernel.nodes)
     found = Accesses()
@@ -126,6 +131,8 @@ def accesses(
     def follow(reads: Reads) -> None:
         found.positions.update(dict.fromkeys(reads.positions))
         for leaf, index in reads.leaves:
+            if leaf in known:
+                continue
             if leaf in inside:
                 stack.append((leaf, space.row if leaf in cluster.rows else index.linear))
             else:

@@ -6,7 +6,7 @@ nests of ``codegen`` obey, that ``f.kernels()`` prints and that golden files pin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -100,8 +100,6 @@ class Schedule:
     of a row, or the terms of a column, that make a partial result.
     ``lane`` is the loop along which vectors run across the loop ``inner``, ``weave`` the rows of a join.
     ``flat`` are vectors of neighbours in memory, whichever turns of the inner loop these belong to.
-    ``line`` are the elements of a row along which all is read in even steps, where a row has several such lines: what
-    is folded is then made line by line, a chunk ahead, so that no element needs a division.
     ``alone`` is how a single thread of a CPU does the same where others work in pieces: it has no use for these.
     On a GPU units are not cut: each has ``grain`` turns of the last parallel loop, and a ``team`` of threads runs it,
     most often just one; a larger one is a warp, or a block of several.  ``finish`` is the team that puts the pieces of
@@ -116,7 +114,6 @@ class Schedule:
     terms: int = 1
     runs: int = 1
     piece: int = 0
-    line: int = 0
     lane: LoopVar | None = None
     inner: LoopVar | None = None
     flat: bool = False
@@ -148,10 +145,6 @@ class Schedule:
             return _tile_bytes(self.turned)
         warps = max(self.team, self.finish) // WARP
         return warps * LANES * max(map(_state_bytes, self.stages), default=0) if warps > 1 else 0
-
-    def in_lines(self, stage: Stage) -> bool:
-        """Whether what a stage folds is made line by line first."""
-        return bool(self.line and stage.folds) and not (stage.roots or stage.kept)
 
     @property
     def units(self) -> tuple[Extent, ...]:
@@ -185,8 +178,6 @@ class Schedule:
             parts.append(f"{len(self.turned.reads)} reads turned along {self.turned.across.name}")
         if self.piece:
             parts.append(f"pieces of {self.piece}" + (", none for one thread" if self.alone else ""))
-        if self.line:
-            parts.append(f"made in lines of {self.line}")
         if self.tile > 1:
             parts.append(f"tiles of {self.tile}" + (f", {self.terms} terms a turn" if self.terms > 1 else ""))
             parts += [f"{self.runs} runs at once"] if self.runs > 1 else []
@@ -200,6 +191,7 @@ class Schedule:
             if stage.folds and self.form in (Form.ROWS, Form.SPLIT_ROWS):
                 vectors = self.vectors_of(stage)
                 does += ["light"] if self.light(stage) else [f"{vectors} vectors a turn"] if vectors > 1 else []
+            does += [f"in lines of {stage.line}"] if stage.line else []
             if does:
                 parts.append(f"pass {number + 1}: {', '.join(does)}")
         return f"{self.form.value}, {'; '.join(parts)}"
@@ -448,33 +440,50 @@ def _rows(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: C
     # On a GPU memory for a row of every thread would cost more than computing again.
     stages = stages_of(kernel, space, is_leaf, cost, keeps=target.kind != "cuda")
     lanes = _lanes(kernel, space, target)
-    line = 0 if target.kind == "cuda" or lanes == 1 else _line(kernel, space, is_leaf, lanes, stages)
-    whole = Schedule(Form.ROWS, lanes, _parallel(space.kept, space.folded), line=line, stages=stages)
+    if target.kind != "cuda" and lanes > 1:
+        stages = _with_lines(kernel, space, is_leaf, lanes, stages)
+    whole = Schedule(Form.ROWS, lanes, _parallel(space.kept, space.folded), stages=stages)
     piece = _piece_of_row(space, stages, target)
     if not piece:
         return whole
-    return Schedule(Form.SPLIT_ROWS, lanes, space.kept, piece=piece, line=line, stages=stages, alone=whole)
+    return Schedule(Form.SPLIT_ROWS, lanes, space.kept, piece=piece, stages=stages, alone=whole)
 
 
-def _line(kernel: Kernel, space: Space, is_leaf: IsLeaf, lanes: int, stages: Sequence[Stage]) -> int:
-    """The longest run within rows along which everything is read in even steps, where that is not so along whole rows:
-    several axes are folded as one, and something is read that does not have them all.  0 where there is none, or where
-    a chunk of what is folded has no room on the stack."""
+def _with_lines(
+    kernel: Kernel, space: Space, is_leaf: IsLeaf, lanes: int, stages: Sequence[Stage]
+) -> tuple[Stage, ...]:
+    """The stages, those in lines that read something with other steps than even ones along whole rows: several axes are
+    folded as one, and something is read that does not have them all."""
+    found: list[Stage] = []
+    known: set[Node] = set()
+    for stage in stages:
+        known.update(stage.ready)
+        wanted = stage.roots if not stage.folds else folded_by(stage)
+        may = not stage.kept and not (stage.folds and stage.roots) and wanted
+        line = _line(kernel, space, is_leaf, lanes, wanted, known) if may else 0
+        if stage.folds and sum(node.dtype.itemsize for node in wanted) > CELLS // CHUNK:
+            line = 0  # a chunk of what is folded has no room on the stack
+        found.append(replace(stage, line=line))
+        known.update(stage.folds, stage.roots, (node for node, _ in stage.kept))
+    return tuple(found)
+
+
+def _line(
+    kernel: Kernel, space: Space, is_leaf: IsLeaf, lanes: int, wanted: Sequence[Node], known: Container[Node]
+) -> int:
+    """The longest run within rows along which all is read in even steps that makes what is wanted of what is known.
+    0 where that is a whole row, and where there is none."""
     row = space.vars[-1]
     if not isinstance(row.extent, int) or row.extent <= LANES:
         return 0
-    divisors = set()
-    for position in accesses(kernel, space, is_leaf).positions:
-        divisors |= _divisors(position, row)
-    room = CELLS // CHUNK
-    if max((sum(n.dtype.itemsize for n in folded_by(stage)) for stage in stages), default=0) > room:
-        return 0
-    for divisor in sorted((d for d in divisors if isinstance(d, int)), reverse=True):
-        if lanes <= divisor and row.extent % divisor == 0:
-            cut = in_lines(space, divisor)
-            along = cut.vars[-1]
-            if not any(_divisors(position, along) for position in accesses(kernel, cut, is_leaf).positions):
-                return divisor
+
+    def divisors(space: Space) -> set[Extent]:
+        made = accesses(kernel, space, is_leaf, [(node, space.full) for node in wanted], known)
+        return {d for position in made.positions for d in _divisors(position, space.vars[-1])}
+
+    for divisor in sorted((d for d in divisors(space) if isinstance(d, int)), reverse=True):
+        if lanes <= divisor and row.extent % divisor == 0 and not divisors(in_lines(space, divisor)):
+            return divisor
     return 0
 
 

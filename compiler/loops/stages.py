@@ -32,13 +32,16 @@ class Kept(NamedTuple):
 class Stage:
     """``ready``: members with one element per row, apart from reductions and their results, that can be computed before
     the stage.  ``folds`` are its reductions, ``roots`` the results of the full space that it writes, ``kept`` what it
-    keeps for later ones.  ``work`` counts the instructions of one element."""
+    keeps for later ones.  ``work`` counts the instructions of one element.
+    ``line`` are the elements of a row along which all is read in even steps, where a row has several such lines: what
+    is folded is then made line by line, a chunk ahead, and what is written is, so that no element needs a division."""
 
     ready: tuple[Node, ...]
     folds: tuple[Node, ...] = ()
     roots: tuple[Node, ...] = ()
     kept: tuple[Kept, ...] = ()
     work: int = 0
+    line: int = 0
 
 
 def work_of(nodes: Iterable[Node], known: Container[Node], cost: Cost) -> int:

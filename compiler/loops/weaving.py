@@ -118,4 +118,4 @@ def _weaves(kernel: Kernel) -> Iterator[Weave]:
     along = LoopVar("along", static_size(row))
     for around in range(max(len(before), 1)):
         outer = tuple(LoopVar(f"outer{k}", extent) for k, extent in enumerate(before[:around]))
-        yield Weave(outer, LoopVar("rows", product(before[around:])), along, tuple(parts))
+        yield Weave(outer, LoopVar("rows", product(tuple(before[around:]))), along, tuple(parts))
