@@ -58,7 +58,7 @@ class Model(Layer):
     _of_graph: ClassVar[type[Model]]  # the class of models of inputs and outputs, which sets it
     _save: ClassVar[Any]  # the function behind ``save``, whose module sets it
     _seen_shape: Any = None  # of the inputs that it was built for
-    _seen_dtype: Any = None
+    _seen_dtype: str | None = None  # its name, which a compiled function may repeat
     _with_graph: ClassVar[type[Model]]  # of a subclass: itself as such a class, made when one is
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -96,7 +96,7 @@ class Model(Layer):
         try:
             naming.settle(self.layers)
             self._seen_shape = shape_of(inputs[0]) if inputs else None
-            self._seen_dtype = getattr(inputs[0], "dtype", None) if inputs else None
+            self._seen_dtype = str(inputs[0].dtype) if inputs and hasattr(inputs[0], "dtype") else None
             super()._build(inputs)
         finally:
             self._run.is_building = False
