@@ -156,7 +156,7 @@ class Schedule:
 
     def vectors_of(self, stage: Stage) -> int:
         """How many vectors of a row a turn of a fold handles whose body is not repeated as often as that takes."""
-        heavy = stage.folds and not (self.light(stage) or self.in_lines(stage))
+        heavy = stage.folds and not (self.light(stage) or stage.line)
         return _vectors(LANES, self.lanes, stage.work) if heavy else 1
 
     def terms_of_a_turn(self, stage: Stage) -> int:
