@@ -105,7 +105,7 @@ CASES = {
     "turns": Case(micro_kernel, "SUMS_OF_A_TURN", (28, 56, 112), product, ((512, 512), (512, 512))),
     "tiles": Case(contract, "FEW_TILES", (0, 4, 16), product, ((64, 512), (512, 512))),
     "panels": Case(contract, "ENOUGH_PANELS", (4, 16, 64), product, ((512, 512), (512, 384))),
-    "apart": Case(elements, "MOST_APART", (1, 4), lambda x: x[:, ::4] + 1, ((1000, 1000),)),
+    "apart": Case(elements, "MOST_READ_APART", (1, 4, 6), lambda x: x[:, 0] * x[:, 3], ((100_000, 6),)),
     "patience": Case(top, "PATIENCE", (8, 32, 128, 1 << 40), rising, ((256, 4096),)),
     "pairs": Case(sort, "ALL_PAIRS", (16, 64, 256), lambda x: hf.argsort(x, axis=1), ((1000, 64),)),
     "fewsorted": Case(sort_values, "FEW_SORTED", (32, 64, 256), lambda x: hf.sort(x, axis=1), ((4000, 128),)),

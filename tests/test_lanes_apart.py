@@ -29,7 +29,7 @@ def _ran(program, *arrays: np.ndarray):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
-@pytest.mark.parametrize("step", [2, 3, 4, 5])
+@pytest.mark.parametrize("step", [2, 3, 4, 5, 6, 7])
 def test_every_few(dtype, step):
     for n in (1, 15, 33, 70):
         x = _numbers(dtype, 3, n)
@@ -56,7 +56,7 @@ def test_stacked_along_the_last_axis(dtype, count):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64], ids=lambda dtype: np.dtype(dtype).name)
-@pytest.mark.parametrize("step", [2, 3, 4])
+@pytest.mark.parametrize("step", [2, 3, 4, 6])
 def test_nothing_outside_is_read(dtype, step):
     count = 4096 // np.dtype(dtype).itemsize
     x = between_forbidden_pages(_numbers(dtype, count))
@@ -71,7 +71,7 @@ def test_nothing_outside_is_read(dtype, step):
             assert (found == part + part[::-1]).all(), name
 
 
-@pytest.mark.parametrize("step", [3, 4, 5])
+@pytest.mark.parametrize("step", [3, 4, 5, 6])
 def test_nothing_outside_of_short_lines_is_read(step):
     """Vectors narrower than what lies from one lane to the next."""
     x = between_forbidden_pages(_numbers(np.float32, 64, 16))

@@ -20,7 +20,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Literal, Node
 from hybridflow.compiler.ir.types import Dim, Extent, TensorType
 from hybridflow.compiler.loops.index import Computed, Index, Ix, LoopVar, Quotient, Remainder, as_index, computed
-from hybridflow.compiler.loops.limits import MOST_APART, VECTOR_BYTES
+from hybridflow.compiler.loops.limits import MOST_APART, MOST_READ_APART, VECTOR_BYTES
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.emission import ElementSource
 from hybridflow.compiler.program import Check
@@ -122,16 +122,16 @@ class Elements:
             first = self.code.sub(self.ref(position), e.width - 1)
             mask = None if self.mask is None else e.reverse(self.mask)
             return e.reverse(e.load(self.code.at(pointer, first, dtype.itemsize), dtype, mask))
-        if apart := self._apart(position, lane, self.mask is not None):
+        if apart := self._apart(position, lane, self.mask is not None, MOST_READ_APART):
             return self._load_apart(pointer, dtype, position, apart)
         return e.gather(pointer, dtype, self.lanes(position), self.mask)
 
-    def _apart(self, position: Ix, lane: LoopVar, masked: bool) -> int:
+    def _apart(self, position: Ix, lane: LoopVar, masked: bool, most: int) -> int:
         """How many elements lie from one lane to the next, where reading, or writing, whole vectors with all that lies
         between is quicker than lanes one by one; else 0.  A mask keeps what is behind the last lane untouched."""
         target, stride = self.e.target, position.coefficient(lane)
         possible = target.kind == "cpu" and (target.masked or not masked)
-        return stride if possible and stride is not None and 2 <= abs(stride) <= MOST_APART else 0
+        return stride if possible and stride is not None and 2 <= abs(stride) <= most else 0
 
     def _load_apart(self, pointer: str, dtype: np.dtype, position: Ix, stride: int) -> Val:
         """Lanes ``stride`` apart: vectors of what lies there, from which they are picked."""
@@ -224,7 +224,7 @@ class Elements:
         if e.width == 1 or self.lane_var is None or position.coefficient(self.lane_var) == 1:
             at = self.code.at(pointer, self.ref(position), value.dtype.itemsize)
             e.store(value, at, self.mask, self._alignment(position, value.dtype))
-        elif apart := self._apart(position, self.lane_var, True):
+        elif apart := self._apart(position, self.lane_var, True, MOST_APART):
             self._store_apart(value, pointer, position, apart)
         else:
             e.scatter(value, pointer, self.lanes(position), self.mask)

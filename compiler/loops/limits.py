@@ -124,7 +124,9 @@ SUMS_OF_A_TURN = 56  # of the innermost loop of a product, where longer turns ar
 MOST_CELLS = 4  # along the depth in such a turn
 CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
 ALL_PAIRS = 64  # elements up to which comparing all is quicker than summing counters: `thresholds.py pairs`
-MOST_APART = 4  # elements from one lane to the next that are read, or written, with all between: `thresholds.py apart`
+MOST_READ_APART = 6  # elements from one lane to the next that are read with all between: `thresholds.py apart`; with 8
+# columns of eight take three times as long to compile
+MOST_APART = 4  # ... that are written so, or read where lanes are chosen for it
 FEW_SORTED = 256  # elements of lines that are sorted a line in each lane: `thresholds.py fewsorted`
 MOST_INSERTED = 128  # elements of a list in which new ones are inserted
 PATIENCE = 32  # of them inserted before the rest of the line is looked over for a bound (`thresholds.py patience`), and
