@@ -20,6 +20,7 @@ from hybridflow.runtime.machine import host
 from .bits import same_bits
 from .compare_programs import op
 from .jit_helper import runnable_targets
+from .test_padded_reads import between_forbidden_pages
 
 SHAPES = [
     ((67,), 0),
@@ -225,3 +226,23 @@ def test_rows_are_written_in_lines(
     )
     loose = 0.05 if dtype == ml_dtypes.bfloat16 else 1e-5
     np.testing.assert_allclose(np.asarray(hf.function(program)(x, scale, offset), float), want, loose, loose)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(256, 8, 7), (16, 128, 2), (32, 64, 13), (4, 512, 33), (32, 8, 8, 3)])
+def test_columns_that_fill_no_vector_fold_long_bodies(shape: Any, dtype: Any) -> None:
+    """They are part of a vector with a mask, or go one by one; nothing beside them is read."""
+    x = between_forbidden_pages(pair(shape, dtype)[0])
+    x[0, 2, 1] = np.nan
+
+    def program(x: Any) -> Any:
+        terms = hf.log1p(hf.exp(-abs(x))) + hf.tanh(x)
+        total = hf.sum(terms, 1)
+        return total, hf.log(abs(total)), terms
+
+    expected = [np.asarray(part) for part in program(x)]
+    assert same_bits(expected[0], order.ordered_sum(expected[2], (1,)))
+    for machine in runnable_targets().values():
+        with host.use(machine):
+            for part, wanted in zip(hf.function(program)(x), expected, strict=True):
+                assert same_bits(np.asarray(part), wanted)

@@ -27,6 +27,7 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import static_size
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
+from hybridflow.compiler.loops.limits import BUSY
 from hybridflow.compiler.loops.stages import Stage
 from hybridflow.compiler.ops.order import TERMS
 
@@ -71,7 +72,15 @@ class Columns(Nest):
 
         extent = self.column.extent
         exact = isinstance(extent, int) and extent % self.width == 0
-        self.code.vector_loop(self.begin, self.end, self.width, at, exact)
+        self.code.vector_loop(self.begin, self.end, self.width, at, exact, masks=self._masks)
+
+    @cached_property
+    def _masks(self) -> bool:
+        """Whether columns that fill no vector are done as one with a mask where masks are dear, since one by one they
+        cost more: AVX2 has masks for elements of four and eight bytes."""
+        sizes = {node.dtype.itemsize for node in (*self.kernel.inputs, *self.kernel.roots)}
+        long = any(stage.work >= BUSY for stage in self.schedule.stages)
+        return self.e.is_x86 and self.e.target.vector_bits >= 256 and sizes <= {4, 8} and long
 
     def _slot(self) -> Ref:
         """The current column's place in the tile."""

@@ -353,11 +353,13 @@ class Code:
         rest_width: int | None = None,
         exact_rest: bool = False,
         halves: bool = False,
+        masks: bool = False,
     ) -> None:
         """``body(index, mask)`` at vectors of ``width`` elements, and for the rest at masked vectors of ``rest_width``
-        (``width`` unless given), or element by element where masks are dear.  The emitter's width and mask are those
-        of the vector.  ``exact`` promises that there is no rest, ``exact_rest`` that vectors of ``rest_width`` fill it;
-        ``halves``, that the body may have vectors of any power of two, of which a rest of known length needs few.
+        (``width`` unless given), or element by element where masks are dear, unless ``masks`` asks for them.  The
+        emitter's width and mask are those of the vector.  ``exact`` promises that there is no rest, ``exact_rest`` that
+        vectors of ``rest_width`` fill it; ``halves``, that the body may have vectors of any power of two, of which a
+        rest of known length needs few.
         """
         e = self.e
         if exact and not (isinstance(begin, int) and isinstance(end, int)):
@@ -379,7 +381,7 @@ class Code:
                 e.is_rest = True
                 body(at.index, None)
                 e.is_rest = False
-        elif not e.target.masked:
+        elif not (masks or e.target.masked):
             if rest_width is not None and rest_width < width:
                 vectors = self.mul(self.div(self.sub(end, whole), rest_width), rest_width)
                 whole, begin = self.add(whole, vectors), whole
