@@ -146,6 +146,39 @@ def test_rows_that_are_made_in_lines_have_the_order_of_rows(lines: Any, line: in
         assert first == np.argmax(terms) and some == np.any(terms > 2.5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("lines, line", [((9,), 500), ((130,), 64), ((3, 41), 41), ((5, 7, 24), 24), ((2,), 4100)])
+def test_what_rows_in_lines_write_besides(lines: Any, line: int, dtype: Any) -> None:
+    """On the way, and perhaps over what they read and fold."""
+    x, y = pair((*lines, line), dtype)
+    columns, rows = x[(0,) * len(lines)], y[..., :1]
+    terms = (x - columns) * rows
+
+    def program(x: Any, columns: Any, rows: Any) -> Any:
+        terms = (x - columns) * rows
+        return terms, hf.sum(terms), abs(terms) + x, hf.sum(x), hf.max(x)
+
+    axes = tuple(range(x.ndim))
+    expected = (terms, order.ordered_sum(terms, axes), abs(terms) + x, order.ordered_sum(x, axes), np.max(x))
+    compiled = hf.function(program)
+    for part, wanted in zip(compiled(x, columns, rows), expected, strict=True):
+        assert same_bits(np.asarray(part), wanted)
+    (kernel,) = compiled.kernels(x, columns, rows)
+    assert f"in lines of {line}" in kernel["schedule"]
+
+    @hf.function
+    def over(x: Any, columns: Any, rows: Any) -> Any:
+        x = x + 1  # a value of the program, whose memory is free when it is read for the last time
+        x = hf.sort(x, axis=-1)
+        terms = (x - columns) * rows
+        return hf.sum(hf.sort(terms, axis=-1)), hf.sum(terms), hf.sum(x)
+
+    moved = np.sort(x + dtype(1), -1)
+    terms = (moved - columns) * rows
+    for part, wanted in zip(over(x, columns, rows), (np.sort(terms, -1), terms, moved), strict=True):
+        assert same_bits(np.asarray(part), order.ordered_sum(wanted, axes))
+
+
 def test_pairs_of_rows_are_folded_in_lines() -> None:
     x, y = pair((6, 50), np.float32)
 

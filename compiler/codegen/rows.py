@@ -123,6 +123,7 @@ class Rows(Nest):
     ) -> Callable[[Val | None], list[State]]:
         """What a stage does with a vector of elements; ``space`` if its loops are not the kernel's."""
         space, folds = space or self.space, [Fold(node) for node in stage.folds]
+        made = bool(stage.line and folds)
 
         def body(mask: Val | None) -> list[State]:
             elements = self._elements(space.vars[-1], mask)
@@ -133,7 +134,8 @@ class Rows(Nest):
                 value = elements.value(node, Index(node.shape, linear=position))
                 elements.store(value, pointer, self.within)
             states = [fold.lift(elements, space.full, self.within) for fold in folds]
-            self._store_roots(elements, stage.roots, space.full)  # last, as one may be written over what is read here
+            if not made:  # else they are written where they are made
+                self._store_roots(elements, stage.roots, space.full)  # last: one may be written over what is read here
             return states
 
         return body
@@ -208,8 +210,10 @@ class Rows(Nest):
     # ---- lines of a row
 
     def _in_lines(self, stage: Stage) -> Callable[[Ref, Ref], None]:
-        """What makes a chunk of the values that the stage folds, line by line, and says where they lie."""
-        nodes = [node for node in folded_by(stage) if node not in self.places]
+        """What makes a chunk of the values that the stage folds, line by line, and says where they lie.  What it writes
+        is written on the way: it may take the place of what is read."""
+        nodes = [node for node in folded_by(stage) if stage.roots or node not in self.places]
+        read = {node: self.places[node] for node in nodes if node in self.places}
         buffers = [(node, self._allocate(CHUNK * node.dtype.itemsize)) for node in nodes]
         space = in_lines(self.space, stage.line)
         code, full, (*_, line, along) = self.code, space.full, space.vars
@@ -226,9 +230,12 @@ class Rows(Nest):
                 values = [elements.value(node, Index(node.shape, linear=full)) for node in nodes]
                 for node, value in zip(nodes, values):
                     elements.store(value, starts[node], within)
+                self._store_roots(elements, stage.roots, full)
 
             for node in nodes:
                 self.places.pop(node, None)
+                if node in read:
+                    self.places[node] = read[node]
             with code.spans(begin, end, code.extent(along.extent)) as (self.counters[line], first, last):
                 code.vector_loop(first, last, self.width, at, exact)
             self.places.update((node, Place(start, variable(row))) for node, start in starts.items())

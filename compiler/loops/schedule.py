@@ -458,10 +458,10 @@ def _with_lines(
     known: set[Node] = set()
     for stage in stages:
         known.update(stage.ready)
-        wanted = stage.roots if not stage.folds else folded_by(stage)
-        may = not stage.kept and not (stage.folds and stage.roots) and wanted
-        line = _line(kernel, space, is_leaf, lanes, wanted, known) if may else 0
-        if stage.folds and sum(node.dtype.itemsize for node in wanted) > CELLS // CHUNK:
+        folded = folded_by(stage)
+        wanted = (*folded, *stage.roots)
+        line = _line(kernel, space, is_leaf, lanes, wanted, known) if wanted and not stage.kept else 0
+        if sum(node.dtype.itemsize for node in folded) > CELLS // CHUNK:
             line = 0  # a chunk of what is folded has no room on the stack
         found.append(replace(stage, line=line))
         known.update(stage.folds, stage.roots, (node for node, _ in stage.kept))
