@@ -585,6 +585,7 @@ class TensorFlow(Library):
         self.softplus, self.erf, self.sigmoid = tf.nn.softplus, tf.math.erf, tf.sigmoid
         self.sum, self.mean, self.max, self.any = tf.reduce_sum, tf.reduce_mean, tf.reduce_max, tf.reduce_any
         self.transposed, self.log, self.logsumexp = tf.transpose, tf.math.log, tf.reduce_logsumexp
+        self.log1p = tf.math.log1p
         self.cumsum, self.floor, self.arange = tf.cumsum, tf.floor, tf.range
         self.sort, self.statistics = tf.sort, lambda x: list(tf.nn.moments(x, 0))
 

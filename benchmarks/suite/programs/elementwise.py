@@ -196,6 +196,8 @@ CASES = {
     "all of columns": Case(lambda l, x: l.all(x, axis=0), lambda d: [d.integers(0, 1000, 1000, 1000) != 0]),
     "largest of rows 1000x1000": Case(lambda l, x: l.max(x, axis=1), lambda d: [d.floats(1000, 1000)]),
     "logsumexp of rows": Case(lambda l, x: l.logsumexp(x, axis=1), lambda d: [d.floats(4096, 1024)]),
+    "logsumexp, middle axis": Case(lambda l, x: l.logsumexp(x, axis=1), lambda d: [d.floats(64, 128, 64)]),
+    "logsumexp, middle axis, 7 columns": Case(lambda l, x: l.logsumexp(x, axis=1), lambda d: [d.floats(256, 50, 7)]),
     "running sum 1M": Case(lambda l, x: l.cumsum(x, axis=0), lambda d: [d.positive(MILLION)], 1e-3),
     "running sum of rows": Case(lambda l, x: l.cumsum(x, axis=1), lambda d: [d.floats(1000, 1000)], 1e-3),
     "running sum of columns": Case(lambda l, x: l.cumsum(x, axis=0), lambda d: [d.floats(1000, 1000)], 1e-3),

@@ -49,6 +49,11 @@ def _network_weights(d: Draw) -> list[Any]:
     return found
 
 
+def _binary(l: Any, z: Any, y: Any) -> Any:
+    """The cross entropy of two classes, from logits."""
+    return l.mean(l.maximum(z, 0.0) - z * y + l.log1p(l.exp(-abs(z))))
+
+
 def _lstm(l: Any, w: Any, u: Any, b: Any, xs: Any, h: Any) -> Any:
     units = h.shape[-1]
 
@@ -90,6 +95,10 @@ def _classes(d: Draw) -> list[Any]:
     return [d.floats(256, 32_000), d.integers(0, 32_000, 256)]
 
 
+def _two_classes(d: Draw) -> list[Any]:
+    return [d.floats(1 << 20), d.positive(1 << 20)]
+
+
 def _heads(d: Draw) -> list[Any]:
     return [d.floats(4, 4, 512, 64) for _ in range(3)]
 
@@ -106,6 +115,9 @@ CASES = {
     "mean and variance": Case(lambda l, x: l.statistics(x), lambda d: [d.floats(32 * 28 * 28, 64)], 2e-3),
     "cross entropy 32000": Case(lambda l, x, y: l.cross_entropy(x, y), _classes, 2e-3),
     "cross entropy gradient 32000": Case(gradient(lambda l, x, y: l.cross_entropy(x, y)), _classes, 2e-3),
+    "binary cross entropy 1M": Case(_binary, _two_classes, 1e-3),
+    "binary cross entropy gradient 1M": Case(gradient(_binary), _two_classes, 1e-3),
+    "tanh-gelu gradient 1M": Case(gradient(lambda l, x: l.sum(l.gelu(x))), lambda d: [d.floats(1 << 20)], 1e-3),
     "attention": Case(lambda l, q, k, v: l.attention(q, k, v), _heads, 2e-3),
     "attention gradient": Case(gradient(lambda l, q, k, v: l.sum(l.attention(q, k, v) ** 2)), _heads, 2e-3),
     "causal attention": Case(lambda l, q, k, v: l.attention(q, k, v, True), _heads, 2e-3),
