@@ -3,7 +3,8 @@
 Each line of the matrix is multiplied with the vector, element by element, and the products are summed like a row of
 them: the result is that of ``sum(line * vector)``, in the dtype of the sums.  Lines whose elements lie side by side are
 folded one by one, in vectors along the line, and finished in vectors across lines.  Where neighbouring lines lie side
-by side instead, vectors run across lines, and a few of the 64 logical lanes are summed at a time.
+by side instead, vectors run across a strip of them, all of whose lanes are in the first cache: so memory is read in the
+order in which it lies.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.loops.limits import FOLDED, LONG_LINES, NEIGHBOURS, SIDE_BY_SIDE
+from hybridflow.compiler.loops.limits import FOLDED, LANE_CELLS, LINE, LONG_LINES, SIDE_BY_SIDE, TURNS
 from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK
 
 Work = tuple[tuple[Extent, ...], int, Extent]
@@ -64,7 +65,15 @@ def or_nothing(e: Emitter, total: Val) -> Val:
     return e.add(e.const(0.0, total.dtype), total) if dt.is_float(total.dtype) else total
 
 
-_GROUPS = LANES // FOLDED  # of lanes which a fold by halving brings together first: every ``_GROUPS``-th
+@dataclass(frozen=True)
+class _Strip:
+    """``count`` neighbouring lines from position ``first`` of the matrix's last loop, and vectors of them."""
+
+    matrix: Reading
+    vector: Reading
+    first: Ref
+    count: Ref
+    width: int
 
 
 class _Lines:
@@ -160,99 +169,130 @@ class _Lines:
 
     def _across(self) -> tuple[_Fold, int]:
         c, lines = self.c, self.lines
-        width, most = 1, 1
-        if len(lines.matrix.loops[FREE]) == 1:
-            width = lanes_for(c.e.target, lines.dtype, lines.count)
-            most = width * _vectors(lines.count, width, min(NEIGHBOURS, c.e.target.registers // (2 * FOLDED)))
-        cells = self._allocate((FOLDED + _GROUPS) * most * lines.dtype.itemsize)
-        rest_width = None if isinstance(lines.count, int) and c.e.target.masked else width
+        size = lines.dtype.itemsize
+        self.most = LANE_CELLS // (LANES * size)
+        width = min(lanes_for(c.e.target, lines.dtype, lines.matrix.loops[FREE][-1].extent), self.most)
+        self.lanes = self._allocate(LANES * self.most * size)
+        one_chunk = self.known is not None and self.known <= CHUNK
+        self.later = self.lanes if one_chunk else self._allocate(LANES * self.most * size)
+        self.totals = self._allocate(self.most * size)
 
         def run(matrix: Reading, vector: Reading, entry: Ref, first: Ref, last: Ref) -> None:
-            def fold(line: Ref, mask: Val | None) -> None:
-                at = matrix.with_(matrix.counters_at(FREE, line))
-                self._finish(self._fold_across(at, vector, mask, cells), entry, line, mask)
+            with matrix.runs(FREE, first, last) as (outer, begin, end, behind):
+                here = matrix.with_(outer)
+                with c.loop(begin, end, self.most) as strip:
+                    own = _Strip(here, vector, strip.index, c.min(self.most, c.sub(end, strip.index)), width)
+                    self._sum_across(own)
+                    line = c.add(strip.index, behind)
 
-            c.vector_loop(first, last, most, fold, rest_width=rest_width)
+                    def finish(j: Ref, mask: Val | None) -> None:
+                        total = self.e.load(self._cell(self.totals, 0, j), lines.dtype, mask)
+                        self._finish(total, entry, c.add(line, j), mask)
 
-        return run, most
+                    self._each(own, finish)
 
-    def _fold_across(self, matrix: Reading, vector: Reading, mask: Val | None, cells: str) -> Val:
-        """The sums of ``e.width`` lines.  Lanes that the fold brings together first are summed together, and stay in
-        registers from the first element to the last."""
-        c, e = self.c, self.e
+        return run, max(min(LINE // size, self.most), 1)
 
-        def folded(lanes: Sequence[Val]) -> Val:
-            ((total,),) = fold_lanes(e, [self.sum], [[(lane,)] for lane in lanes])
+    def _sum_across(self, strip: _Strip) -> None:
+        """The totals of a strip of lines."""
+        c = self.c
+        if self.known is not None and self.known <= SUPERCHUNK:
+            self._superchunk(strip, 0, self.known)
+            self._fold(strip, lambda j, mask, total: self._store(total, self.totals, 0, j, mask))
+            return
+        self._clear(strip, self.totals, 1)
+        with c.loop(0, self.depth, SUPERCHUNK) as outer:
+            self._superchunk(strip, outer.index, c.min(c.add(outer.index, SUPERCHUNK), self.depth))
+
+            def add(j: Ref, mask: Val | None, total: Val) -> None:
+                before = self._load(self.totals, 0, j, mask)
+                self._store(self.e.add(before, total), self.totals, 0, j, mask)
+
+            self._fold(strip, add)
+
+    def _superchunk(self, strip: _Strip, begin: Ref, end: Ref) -> None:
+        """The lanes of the superchunk [begin, end), into ``later``."""
+        c = self.c
+        if self.later is self.lanes:
+            self._chunk(strip, begin, end)
+            return
+        self._clear(strip, self.later, LANES)
+        with c.loop(begin, end, CHUNK) as chunk:
+            self._chunk(strip, chunk.index, c.min(c.add(chunk.index, CHUNK), end))
+            with c.loop(0, LANES) as lane:
+
+                def add(j: Ref, mask: Val | None) -> None:
+                    before, new = (self._load(cells, lane.index, j, mask) for cells in (self.later, self.lanes))
+                    self._store(self.e.add(before, new), self.later, lane.index, j, mask)
+
+                self._each(strip, add)
+
+    def _chunk(self, strip: _Strip, begin: Ref, end: Ref) -> None:
+        """The lanes of the chunk [begin, end), into ``lanes``: element after element of all lines, as they lie in
+        memory, a few turns of lanes at once."""
+        c = self.c
+        self._clear(strip, self.lanes, LANES)
+        turns = c.mul(c.div(c.sub(end, begin), TURNS * LANES), TURNS * LANES)
+        with c.loop(begin, c.add(begin, turns), TURNS * LANES) as turn, c.loop(0, LANES) as lane:
+            first = c.add(turn.index, lane.index)
+            self._add_elements(strip, lane.index, [c.add(first, LANES * t) for t in range(TURNS)])
+        with c.loop(c.add(begin, turns), end) as at:
+            self._add_elements(strip, c.rem(c.sub(at.index, begin), LANES), [at.index])
+
+    def _add_elements(self, strip: _Strip, lane: Ref, elements: Sequence[Ref]) -> None:
+        """Add the products of some elements of all lines to a lane, in order."""
+        e, free = self.e, strip.matrix.operand.loops[FREE][-1]
+        rows = [strip.matrix.at(DEPTH, k) for k in elements]
+        with self.c.width(1):
+            factors = [self._factor(strip.vector, k) for k in elements]
+
+        def add(j: Ref, mask: Val | None) -> None:
+            total = self._load(self.lanes, lane, j, mask)
+            for row, factor in zip(rows, factors):
+                value = row.value({free: self.c.add(strip.first, j)}, free, mask)
+                total = e.add(total, e.mul(self._widened(value), e.splat(factor)))
+            self._store(total, self.lanes, lane, j, mask)
+
+        self._each(strip, add)
+
+    def _factor(self, vector: Reading, k: Ref) -> Val:
+        return self._widened(vector.value(vector.counters_at(DEPTH, k)))
+
+    def _fold(self, strip: _Strip, action: Callable[[Ref, Val | None, Val], None]) -> None:
+        """``action(line, mask, sums)`` for the folded lanes of each vector of lines.  Lanes that the fold brings
+        together first go together, and leave their sum in the place of the first of them."""
+        c, e, groups = self.c, self.e, LANES // FOLDED
+
+        def folded(lanes: Sequence[Ref], j: Ref, mask: Val | None) -> Val:
+            states: list[list[State]] = [[(self._load(self.later, lane, j, mask),)] for lane in lanes]
+            ((total,),) = fold_lanes(e, [self.sum], states)
             return total
 
-        def superchunk(begin: Ref, end: Ref) -> Val:
-            with c.loop(0, _GROUPS) as at:
-                lanes = self._lanes_across(matrix, vector, mask, cells, begin, end, at.index)
-                e.store(folded(lanes), self._cell(cells, c.add(at.index, FOLDED)))
-            return folded([self._at(cells, FOLDED + k) for k in range(_GROUPS)])
+        def fold(j: Ref, mask: Val | None) -> None:
+            with c.loop(0, groups) as at:
+                lanes = [c.add(at.index, groups * k) for k in range(FOLDED)]
+                self._store(folded(lanes, j, mask), self.later, at.index, j, mask)
+            action(j, mask, folded(range(groups), j, mask))
 
-        if self.known is not None and self.known <= SUPERCHUNK:
-            return superchunk(0, self.known) if self.known else self._identity()
-        with c.loop(0, self.depth, SUPERCHUNK, [self._identity()]) as outer:
-            found = superchunk(outer.index, c.min(c.add(outer.index, SUPERCHUNK), self.depth))
-            outer.next = [e.add(outer.carried[0], found)]
-        return outer.carried[0]
+        self._each(strip, fold)
 
-    def _lanes_across(
-        self, matrix: Reading, vector: Reading, mask: Val | None, cells: str, begin: Ref, end: Ref, lane: Ref
-    ) -> list[Val]:
-        """The group of lanes from ``lane`` on, of the superchunk [begin, end)."""
-        c, e = self.c, self.e
-        if self.known is not None and self.known <= CHUNK:
-            return self._chunk_across(matrix, vector, mask, cells, begin, end, lane)
-        with c.loop(begin, end, CHUNK, [self._identity()] * FOLDED) as chunk:
-            last = c.min(c.add(chunk.index, CHUNK), end)
-            found = self._chunk_across(matrix, vector, mask, cells, chunk.index, last, lane)
-            chunk.next = [e.add(before, new) for before, new in zip(chunk.carried, found)]
-        return chunk.carried
-
-    def _chunk_across(
-        self, matrix: Reading, vector: Reading, mask: Val | None, cells: str, begin: Ref, end: Ref, lane: Ref
-    ) -> list[Val]:
-        """The same of the chunk [begin, end)."""
-        c, e = self.c, self.e
-        free = matrix.operand.loops[FREE][-1]
-
-        def term(k: Ref) -> Val:
-            elements = self._widened(matrix.value(matrix.counters_at(DEPTH, k), free, mask))
-            with c.width(1):
-                factor = self._widened(vector.value(vector.counters_at(DEPTH, k)))
-            return e.mul(elements, e.splat(factor))
-
-        rest = c.rem(c.sub(end, begin), LANES)
-        whole = c.sub(end, rest)
-        with c.loop(begin, whole, LANES, [self._identity()] * FOLDED) as turn:
-            first = c.add(turn.index, lane)
-            turn.next = [e.add(lanes, term(c.add(first, _GROUPS * k))) for k, lanes in enumerate(turn.carried)]
-        if rest == 0:
-            return turn.carried
-        for k, found in enumerate(turn.carried):
-            e.store(found, self._cell(cells, k))
-        with c.loop(lane, rest, _GROUPS) as at:
-            cell = self._cell(cells, c.div(at.index, _GROUPS))
-            e.store(e.add(e.load(cell, self.lines.dtype), term(c.add(whole, at.index))), cell)
-        return [self._at(cells, k) for k in range(FOLDED)]
-
-    def _identity(self) -> Val:
+    def _clear(self, strip: _Strip, cells: str, lanes: int) -> None:
+        """Lanes of nothing."""
         ((identity,),) = (self.sum.start(self.e),)
-        return identity
+        with self.c.loop(0, lanes) as lane:
+            self._each(strip, lambda j, mask: self._store(self.e.splat(identity), cells, lane.index, j, mask))
 
-    def _at(self, cells: str, number: int) -> Val:
-        return self.e.load(self._cell(cells, number), self.lines.dtype)
+    def _each(self, strip: _Strip, body: Callable[[Ref, Val | None], None]) -> None:
+        """For each vector of a strip's lines."""
+        narrow = strip.width // 2 if strip.width > 2 and not self.e.target.masked else None
+        self.c.vector_loop(0, strip.count, strip.width, body, rest_width=narrow)
 
-    def _cell(self, cells: str, number: Ref) -> str:
-        """The address of a vector of sums, one for each line."""
-        return self.c.at(cells, self.c.mul(number, self.e.width), self.lines.dtype.itemsize)
+    def _load(self, cells: str, lane: Ref, line: Ref, mask: Val | None) -> Val:
+        return self.e.load(self._cell(cells, lane, line), self.lines.dtype, mask)
 
+    def _store(self, value: Val, cells: str, lane: Ref, line: Ref, mask: Val | None) -> None:
+        self.e.store(value, self._cell(cells, lane, line), mask)
 
-def _vectors(count: Extent, width: int, most: int) -> int:
-    """How many vectors of neighbouring lines to fold at once: more, unless they would be empty."""
-    if not isinstance(count, int):
-        return most
-    sizes = [1 << power for power in range(most.bit_length())]
-    return min(sizes, key=lambda vectors: -(-count // (vectors * width)) * (vectors + 1))
+    def _cell(self, cells: str, lane: Ref, line: Ref) -> str:
+        """The address of a lane's sum of one line of a strip."""
+        return self.c.at(cells, self.c.add(self.c.mul(lane, self.most), line), self.lines.dtype.itemsize)
