@@ -95,7 +95,7 @@ CASES = {
     "shortline": Case(scan, "SHORT_LINE", (4, 8, 16), running, ((20_000, 6),)),
     "longline": Case(scan, "LONG_LINE", (64, 256, 1 << 40), running, ((2, 200),)),
     "fewlines": Case(scan, "FEW_LINES", (1, 4, 9), running, ((3, 1000),)),
-    "neighbours": Case(vectors, "NEIGHBOURS", (1, 2, 4), weighed, ((10_000, 128), (10_000, 1))),
+    "neighbours": Case(vectors, "LANE_CELLS", (1 << 14, 1 << 15, 1 << 16), weighed, ((10_000, 128), (10_000, 1))),
     "longlines": Case(vectors, "LONG_LINES", (256, 1024, 1 << 40), product, ((16384, 1024), (1024, 1))),
     "packed": Case(contract, "PACKED_COLUMNS", (512, 1024, 2048), product, ((2048, 2048), (2048, 2048))),
     "together": Case(contract, "PANELS_TOGETHER", (1, 4, 8), product, ((1024, 1024), (1024, 1024))),
