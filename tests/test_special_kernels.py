@@ -267,6 +267,21 @@ def test_one_row_or_column_by_lanes_is_a_row_reduction(dtype, sum_dtype, column,
             np.testing.assert_array_equal(bits(product(known, x, y, **swaps, sum_dtype=sum_dtype)), bits(expected))
 
 
+@pytest.mark.parametrize("lines", [1, 7, 131])
+def test_neighbouring_lines_by_lanes_of_several_superchunks_and_strips(lines):
+    """With what is not finite in one line, which must not be seen in others."""
+    depth = order.SUPERCHUNK + 4096 + 70 if lines < 100 else 4096 + 70
+    x, y = random_matrices(np.float32, (), lines, 1, depth)
+    x[lines // 2, -1], x[-1, 64] = np.inf, -0.0
+    options = {"transpose_a": True, "sum_dtype": np.float32}
+    kernel = matmul_kernel(np.float32, (), lines, 1, depth, BEST, **options, lanes=True)
+    expected = order.ordered_product(x, y, np.dtype(np.float32), lanes=True)
+    out = product(kernel, x, y, **options, cuts=(lines // 2, lines + 1))
+    np.testing.assert_array_equal(bits(out), bits(expected))
+    assert np.isinf(expected[lines // 2, 0])
+    assert np.isfinite(expected).sum() == lines - 1
+
+
 @pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
 @pytest.mark.parametrize("sum_dtype", [dt.bfloat16, dt.float32, dt.float64], ids=str)
 def test_bfloat16_products_go_in_runs_and_flush(sum_dtype, target):

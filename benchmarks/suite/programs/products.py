@@ -52,6 +52,22 @@ def _norms(l: Any, x: Any) -> Any:
     return l.sqrt(l.sum(d * d, axis=-1) + 1e-6)
 
 
+def _least_squares(l: Any, x: Any, w: Any, y: Any) -> Any:
+    for _ in range(10):
+        w = w - 0.0001 * l.matmul(_turned(l, x), l.matmul(x, w) - y)
+    return w
+
+
+def _covariance(l: Any, x: Any) -> Any:
+    y = x - l.sum(x, axis=0)[None] / 1000.0
+    return l.matmul(_turned(l, y), y) / 999.0
+
+
+def _of_one_query(l: Any, q: Any, k: Any, v: Any) -> Any:
+    scores = l.einsum("bhd,bhkd->bhk", q, k) * 0.125
+    return l.einsum("bhk,bhkd->bhd", l.softmax(scores), v)
+
+
 CASES = {
     **{f"matmul {n}": _product(n, n, n) for n in (64, 128, 256, 512, 1024, 2048)},
     "matmul 511": _product(511, 511, 511),
@@ -109,5 +125,10 @@ CASES = {
     "layer with residual 256x512": Case(
         lambda l, x, v, b: x + l.relu(l.matmul(x, v) + b),
         lambda d: [d.floats(256, 512), d.weights(512, 512), d.floats(512)],
+    ),
+    "least squares, 10 steps": Case(_least_squares, lambda d: [d.floats(4096, 64), d.floats(64), d.floats(4096)], 1e-3),
+    "covariance of 500": Case(_covariance, lambda d: [d.floats(1000, 500)], 1e-3),
+    "attention of one query": Case(
+        _of_one_query, lambda d: [d.floats(8, 8, 64), d.floats(8, 8, 1024, 64), d.floats(8, 8, 1024, 64)]
     ),
 }
