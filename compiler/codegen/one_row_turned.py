@@ -15,7 +15,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.loops.limits import SQUARE, STRIP
+from hybridflow.compiler.loops.limits import FAR, SQUARE, STRIP
 from hybridflow.compiler.ops.order import K_BLOCK
 
 
@@ -90,10 +90,24 @@ class OneRowTurned:
         for number, total in enumerate(sums):
             own = lines[number * self.width : (number + 1) * self.width]
             rows = [e.convert(line.value({depth: k}, depth), self.form.sums) for line in own]
+            self._ask_for_later(own, k)
             for a, b in zip(factors, transposed(e, rows)):
                 total = multiply_add(e, self.form, a, b, total)
             found.append(total)
         return found
+
+    def _ask_for_later(self, lines: list[Reading], k: Ref) -> None:
+        """Ask for the same of the lines that follow, where lines are so short that these lie just behind."""
+        c, operand = self.c, self.right
+        found, (free,), size = operand.in_memory, operand.loops[FREE], operand.dtype.itemsize
+        if found is None or not found[1].is_affine:
+            return
+        pitch = found[1].strides.get(free, 0)
+        if not (isinstance(pitch, int) and pitch * size <= FAR):
+            return
+        for line in lines:
+            start = line.address(*found, {operand.loops[DEPTH][-1]: k})
+            self.e.prefetch(c.at(start, self.squares * self.width * pitch, size))
 
     def _add_column(self, x: Reading, lines: list[Reading], k: Ref, sums: list[Val]) -> list[Val]:
         """The same for a single one."""
