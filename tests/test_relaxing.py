@@ -343,6 +343,16 @@ def test_what_cannot_be_traced_for_all_sizes_is_traced_for_each(caplog: Any) -> 
     assert "the code needs its value (test_relaxing.py:" in f.retraces()[-1].suggestion
 
 
+@pytest.mark.parametrize("parts", [2, 3])
+def test_a_number_is_needed_of_an_extent_that_is_a_multiple(parts: int) -> None:
+    def body(x: Any) -> Any:
+        first = hf.split(x, parts)[0]  # equal parts: the extent is a multiple from here on
+        return hf.top_k(first, first.shape[0])[0]
+
+    f = check(body, [(hf.asarray(X[:n]),) for n in (6, 4, 3, 2, 5, 6)] + [(hf.ones(n),) for n in (12, 18, 13)])
+    assert "the code needs its value (test_relaxing.py:" in f.retraces()[-1].suggestion
+
+
 def test_errors_of_the_users_are_raised_as_they_are() -> None:
     def body(x: Any, n: int) -> Any:
         if n > 4:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir import extents
 from hybridflow.compiler.ir.dtypes import float64, int64
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, substituted, value_at
 from hybridflow.compiler.ir.graph import Graph, Node, Role
@@ -369,6 +370,12 @@ class _Symbols:
             elif isinstance(own, NumberKey):
                 self._add_number(own, path, leaf, position)
 
+    def places_of(self, name: str, values: Mapping[str, Extent]) -> list[tuple[int, int]]:
+        """Where a symbol was read; for one that an extent turned out to be a multiple of, where that was."""
+        if name in self.places:
+            return [self.places[name]]
+        return [place for given, place in self.places.items() if name in extents.symbols(values.get(given, 0))]
+
     def _add_number(self, key: NumberKey, path: str, value: float, position: int) -> None:
         name = self.numbers[position] = self._name(path)
         self.paths[name], self.places[name] = path, (position, 0)
@@ -436,10 +443,10 @@ def trace_signature(
         finally:
             assumptions.is_closed = True  # whatever is left of the run
         if assumptions.wanted:
-            places = symbols.places
-            raise NumbersWantedError(
-                {places[name]: where for name, where in assumptions.wanted.items() if name in places}
-            )
+            wanted, values = assumptions.wanted.items(), assumptions.values
+            places = {place: where for name, where in wanted for place in symbols.places_of(name, values)}
+            assert places, f"{python} needs numbers that no argument gives: {assumptions.wanted}"
+            raise NumbersWantedError(places)
         assumptions = assumptions.restarted()
 
 
