@@ -179,6 +179,36 @@ def test_what_rows_in_lines_write_besides(lines: Any, line: int, dtype: Any) -> 
         assert same_bits(np.asarray(part), order.ordered_sum(wanted, axes))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "lines, line", [((9,), 500), ((50,), 24), ((7,), 41), ((5, 7), 24), ((3,), 4100), ((130,), 33)]
+)
+@pytest.mark.parametrize("writes", [False, True])
+def test_rows_in_lines_read_what_an_earlier_stage_has_kept(lines: Any, line: int, writes: bool, dtype: Any) -> None:
+    x = pair((3, *lines, line), dtype)[0]
+    x[0].flat[[0, -1, line]] = -0.0, 80, -80
+    columns, rows = pair((line,), dtype, 1)[0], pair((*lines, 1), dtype, 2)[0]
+    axes = tuple(range(1, x.ndim))
+
+    def program(x: Any, columns: Any, rows: Any) -> Any:
+        kept = hf.exp(hf.tanh(x))
+        terms = kept / hf.sum(kept, axis=axes, keepdims=True) * columns
+        last = terms + rows
+        total = hf.sum(last * last, axis=axes)
+        return (total, hf.max(terms * last, axis=axes), terms, last) if writes else (total,)
+
+    compiled = hf.function(program)
+    kept = np.asarray(hf.exp(hf.tanh(x)))
+    terms = kept / order.ordered_sum(kept, axes).reshape(-1, *[1] * len(axes)) * columns
+    last = terms + rows
+    expected = order.ordered_sum(last * last, axes), np.max(terms * last, axis=axes), terms, last
+    for run in (program, compiled):
+        for part, wanted in zip(run(*map(hf.asarray, (x, columns, rows))), expected):
+            assert same_bits(np.asarray(part), wanted)
+    schedule = compiled.kernels(x, columns, rows)[-1]["schedule"]
+    assert "keep" in schedule and f"in lines of {line}" in schedule
+
+
 def test_pairs_of_rows_are_folded_in_lines() -> None:
     x, y = pair((6, 50), np.float32)
 

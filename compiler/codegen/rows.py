@@ -106,16 +106,25 @@ class Rows(Nest):
         if not stage.line:
             self._vector_loop(self.space.vars[-1], lambda mask: self._drop(body(mask)))
             return
-        code, space, places = self.code, in_lines(self.space, stage.line), dict(self.places)
+        code, space = self.code, in_lines(self.space, stage.line)
         *_, line, along = space.vars
         body = self._body(stage, {}, space)
-        for node, place in places.items():
-            if place.position is self.within:  # what a stage before has kept
-                self.places[node] = Place(place.pointer, position_within(space))
         start, stop = self._bounds(self.space.vars[-1])
-        with code.spans(start, stop, code.extent(along.extent)) as (self.counters[line], *bounds):
+        with (
+            self._kept_along(space),
+            code.spans(start, stop, code.extent(along.extent)) as (self.counters[line], *bounds),
+        ):
             self.ranges[along] = bounds[0], bounds[1]
             self._vector_loop(along, lambda mask: self._drop(body(mask)))
+
+    @contextmanager
+    def _kept_along(self, space: Space) -> Iterator[None]:
+        """What stages before have kept lies at places of the row; along the loops of ``space`` it is read by those."""
+        places, within = dict(self.places), position_within(space)
+        for node, place in places.items():
+            if place.position is self.within:
+                self.places[node] = Place(place.pointer, within)
+        yield
         self.places = places
 
     def _body(
@@ -236,7 +245,10 @@ class Rows(Nest):
                 self.places.pop(node, None)
                 if node in read:
                     self.places[node] = read[node]
-            with code.spans(begin, end, code.extent(along.extent)) as (self.counters[line], first, last):
+            with (
+                self._kept_along(space),
+                code.spans(begin, end, code.extent(along.extent)) as (self.counters[line], first, last),
+            ):
                 code.vector_loop(first, last, self.width, at, exact)
             self.places.update((node, Place(start, variable(row))) for node, start in starts.items())
 
