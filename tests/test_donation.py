@@ -426,3 +426,20 @@ def test_on_a_gpu(emulated, giving):  # noqa: F811
         r = giving(q, g)
     assert r._array.data.ptr != at
     assert same_bits(view.get().reshape(-1), step(hf.asarray(values(300)), hf.asarray(values(300, seed=1))).numpy())
+
+
+def test_state_that_is_copied_to_where_a_call_runs_gets_its_new_value(emulated):  # noqa: F811
+    """It is the copy that may be written over, not what the variable has."""
+    counter = hf.Variable(np.zeros(3, np.int64))
+
+    @hf.function(donate_argnums=0)
+    def counted(p):
+        counter.assign_add([1, 2, 3])
+        return p * 2 + hf.astype(counter[2], "float32")
+
+    p, want = tensor(300) * 1, values(300)
+    for calls, device in enumerate(("cpu", "cpu", "gpu:0", "gpu:0", "cpu", "gpu:0"), 1):
+        p = p if p.device == device else p.to_device(device)
+        p, want = counted(p), want * 2 + np.float32(3 * calls)
+        assert p.device == device and same_bits(p.numpy(), want)
+    assert counter.numpy().tolist() == [6, 12, 18]  # who looks at it before lets it have memory of its own

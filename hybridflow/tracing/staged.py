@@ -243,7 +243,8 @@ class Staged:
 
     def _run_giving(self, device: Where, inputs: list[Tensor], giving: Giving) -> tuple[list[Tensor], set[int]]:
         executable = self.compile(device, giving=True)
-        arrays = [x._array for x in self._on_device(inputs, device)]
+        inputs = self._on_device(inputs, device)
+        arrays = [x._array for x in inputs]
         donated = self.donated if isinstance(device, str) else {}
         updated = sorted({*self._updates, *donated})
         giving.take()
