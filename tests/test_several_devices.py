@@ -126,6 +126,29 @@ def test_updates_are_written_in_place(emulated):  # noqa: F811
     assert any(before == after for before, after in pairwise(places[2:]))
 
 
+@pytest.mark.parametrize("there, is_in_place", [(ONE, False), ("cpu", True)])
+def test_what_another_gpu_may_still_copy_is_not_written_over(emulated, there, is_in_place):  # noqa: F811
+    """Small state goes where it is wanted as it is: the copy waits for its GPU's queue, and nobody waits for the copy.
+    The host does."""
+    v, w = variable(ZERO, numbers(10)), variable(ZERO, numbers(40, 10))
+    x, places = on(there, numbers(40, 10, seed=1)), []
+
+    @hf.function
+    def f(x):
+        y = x * v
+        v.assign(v * 0.5 + 1)
+        w.assign(w * 2)
+        return y
+
+    want = numbers(10)
+    for _ in range(8):
+        assert same_bits(f(x).numpy(), x.numpy() * want)
+        want = want * np.float32(0.5) + 1
+        places.append(v._tensor._array.data.ptr)
+    assert same_bits(v.numpy(), want)
+    assert any(before == after for before, after in pairwise(places[2:])) == is_in_place
+
+
 def test_an_update_waits_for_reads_of_later_parts(emulated):  # noqa: F811
     v = variable(ZERO, numbers(40))
 

@@ -69,9 +69,11 @@ class Parted:
         return copies, spent
 
     def _updates_come_last(self) -> bool:
-        """Whether the parts that update variables may do so in place: they are the last to read them."""
+        """Whether the parts that update variables may do so in place: they are the last to read them, and no other GPU
+        may still be at a copy when they run."""
         last = {value: k for k, part in enumerate(self._cut.parts) for value in part.takes}
-        return all(
+        copied = {Value(to.node, at) for to, at in self._cut.sources.items() if devices.CPU not in (to.device, at)}
+        return copied.isdisjoint(self._given[i] for i in self._graph.updates) and all(
             program.in_place.issuperset(program.updated) and all(last[self._given[i]] == k for i in part.updates)
             for k, (part, program) in enumerate(zip(self._cut.parts, self._programs))
         )
