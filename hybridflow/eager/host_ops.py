@@ -1,4 +1,5 @@
-"""Ops that are functions of the host (NumPy's LAPACK): eager mode and programs call the same ones."""
+"""Ops that are functions of the host (NumPy's LAPACK, and native code for small matrices): eager mode and programs call
+the same ones."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE, OpDef
 from hybridflow.compiler.program import HostFunction
 from hybridflow.core import devices
+from hybridflow.eager import small_matrices
 
 
 class LinAlgError(errors.LinAlgError, np.linalg.LinAlgError):
@@ -36,8 +38,14 @@ def call(op: OpDef, arrays: tuple[Any, ...], attrs: Mapping[str, Any], where: st
                 f"is computed by NumPy, and a tensor lies on {devices.of(array)}. Move it with x.to_device('cpu').",
                 where,
             )
+    given = [*map(np.ascontiguousarray, arrays)]
+
+    def by_lapack(*matrices: np.ndarray) -> Any:
+        return op.reference(None, *matrices, **attrs)
+
     try:
-        found: Any = op.reference(None, *map(np.ascontiguousarray, arrays), **attrs)
+        small = small_matrices.computed(op.name, given, lambda *matrices: by_lapack(*matrices)[0])
+        found: Any = by_lapack(*given) if small is None else (small,)
     except np.linalg.LinAlgError as error:
         types = ", ".join(str(TensorType(array.shape, array.dtype)) for array in arrays)
         raise LinAlgError(op.name, f"there is no result for {types}: {error}.", where) from None

@@ -1,0 +1,48 @@
+"""Small matrices (``compiler/ops/elimination.py``) of host ops, by native code that is made when it is first needed."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ops import elimination
+from hybridflow.runtime.machine import host, machine_code
+
+_Native = Callable[..., int]
+
+
+def computed(op: str, arrays: Sequence[np.ndarray], by_lapack: Callable[..., Any]) -> np.ndarray | None:
+    """The one result for contiguous arrays, None where matrices are not small.  ``by_lapack`` is asked for those that
+    are irregular, and may raise."""
+    first = arrays[0]
+    if not elimination.is_small(op, [x.shape for x in arrays]) or not first.size:
+        return None
+    n, m = first.shape[-1], arrays[-1].shape[-1]
+    out = np.empty(first.shape[:-2] if op == "det" else arrays[-1].shape, first.dtype)
+    places = [x.ctypes.data for x in (first, arrays[-1], out)]
+    if _native(op, first.dtype, host.target())(*places, first.size // (n * n), n, m):
+        bad = elimination.irregular(op, out)
+        out[bad] = by_lapack(*[x[bad] for x in arrays])
+    return out
+
+
+@functools.cache
+def _native(op: str, dtype: np.dtype, target: Any) -> _Native:
+    from hybridflow.compiler.codegen import small_matrices  # only where something is compiled
+
+    text = small_matrices.text(op, dtype, target)
+    code = machine_code.cached_code(
+        machine_code.object_key(text, target), lambda: machine_code.compile_object(text, target), op, label=f"small {op}"
+    )
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
+    call = kind(code.addresses[op])
+
+    def run(*given: int) -> int:
+        assert code  # held as long as its function
+        return int(call(*given))
+
+    return run
