@@ -116,13 +116,14 @@ class HostFunction:
 @dataclass(frozen=True)
 class Callback:
     """A place where a program calls Python: a function that has a name, or the one of that number among those that the
-    program is loaded with.  One that ``only_raises`` is called when the program fails, if there is a host."""
+    program is loaded with.  In the place of a call that is ``retried`` the program fails where there is no host: who
+    calls it runs it once more, with one."""
 
     function: int | HostFunction
     operands: tuple[Slot, ...]
     results: tuple[Slot, ...]
     where: str | None
-    only_raises: bool = False
+    retried: bool = False
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ class Program:
     @property
     def needs_python(self) -> bool:
         """Whether it cannot run without a host that calls Python."""
-        return not all(callback.only_raises for callback in self.callbacks)
+        return not all(callback.retried for callback in self.callbacks)
 
     def words_of(self, launch: Launch) -> int:
         """How many words an entry point is told."""

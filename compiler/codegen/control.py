@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
+from hybridflow.compiler.codegen import small_matrices
 from hybridflow.compiler.codegen.elements import Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.inline import Inline, count_checks, is_inline
@@ -82,7 +83,7 @@ class Home(Protocol):
         """What the check of that code is."""
 
     def callback(
-        self, node: Node, function: int | HostFunction, operands: Sequence[Node], only_raises: bool = False
+        self, node: Node, function: int | HostFunction, operands: Sequence[Node], retried: bool = False
     ) -> int:
         """The number of the place where a node calls a function in Python."""
 
@@ -341,39 +342,64 @@ class _Control:
                 self.node.op.name, "a GPU cannot call a function in Python. Call it outside of what runs on the GPU.",
                 self.node.where,
             )  # fmt: skip
-        place = self.home.callback(self.node, how.function, self.given)
         sizes = [product(type.shape) * type.dtype.itemsize for type in self.types]
         tokens = 1 if is_token(self.types[0]) else 0
         results = [target or self._reserve(size) for target, size in zip(self.targets[tokens:], sizes[tokens:])]
-        table = self._table([*self.sources[tokens:], *results])
-        host = load_host(code, "%status")
-        status, failed = e.fresh("r"), e.fresh("c")
-        function = load(code, host, HOST.index("callback"), "ptr")
-        e.line(f"{status} = call i32 {function}(ptr {host}, i64 {place}, ptr {table})")
-        e.line(f"{failed} = icmp ne i32 {status}, 0")
+        addresses = [*self.sources[tokens:], *results]
+        if how.small:
+            self._compute_small(addresses)
+        place = self.home.callback(self.node, how.function, self.given, retried=how.small)
+        table, host = self._table(addresses), load_host(code, "%status")
+        if how.small:
+            failed = self._call_if_there(host, place, table)
+        else:
+            failed = self._call_python(host, load(code, host, HOST.index("callback"), "ptr"), place, table)
         check = Check(
             HybridflowError.__name__, self.node.op.name, "a function in Python has failed.", self.node.where, place
         )
         e.raise_if(Val(failed, dt.bool_, 1), check)
         self._end_if(failed)
 
+    def _compute_small(self, addresses: Sequence[str]) -> None:
+        """Go on only if a result is irregular."""
+        e, code, a, y = self.e, self.code, self.given[0], self.given[-1]
+        name = small_matrices.write(self.home.module, self.node.op.name, a.dtype)
+        sizes = code.product(a.shape[:-2]), code.extent(a.shape[-1]), code.extent(y.shape[-1])
+        places = ", ".join(f"ptr {address}" for address in (addresses[0], addresses[-2], addresses[-1]))
+        bad, regular = e.fresh("b"), e.fresh("c")
+        e.line(f"{bad} = call i64 @{name}({places}, {', '.join(f'i64 {size}' for size in sizes)})")
+        e.line(f"{regular} = icmp eq i64 {bad}, 0")
+        self._end_if(regular)
+
+    def _call_python(self, host: str, function: str, place: int, table: str) -> str:
+        """Whether the function in Python has failed."""
+        status, failed = self.e.fresh("r"), self.e.fresh("c")
+        self.e.line(f"{status} = call i32 {function}(ptr {host}, i64 {place}, ptr {table})")
+        self.e.line(f"{failed} = icmp ne i32 {status}, 0")
+        return failed
+
+    def _call_if_there(self, host: str, place: int, table: str) -> str:
+        """The same where there is somebody who calls it; True otherwise."""
+        e = self.e
+        start, asking, call, asked = e.block, e.new_label("ask"), e.new_label("call"), e.new_label("asked")
+        self._branch_unless_null(host, asking, asked)
+        e.label(asking)
+        function = load(self.code, host, HOST.index("callback"), "ptr")
+        self._branch_unless_null(function, call, asked)
+        e.label(call)
+        failed, found, last = self._call_python(host, function, place, table), e.fresh("c"), e.block
+        e.branch(asked)
+        e.label(asked)
+        e.line(f"{found} = phi i1 [ true, %{start} ], [ true, %{asking} ], [ {failed}, %{last} ]")
+        return found
+
     def _require(self, how: Requiring) -> None:
         e, code = self.e, self.code
         self._end_if(e.load(self.sources[0], dt.bool_, width=1).ref)
         place = None
         if self.home.module.target.kind != "cuda":
-            place = self.home.callback(self.node, how.number, self.given[1:], only_raises=True)
-            table = self._table(self.sources[1:])
-            asking, asked = e.new_label("ask"), e.new_label("asked")
-            host = load_host(code, "%status")
-            self._branch_unless_null(host, asking, asked)
-            e.label(asking)
-            function, call = load(code, host, HOST.index("callback"), "ptr"), e.new_label("call")
-            self._branch_unless_null(function, call, asked)
-            e.label(call)
-            e.line(f"{e.fresh()} = call i32 {function}(ptr {host}, i64 {place}, ptr {table})")
-            e.branch(asked)
-            e.label(asked)
+            place = self.home.callback(self.node, how.number, self.given[1:], retried=True)
+            self._call_if_there(load_host(code, "%status"), place, self._table(self.sources[1:]))
         check = Check(HybridflowError.__name__, "assert", how.message, self.node.where, place)
         e.raise_if(Val("true", dt.bool_, 1), check)
 

@@ -1,8 +1,8 @@
 """Equations, inverses, determinants and Cholesky factors of small matrices: one matrix in each lane of a vector.
 
-The order is that of ``ops/elimination.py``.  The matrices of a vector lie one after another in memory; squares are turned
-in registers so that equal elements lie side by side while they are worked on, and turned back.  One function serves
-matrices of all sizes: there are few vectors in a row, and they lie in the innermost cache.
+The order is that of ``ops/elimination.py``.  The matrices of a vector lie one after another in memory; squares are
+turned in registers so that equal elements lie side by side while they are worked on, and turned back.  One function
+serves matrices of all sizes: there are few vectors in a row, and they lie in the innermost cache.
 """
 
 from __future__ import annotations
@@ -20,13 +20,21 @@ from hybridflow.compiler.target import Target
 
 
 def text(op: str, dtype: np.dtype, target: Target) -> str:
-    """A module with the function ``op(a, y, out, count, n, m)``: addresses of ``count`` matrices of n rows, of as many
-    matrices of m right-hand sides for ``solve``, and of results.  It returns 0 if no result is irregular."""
+    """A module with the function of ``write``, which is named ``op``."""
     module = ModuleText(target)
-    e = Emitter(target, max(min(target.lanes(8 * dtype.itemsize), MOST_LANES), 2))
-    Stack(e, op, dtype).emit()
-    module.function(e, op, "ptr %a, ptr %y, ptr %out, i64 %count, i64 %n, i64 %m", "i64")
+    write(module, op, dtype, op)
     return module.render()
+
+
+def write(module: ModuleText, op: str, dtype: np.dtype, name: str | None = None) -> str:
+    """Add the function ``op(a, y, out, count, n, m)`` to a module: of the addresses of ``count`` matrices of n rows, of
+    as many matrices of m right-hand sides for ``solve``, and of results.  It returns 0 if no result is irregular.
+    Without a ``name`` for others it is the module's own.  Returns what it is called."""
+    e = Emitter(module.target, max(min(module.target.lanes(8 * dtype.itemsize), MOST_LANES), 2))
+    Stack(e, op, dtype).emit()
+    parameters = "ptr %a, ptr %y, ptr %out, i64 %count, i64 %n, i64 %m"
+    linkage = "" if name else "internal"
+    return module.function(e, name or f"small_{op}", parameters, "i64", linkage, attributes="noinline")
 
 
 class Table:
@@ -105,9 +113,7 @@ class Stack:
             with c.when(c.compare("slt", whole, size)):  # some elements once more
                 self._square(place, size, table, c.sub(size, width), inwards)
         with c.when(c.negation(fits)), c.loop(0, size) as at:
-            lanes = self.e.add(
-                self.e.mul(self.e.iota(), self.e.splat(c.value(size))), self.e.splat(c.value(at.index))
-            )
+            lanes = self.e.add(self.e.mul(self.e.iota(), self.e.splat(c.value(size))), self.e.splat(c.value(at.index)))
             if inwards:
                 table.set(0, at.index, self.e.gather(place, self.dtype, lanes))
             else:

@@ -8,8 +8,8 @@ All is elimination without blocks:
 with it if its element of column k has the larger magnitude.
 
 **Steps.**  With f = a[i, k] / a[k, k], every later element of row i, right-hand sides included, becomes
-fma(-f, a[k, j], a[i, j]).  Unknowns follow from the last to the first: x[k] = y[k] / a[k, k], and y[i] of the rows above
-becomes fma(-a[i, k], x[k], y[i]).  Of the inverse the right-hand sides are the identity's columns.
+fma(-f, a[k, j], a[i, j]).  Unknowns follow from the last to the first: x[k] = y[k] / a[k, k], and y[i] of the rows
+above becomes fma(-a[i, k], x[k], y[i]).  Of the inverse the right-hand sides are the identity's columns.
 
 **Determinants** are the product of the pivots from the first to the last, negated where exchanges are odd in number.
 
@@ -21,6 +21,8 @@ is LAPACK's (``irregular`` says which), and so are its errors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hybridflow.compiler.ir.types import Shape
@@ -30,9 +32,10 @@ MOST = 16  # rows, and right-hand sides
 OPS = ("solve", "inv", "det", "cholesky")
 
 
-def is_small(op: str, shapes: list[Shape]) -> bool:
-    """Whether an op on arrays of these shapes is computed so."""
-    return op in OPS and all(1 <= n <= MOST for shape in shapes for n in shape[-2:])
+def is_small(op: str, shapes: Sequence[Shape]) -> bool:
+    """Whether an op on arrays of these shapes is computed so.  Of symbolic extents a program does not know it: it asks
+    the host, which does."""
+    return op in OPS and all(isinstance(n, int) and 1 <= n <= MOST for shape in shapes for n in shape[-2:])
 
 
 def solve(a: np.ndarray, y: np.ndarray) -> np.ndarray:

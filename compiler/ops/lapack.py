@@ -1,6 +1,7 @@
 """Matrix decompositions and what is computed by them: functions of the host, which are NumPy's LAPACK.
 
-Programs call these by name (``Asking``), eager mode calls the references: the same code, so the same bits.  All take
+Programs call these by name (``Asking``), eager mode calls the references: the same code, so the same bits.  Small
+matrices are computed otherwise, in both (``elimination``).  All take
 float32 or float64 matrices in the last two axes, with stacks of them in front, and have several results, of which there
 may be one alone.  A matrix for which there is no result is a LinAlgError when the op runs.
 
@@ -22,7 +23,7 @@ from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.extents import Extent, equal
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import rules
+from hybridflow.compiler.ops import elimination, rules
 from hybridflow.compiler.ops.batched import in_front
 from hybridflow.compiler.ops.lowering import Asking
 from hybridflow.compiler.ops.table import Kind, define
@@ -73,7 +74,9 @@ def _host(
         arity,
         infer=infer,
         reference=call,
-        lower=lambda types, attrs: Asking(HostFunction(name, tuple(sorted(attrs.items())))),
+        lower=lambda types, attrs: Asking(
+            HostFunction(name, tuple(sorted(attrs.items()))), elimination.is_small(name, [x.shape for x in types])
+        ),
         calls_host=True,
         raises=lambda types, attrs: True,
         batch=functools.partial(_batch, arity),

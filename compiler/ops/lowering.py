@@ -102,9 +102,11 @@ class Sized:
 @dataclass(frozen=True)
 class Asking:
     """A call of a function in Python: of the program's function of that number, or of one that has a name.  Where it is
-    to happen in order, the first operand and the first result are tokens."""
+    to happen in order, the first operand and the first result are tokens.  Where matrices are ``small``, it is called
+    only for irregular ones; see ``elimination``."""
 
     function: int | HostFunction
+    small: bool = False
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,10 @@ def _native(op: str, dtype: np.dtype, target: Any) -> _Native:
 
     text = small_matrices.text(op, dtype, target)
     code = machine_code.cached_code(
-        machine_code.object_key(text, target), lambda: machine_code.compile_object(text, target), op, label=f"small {op}"
+        machine_code.object_key(text, target),
+        lambda: machine_code.compile_object(text, target),
+        op,
+        label=f"small {op}",
     )
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
     call = kind(code.addresses[op])
