@@ -163,6 +163,15 @@ case("powers", lambda x: hf.log1p(hf.abs(x)) ** 0.37 / (1 + hf.cos(x) ** 2), num
 case("layer", lambda x, w: hf.nn.relu(x @ w + 1) @ w.T, numbers((33, 129)), numbers((129, 40), seed=3))
 
 
+for dtype in ("float32", "float64"):
+    matrices = numbers((21, 5, 5), dtype)
+    case(f"linalg.solve.{dtype}", hf.linalg.solve, matrices, numbers((21, 5, 2), dtype, 3))
+    case(f"linalg.inv.{dtype}", hf.linalg.inv, matrices)
+    case(f"linalg.det.{dtype}", hf.linalg.det, matrices)
+    dominant = np.tril(numbers((21, 5, 5), dtype)) + 1000 * np.eye(5, dtype=dtype)
+    case(f"linalg.cholesky.{dtype}", hf.linalg.cholesky, dominant)
+
+
 def drawn(draw: Callable[[Any], Any]) -> Callable[[], Any]:
     def result() -> Any:
         return draw(hf.random.Generator(7))

@@ -98,7 +98,8 @@ class HybridFlow(Library):
         self.softmax, self.log_softmax, self.relu, self.erf = nn.softmax, nn.log_softmax, nn.relu, self.own.erf
         self.layer_norm, self.rms_norm, self.softplus = nn.layer_norm, nn.rms_norm, nn.softplus
         self.cumsum, self.transposed, self.cast = self.own.cumulative_sum, self.own.permute_dims, self.own.astype
-        self.solve = self.own.linalg.solve
+        self.solve, self.det = self.own.linalg.solve, self.own.linalg.det
+        self.inv, self.cholesky = self.own.linalg.inv, self.own.linalg.cholesky
 
     def array(self, x: Any) -> Any:
         return self.own.asarray(x.values if isinstance(x, Filter) else x)
@@ -204,6 +205,7 @@ class Eager(HybridFlow):
 class NumPy(Library):
     module = "numpy"
     transposed, solve = staticmethod(np.transpose), staticmethod(np.linalg.solve)
+    det, inv, cholesky = map(staticmethod, (np.linalg.det, np.linalg.inv, np.linalg.cholesky))
     concat = staticmethod(np.concatenate)
 
     def array(self, x: Any) -> Any:
@@ -278,7 +280,8 @@ class Jax(Library):
         self.softmax, self.log_softmax, self.relu = jax.nn.softmax, jax.nn.log_softmax, jax.nn.relu
         self.softplus, self.erf, self.sigmoid = jax.nn.softplus, jax.scipy.special.erf, jax.nn.sigmoid
         self.transposed, self.logsumexp = self.own.transpose, jax.scipy.special.logsumexp
-        self.solve = self.own.linalg.solve
+        self.solve, self.det = self.own.linalg.solve, self.own.linalg.det
+        self.inv, self.cholesky = self.own.linalg.inv, self.own.linalg.cholesky
 
     def array(self, x: Any) -> Any:
         return self.own.asarray(x.values if isinstance(x, Filter) else x)
@@ -399,7 +402,8 @@ class Torch(Library):
         self.functional = self.own.nn.functional
         self.relu, self.softplus = self.own.relu, self.functional.softplus
         self.concat, self.transposed, self.searchsorted = self.own.cat, self.own.permute, self.own.searchsorted
-        self.solve = self.own.linalg.solve
+        self.solve, self.det = self.own.linalg.solve, self.own.linalg.det
+        self.inv, self.cholesky = self.own.linalg.inv, self.own.linalg.cholesky
 
     def array(self, x: Any) -> Any:
         if isinstance(x, Filter):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from benchmarks.suite.case import Case
 
 
@@ -68,6 +70,17 @@ def _of_one_query(l: Any, q: Any, k: Any, v: Any) -> Any:
     return l.einsum("bhk,bhkd->bhd", l.softmax(scores), v)
 
 
+def _small(name: str, count: int, n: int, sides: int = 0) -> Case:
+    """A function of linear algebra of many positive definite matrices, and right-hand sides where it has any."""
+
+    def arguments(d: Any) -> list[Any]:
+        x = d.floats(count, n, n)
+        a = x @ x.swapaxes(1, 2) + np.eye(n, dtype=np.float32)
+        return [a, d.floats(count, n, sides)] if sides else [a]
+
+    return Case(lambda l, *given: getattr(l, name)(*given), arguments, 1e-3)
+
+
 CASES = {
     **{f"matmul {n}": _product(n, n, n) for n in (64, 128, 256, 512, 1024, 2048)},
     "matmul 511": _product(511, 511, 511),
@@ -128,6 +141,16 @@ CASES = {
     ),
     "least squares, 10 steps": Case(_least_squares, lambda d: [d.floats(4096, 64), d.floats(64), d.floats(4096)], 1e-3),
     "covariance of 500": Case(_covariance, lambda d: [d.floats(1000, 500)], 1e-3),
+    "solve 10000 of 4x4": _small("solve", 10000, 4, 1),
+    "solve 10000 of 3x3, 3 sides": _small("solve", 10000, 3, 3),
+    "solve 1000 of 8x8": _small("solve", 1000, 8, 1),
+    "solve one 6x6": _small("solve", 1, 6, 1),
+    "determinants 10000 of 3x3": _small("det", 10000, 3),
+    "determinants 1001 of 5x5": _small("det", 1001, 5),
+    "inverses 10000 of 4x4": _small("inv", 10000, 4),
+    "inverses 100 of 12x12": _small("inv", 100, 12),
+    "cholesky 10000 of 2x2": _small("cholesky", 10000, 2),
+    "cholesky 1000 of 6x6": _small("cholesky", 1000, 6),
     "attention of one query": Case(
         _of_one_query, lambda d: [d.floats(8, 8, 64), d.floats(8, 8, 1024, 64), d.floats(8, 8, 1024, 64)]
     ),
