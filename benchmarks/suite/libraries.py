@@ -158,7 +158,7 @@ class HybridFlow(Library):
         return self.own.scatter_add(x, indices, rows)
 
     def counts(self, x: Any, bins: int) -> Any:
-        return self.own.scatter_add(self.own.zeros(bins, self.own.int64), x, self.own.ones_like(x))
+        return self.own.scatter_add(self.own.zeros(bins, self.own.int64), x, 1)
 
     def top(self, x: Any, k: int) -> Any:
         return list(self.own.top_k(x, k))
@@ -467,7 +467,8 @@ class Torch(Library):
     def take(self, x: Any, indices: Any, axis: int) -> Any:
         if axis == 0 and x.requires_grad:
             return self.functional.embedding(indices, x, sparse=True)
-        return self.own.index_select(x, axis, indices)
+        wide = indices if indices.dtype in (self.own.int32, self.own.int64) else indices.long()  # bytes are masks
+        return self.own.index_select(x, axis, wide)
 
     def take_along_axis(self, x: Any, indices: Any, axis: int) -> Any:
         return self.own.gather(x, axis, indices)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from benchmarks.suite.case import Case
-from benchmarks.suite.programs import elementwise, models, moving, networks, ordering, products
+from benchmarks.suite.programs import counting, elementwise, images, models, moving, networks, ordering, products
 
 KINDS: dict[str, dict[str, Case]] = {
     "elementwise": elementwise.CASES,
     "moving": moving.CASES,
+    "images": images.CASES,
+    "counting": counting.CASES,
     "ordering": ordering.CASES,
     "products": products.CASES,
     "networks": networks.CASES,
