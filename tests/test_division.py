@@ -67,3 +67,25 @@ def test_integers_round_down(dtype: np.dtype) -> None:
         for a, b, q, r in zip(x.tolist(), y.tolist(), quotient.tolist(), remainder.tolist()):
             assert r == a % b
             assert q == np.array(a // b).astype(dtype)  # wraps for the least integer over -1
+
+
+@pytest.mark.parametrize("dtype", dt.INTEGERS, ids=str)
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+def test_integers_by_a_known_number_round_down(name: str, dtype: np.dtype) -> None:
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(0)
+    edges = [info.min, info.min + 1, *range(-9 if info.min else 0, 10), info.max - 1, info.max]
+    x = np.array([*edges, *rng.integers(info.min, info.max, 500, dtype, endpoint=True).tolist()], dtype)
+    python = {"floor_divide": lambda a, b: a // b, "remainder": lambda a, b: a % b}[name]
+    for divisor in (1, 2, 3, 7, 64, 100, 127, 255, 641, info.max - 1, info.max):
+        if divisor > info.max:
+            continue
+
+        def build(e: Emitter, a: Val, divisor: int = int(divisor)) -> Val:
+            e.where, e.status, e.on_check = None, None, None  # a check would have no place
+            return TABLE[name].scalar(e, a, e.const(divisor, a.dtype))
+
+        want = [python(a, int(divisor)) for a in x.tolist()]
+        for target in TARGETS.values():
+            for width in (1, 4):
+                assert compile_loop(build, [dtype], width, target)(x).tolist() == want, divisor

@@ -262,7 +262,9 @@ class Arithmetic(Writer):
 
     def _divisor(self, b: Val) -> Val:
         # Lanes beyond a tail hold zero, on which a vector's division would trap.
-        return b if self.mask is None or self.mask.width != b.width else self.select(self.mask, b, 1)
+        if b.integer or self.mask is None or self.mask.width != b.width:
+            return b
+        return self.select(self.mask, b, 1)
 
     # ---- bits ----
 

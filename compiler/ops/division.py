@@ -32,6 +32,8 @@ def _reference(name: str, function: Any) -> Any:
 
 def _integer_parts(e: Emit, name: str, x: Val, y: Val) -> tuple[Val, Val]:
     """Quotient rounded down, and remainder."""
+    if y.integer is not None and y.integer > 0:
+        return _parts_by_known(e, x, y, y.integer)
     zero, one = e.const(0, x.dtype), e.const(1, x.dtype)
     by_zero = e.eq(y, zero)
     e.raise_if(by_zero, Check(DivisionError.__name__, name, _MESSAGE, e.where))
@@ -41,6 +43,22 @@ def _integer_parts(e: Emit, name: str, x: Val, y: Val) -> tuple[Val, Val]:
         return quotient, remainder
     below = e.and_(e.ne(remainder, zero), e.lt(e.xor(remainder, divisor), zero))
     return e.select(below, e.sub(quotient, one), quotient), e.select(below, e.add(remainder, divisor), remainder)
+
+
+def _parts_by_known(e: Emit, x: Val, y: Val, divisor: int) -> tuple[Val, Val]:
+    """The same by a number above zero: without a check, and without correcting a quotient that was truncated.
+
+    The complement of a negative x is not negative, and the complement of its quotient is that of x, rounded down."""
+    if divisor & (divisor - 1) == 0:
+        shift = e.ashr if dt.is_signed(x.dtype) else e.lshr
+        return shift(x, divisor.bit_length() - 1), e.and_(x, divisor - 1)
+    if dt.is_unsigned(x.dtype):
+        return e.idiv(x, y), e.irem(x, y)
+    unsigned = np.dtype(f"uint{8 * x.dtype.itemsize}")
+    sign = e.ashr(x, 8 * x.dtype.itemsize - 1)
+    positive = e.bitcast(e.xor(x, sign), unsigned)
+    quotient = e.xor(e.bitcast(e.idiv(positive, divisor), x.dtype), sign)
+    return quotient, e.sub(x, e.mul(quotient, y))
 
 
 def _float_parts(e: Emit, x: Val, y: Val) -> tuple[Val, Val]:

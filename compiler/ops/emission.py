@@ -30,6 +30,12 @@ class Val(NamedTuple):
         """Whether its text says its value."""
         return not self.ref.startswith("%")
 
+    @property
+    def integer(self) -> int | None:
+        """The integer that all its lanes have, where its text says so."""
+        _, _, text = self.ref.removesuffix(")").rpartition(" ")
+        return int(text) if text.lstrip("-").isdecimal() and not self.ref.startswith("<") else None
+
 
 Number = int | float | bool
 Operand = Val | Number

@@ -27,14 +27,14 @@ def _binned(l: Any, x: Any) -> Any:
 
 
 CASES = {
-    "histogram of bytes": Case(
-        lambda l, x: l.counts(x, 256), lambda d: [d.integers(0, 256, 1_000_000, dtype="uint8")]
-    ),
+    "histogram of bytes": Case(lambda l, x: l.counts(x, 256), lambda d: [d.integers(0, 256, 1_000_000, dtype="uint8")]),
     "histogram of an image": Case(
         lambda l, x: l.counts(l.reshape(x, (-1,)), 256), lambda d: [d.integers(0, 256, 480, 640, dtype="uint8")]
     ),
     "histogram of floats": Case(_binned, lambda d: [d.floats(1_000_000)]),
-    "histogram of int32": Case(lambda l, x: l.counts(x, 1000), lambda d: [d.integers(0, 1000, 1_000_000, dtype="int32")]),
+    "histogram of int32": Case(
+        lambda l, x: l.counts(x, 1000), lambda d: [d.integers(0, 1000, 1_000_000, dtype="int32")]
+    ),
     "confusion of 10 classes": _confusion(10),
     "confusion of 100 classes": _confusion(100),
     "bags of 16 rows of 64": _bag(10_000, 64, 1024, 16),

@@ -72,9 +72,7 @@ CASES = {
     "grey of bytes, rounded": Case(_grey_bytes, lambda d: [_bytes(d, 3)], 1e-2),
     "grey of four channels, rounded": Case(_grey_bytes, lambda d: [_bytes(d, 4)], 1e-2),
     "grey of bytes, whole numbers": Case(_grey_whole, lambda d: [_bytes(d, 3)]),
-    "grey as a sum": Case(
-        lambda l, x, w: l.sum(l.cast(x, "float32") * w, -1), lambda d: [_bytes(d, 3), d.positive(3)]
-    ),
+    "grey as a sum": Case(lambda l, x, w: l.sum(l.cast(x, "float32") * w, -1), lambda d: [_bytes(d, 3), d.positive(3)]),
     "bytes over bytes": Case(_over, lambda d: [_bytes(d, 4), _bytes(d, 3)], 1e-2),
     "colours over colours": Case(_over_floats, lambda d: [d.positive(*SIZE, 4), d.positive(*SIZE, 4)]),
     "bytes over bytes, whole numbers": Case(_premultiplied, lambda d: [_bytes(d, 4) // 2, _bytes(d, 4) // 2]),
