@@ -373,3 +373,27 @@ def test_gradients_of_large_tables_are_slices_to_programs_of_tensorflow():
     assert isinstance(found, tf.IndexedSlices) and isinstance(found, tf.Tensor)
     np.testing.assert_array_equal(np.asarray(found), expected())
     assert not isinstance(found, tf.IndexedSlices)
+
+
+@pytest.mark.parametrize("rows", [4, ROWS])
+def test_compiled_functions_see_rows_of_gradients(rows):
+    v = hf.Variable(START[:rows])
+
+    @hf.function
+    def parts(first, second):
+        with hf.GradientTape() as tape:
+            loss = hf.sum(hf.take(v, first, axis=0) * 2.0) + hf.sum(hf.take(v, second, axis=0) ** 2)
+        found = tape.gradient(loss, v)
+        assert hasattr(found, "values") and not hasattr(found * 2.0, "values") and not hasattr(first, "indices")
+        return found.values, found.indices, found.dense_shape, found
+
+    first, second = hf.asarray(np.array([[3, 1], [3, 0]])), hf.asarray(np.array([2]))
+    values, indices, shape, whole = parts(first, second)
+    assert shape == (rows, COLUMNS) and values.shape == (5, COLUMNS)
+    again = np.zeros((rows, COLUMNS), np.float32)
+    np.add.at(again, indices.numpy(), values.numpy())
+    wanted = np.zeros((rows, COLUMNS), np.float32)
+    np.add.at(wanted, first.numpy(), np.float32(2.0))
+    np.add.at(wanted, second.numpy(), 2 * START[second.numpy()])
+    np.testing.assert_allclose(again, wanted)
+    np.testing.assert_allclose(whole, wanted)

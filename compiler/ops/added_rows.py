@@ -86,3 +86,10 @@ def is_few(rows: AddedRows) -> bool:
     if not isinstance(size, int) or size < _LARGE:
         return False
     return not isinstance(total, int) or total * FEW <= rows.type.shape[0]
+
+
+def is_small(rows: AddedRows) -> bool:
+    """Whether it costs next to nothing to have the rows beside the whole, for those who want to see them."""
+    size, total = product(rows.type.shape), count(rows.terms)
+    few = isinstance(size, int) and isinstance(total, int) and rows.type.shape[0] > 0
+    return few and size < _LARGE and total * (size // rows.type.shape[0]) < _LARGE

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from hybridflow.autodiff.late_rows import late_sum
+from hybridflow.autodiff.late_rows import late_sum, shows_beside
 from hybridflow.compiler.autodiff import Record, Results, added, backward
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
@@ -106,10 +106,12 @@ class Replay(entry.Dispatcher):
 
 
 class RowPlaces(NamedTuple):
-    """Where the indices and rows of a sum are: among the results, or, as ``~k``, among the values that are given."""
+    """Where the indices and rows of a sum are: among the results, or, as ``~k``, among the values that are given; and
+    the sum itself, where it is among the results, too."""
 
     type: TensorType
     terms: Terms
+    whole: Any = None
 
 
 Place = int | RowPlaces | None
@@ -155,7 +157,11 @@ class Pass(recording.Pass):
             return results[k] if k >= 0 else values[~k]
 
         return [
-            late_sum(k.type, mapped(found, k.terms)) if isinstance(k, RowPlaces) else None if k is None else found(k)
+            late_sum(k.type, mapped(found, k.terms), None if k.whole is None else found(k.whole))
+            if isinstance(k, RowPlaces)
+            else None
+            if k is None
+            else found(k)
             for k in self.places
         ]
 
@@ -184,8 +190,14 @@ def _compiled(
     groups = [[nodes[id(values[k])] for k in group] for group in wanted]
     parts = [node for group in groups for node in group]
     found = backward(b, taken_apart([walked(record) for record in records], b), starts, parts, as_rows=True)
-    sums = [s() if isinstance(s, AddedRows) and not is_few(s) else s for s in totals(b, found, groups)]
-    return _loaded(b, numbers, sums)
+    return _loaded(b, numbers, [_kept(s) if isinstance(s, AddedRows) else s for s in totals(b, found, groups)])
+
+
+def _kept(rows: AddedRows) -> Node | RowPlaces:
+    """What a program gives of a sum of rows, with nodes for places."""
+    if is_few(rows):
+        return RowPlaces(rows.type, rows.terms)
+    return RowPlaces(rows.type, rows.terms, rows()) if shows_beside(rows) else rows()
 
 
 def totals(b: Any, cotangents: Sequence[Any], groups: Sequence[Sequence[Any]]) -> list[Any]:
@@ -203,7 +215,7 @@ def _cpu(graph: Graph) -> Executable:
 
 
 def _loaded(
-    b: GraphBuilder, numbers: Sequence[int], sums: Sequence[Node | AddedRows | None]
+    b: GraphBuilder, numbers: Sequence[int], sums: Sequence[Node | RowPlaces | None]
 ) -> tuple[Replay | None, list[Place]]:
     """The program for these sums, and where each of them is among its results; ``numbers`` are those of the inputs."""
     given = {node: ~number for node, number in zip(b.inputs, numbers)}
@@ -216,8 +228,8 @@ def _loaded(
         return given[node] if node in given else place(node)
 
     places: list[Place] = [
-        RowPlaces(s.type, mapped(place_of_part, s.terms))
-        if isinstance(s, AddedRows)
+        RowPlaces(s.type, mapped(place_of_part, s.terms), None if s.whole is None else place(s.whole))
+        if isinstance(s, RowPlaces)
         else None
         if s is None
         else place(s)

@@ -14,13 +14,13 @@ from hybridflow import initializers
 from hybridflow.array.creation import full, zeros, zeros_like
 from hybridflow.array.elementwise import equal, maximum, minimum, multiply, remainder, where
 from hybridflow.array.indexed_slices import IndexedSlices
+from hybridflow.autodiff.late_rows import few_rows
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops.added_rows import AddedRows, Terms, lookups
 from hybridflow.control.branches import cond
 from hybridflow.core.configured import Configured, description
 from hybridflow.core.context import idle, now, suspended, users
-from hybridflow.core.late import parts_of
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
@@ -345,7 +345,7 @@ class Optimizer(Configured):
             if gradient is None:
                 missing.append(variable)
                 continue
-            is_rows = isinstance(gradient, IndexedSlices) or parts_of(gradient) is not None
+            is_rows = isinstance(gradient, IndexedSlices) or few_rows(gradient) is not None
             value = gradient if is_rows else as_tensor(gradient, stage)
             if value.shape != variable.shape:
                 raise ShapeError(stage, f"the gradient {value.type} of {variable._title()} must have its shape.")
@@ -579,7 +579,7 @@ def _as_rows(gradient: Tensor | IndexedSlices) -> Tensor | Terms:
     """The rows of a gradient that nobody has looked at."""
     if isinstance(gradient, IndexedSlices):
         return gradient._rows()
-    rows: Terms | None = parts_of(gradient)
+    rows = few_rows(gradient)
     return gradient if rows is None else rows
 
 

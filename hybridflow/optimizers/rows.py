@@ -7,31 +7,27 @@ leaves alone what has a gradient of 0 computes and writes these rows only, with 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hybridflow.array.shapes import concat, reshape
+from hybridflow.autodiff.late_rows import traced_rows
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.added_rows import (
     FEW,
     AddedRows,
-    Both,
     Lookup,
     Terms,
     count,
     lookups,
-    mapped,
     replaced,
     whole,
 )
-from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply, builder
 from hybridflow.eager.operands import cast, filled
-from hybridflow.tracing.symbolic import SymbolicTensor
 
 
 class Rows(NamedTuple):
@@ -53,7 +49,7 @@ class Rows(NamedTuple):
 
 def rows_of(gradient: Tensor | AddedRows) -> Rows | None:
     """A gradient as rows, where it is known to be 0 elsewhere, and there are few."""
-    sum = gradient if isinstance(gradient, AddedRows) else _seen(gradient)
+    sum = gradient if isinstance(gradient, AddedRows) else traced_rows(gradient)
     if sum is None:
         return None
     length, total = sum.type.shape[0], count(sum.terms)
@@ -77,31 +73,5 @@ def terms_of(gradient: Tensor | Terms) -> Terms | None:
     """The rows that a gradient is known to be the sum of."""
     if not isinstance(gradient, Tensor):
         return gradient
-    sum = _seen(gradient)
+    sum = traced_rows(gradient)
     return None if sum is None else sum.terms
-
-
-def _seen(gradient: Any) -> AddedRows | None:
-    """What the trace shows a gradient to be the sum of."""
-    if not isinstance(gradient, SymbolicTensor) or gradient._trace is not now().trace or not gradient.shape:
-        return None
-    terms = _terms(gradient._node)
-    if terms is None:
-        return None
-    trace = gradient._trace
-    return AddedRows(builder, gradient.type, mapped(lambda node: SymbolicTensor(node, trace), terms))
-
-
-def _terms(node: Node) -> Terms | None:
-    """The nodes that are added to zeros, of which a node is the sum; None where it is anything else."""
-    if node.op is TABLE["add"]:
-        first, second = map(_terms, node.inputs)
-        return None if first is None or second is None else Both(first, second)
-    is_lookup = node.op is TABLE["scatter_add"] and node.attrs["axis"] == 0 and _is_zero(node.inputs[0])
-    return Lookup(*node.inputs[1:]) if is_lookup else None
-
-
-def _is_zero(node: Node) -> bool:
-    if node.op is TABLE["broadcast"]:
-        return _is_zero(node.inputs[0])
-    return node.op is TABLE["constant"] and not any(node.attrs["value"].data)

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.autodiff.late_rows import traced_rows
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
@@ -404,11 +405,11 @@ def _indexed_slices(values: Any, indices: Any, dense_shape: Any = None) -> Any:
 
 
 class _Slices(Facade):
-    """Gradients of look-ups in large tables are such, too, until somebody looks at the whole."""
+    """Gradients of look-ups are such, too, until somebody looks at the whole."""
 
     def __instancecheck__(self, instance: Any) -> bool:
         return super().__instancecheck__(instance) or (
-            isinstance(instance, hf.Tensor) and parts_of(instance) is not None
+            isinstance(instance, hf.Tensor) and (parts_of(instance) is not None or traced_rows(instance) is not None)
         )
 
 
