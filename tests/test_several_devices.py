@@ -399,6 +399,26 @@ def test_failed_checks_are_raised_by_who_reads_on_another_device(emulated):  # n
     assert f(x, good).tolist() == [*range(0, 40, 2), 78]
 
 
+def test_a_check_that_fails_on_another_gpu_leaves_state_as_it_was(emulated):  # noqa: F811
+    """Where nothing is copied from there, and no state lies there, that would wait for it."""
+    v = variable(ZERO, np.zeros(40, np.float32))
+
+    @hf.function
+    def f(x, i):
+        picked = hf.take(x, i) * 2  # the look-up
+        v.assign_add(hf.ones(40))
+        return picked
+
+    x = on(ONE, np.arange(40, dtype=np.float32))
+    good, bad = (on(ONE, np.int64([*range(20), last])) for last in (39, 40))
+    for _ in range(3):
+        assert f(x, good).tolist() == [*range(0, 40, 2), 78]
+    with pytest.raises(IndexRangeError, match=rf":{line_of(f, '# the look-up')}\)"):
+        f(x, bad)
+    assert v.numpy().tolist() == [3.0] * 40
+    assert f(x, good).tolist() == [*range(0, 40, 2), 78] and v.numpy().tolist() == [4.0] * 40
+
+
 # ---- copies
 
 

@@ -128,6 +128,14 @@ def moved(array: Any, device: str) -> Any:
     return copies.to_device(array, number(device)) if here == CPU else copies.between(array, number(device))
 
 
+def settle(device: str) -> None:
+    """Wait for programs under way that check something.  Raises the error of a check that has failed."""
+    if device != CPU:
+        from hybridflow.runtime.cuda import copies
+
+        copies.settle(number(device))
+
+
 def placed(array: np.ndarray) -> Any:
     """A fresh array on the device of the innermost scope."""
     return array if current.device is None else moved(array, current.device)

@@ -37,7 +37,11 @@ class Parted:
         self._has_sizes = any(part.sizes for part in self._cut.parts)
         self._copies, self._spent = self._schedule()
         self.needs_python = any(program.needs_python for program in self._programs)
-        self.in_place = frozenset(graph.updates if not graph.may_raise and self._updates_come_last() else ())
+        may_raise = graph.may_raise or checked
+        self.in_place = frozenset(graph.updates if not may_raise and self._updates_come_last() else ())
+        # Those that do not wait for what is checked there, as those do that update something.
+        late = [part.device for part in self._cut.parts if not part.updates and (part.graph.may_raise or checked)]
+        self._asked = tuple(dict.fromkeys(late)) if graph.updates else ()
 
     @property
     def devices(self) -> set[str]:
@@ -80,7 +84,8 @@ class Parted:
 
     def compute(self, arrays: Sequence[Any], in_place: Collection[int] = ()) -> tuple[list[Any], list[Any]]:
         """The outputs, and the new values of the state, as those of an executable of one device: each lies where it was
-        made, and state where it was.  All of it is written ``in_place``, or none."""
+        made, and state where it was.  All of it is written ``in_place``, or none.  Where there is state, failed checks
+        are raised here; else perhaps later."""
         values = dict(zip(self._given, arrays))
         extents = extents_of(dict(zip(self._graph.inputs, arrays))) if self._has_sizes else {}
         updates: dict[int, Any] = {}
@@ -94,6 +99,8 @@ class Parted:
             for value in self._spent.get(k, ()):
                 values.pop(value, None)
         self._copy(values, len(self._programs))
+        for device in self._asked:
+            devices.settle(device)
         return [values[value] for value in self._cut.outputs], [updates[i] for i in sorted(updates)]
 
     def _copy(self, values: dict[Value, Any], k: int) -> None:

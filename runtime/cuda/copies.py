@@ -17,6 +17,12 @@ def to_device(array: np.ndarray, number: int) -> Any:
         return used.transfers.upload(np.ascontiguousarray(array).reshape(array.shape))
 
 
+def settle(number: int) -> None:
+    """Wait for the programs under way on a GPU that check something.  Raises the error of a check that has failed."""
+    with gpus.on(number):
+        device(number).ledger.settle_all()
+
+
 def between(array: Any, number: int) -> Any:
     """A copy of an array of a GPU on another one, which is queued there when this returns, behind all that is queued on
     the first.  Raises the error of a check that has failed in a program that ran there before, for which it waits: what
