@@ -13,7 +13,7 @@ say, but for those of ``det`` and ``pinv``, which need no inverse.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.extents import Extent, equal
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import elimination, rules
+from hybridflow.compiler.ops import rules
 from hybridflow.compiler.ops.batched import in_front
 from hybridflow.compiler.ops.lowering import Asking
 from hybridflow.compiler.ops.table import Kind, define
@@ -67,6 +67,11 @@ def _host(
         found = reference(*arrays, **attrs)
         return tuple([np.asarray(part, arrays[0].dtype) for part in found])
 
+    def lowered(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Asking:
+        from hybridflow.compiler.ops.elimination import is_small  # which few programs need
+
+        return Asking(HostFunction(name, tuple(sorted(attrs.items()))), is_small(name, [x.shape for x in types]))
+
     fields.setdefault("canon", lambda types, attrs: attrs)
     define(
         name,
@@ -74,9 +79,7 @@ def _host(
         arity,
         infer=infer,
         reference=call,
-        lower=lambda types, attrs: Asking(
-            HostFunction(name, tuple(sorted(attrs.items()))), elimination.is_small(name, [x.shape for x in types])
-        ),
+        lower=lowered,
         calls_host=True,
         raises=lambda types, attrs: True,
         batch=functools.partial(_batch, arity),
