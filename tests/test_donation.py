@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DonatedError, IndexRangeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DeviceError, DonatedError, IndexRangeError
+from hybridflow.runtime.cuda import gpus
 from tests.bits import same_bits
 from tests.cuda_emulator import emulated  # noqa: F401
 
@@ -426,6 +427,20 @@ def test_on_a_gpu(emulated, giving):  # noqa: F811
         r = giving(q, g)
     assert r._array.data.ptr != at
     assert same_bits(view.get().reshape(-1), step(hf.asarray(values(300)), hf.asarray(values(300, seed=1))).numpy())
+
+
+def test_a_gpu_without_memory_gives_nothing_up(emulated, giving, monkeypatch):  # noqa: F811
+    p, g = (hf.asarray(values(300, seed=seed)).to_device("gpu:0") for seed in (0, 1))
+    want = giving(p * 1, g).numpy()
+
+    def full(*_):
+        raise DeviceError("gpu:0", "there is no memory left.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gpus, "empty", full)
+        with pytest.raises(DeviceError, match="no memory"):
+            giving(p, g)
+    assert same_bits(p.numpy(), values(300)) and same_bits(giving(p * 1, g).numpy(), want)
 
 
 def test_state_that_is_copied_to_where_a_call_runs_gets_its_new_value(emulated):  # noqa: F811

@@ -248,7 +248,11 @@ class Staged:
         donated = self.donated if isinstance(device, str) else {}
         updated = sorted({*self._updates, *donated})
         giving.take()
-        shared = {i for i in donated if not giving.owns(arrays, i)}
+        try:
+            shared = {i for i in donated if not giving.owns(arrays, i)}
+        except Exception:  # a GPU is asked for memory like that of the arrays
+            giving.take_back()
+            raise
         own = {i for i in donated if i not in shared and i in executable.in_place}
 
         def compute(in_place: Sequence[int]) -> tuple[list[Any], list[Any]]:
