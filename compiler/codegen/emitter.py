@@ -218,20 +218,14 @@ class Emitter(Quotients):
         """
         if operands[0].width == 1 or self.target.kind == "cuda" or self.has_wide(operands[0]):
             return general(self, *operands)
-        unusual, usual, after = (self.new_label(hint) for hint in ("unusual", "usual", "after"))
+
+        def called() -> list[Val]:
+            # All registers of a long vector at once: calls for one after another would wait for each other.
+            return self._called(self._symbol(name, operands), lambda e, *given: (general(e, *given),), operands)
+
         elsewhere = self.any(self.not_(holds(self, *operands)))
-        self.branch_if(elsewhere, unusual, usual, seldom=True)
-        self.label(unusual)
-        # All registers of a long vector at once: calls for one after another would wait for each other.
-        (slow,) = self._called(self._symbol(name, operands), lambda e, *given: (general(e, *given),), operands)
-        slow_end = self.block
-        self.branch(after)
-        self.label(usual)
-        fast = quick(self, *operands)
-        fast_end = self.block
-        self.branch(after)
-        self.label(after)
-        return self.phi((slow, slow_end), (fast, fast_end))
+        hints = "unusual", "usual", "after"
+        return self.either_way(elsewhere, called, lambda: [quick(self, *operands)], hints, seldom=True)[0]
 
     def shared(self, name: str, function: Callable[..., Val], *operands: Val) -> Val:
         """``function(e, *operands)``: in place the first time, but for what is used ``often``, and then by calls of one

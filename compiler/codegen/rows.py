@@ -36,9 +36,9 @@ from hybridflow.compiler.ops.order import CHUNK, LANES
 
 
 class Rows(Nest):
-    """``_in_lanes`` are statistics of the row as vectors, by their width."""
+    """``_statistics`` are those of the current row as vectors, by their width."""
 
-    _in_lanes: dict[int, dict[Node, Val]]
+    _statistics: dict[int, dict[Node, Val]]
 
     @cached_property
     def within(self) -> Ix:
@@ -93,11 +93,11 @@ class Rows(Nest):
         """Statistics of the row in every lane: once per row, not once per vector."""
         scalars, extent = dict(self.given), self.space.vars[-1].extent
         long = isinstance(extent, int) and extent >= LONG_ROW * self.width
-        self._in_lanes = {}
+        self._statistics = {}
         for width in dict.fromkeys((self.width * vectors, self.width)):
             with self.code.width(width):
                 lanes = {n: (self.e.fixed if long else self.e.splat)(scalar) for n, scalar in scalars.items()}
-            self._in_lanes[width] = self.given = lanes
+            self._statistics[width] = self.given = lanes
         yield
         self.given = scalars
 
@@ -194,7 +194,7 @@ class Rows(Nest):
 
         def at(i: Ref, mask: Val | None) -> list[State]:
             self.counters[self.space.vars[-1]] = i
-            self.given = self._in_lanes.get(self.e.width, self._in_lanes[self.width])
+            self.given = self._statistics.get(self.e.width, self._statistics[self.width])
             return body(mask)
 
         return at

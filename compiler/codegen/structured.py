@@ -308,19 +308,7 @@ class Code:
         """What one of two pieces of code computes: ``yes`` where the condition holds."""
         if isinstance(condition, bool):
             return yes() if condition else no()
-        e = self.e
-        labels = e.new_label("yes"), e.new_label("no")
-        done = e.new_label("done")
-        e.branch_if(condition, *labels)
-        found = []
-        for label, compute in zip(labels, (yes, no)):
-            e.label(label)
-            values = compute()
-            found.append((values, e.block))
-            e.branch(done)
-        e.label(done)
-        (one, first), (other, second) = found
-        return [e.phi((a, first), (b, second)) for a, b in zip(one, other, strict=True)]
+        return self.e.either_way(condition, yes, no)
 
     def lanes_below(self, count: Ref) -> Val:
         """The mask of the first ``count`` lanes."""
@@ -377,18 +365,14 @@ class Code:
         if whole == end:
             return
         if rest_width is not None and exact_rest:
-            with self.loop(whole, end, rest_width) as at, self.width(rest_width):
-                e.is_rest = True
+            with self.loop(whole, end, rest_width) as at, self._rest(rest_width):
                 body(at.index, None)
-                e.is_rest = False
         elif not (masks or e.target.masked):
             if rest_width is not None and rest_width < width:
                 vectors = self.mul(self.div(self.sub(end, whole), rest_width), rest_width)
                 whole, begin = self.add(whole, vectors), whole
-                with self.loop(begin, whole, rest_width) as at, self.width(rest_width):
-                    e.is_rest = True
+                with self.loop(begin, whole, rest_width) as at, self._rest(rest_width):
                     body(at.index, None)
-                    e.is_rest = False
             if halves and isinstance(whole, int) and isinstance(end, int):
                 self._in_halves(whole, end, body)
                 return
@@ -405,11 +389,17 @@ class Code:
         """``body`` for a rest whose length is known: at half a vector, at half of that, and so on."""
         while begin < end:
             width = 1 << (end - begin).bit_length() - 1
-            with self.width(width):
-                self.e.is_rest = True
+            with self._rest(width):
                 body(begin, None)
-                self.e.is_rest = False
             begin += width
+
+    @contextmanager
+    def _rest(self, width: int) -> Iterator[None]:
+        """Write the few vectors behind turns of several."""
+        with self.width(width):
+            self.e.is_rest = True
+            yield
+            self.e.is_rest = False
 
     def _masked(self, index: Ref, end: Ref, body: Callable[[Ref, Val | None], None]) -> None:
         e = self.e

@@ -5,6 +5,8 @@ Nothing is parsed or built in memory, because a kernel of thousands of instructi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from hybridflow.compiler.codegen.values import Val, type_text
@@ -55,6 +57,28 @@ class Writer:
         """``seldom`` says that the condition hardly ever holds: nothing of ``then`` is worth computing beforehand."""
         weights = ', !prof !{!"branch_weights", i32 1, i32 2000}' if seldom else ""
         self.line(f"br i1 {condition}, label %{then}, label %{otherwise}{weights}")
+
+    def either_way(
+        self,
+        condition: str,
+        yes: Callable[[], Sequence[Val]],
+        no: Callable[[], Sequence[Val]],
+        hints: Sequence[str] = ("yes", "no", "done"),
+        seldom: bool = False,
+    ) -> list[Val]:
+        """What one of two pieces of code computes, in blocks of their own: ``yes`` where the condition holds, which
+        ``seldom`` says it hardly ever does."""
+        *labels, done = [self.new_label(hint) for hint in hints]
+        self.branch_if(condition, labels[0], labels[1], seldom)
+        found = []
+        for label, compute in zip(labels, (yes, no)):
+            self.label(label)
+            values = compute()
+            found.append((values, self.block))
+            self.branch(done)
+        self.label(done)
+        (one, first), (other, second) = found
+        return [self.phi((a, first), (b, second)) for a, b in zip(one, other, strict=True)]
 
     def phi(self, *incoming: tuple[Val, str]) -> Val:
         """The value that came along the edge from one of the labels."""
