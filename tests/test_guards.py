@@ -321,6 +321,7 @@ def test_what_a_collection_of_garbage_runs_is_no_part_of_the_trace(traced: Any) 
             seen.append("gone")
 
     function = hf.function(lambda x: sum([x * k for k in range(50)]))
+    gc.collect()  # what other tests have left, whose finalizers may trace, too
     gc.callbacks.append(on_collection)
     usual = gc.get_threshold()
     gc.set_threshold(7)  # objects: collections in the middle of the trace
