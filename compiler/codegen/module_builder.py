@@ -8,6 +8,7 @@ from typing import Any
 
 from hybridflow.compiler.codegen import (
     contract,
+    counting,
     cuda,
     driver,
     scan,
@@ -419,6 +420,8 @@ class ModuleBuilder:
         _, indices, updates = inputs
         teams = self.target.kind == "cuda" and self.is_outermost
         emit = team_scatter.emit_team_scatter if teams else scatter.emit_scatter_add
+        if counting.counts(self.target, node):
+            emit = counting.emit_counting
         what = scatter.Scattering(lowered, inputs[0], indices, updates, dims, buffers)
         return emit(self.module, e, symbol, what)
 

@@ -16,17 +16,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
-from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for, merged_extent
+from hybridflow.compiler.codegen.places import SCRATCH, Places, all_within
+from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Ref, lanes_for, merged_extent
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.limits import ENOUGH
+from hybridflow.compiler.ops.bounds import bounds
 from hybridflow.compiler.ops.lowering import Adding
 from hybridflow.compiler.program import Check
 from hybridflow.compiler.target import Target
@@ -54,19 +56,22 @@ class Scattering:
 def emit_scatter_add(module: ModuleText, e: Emitter, symbol: str, what: Scattering) -> KernelCode:
     """Add the kernel ``symbol``.  Units: elements before the axis times those behind, or times rows."""
     s = Scatter(e, what)
-    with s.parts() as (outer, rows, columns):
-        out = s.copied(outer, rows, columns)
-        (s.add_pairs if what.adding.paired else s.add_slices)(out, outer, rows, columns)
+    with s.parts() as part:
+        s.write(*part)
     return s.finish(module, symbol)
 
 
 def times_read(target: Target, node: Node) -> tuple[int, int, int]:
-    """How often the kernel of ``node`` comes to each element of its inputs.  Updates that lie in short rows take whole
-    vectors all the same, or as many turns."""
+    """How often the kernel of ``node`` comes to each element of its inputs.  Each unit reads all indices, and all of
+    them are looked at first.  Updates that lie in short rows take whole vectors all the same, or as many turns."""
     assert node.op.lower is not None
     axis = node.op.lower(tuple(n.type for n in node.inputs), node.attrs).axis
+    if node.type.ndim == 1 and target.kind == "cpu":  # there are few units
+        low, high = bounds(node.inputs[1])
+        sure = isinstance(node.shape[0], int) and low >= 0 and high < node.shape[0]
+        return (1, 2, 2) if sure else (1, 4, 4)
     own = lanes_for(target, node.dtype, merged_extent(node.shape[axis + 1 :]))
-    return 1, 1, lanes_for(target, node.dtype, _WIDE) // own
+    return 1, ENOUGH, lanes_for(target, node.dtype, _WIDE) // own
 
 
 class Scatter:
@@ -99,6 +104,12 @@ class Scatter:
             else:
                 yield outer, (0, self.n), (first, last)
 
+    def write(self, outer: Ref, rows: Range, columns: Range) -> None:
+        """Write a part of the result."""
+        out = self.copied(outer, rows, columns)
+        add = self.add_elements if self.in_blocks else self.add_pairs if self.adding.paired else self.add_slices
+        add(out, outer, rows, columns)
+
     def copied(self, outer: Ref, rows: Range, columns: Range) -> str:
         """Copy a part of entry ``outer`` from x to out; the address of that entry of out."""
         c, e, item = self.c, self.e, self.dtype.itemsize
@@ -119,6 +130,25 @@ class Scatter:
                     first, last = (c.add(begin, column) for column in columns)
                     c.vector_loop(first, last, self.width, copy)
         return to
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether single elements are added, and so many for each entry that they are worth being found in vectors."""
+        few = isinstance(self.count, int) and self.count < MOST_LANES
+        return self.inner == 1 and self.e.target.kind == "cpu" and not few
+
+    def add_elements(self, out: str, outer: Ref, rows: Range, columns: Range) -> None:
+        """Add the updates of an entry whose slices are single elements."""
+        c, e, item = self.c, self.e, self.dtype.itemsize
+        places = Places(c, self.shape[self.adding.axis], self.indices, self.updates, rows)
+        entry = c.mul(outer, self.count)
+        first, shift = (entry, 0) if self.adding.paired else (0, entry)
+
+        def add(turn: int, place: str, update: Val) -> None:
+            at = places.address(out, place, item)
+            e.store(update if self.adding.replaces else self.sum(e.load(at, self.dtype), update), at)
+
+        places.each(first, c.add(first, self.count), shift, add)
 
     def add_slices(self, out: str, outer: Ref, rows: Range, columns: Range) -> None:
         """Add the updates of an entry, each row of which has one index."""
@@ -178,11 +208,24 @@ class Scatter:
         self.e.line("ret void")
         written = module.function(self.e, symbol, kernel_parameters(self.buffers), linkage="internal")
         main = Phase(written, self.units, 1 if self.by_rows else self.width, checks=False)
-        return KernelCode((*checking, main))
+        alone = None if checking else self.alone(module, symbol, main)
+        return KernelCode((*checking, main), SCRATCH if self.in_blocks else 0, alone=alone)
+
+    def alone(self, module: ModuleText, symbol: str, main: Phase) -> Phase | None:
+        """What a single thread does, which has the whole result to itself, and need not look what lies in its part."""
+        if not (self.by_rows and self.in_blocks):
+            return None
+        whole = Scatter(self.e.beside(), self.what)
+        with whole.c.loop(0, whole.c.product(self.shape[: self.adding.axis])) as entry:
+            whole.write(entry.index, (0, whole.n), (0, whole.inner))
+        whole.e.line("ret void")
+        name, parameters = f"{symbol}_alone", kernel_parameters(self.buffers)
+        return replace(main, symbol=module.function(whole.e, name, parameters, linkage="internal"))
 
     def checking(self, module: ModuleText, symbol: str) -> tuple[Phase, ...]:
-        """The phase that looks at all indices, unless that has been done."""
-        if self.adding.check is None:
+        """The phase that looks at all indices, unless that has been done, or none can be out of range."""
+        axis = self.adding.axis
+        if self.adding.check is None or all_within(self.indices, self.shape[axis], self.e.fastmath):
             return ()
         looking = Scatter(self.e.beside(), self.what)
         looking.look(self.adding.check)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybridflow.compiler.codegen import contract, scatter, windowed
+from hybridflow.compiler.codegen import contract, counting, scatter, windowed
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.target import Target
@@ -16,6 +16,8 @@ def times_read(target: Target, node: Node) -> Sequence[int | None]:
         return contract.times_read(target, node)
     if node.op.kind is Kind.CONVOLVE:
         return windowed.times_read(node)
+    if node.op.kind is Kind.SCATTER and counting.counts(target, node):
+        return 1, 1, 1
     if node.op.kind is Kind.SCATTER:
         return scatter.times_read(target, node)
     return (2 if node.op.kind is Kind.SCAN else 1,) * len(node.inputs)  # a long line is summed up first

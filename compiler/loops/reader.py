@@ -57,10 +57,8 @@ class Reader:
                     self._compute(node)
         self.stored = {n for n in must_store if not n.is_parameter}
         for node in self.graph.nodes:
-            # Data that is read at random must lie in memory, and so must indices that each unit reads anew.
-            again = {Kind.GATHER: 0, Kind.SEARCH: 0, Kind.SCATTER: 1}.get(node.op.kind)
-            if again is not None:
-                self.stored.update(leaf for leaf in self.leaves_beneath(node.inputs[again]) if not leaf.is_parameter)
+            if node.op.kind in (Kind.GATHER, Kind.SEARCH):  # data that is read at random must lie in memory
+                self.stored.update(leaf for leaf in self.leaves_beneath(node.inputs[0]) if not leaf.is_parameter)
 
     def _compute(self, node: Node) -> None:
         self.computed.add(node)

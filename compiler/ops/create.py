@@ -9,7 +9,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops import arrays, bounds, rules, samples
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 
@@ -42,7 +42,7 @@ define(
         for array in (samples.values(rng, dtype, ()), samples.values(rng, dtype, (2, 3)), samples.edges(dtype))
     ],
     dtypes=dt.ALL,
-    facts={"exact": True},
+    facts={"exact": True, "bounds": lambda result, value: bounds.elements(value.array)},
 )
 
 

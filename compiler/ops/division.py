@@ -7,12 +7,13 @@ run time; a float quotient by zero is an infinity or NaN, and the remainder NaN.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops import arrays, bounds, rules, samples
 from hybridflow.compiler.ops.emission import Emit, Val
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.program import Check
@@ -150,7 +151,7 @@ define(
     raises=_divides_integers,
     samples=_samples,
     dtypes=rules.NUMERIC,
-    facts={"exact": True},
+    facts={"exact": True, "bounds": bounds.at_ends(operator.floordiv, least=1)},
 )
 
 define(
@@ -165,5 +166,5 @@ define(
     raises=_divides_integers,
     samples=_samples,
     dtypes=rules.NUMERIC,
-    facts={"exact": True, "domain": ((0.1, 0.9), (1.1, 2.0))},
+    facts={"exact": True, "domain": ((0.1, 0.9), (1.1, 2.0)), "bounds": bounds.remainder},
 )

@@ -6,6 +6,7 @@ Entries of a vjp's result may be functions without arguments: they are called on
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import arrays, elementary, rules, samples
+from hybridflow.compiler.ops import arrays, bounds, elementary, rules, samples
 from hybridflow.compiler.ops.elementary_common import FORMATS
 from hybridflow.compiler.ops.emission import Emit, Val
 from hybridflow.compiler.ops.rules import masked
@@ -46,7 +47,7 @@ _binary(
     numpy=np.add,
     scalar=lambda e, x, y: e.add(x, y),
     vjp=lambda b, g, out, x, y: (g, g),
-    facts={"commutative": True, "identity": -0.0},
+    facts={"commutative": True, "identity": -0.0, "bounds": bounds.at_ends(operator.add)},
 )
 
 _binary(
@@ -55,7 +56,7 @@ _binary(
     numpy=np.subtract,
     scalar=lambda e, x, y: e.sub(x, y),
     vjp=lambda b, g, out, x, y: (g, lambda: b.negative(g)),
-    facts={"right_identity": 0.0},
+    facts={"right_identity": 0.0, "bounds": bounds.at_ends(operator.sub)},
 )
 
 
@@ -72,7 +73,7 @@ _binary(
     numpy=np.multiply,
     scalar=lambda e, x, y: e.mul(x, y),
     vjp=_multiply_vjp,
-    facts={"commutative": True, "identity": 1.0},
+    facts={"commutative": True, "identity": 1.0, "bounds": bounds.at_ends(operator.mul)},
 )
 
 
@@ -307,13 +308,15 @@ def _choice_vjp(first: str) -> Any:
     return vjp
 
 
+_EXTREME = {"commutative": True, "associative": True, "idempotent": True, "exact": True}
+
 _binary(
     "minimum",
     doc="The smaller of x and y; NaN if either is NaN, and -0.0 < 0.0.",
     reference=_extreme(np.minimum, signed=True),
     scalar=lambda e, x, y: e.minimum(x, y) if dt.is_float(x.dtype) else e.select(e.lt(x, y), x, y),
     vjp=_choice_vjp("less_equal"),
-    facts={"commutative": True, "associative": True, "idempotent": True, "identity": math.inf, "exact": True},
+    facts={**_EXTREME, "identity": math.inf, "bounds": bounds.lesser},
 )
 
 _binary(
@@ -322,7 +325,7 @@ _binary(
     reference=_extreme(np.maximum, signed=False),
     scalar=lambda e, x, y: e.maximum(x, y) if dt.is_float(x.dtype) else e.select(e.gt(x, y), x, y),
     vjp=_choice_vjp("greater_equal"),
-    facts={"commutative": True, "associative": True, "idempotent": True, "identity": -math.inf, "exact": True},
+    facts={**_EXTREME, "identity": -math.inf, "bounds": bounds.greater},
 )
 
 
@@ -415,7 +418,13 @@ _binary(
     numpy=np.bitwise_and,
     scalar=lambda e, x, y: e.and_(x, y),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"commutative": True, "associative": True, "idempotent": True, "absorbing": 0},
+    facts={
+        "commutative": True,
+        "associative": True,
+        "idempotent": True,
+        "absorbing": 0,
+        "bounds": bounds.common_bits,
+    },
 )
 
 _binary(
@@ -465,7 +474,7 @@ _binary(
     reference=arrays.in_compute(np.left_shift),
     scalar=_shift_left_scalar,
     vjp=NOT_DIFFERENTIABLE,
-    facts={"right_identity": 0, "exact": True},
+    facts={"right_identity": 0, "exact": True, "bounds": bounds.shifted_left},
 )
 
 _binary(
@@ -475,7 +484,7 @@ _binary(
     reference=arrays.in_compute(np.right_shift),
     scalar=_shift_right_scalar,
     vjp=NOT_DIFFERENTIABLE,
-    facts={"right_identity": 0, "exact": True},
+    facts={"right_identity": 0, "exact": True, "bounds": bounds.shifted_right},
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import arrays, elementary, rules, samples
+from hybridflow.compiler.ops import arrays, bounds, elementary, rules, samples
 from hybridflow.compiler.ops.emission import Emit, Val
 from hybridflow.compiler.ops.rules import masked
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
@@ -477,7 +477,7 @@ _unary(
     vjp=_convert_vjp,
     jvp=lambda b, tangents, out, x, dtype: b.convert(tangents[0], dtype=dtype),
     samples=samples.with_attrs(*({"dtype": dtype} for dtype in dt.ALL)),
-    facts={"exact": True},
+    facts={"exact": True, "bounds": lambda result, x, dtype: bounds.converted(x, dtype)},
 )
 
 _unary(

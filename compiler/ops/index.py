@@ -14,7 +14,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType, product
-from hybridflow.compiler.ops import arrays, rules, samples
+from hybridflow.compiler.ops import arrays, bounds, rules, samples
 from hybridflow.compiler.ops.batched import in_front, together
 from hybridflow.compiler.ops.emission import ElementSource, Val
 from hybridflow.compiler.ops.lowering import Adding, Ranking
@@ -140,7 +140,7 @@ define(
     batch=_take_batch,
     samples=_take_samples,
     dtypes=dt.ALL,
-    facts={"exact": True},
+    facts={"exact": True, "bounds": bounds.of_first},
 )
 
 
@@ -192,7 +192,7 @@ define(
     batch=_along_batch,
     samples=_take_along_axis_samples,
     dtypes=dt.ALL,
-    facts={"exact": True},
+    facts={"exact": True, "bounds": bounds.of_first},
     paired=True,
 )
 

@@ -144,7 +144,8 @@ class OpDef:
                                      (f(x, x) = x, or f(f(x)) = f(x)), involution, identity=<number>,
                                      right_identity=<number>, absorbing=<number>, exact (the reference has the
                                      compiled kernel's bits);
-                                     domain=((low, high), ...) an interval per input on which the op is smooth
+                                     domain=((low, high), ...) an interval per input on which the op is smooth;
+                                     bounds=<rule>, what numbers a result has, see bounds.py
     samples(rng, dtype)              [(arrays, attrs), ...] for tests and fuzzing, edge values included
     dtypes                           input dtypes that the samples may be asked for
     """
@@ -236,7 +237,7 @@ _OPTIONAL: dict[Kind, tuple[str, ...]] = {Kind.SEGMENT: ("element",), Kind.REDUC
 _OF_KINDS = {field for fields in _REQUIRED.values() for field in fields} - {"batch", "canon", "raises"}
 
 _FACTS = {
-    *("absorbing", "associative", "commutative", "domain", "exact"),
+    *("absorbing", "associative", "bounds", "commutative", "domain", "exact"),
     *("idempotent", "identity", "involution", "right_identity"),
 }
 

@@ -19,6 +19,7 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.bounds import bounds, decided
 from hybridflow.compiler.ops.table import Kind
 from hybridflow.compiler.passes.match import Apply, Match, Number, Value, find, op, splat
 from hybridflow.compiler.passes.rewrite import rewrite
@@ -86,6 +87,20 @@ TRUTH = [
     # With a NaN, x == y is false and x != y true.  No such pair exists for <: both x < y and x >= y are false.
     Row(op.logical_not(op.equal(X, Y)), lambda b, m: b.not_equal(m[X], m[Y])),
     Row(op.logical_not(op.not_equal(X, Y)), lambda b, m: b.equal(m[X], m[Y])),
+]
+
+
+def _decided(b: GraphBuilder, m: Match) -> Node | None:
+    """A comparison of integers whose bounds do not meet."""
+    x, y = m.root.inputs
+    if dtypes.is_float(x.dtype):
+        return None
+    answer = decided(m.root.op.name, bounds(x), bounds(y))
+    return None if answer is None else b.full(answer, m.root.type)
+
+
+COMPARISONS = [
+    Row(Apply(name, ...), _decided) for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 ]
 
 
@@ -201,7 +216,7 @@ FACTS = [
 ]
 
 _ROWS_OF: dict[str, list[Row]] = {}
-for _row in (*ARITHMETIC, *TRUTH, *CONVERSIONS, *JOINS, *LOOK_UPS, *FACTS):
+for _row in (*ARITHMETIC, *TRUTH, *COMPARISONS, *CONVERSIONS, *JOINS, *LOOK_UPS, *FACTS):
     _ROWS_OF.setdefault(_row.pattern.op.name, []).append(_row)
 
 
