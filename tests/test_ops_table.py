@@ -15,7 +15,7 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.compiler.ops import NOT_DIFFERENTIABLE, TABLE, Kind, OpDef, define
+from hybridflow.compiler.ops import NOT_DIFFERENTIABLE, TABLE, Kind, OpDef, bounds, define
 
 OPS = list(TABLE.values())
 DIFFERENTIABLE = [op for op in OPS if op.vjp is not NOT_DIFFERENTIABLE and op.kind is not Kind.CONTROL]
@@ -99,6 +99,18 @@ def test_elementwise_ops_refuse_other_dtypes_and_mixed_types(op: OpDef) -> None:
                 infer(op.name, TensorType((2,), dtype), TensorType((2,), op.dtypes[0]))
 
 
+def bounds_asked(op: OpDef, arrays: Any, attrs: Any) -> list[Any]:
+    """What the rule for bounds is given: the dtype of the result, and the bounds of the inputs."""
+    return [op.infer(*types_of(arrays), **attrs).dtype, *map(bounds.elements, arrays)]
+
+
+def assert_within(result: np.ndarray, said: Any) -> None:
+    """All numbers of a result lie within the bounds that are said, but for integers that wrap and NaN."""
+    low, high = bounds.within(said, result.dtype)
+    numbers = [x for x in result.reshape(-1).tolist() if x == x]
+    assert all(low <= x <= high for x in numbers)
+
+
 @pytest.mark.parametrize("op", [op for op in OPS if op.facts], ids=lambda op: op.name)
 def test_facts_hold_on_the_samples(op: OpDef) -> None:
     facts = op.facts
@@ -139,6 +151,10 @@ def test_facts_hold_on_the_samples(op: OpDef) -> None:
                 assert same(f(x, full(facts["right_identity"], x)), x)
             if "absorbing" in facts:
                 assert same(f(x, full(facts["absorbing"], x)), full(facts["absorbing"], x))
+            if "bounds" in facts and arrays and all(a.size for a in arrays):
+                # Of all numbers that there are, and of a few of them.
+                for few in (arrays, [a.reshape(-1)[-1:] for a in arrays]) if op.kind is Kind.ELEMENTWISE else (arrays,):
+                    assert_within(f(*few, **attrs), facts["bounds"](*bounds_asked(op, few, attrs), **attrs))
 
 
 @pytest.mark.parametrize("missing", ["scalar", "vjp", "doc"])

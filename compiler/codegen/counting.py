@@ -16,7 +16,6 @@ from hybridflow.compiler.codegen.scatter import Scattering
 from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.program import Check
@@ -67,7 +66,7 @@ class _Counting:
     def __init__(self, e: Emitter, what: Scattering) -> None:
         self.e, self.what, self.c = e, what, Code(e, what.dims)
         c, self.dtype, self.cells = self.c, what.x.node.dtype, what.x.node.type.size
-        self.line = aligned(self.cells + 1, MOST_LANES)  # of a table, with a cell for indices that are out of range
+        self.line = -(-(self.cells + 1) // MOST_LANES) * MOST_LANES  # of a table, with a cell for indices that are out of range
         tables = _TABLES_BYTES // (self.line * self.dtype.itemsize)
         self.tables = min(UNROLLED, 1 << max(tables, 1).bit_length() - 1)
         self.width = lanes_for(e.target, self.dtype, self.cells)

@@ -174,6 +174,8 @@ def converted(source: Bounds, dtype: np.dtype) -> Bounds:
         with np.errstate(all="ignore"):
             low, high = (float(np.float64(end).astype(dtype)) for end in source)
         return low, high
+    if dt.is_bool(dtype):
+        return 0, 1  # everything but 0 is True
     if all(isinstance(end, int) for end in source):
         return source
     least, most = of_dtype(dtype)
