@@ -573,3 +573,26 @@ def test_operations_are_functions_in_all_but_type() -> None:
         activation = hf.nn.relu
 
     assert _bits(Layer.activation(x)) == _bits(hf.nn.relu(x))
+
+
+def test_many_tensors_have_no_plan() -> None:
+    """Each of them would open its extents: compiling for some hundred takes minutes."""
+    rows = [hf.asarray(np.array([k, -k], np.float32)) for k in range(300)]
+    for _ in range(8):
+        found = hf.stack(rows)
+    assert hf.stack._dispatch == () and not hf.stack._forms
+    np.testing.assert_array_equal(found.numpy(), np.stack([x.numpy() for x in rows]))
+    for _ in range(8):
+        few = hf.stack(rows[:3])
+    assert _bits(few) == _bits(hf.asarray(np.stack([x.numpy() for x in rows[:3]])))
+
+
+def test_a_loop_of_many_turns_outside_of_functions() -> None:
+    x = np.linspace(0, 1, 500, dtype=np.float32)
+    for _ in range(4):  # as often as plans are made for what comes again
+        found = hf.scan(lambda s, r: s * 0.5 + r, hf.asarray(x), hf.zeros(()))
+    expected, state = [], np.float32(0)
+    for value in x:
+        state = state * np.float32(0.5) + value
+        expected.append(state)
+    np.testing.assert_array_equal(found.numpy(), np.array(expected))

@@ -12,17 +12,19 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 
 _LEAST_OPEN = 2  # extents of 0 and 1 have programs of their own
+_MOST_PARTS = 48  # each tensor's extents are open: compiling takes a quarter of a second for 32, ten for 400
 
 
 def form_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What calls that one plan may answer have in common; None where there can be none."""
+    """What calls that one plan may answer have in common; None where there can be none, or it would take longer to make
+    than it saves."""
     try:
         parts = [_part(value) for value in args]
         for name, value in kwargs.items():
             parts += (name, _part(value))
     except RecursionError:  # a list that contains itself, of which only the truth was asked
         return None
-    return None if None in parts else tuple(parts)
+    return None if None in parts or len(parts) > _MOST_PARTS else tuple(parts)
 
 
 def _part(value: Any) -> Any:
@@ -43,6 +45,8 @@ def _part(value: Any) -> Any:
     if kind is Variable or getattr(kind, "has_plans", False):
         return kind, id(value)
     if kind is tuple or kind is list or kind is Shape:
+        if len(value) > _MOST_PARTS:
+            return None
         parts = [_part(item) for item in value]
         return None if None in parts else (kind, *parts)
     return None
