@@ -101,7 +101,9 @@ class Net:
 
     def __init__(self) -> None:
         self._constants: dict[str, dict[str, Any]] = {}  # by module: functions, classes and names in capitals
+        self._contents: dict[str, list[Any]] = {}  # by module: all that was in it when it was last looked through
         self._before: dict[str, Any] = {}
+        self._modules = 0  # how many there were when they were last looked through
 
     def begin(self) -> None:
         seed()
@@ -127,6 +129,9 @@ class Net:
         ]
 
     def _note_modules(self) -> None:
+        if len(sys.modules) == self._modules:
+            return
+        self._modules = len(sys.modules)
         for name, module in list(sys.modules.items()):
             if name.startswith("hybridflow.compat.tf"):
                 continue  # its functions build graphs as soon as TensorFlow 1's rooms are loaded
@@ -141,12 +146,23 @@ class Net:
             module = sys.modules.get(name)
             if module is None:
                 continue
-            now_there = vars(module)
+            # There are some thousand values after each test: most modules are as they were, which one step says.
+            contents = list(vars(module).values())
+            if _equal(contents, self._contents.get(name)):
+                continue
+            self._contents[name] = contents
             for key, value in constants.items():
-                if now_there.get(key) is not value:
+                if vars(module).get(key) is not value:
                     found.append(f"{name}.{key} is another one")
-                    constants[key] = now_there.get(key)
+                    constants[key] = vars(module).get(key)
         return found
+
+
+def _equal(values: list[Any], others: list[Any] | None) -> bool:
+    try:
+        return values == others
+    except Exception:  # arrays, and whatever else has no answer
+        return False
 
 
 def _state() -> dict[str, Any]:

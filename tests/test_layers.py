@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import subprocess
@@ -154,14 +155,17 @@ def imports(module: str, source: str) -> list[tuple[str, int]]:
     return found
 
 
-IMPORTS = {module: imports(module, path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
+@functools.cache
+def imports_of(module: str) -> list[tuple[str, int]]:
+    """The same of a module of the package."""
+    return imports(module, MODULES[module].read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_point_downwards(module: str) -> None:
     own = level(module)
     wrong = []
-    for name, line in IMPORTS[module]:
+    for name, line in imports_of(module):
         place = f"{MODULES[module].relative_to(ROOT)}:{line} imports {name}"
         top = name.partition(".")[0]
         if top == "hybridflow":
@@ -206,7 +210,7 @@ def circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def test_no_two_modules_import_each_other() -> None:
-    assert not circles({m: [name for name, _ in found if name in MODULES] for m, found in IMPORTS.items()})
+    assert not circles({m: [name for name, _ in imports_of(m) if name in MODULES] for m in MODULES})
 
 
 def test_circles_are_found() -> None:
