@@ -12,24 +12,30 @@ What this cannot show is how PTX and the hardware behave: rounding, memory betwe
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
 
 from hybridflow.compiler.codegen.together import BARRIER
 from hybridflow.runtime.machine import host, machine_code
+from tests import jit_helper
 
 WARP = 32
-CONTEXT_BYTES = 8192  # more than a ucontext_t has anywhere
+CONTEXT_BYTES = 8192  # more than a ucontext_t and a jmp_buf have anywhere
+STARTED, PLACE = 7152, 7168  # where in those bytes it stands that a thread has begun, and where it has come to
 STACK_BYTES = 1 << 18
 GUARD_BYTES = 64  # behind shared memory, where nobody may write
 MEETING = "meeting"  # of all threads of a launch, before they call the barrier that is for all of them
 DONE, READY = -1, 0  # where a thread is; else it waits at the site of that number
+COPYING, STOPPED = 1, 2  # why a warp has come back: a thread of it copies, or it can go no further alone
 
 REGISTERS = [f"{register}.{axis}" for register in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
 EXCHANGE = re.compile(
@@ -49,7 +55,7 @@ Order = Callable[[int], Sequence[int]]
 ORDERS: dict[str, Order] = {
     "forward": range,
     "reversed": lambda count: range(count)[::-1],
-    "shuffled": lambda count: np.random.default_rng(count).permutation(count).tolist(),
+    "shuffled": functools.cache(lambda count: np.random.default_rng(count).permutation(count).tolist()),
 }
 
 _RUNTIME = """
@@ -61,11 +67,14 @@ _RUNTIME = """
 @emu.contexts = global ptr null
 @emu.stacks = global ptr null
 @emu.waits = global ptr null
+@emu.kinds = global ptr null
 @emu.words = global ptr null
 @emu.fragments = global ptr null
 declare i32 @getcontext(ptr)
 declare void @makecontext(ptr, ptr, i32, ...)
-declare i32 @swapcontext(ptr, ptr)
+declare i32 @setcontext(ptr)
+declare i32 @_setjmp(ptr) returns_twice
+declare void @_longjmp(ptr, i32)
 
 ; Context 0 is that of who runs the block, those of the threads follow.
 define internal ptr @emu.context(i32 %number) {{
@@ -74,6 +83,30 @@ define internal ptr @emu.context(i32 %number) {{
   %offset = mul i64 %wide, {context}
   %context = getelementptr i8, ptr %base, i64 %offset
   ret ptr %context
+}}
+
+; Leaves this thread, and goes on with another one where that has come to.  Contexts themselves are for beginning only:
+; changing to one asks the system about signals.
+define internal void @emu.switch(ptr %from, ptr %to) {{
+  %here = getelementptr i8, ptr %from, i64 {place}
+  %there = getelementptr i8, ptr %to, i64 {place}
+  %begun = getelementptr i8, ptr %to, i64 {started}
+  %word = load i32, ptr %begun
+  %again = icmp ne i32 %word, 0
+  %went = call i32 @_setjmp(ptr %here) returns_twice
+  %first = icmp eq i32 %went, 0
+  br i1 %first, label %leave, label %back
+leave:
+  br i1 %again, label %continue, label %begin
+continue:
+  call void @_longjmp(ptr %there, i32 1)
+  unreachable
+begin:
+  store i32 1, ptr %begun
+  %failed = call i32 @setcontext(ptr %to)
+  unreachable
+back:
+  ret void
 }}
 
 ; Waits at a site, having put four words there for the others; what they have left is the answer.
@@ -94,7 +127,7 @@ define i32 @emu.wait(i32 %site, i32 %a, i32 %b, i32 %c, i32 %d) {{
   %number = add i32 %thread, 1
   %here = call ptr @emu.context(i32 %number)
   %main = call ptr @emu.context(i32 0)
-  %went = call i32 @swapcontext(ptr %here, ptr %main)
+  call void @emu.switch(ptr %here, ptr %main)
   %answer = load i32, ptr %own
   ret i32 %answer
 }}
@@ -203,12 +236,16 @@ define {{float, float, float, float}} @emu.mma.f16(
   ret {{float, float, float, float}} %found
 }}
 
+; A thread of block after block.
 define internal void @emu.fiber() {{
+start:
+  br label %next
+next:
   %entry = load ptr, ptr @emu.entry
   %given = load ptr, ptr @emu.given
   call void %entry(ptr %given)
   %went = call i32 @emu.wait(i32 -1, i32 0, i32 0, i32 0, i32 0)
-  unreachable
+  br label %next
 }}
 
 ; Makes the contexts of that many threads.
@@ -231,23 +268,22 @@ head:
   %size = getelementptr i8, ptr %context, i64 32
   store i64 {stack}, ptr %size
   call void (ptr, ptr, i32, ...) @makecontext(ptr %context, ptr @emu.fiber, i32 0)
+  %begun = getelementptr i8, ptr %context, i64 {started}
+  store i32 0, ptr %begun
   %more = icmp ult i32 %number, %count
   br i1 %more, label %head, label %done
 done:
+  %main = call ptr @emu.context(i32 0)
+  %main.begun = getelementptr i8, ptr %main, i64 {started}
+  store i32 1, ptr %main.begun
   ret void
 }}
 
-; Runs the threads of these numbers, each until it waits or is done.
-define void @emu.run(ptr %order, i64 %count) {{
-entry:
+; Runs a thread until it waits or is done.
+define internal void @emu.run(i32 %thread) {{
   %nx = load i32, ptr getelementptr (i32, ptr @emu.registers, i64 3)
   %ny = load i32, ptr getelementptr (i32, ptr @emu.registers, i64 4)
   %main = call ptr @emu.context(i32 0)
-  br label %head
-head:
-  %k = phi i64 [ 0, %entry ], [ %following, %head ]
-  %place = getelementptr i32, ptr %order, i64 %k
-  %thread = load i32, ptr %place
   store i32 %thread, ptr @emu.thread
   %x = urem i32 %thread, %nx
   %row = udiv i32 %thread, %nx
@@ -264,14 +300,201 @@ head:
   store i32 %z, ptr getelementptr (i32, ptr @emu.registers, i64 2)
   %number = add i32 %thread, 1
   %context = call ptr @emu.context(i32 %number)
-  %went = call i32 @swapcontext(ptr %main, ptr %context)
-  %following = add i64 %k, 1
-  %more = icmp ult i64 %following, %count
-  br i1 %more, label %head, label %done
-done:
+  call void @emu.switch(ptr %main, ptr %context)
   ret void
 }}
+
+; The place of a word of a thread.
+define internal ptr @emu.word(i32 %thread, i32 %word) {{
+  %words = load ptr, ptr @emu.words
+  %place = getelementptr [5 x i32], ptr %words, i32 %thread, i32 %word
+  ret ptr %place
+}}
+
+; The kind of what a thread waits for; 0 where it does not.
+define internal i8 @emu.kind(i32 %thread) {{
+entry:
+  %waits = load ptr, ptr @emu.waits
+  %place = getelementptr i32, ptr %waits, i32 %thread
+  %site = load i32, ptr %place
+  %waiting = icmp sgt i32 %site, 0
+  br i1 %waiting, label %yes, label %no
+yes:
+  %kinds = load ptr, ptr @emu.kinds
+  %found = getelementptr i8, ptr %kinds, i32 %site
+  %kind = load i8, ptr %found
+  ret i8 %kind
+no:
+  ret i8 0
+}}
+
+; Runs a warp until it can go no further alone: what other warps should wait for comes as early as it may.  Threads go
+; in this order, the first of them by number being %base.  The answer is why it stops.
+define i32 @emu.go.on(ptr %order, i32 %count, i32 %base) {{
+entry:
+  br label %again
+again:
+  br label %head
+head:
+  %k = phi i32 [ 0, %again ], [ %following, %tail ]
+  %place = getelementptr i32, ptr %order, i32 %k
+  %thread = load i32, ptr %place
+  %waits = load ptr, ptr @emu.waits
+  %wait = getelementptr i32, ptr %waits, i32 %thread
+  %site = load i32, ptr %wait
+  %ready = icmp eq i32 %site, 0
+  br i1 %ready, label %run, label %tail
+run:
+  call void @emu.run(i32 %thread)
+  %kind = call i8 @emu.kind(i32 %thread)
+  %copies = icmp eq i8 %kind, {copy}
+  br i1 %copies, label %copying, label %tail
+copying:
+  ret i32 {copying}
+tail:
+  %following = add i32 %k, 1
+  %more = icmp ult i32 %following, %count
+  br i1 %more, label %head, label %whole
+whole:
+  %is.whole = icmp eq i32 %count, 32
+  %warp = getelementptr i32, ptr %waits, i32 %base
+  %common = load i32, ptr %warp
+  br i1 %is.whole, label %compare, label %stopped
+compare:
+  %c = phi i32 [ 1, %whole ], [ %c.following, %same ]
+  %c.place = getelementptr i32, ptr %warp, i32 %c
+  %c.site = load i32, ptr %c.place
+  %c.same = icmp eq i32 %c.site, %common
+  br i1 %c.same, label %same, label %stopped
+same:
+  %c.following = add i32 %c, 1
+  %c.more = icmp ult i32 %c.following, 32
+  br i1 %c.more, label %compare, label %meet
+meet:
+  %met = call i8 @emu.kind(i32 %base)
+  switch i8 %met, label %stopped [ i8 {vote}, label %vote
+    i8 {bar}, label %go i8 {down}, label %shuffle i8 {up}, label %shuffle i8 {bfly}, label %shuffle i8 {idx}, label %shuffle ]
+vote:
+  %voted = call i1 @emu.vote(i32 %base)
+  br i1 %voted, label %go, label %stopped
+shuffle:
+  %shuffled = call i1 @emu.shuffle(i32 %base, i8 %met)
+  br i1 %shuffled, label %go, label %stopped
+go:
+  call void @llvm.memset.p0.i64(ptr %warp, i8 0, i64 128, i1 false)
+  br label %again
+stopped:
+  ret i32 {stopped}
+}}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; The bits of all threads, in place of the first word of each.  False, and nothing done, where some are left out.
+define internal i1 @emu.vote(i32 %base) {{
+entry:
+  br label %head
+head:
+  %k = phi i32 [ 0, %entry ], [ %following, %tail ]
+  %bits = phi i32 [ 0, %entry ], [ %more.bits, %tail ]
+  %thread = add i32 %base, %k
+  %mask.at = call ptr @emu.word(i32 %thread, i32 0)
+  %mask = load i32, ptr %mask.at
+  %all = icmp eq i32 %mask, -1
+  br i1 %all, label %tail, label %wrong
+wrong:
+  ret i1 false
+tail:
+  %given.at = call ptr @emu.word(i32 %thread, i32 1)
+  %given = load i32, ptr %given.at
+  %bit = and i32 %given, 1
+  %moved = shl i32 %bit, %k
+  %more.bits = or i32 %bits, %moved
+  %following = add i32 %k, 1
+  %more = icmp ult i32 %following, 32
+  br i1 %more, label %head, label %answer
+answer:
+  %j = phi i32 [ 0, %tail ], [ %j.following, %answer ]
+  %to = add i32 %base, %j
+  %to.at = call ptr @emu.word(i32 %to, i32 0)
+  store i32 %more.bits, ptr %to.at
+  %j.following = add i32 %j, 1
+  %j.more = icmp ult i32 %j.following, 32
+  br i1 %j.more, label %answer, label %done
+done:
+  ret i1 true
+}}
+
+; What a shuffle gives each of the threads, in place of the first of its words (mask, value, lane, clamp).  False, and
+; nothing done, where some are left out or the clamp is another.
+define internal i1 @emu.shuffle(i32 %base, i8 %kind) {{
+entry:
+  %is.up = icmp eq i8 %kind, {up}
+  %right = select i1 %is.up, i32 0, i32 31
+  br label %head
+head:
+  %k = phi i32 [ 0, %entry ], [ %following, %tail ]
+  %thread = add i32 %base, %k
+  %mask.at = call ptr @emu.word(i32 %thread, i32 0)
+  %mask = load i32, ptr %mask.at
+  %all = icmp eq i32 %mask, -1
+  %clamp.at = call ptr @emu.word(i32 %thread, i32 3)
+  %clamp = load i32, ptr %clamp.at
+  %fits = icmp eq i32 %clamp, %right
+  %good = and i1 %all, %fits
+  br i1 %good, label %tail, label %wrong
+wrong:
+  ret i1 false
+tail:
+  %following = add i32 %k, 1
+  %more = icmp ult i32 %following, 32
+  br i1 %more, label %head, label %answer
+answer:
+  %j = phi i32 [ 0, %tail ], [ %j.following, %store ]
+  %to = add i32 %base, %j
+  %lane.at = call ptr @emu.word(i32 %to, i32 2)
+  %lane = load i32, ptr %lane.at
+  %below = add i32 %j, %lane
+  %above = sub i32 %j, %lane
+  %across = xor i32 %j, %lane
+  %there = and i32 %lane, 31
+  switch i8 %kind, label %store [ i8 {down}, label %is.down i8 {up}, label %is.above i8 {bfly}, label %is.across ]
+is.down:
+  br label %store
+is.above:
+  br label %store
+is.across:
+  br label %store
+store:
+  %source = phi i32 [ %there, %answer ], [ %below, %is.down ], [ %above, %is.above ], [ %across, %is.across ]
+  %inside = icmp ult i32 %source, 32
+  %from.lane = select i1 %inside, i32 %source, i32 %j
+  %from = add i32 %base, %from.lane
+  %value.at = call ptr @emu.word(i32 %from, i32 1)
+  %value = load i32, ptr %value.at
+  %to.at = call ptr @emu.word(i32 %to, i32 0)
+  store i32 %value, ptr %to.at
+  %j.following = add i32 %j, 1
+  %j.more = icmp ult i32 %j.following, 32
+  br i1 %j.more, label %answer, label %done
+done:
+  ret i1 true
+}}
 """
+
+
+# What a warp does together without asking anybody, and what a thread asks Python for, by the numbers of their kinds.
+KINDS = {
+    "shfl.sync.down": 1,
+    "shfl.sync.up": 2,
+    "shfl.sync.bfly": 3,
+    "shfl.sync.idx": 4,
+    "vote.": 5,
+    "bar.warp.": 6,
+    "cp.async.": 7,
+}
+
+
+def _number(site: str) -> int:
+    return next((number for kind, number in KINDS.items() if site.startswith(kind)), 0)
 
 
 class _Copy(NamedTuple):
@@ -287,6 +510,30 @@ class StuckThreads(AssertionError):
     """Threads wait for others that do not come."""
 
 
+def _object(text: str) -> bytes:
+    """Machine code of a module for this machine, made in the shortest time: it runs for a few threads, once or twice."""
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.verify()
+    return jit_helper.machine(host.detect(), opt=0).emit_object(module)
+
+
+_rooms: list[tuple[int, Any]] = []  # for how many threads, those that nobody uses
+
+
+@contextlib.contextmanager
+def _room(count: int) -> Iterator[tuple[int, int]]:
+    """Addresses of contexts and stacks for so many threads: mostly of those that another launch had, since fresh memory
+    costs more than what runs on it."""
+    threads, memory = _rooms.pop() if _rooms else (0, None)
+    if threads < count:
+        threads, memory = count, np.empty((count + 1) * CONTEXT_BYTES + count * STACK_BYTES + 64, np.uint8)
+    contexts = -(-memory.ctypes.data // 64) * 64
+    try:
+        yield contexts, contexts + (threads + 1) * CONTEXT_BYTES
+    finally:
+        _rooms.append((threads, memory))
+
+
 class Blocks:
     """The kernels of a CUDA module, compiled for the host.  ``order`` says which threads, and blocks, go first."""
 
@@ -298,7 +545,7 @@ class Blocks:
         self.shared = {name[1:]: int(size) for name, size in SHARED.findall(text)}
         self.lent = [name[1:] for name in LENT.findall(text)]
         self.shared.update(dict.fromkeys(self.lent, MOST_SHARED))
-        image = machine_code.compile_object(self._for_host(text), host.detect())
+        image = _object(self._for_host(text))
         fixed = [
             "registers",
             "thread",
@@ -308,18 +555,21 @@ class Blocks:
             "contexts",
             "stacks",
             "waits",
+            "kinds",
             "words",
             "fragments",
             "begin",
-            "run",
+            "go.on",
         ]
         symbols = [f"emu.{name}" for name in fixed] + [f"emu.call.{name}" for name in self.kernels] + [*self.shared]
         self._code = machine_code.load_object(image, *symbols)
         self._pauses = [site for site, kind in enumerate(self.sites) if kind == "nanosleep"]
         self._can_meet = bool(self._pauses)
-        self.has_copies = any(site.startswith("cp.async.") for site in self.sites)
+        self._kinds = np.array([_number(site) for site in self.sites], np.int8)
+        self._together = {site for site, kind in enumerate(self.sites) if kind.startswith(BY_WARPS)}
         self._begin = ctypes.CFUNCTYPE(None, ctypes.c_int32)(self._code.addresses["emu.begin"])
-        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._code.addresses["emu.run"])
+        go_on = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
+        self._run = go_on(self._code.addresses["emu.go.on"])
 
     def launch(
         self,
@@ -343,47 +593,48 @@ class Blocks:
             assert blocks[1] == blocks[2] == 1
             count *= blocks[0]
         words = np.array([int(x) & 0xFFFFFFFFFFFFFFFF for x in given], np.uint64)
-        contexts = np.zeros((count + 1) * CONTEXT_BYTES + 64, np.uint8)
-        stacks = np.empty(count * STACK_BYTES + 64, np.uint8)
         self._waits, self._words = np.zeros(count, np.int32), np.zeros((count, 5), np.uint32)
         self._fragments = np.zeros((count, MMA_WORDS), np.uint32)
-        for name, address in {
-            "entry": self._code.addresses[f"emu.call.{symbol}"],
-            "given": words.ctypes.data,
-            "contexts": -(-contexts.ctypes.data // 64) * 64,
-            "stacks": -(-stacks.ctypes.data // 64) * 64,
-            "waits": self._waits.ctypes.data,
-            "words": self._words.ctypes.data,
-            "fragments": self._fragments.ctypes.data,
-        }.items():
-            ctypes.c_uint64.from_address(self._code.addresses[f"emu.{name}"]).value = address
-        registers = (ctypes.c_int32 * 12).from_address(self._code.addresses["emu.registers"])
-        numbers = list(itertools.product(*(range(n) for n in blocks[::-1])))
-        first = ctypes.c_int32.from_address(self._code.addresses["emu.first"])
-        for k in order(1 if together else len(numbers)):
-            registers[:] = (0, 0, 0, *threads, *numbers[k][::-1], *blocks)
-            first.value = registers[6]
-            self._block(count)
+        with _room(count) as (contexts, stacks):
+            for name, address in {
+                "entry": self._code.addresses[f"emu.call.{symbol}"],
+                "given": words.ctypes.data,
+                "contexts": contexts,
+                "stacks": stacks,
+                "waits": self._waits.ctypes.data,
+                "kinds": self._kinds.ctypes.data,
+                "words": self._words.ctypes.data,
+                "fragments": self._fragments.ctypes.data,
+            }.items():
+                ctypes.c_uint64.from_address(self._code.addresses[f"emu.{name}"]).value = address
+            registers = (ctypes.c_int32 * 12).from_address(self._code.addresses["emu.registers"])
+            numbers = list(itertools.product(*(range(n) for n in blocks[::-1])))
+            first = ctypes.c_int32.from_address(self._code.addresses["emu.first"])
+            starts = [k for start in range(0, count, self._size) for k in range(start, start + self._size, WARP)]
+            self._warps = [
+                (k, np.array(order(min(WARP, self._size - k % self._size)), np.int32) + np.int32(k)) for k in starts
+            ]
+            self._begin(count)
+            for k in order(1 if together else len(numbers)):
+                registers[:] = (0, 0, 0, *threads, *numbers[k][::-1], *blocks)
+                first.value = registers[6]
+                self._block(count)
 
     def _block(self, count: int) -> None:
         """Run a block, or several that are under way at once."""
         for name, size in self.shared.items():
             ctypes.memset(self._code.addresses[name], 0xFF, size + GUARD_BYTES)
-        self._begin(count)
         self._waits[:] = READY
         self._looks = 0
         self._copies: list[list[list[_Copy]]] = [[[]] for _ in range(count)]  # of each thread by groups, the last open
         size, waits = self._size, self._waits
-        starts = [k for start in range(0, count, size) for k in range(start, start + size, WARP)]
-        warps = [np.array(self._order(min(WARP, size - k % size)), np.int32) + k for k in starts]
         parts = [slice(start, start + size) for start in range(0, count, size)]
         while (waits != DONE).any():
-            for k in self._order(len(warps)):
-                if (waits[warps[k]] == READY).any():
-                    self._go_on(warps[k])
+            for k in self._order(len(self._warps)):
+                self._go_on(*self._warps[k])
             released = self._can_meet and self._meet(waits)
             for k in self._order(len(parts)):
-                site = int(waits[parts[k]][0])
+                site = int(waits[parts[k].start])
                 if site > 0 and self.sites[site].startswith("barrier.") and (waits[parts[k]] == site).all():
                     waits[parts[k]] = READY
                     released = True
@@ -393,35 +644,27 @@ class Blocks:
             guard = ctypes.string_at(self._code.addresses[name] + size, GUARD_BYTES)
             assert guard == b"\xff" * GUARD_BYTES, f"something is written behind the shared memory @{name}"
 
-    def _go_on(self, warp: np.ndarray) -> None:
-        """Run a warp until it can go no further alone: what other warps should wait for comes as early as it may."""
-        waits = self._waits
-        together = slice(warp.min(), warp.min() + WARP)
+    def _go_on(self, base: int, warp: np.ndarray) -> None:
+        """Run a warp, whose threads go in this order, until it can go no further alone."""
+        waits, together = self._waits, slice(base, base + WARP)
         while True:
-            ready = warp[waits[warp] == READY]
-            assert ready.size, "a warp that cannot go on"
-            if not self.has_copies:
-                self._run(ready.ctypes.data, ready.size)
-            for k in range(ready.size if self.has_copies else 0):
-                alone, thread = ready[k : k + 1], ready[k]
-                self._run(alone.ctypes.data, 1)
-                while waits[thread] != DONE and self.sites[waits[thread]].startswith("cp.async."):
-                    self._copy(self._copies[thread], self.sites[waits[thread]], self._words[thread])
-                    self._run(alone.ctypes.data, 1)
-            site = int(waits[together][0])
-            kind = "" if site == DONE else self.sites[site]
-            if warp.size < WARP or (waits[together] != site).any() or not kind.startswith(BY_WARPS):
+            if self._run(warp.ctypes.data, warp.size, base) == COPYING:
+                thread = ctypes.c_int32.from_address(self._code.addresses["emu.thread"]).value
+                self._copy(self._copies[thread], self.sites[waits[thread]], self._words[thread])
+                waits[thread] = READY
+                continue
+            site = int(waits[base])
+            if site not in self._together or warp.size < WARP or (waits[together] != site).any():
                 return
-            if kind.startswith("shfl."):
-                _exchange(kind, self._words[together])
-            elif kind.startswith("vote."):
-                _vote(self._words[together])
-            elif kind.startswith("ldmatrix."):
+            kind = self.sites[site]
+            if kind.startswith("ldmatrix."):
                 _load_matrices(self._words[together], ".trans." in kind)
             elif kind == "mma.m16n8k8.row.col.tf32":
                 _multiply_rounded(self._fragments[together])
             elif kind.startswith("mma."):
                 _multiply(self._fragments[together], ml_dtypes.bfloat16 if kind.endswith(".bf16") else np.float16)
+            else:
+                raise AssertionError(f"{kind} without some threads of the warp, or with another clamp")
             waits[together] = READY
 
     def _meet(self, waits: np.ndarray) -> bool:
@@ -481,7 +724,16 @@ class Blocks:
             text = re.sub(found, f"@{name} = global [{size + GUARD_BYTES} x i8] undef, align 64", text, flags=re.M)
         text = text.replace("define ptx_kernel ", "define ")
         text = re.sub(r"addrspacecast \(ptr (@[\w.]+) to ptr\)", r"\1", text)
-        runtime = _RUNTIME.format(context=CONTEXT_BYTES, stack=STACK_BYTES)
+        names = ["down", "up", "bfly", "idx", "vote", "bar", "copy"]
+        runtime = _RUNTIME.format(
+            context=CONTEXT_BYTES,
+            stack=STACK_BYTES,
+            place=PLACE,
+            started=STARTED,
+            copying=COPYING,
+            stopped=STOPPED,
+            **dict(zip(names, KINDS.values(), strict=True)),
+        )
         calls = [_caller(name, parameters) for name, parameters in self.kernels.items()]
         return "\n".join([text, runtime, *map(_register, range(len(REGISTERS))), *calls])
 
@@ -513,23 +765,6 @@ class Blocks:
         if not kind.startswith("shfl."):
             arguments = f"{arguments or 'i32 0'}, i32 0, i32 0, i32 0"
         return f"{line[: found.start()]}call i32 @emu.wait(i32 {len(self.sites) - 1}, {arguments})"
-
-
-def _exchange(kind: str, words: np.ndarray) -> None:
-    """What a shuffle gives each of the 32 threads, in place of the first of its words (mask, value, lane, clamp)."""
-    masks, values, lanes, clamps, _ = words.T.astype(np.int64)
-    assert (masks == 0xFFFFFFFF).all(), "a shuffle without some threads of the warp"
-    own = np.arange(WARP)
-    how = kind.split(".")[2]
-    assert (clamps == (0 if how == "up" else 31)).all(), f"a shuffle with clamps {clamps}"
-    source = {"down": own + lanes, "up": own - lanes, "bfly": own ^ lanes, "idx": lanes % WARP}[how]
-    words[:, 0] = np.where((source >= 0) & (source < WARP), values[source % WARP], values)
-
-
-def _vote(words: np.ndarray) -> None:
-    """The bits of all threads, in place of the first word of each."""
-    assert (words[:, 0] == 0xFFFFFFFF).all(), "a vote without some threads of the warp"
-    words[:, 0] = np.bitwise_or.reduce((words[:, 1] & 1) << np.arange(WARP, dtype=np.uint32))
 
 
 def _load_matrices(words: np.ndarray, turned: bool) -> None:
