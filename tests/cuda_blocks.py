@@ -12,6 +12,7 @@ What this cannot show is how PTX and the hardware behave: rounding, memory betwe
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import functools
@@ -373,7 +374,8 @@ same:
 meet:
   %met = call i8 @emu.kind(i32 %base)
   switch i8 %met, label %stopped [ i8 {vote}, label %vote
-    i8 {bar}, label %go i8 {down}, label %shuffle i8 {up}, label %shuffle i8 {bfly}, label %shuffle i8 {idx}, label %shuffle ]
+    i8 {bar}, label %go i8 {down}, label %shuffle i8 {up}, label %shuffle i8 {bfly}, label %shuffle
+    i8 {idx}, label %shuffle ]
 vote:
   %voted = call i1 @emu.vote(i32 %base)
   br i1 %voted, label %go, label %stopped
@@ -511,7 +513,7 @@ class StuckThreads(AssertionError):
 
 
 def _object(text: str) -> bytes:
-    """Machine code of a module for this machine, made in the shortest time: it runs for a few threads, once or twice."""
+    """Machine code of a module for this machine, made in the shortest time: a few threads run it, once or twice."""
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
     return jit_helper.machine(host.detect(), opt=0).emit_object(module)
@@ -626,7 +628,8 @@ class Blocks:
             ctypes.memset(self._code.addresses[name], 0xFF, size + GUARD_BYTES)
         self._waits[:] = READY
         self._looks = 0
-        self._copies: list[list[list[_Copy]]] = [[[]] for _ in range(count)]  # of each thread by groups, the last open
+        # Of each thread by groups, the last of which is open.
+        self._copies: dict[int, list[list[_Copy]]] = collections.defaultdict(lambda: [[]])
         size, waits = self._size, self._waits
         parts = [slice(start, start + size) for start in range(0, count, size)]
         while (waits != DONE).any():
