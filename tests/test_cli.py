@@ -497,6 +497,13 @@ def test_runs_as_a_module(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"hybridflow {hybridflow.__version__}\n")
 
 
+def test_encodings_without_all_letters(file: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "hybridflow", "profile", f"{file}::double", "--shapes=10"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and "?s" in done.stdout
+
+
 def test_starts_anew_without_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Any] = []
     monkeypatch.setattr(os, "execve", lambda *arguments: started.append(arguments))

@@ -1041,6 +1041,33 @@ def test_arrays_of_other_dtypes(array):
         f(hf.ones(1), array)
 
 
+@pytest.mark.parametrize("array", [np.ma.array([1.0, 2.0], mask=[True, False]), np.ma.ones(2), np.ma.masked])
+@pytest.mark.parametrize(
+    "take",
+    [
+        hf.function(lambda x: x + 1),
+        hf.constant,
+        hf.exp,
+        hf.Variable,
+        hf.Variable([0.0, 0.0]).assign,
+        hf.ones(2).__add__,
+        lambda x: hf.stack([x, x]),
+        hf.data.Dataset.from_tensor_slices,
+    ],
+)
+def test_masks_are_not_lost(take, array):
+    with pytest.raises(hf.errors.ArgumentTypeError, match=r"masked array.*x\.filled\(value\)"):
+        take(array)
+    assert take(array.filled(2.0)) is not None if array.ndim else True
+
+
+def test_what_changed_is_told_of_objects_that_follow_one_another_in_one_place():
+    f = hf.function(lambda v, x: v * x)
+    for _ in range(20):
+        f(hf.Variable(1.0), 2.0)
+    assert f.retraces() and all(retrace.old != retrace.new for retrace in f.retraces())
+
+
 def test_arrays_of_the_other_byte_order():
     f = hf.function(lambda x: x + 1)
     swapped = np.arange(3, dtype=">f4")

@@ -247,3 +247,22 @@ def test_new_functions_and_shapes_are_given_back() -> None:
     collect_all()
     assert len(gc.get_objects()) - objects < 40 * 5
     assert sys.getallocatedblocks() - allocated < 40 * 40
+
+
+def test_signatures_that_cannot_be_traced_leave_nothing() -> None:
+    @hf.function
+    def refuses(x: hf.Tensor, name: str) -> hf.Tensor:
+        raise ValueError(name)
+
+    def call(k: int) -> None:
+        with pytest.raises(ValueError, match="name"):
+            refuses(vector(1, 2), f"name {k}")
+
+    for k in range(100):  # some of them are remembered, up to a number
+        call(k)
+    collect_all()
+    objects = len(gc.get_objects())
+    for k in range(100, 160):
+        call(k)
+    collect_all()
+    assert len(gc.get_objects()) - objects < 60

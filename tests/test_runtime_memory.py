@@ -58,7 +58,7 @@ def test_bad_shapes(path):
         blocks.empty((2.5,), F32)
     assert blocks.empty((np.int64(2), True), F32).shape == (2, 1)
     for shape in ((1 << 45,), (1 << 62,), (1 << 40, 1 << 40), (1 << 63,)):
-        with pytest.raises((MemoryError, ValueError, OverflowError)):
+        with pytest.raises((MemoryError, ValueError), match=r"\d"):  # says how much, or which shape
             blocks.empty(shape, F32)
 
 

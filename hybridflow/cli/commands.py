@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 import textwrap
 import traceback
@@ -41,6 +42,9 @@ def _environment() -> str:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code, and says on standard error what went wrong."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # encodings without a µ, or a letter of a file's name
     try:
         options = parser().parse_args(arguments)
     except SystemExit as stop:  # argparse has printed help, or what is wrong

@@ -10,6 +10,7 @@ Scalars are weak, Python's and NumPy's:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core import pytree
-from hybridflow.errors import ArgumentError, DTypeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError
 
 if TYPE_CHECKING:
     from hybridflow.core.tensor import Tensor
@@ -104,7 +105,9 @@ def scalar_array(value: Any, dtype: np.dtype[Any], stage: str) -> np.ndarray:
 
 
 def array_dtype(array: Any, stage: str, what: str = "the value") -> np.dtype[Any]:
-    """The dtype that a tensor made of a NumPy array or scalar has.  Raises DTypeError when there is none for it."""
+    """The dtype that a tensor made of a NumPy array or scalar has.  Raises DTypeError when there is none for it, and
+    ArgumentTypeError for a masked array."""
+    refuse_mask(array, stage, what)
     dtype = array.dtype.newbyteorder("=") if not array.dtype.isnative else array.dtype
     if dtype not in _SUPPORTED:
         raise DTypeError(
@@ -113,6 +116,18 @@ def array_dtype(array: Any, stage: str, what: str = "the value") -> np.dtype[Any
             f"{', '.join(map(str, dtypes.ALL))}.",
         )
     return dtype
+
+
+def refuse_mask(array: Any, stage: str, what: str = "the value") -> None:
+    """Raise ArgumentTypeError for a masked array, whose mask a tensor would lose."""
+    if type(array) is np.ndarray or (module := sys.modules.get("numpy.ma")) is None:  # loaded where there are such
+        return
+    if isinstance(array, module.MaskedArray):
+        raise ArgumentTypeError(
+            stage,
+            f"{what} is a masked array, and tensors have no mask. Give x.filled(value), or x.data to use the elements "
+            "that are masked too.",
+        )
 
 
 def check_whole(value: float, dtype: np.dtype[Any], stage: str) -> int:

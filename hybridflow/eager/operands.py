@@ -28,6 +28,7 @@ from hybridflow.core.promotion import (
     default_float,
     default_int,
     lone_dtype,
+    refuse_mask,
     result_dtype,
     scalar_array,
     weak_kind,
@@ -210,6 +211,7 @@ def _with_tensors(value: Any, stage: str) -> Any:
     """Nested sequences with tensors in the place of what is neither a number, nor ours or NumPy's."""
     if isinstance(value, (list, tuple)):
         return [_with_tensors(item, stage) for item in value]
+    refuse_mask(value, stage)
     is_known = isinstance(value, (Tensor, Variable, np.ndarray)) or weak_kind(value) is not None
     return value if is_known else as_tensor(value, stage)
 
@@ -236,6 +238,7 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
     elif (weak := weak_kind(value)) is not None:
         return scalar(value, dtype or lone_dtype(value, weak), stage)
     elif isinstance(value, (np.ndarray, np.generic)):
+        refuse_mask(value, stage)
         out = from_numpy(np.asarray(value), stage)
     elif isinstance(value, (list, tuple)):
         return _from_sequence(value, dtype, stage)

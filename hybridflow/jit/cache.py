@@ -63,13 +63,22 @@ class Variant:
             self._native_hits_seen, self.used = calls, tick
 
 
+class _Making:
+    """The lock that is held while a variant is made, and how many threads hold it or wait for it."""
+
+    __slots__ = ("lock", "threads")
+
+    def __init__(self) -> None:
+        self.lock, self.threads = locks.make(), 0
+
+
 class SignatureCache:
     """Variants by key and guards, at most ``size`` of them; the least recently used ones are dropped."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._variants: dict[Key, list[Variant]] = {}  # the latest first
-        self._making: dict[Key, Any] = {}
+        self._making: dict[Key, _Making] = {}
         self._lock = locks.make()
         self._tick = 0
 
@@ -89,18 +98,24 @@ class SignatureCache:
     def find_or_make(self, key: Key, leaves: Sequence[Any], make: Callable[[], Variant]) -> Variant:
         """The variant of ``key`` for these leaves; one thread makes it while the others that want it wait."""
         with self._lock:
-            making = self._making.setdefault(key, locks.make())
-        with making:
-            variant = self.find(key, leaves)
-            if variant is None:
-                variant = make()
-                with self._lock:
-                    if variant.guards is not None:
-                        self._variants[key] = [variant, *self._variants.get(key, ())]
-                        self._tick += 1
-                        variant.made = variant.used = self._tick
-                        self._evict()
-                    self._making.pop(key, None)  # after an error it stays, for the threads that try again
+            making = self._making.setdefault(key, _Making())
+            making.threads += 1
+        try:
+            with making.lock:
+                variant = self.find(key, leaves)
+                if variant is None:
+                    variant = make()
+                    with self._lock:
+                        if variant.guards is not None:
+                            self._variants[key] = [variant, *self._variants.get(key, ())]
+                            self._tick += 1
+                            variant.made = variant.used = self._tick
+                            self._evict()
+        finally:  # after an error the threads that wait try again, with the same lock
+            with self._lock:
+                making.threads -= 1
+                if not making.threads:
+                    del self._making[key]
         return variant
 
     def _evict(self) -> None:
@@ -124,7 +139,6 @@ class SignatureCache:
     def clear(self) -> None:
         with self._lock:
             self._variants.clear()
-            self._making.clear()
 
     def native_calls(self) -> tuple[NativeCall, ...]:
         """What native code tries, the latest first."""

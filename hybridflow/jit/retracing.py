@@ -97,7 +97,12 @@ def _structure_cause(binder: Binder, old: pytree.Structure, new: pytree.Structur
 def outside_cause(text: str, old: str, new: str) -> Cause:
     """A value that was read from outside is another one."""
     suggestion = "pass it as an argument (a tensor, if it is a number), or keep it in an hf.Variable"
-    return Cause(text, _OUTSIDE, old, "another one" if old == new else new, 0, suggestion)
+    return Cause(text, _OUTSIDE, old, _other(old, new), 0, suggestion)
+
+
+def _other(old: str, new: str) -> str:
+    """What a new value is called, beside an old one: an object may look as another did, and lie where that lay."""
+    return "another one" if old == new else new
 
 
 def cause_of(binder: Binder, new: Key, known: Iterable[Key]) -> Cause | None:
@@ -116,7 +121,7 @@ def cause_of(binder: Binder, new: Key, known: Iterable[Key]) -> Cause | None:
         return None if other is None else _structure_cause(binder, other, new.structure)
     path, a, b = best[1][0]
     kind, suggestion = difference(a, b)
-    return Cause(path, kind, str(a), str(b), best[0] - 1, suggestion)
+    return Cause(path, kind, str(a), _other(str(a), str(b)), best[0] - 1, suggestion)
 
 
 class RetraceLog:

@@ -163,6 +163,8 @@ def _array_data(
             ndarray = f.module.symbol("PyArray_Type")
             with f.b.if_then(f.ne(kind, ndarray), likely=False):  # what a subclass adds, no program sees
                 f.ret_if(f.eq(f.call("PyType_IsSubtype", I32, kind, ndarray), i32(0)), i32(FAILS))
+                has_mask = f.call("PyObject_HasAttr", I32, kind, f.module.symbol("Name_mask"))
+                f.ret_if(f.ne(has_mask, i32(0)), i32(FAILS))  # which must not go unseen: Python says so
     found = f.get(array, PTR)
     f.set(held, found)
     fits = f.call("array_fits", I1, found, expected.dtype, expected.ndim, expected.extents, dims)

@@ -215,6 +215,7 @@ def common_imports(pool: blocks.Pool) -> dict[str, int]:
         "Idle": id(known.reasons.idle),
         "team_words": ctypes.addressof(team_words),
         "Name_share": id(_NAMES[4]),
+        "Name_mask": id(_NAMES[5]),
         **{name: pool.addresses[name] for name in ("pool_allocate", "pool_release", "make_array")},
     }
 
@@ -264,7 +265,7 @@ machine_code.import_before_fork(_native_call)
 TAPE_SYMBOLS = ("attempt", "log_entry", "log_start", "log_place", "log_track", "log_number", "log_write")
 SLOT_SYMBOLS = ("untouched_here",)  # what operators call
 # Whose addresses native code holds.
-_NAMES, _NEW = ("_fail", "_call_slow", "default_factory", "record_whole", "_share"), object.__new__
+_NAMES, _NEW = ("_fail", "_call_slow", "default_factory", "record_whole", "_share", "mask"), object.__new__
 
 
 class _Sample(Dispatcher):

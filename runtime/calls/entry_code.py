@@ -34,6 +34,7 @@ from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL
 from hybridflow.runtime.native.records import HEAD, OUTPUT, PROGRAM, RELEASE_GIL_WORK, WORD, Offsets, View
 
 MAX_NDIM = 64  # NumPy's bound
+_NO_MEMORY = "there is no memory for the values that the program makes on its way to the results"
 UNDER_WAY = "calls_under_way"  # in a checked module: of all threads, and nested ones
 
 _NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
@@ -167,7 +168,8 @@ def _fail(module: Module) -> None:
     f = module.function("fail", VOID, PTR, I32)
     owner, status = f.args
     with f.b.if_then(f.eq(status, i32(-1))):
-        f.call("PyErr_NoMemory", PTR)
+        error = f.get(module.symbol("PyExc_MemoryError"), PTR)
+        f.call("PyErr_SetString", VOID, error, module.text("no_memory", _NO_MEMORY))
         f.ret()
     with f.owned(f.call("PyLong_FromLong", PTR, f.b.sext(status, I64))) as number:
         with f.b.if_then(f.is_null(number.value)):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -161,6 +162,8 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     size = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0:
         raise ValueError(f"negative extent in {shape}")
+    if size > sys.maxsize:
+        raise MemoryError(f"there is no memory for an array of {size} bytes")
     blocks = pool()
     if blocks is not None:
         return blocks.empty(shape, dtype, size)

@@ -39,6 +39,8 @@ HUGE = 4 << 20  # blocks from here on are aligned for, and ask for, pages of 2 M
 HUGE_PAGE = 2 << 20
 MADV_HUGEPAGE = 14
 
+_NO_MEMORY = "there is no memory for an array of %zd bytes"
+
 
 def build() -> str:
     module = Module()
@@ -374,7 +376,8 @@ def _make_array(module: Module, handler: ir.Value) -> None:
     descr, ndim, shape, size = f.args
     data = f.call("pool_allocate", PTR, size)
     with f.b.if_then(f.is_null(data), likely=False):
-        f.ret(f.call("PyErr_NoMemory", PTR))
+        kind, text = f.get(module.symbol("PyExc_MemoryError"), PTR), module.text("no_memory", _NO_MEMORY)
+        f.ret(f.call_variadic("PyErr_Format", PTR, 2, kind, text, size))
     f.call("Py_IncRef", VOID, descr)  # the call below takes a reference, also when it fails
     flags = layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE
     array_type = module.symbol("PyArray_Type")

@@ -235,6 +235,12 @@ class Function:
         """Call a function by name, declared from the types of its arguments."""
         return self.b.call(self.module.extern(name, result, *(a.type for a in arguments)), arguments)
 
+    def call_variadic(self, name: str, result: ir.Type, fixed: int, *arguments: ir.Value) -> ir.Value:
+        """Call a function of C's that takes any arguments after the first ``fixed`` ones."""
+        type_ = ir.FunctionType(result, [a.type for a in arguments[:fixed]], var_arg=True)
+        function = self.module.ir.globals.get(name) or ir.Function(self.module.ir, type_, name)
+        return self.b.call(function, arguments)
+
     def call_pointer(self, function: ir.Value, result: ir.Type, *arguments: ir.Value) -> ir.Value:
         type_ = ir.FunctionType(result, [a.type for a in arguments])
         return self.b.call(_Callee(function, type_), arguments)

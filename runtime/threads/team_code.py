@@ -143,13 +143,11 @@ def _waiting_by_futex(module: Module) -> None:
     """void park(ptr word, i32 value): sleep while the word has that value, or for less.  Void unpark(ptr word): wake
     who sleeps there."""
     number = i64(FUTEX[platform.machine()])
-    type_ = ir.FunctionType(I64, [I64], var_arg=True)
-    syscall = ir.Function(module.ir, type_, "syscall")
     park = module.function("park", VOID, PTR, I32)
-    park.b.call(syscall, [number, park.args[0], i32(WAIT_PRIVATE), park.args[1], NULL])
+    park.call_variadic("syscall", I64, 1, number, park.args[0], i32(WAIT_PRIVATE), park.args[1], NULL)
     park.ret()
     unpark = module.function("unpark", VOID, PTR)
-    unpark.b.call(syscall, [number, unpark.args[0], i32(WAKE_PRIVATE), i32(1)])
+    unpark.call_variadic("syscall", I64, 1, number, unpark.args[0], i32(WAKE_PRIVATE), i32(1))
     unpark.ret()
 
 
