@@ -48,6 +48,7 @@ from hybridflow.compiler.codegen.factors import (
     never_denormal,
     summed,
 )
+from hybridflow.compiler.codegen.gaps import SPAN, emit_span, is_finite, load_span
 from hybridflow.compiler.codegen.micro_kernel import Tile, emit_micro_kernel
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import UNKNOWN, Operand, Reading, stride
@@ -86,6 +87,9 @@ from hybridflow.compiler.target import Target
 Epilogue = Callable[[Emitter, Val, str, str, str, "Val | None"], None]
 """``epilogue(e, value, batch, row, col, mask)`` stores a finished vector, of the product's dtype and ``e.width`` lanes
 that follow (row, col) in row-major order, which are i64 operands.  ``mask`` is None when all lanes are active."""
+
+Looks = Callable[[Emitter, str, str, str, "Val | None"], Val]
+"""``looks(e, batch, row, col, mask)``: at which of the elements that an epilogue is given it looks."""
 
 
 def choose_tile(target: Target, form: Form, m: Extent, n: Extent, depth: int = K_BLOCK) -> Tile:
@@ -261,7 +265,8 @@ class Source(NamedTuple):
     """What the body of a phase is written with, from its beginning: the parts of the operands are batch, rows or
     columns, and depth (see ``packing``).  ``plain`` points to the product itself, [batch, m, n], where the epilogue
     does nothing else than store it.  ``beside`` are arrays that lie like it, whose same element the epilogue reads: the
-    address of the first, and the bytes of one."""
+    address of the first, and the bytes of one.  ``looks``: a tile at no element of which anybody looks is not computed,
+    but zeros."""
 
     code: Code
     left: Operand
@@ -269,6 +274,7 @@ class Source(NamedTuple):
     epilogue: Epilogue
     plain: str | None = None
     beside: tuple[tuple[str, int], ...] = ()
+    looks: Looks | None = None
 
 
 def emit_product(
@@ -282,11 +288,14 @@ def emit_product(
     teams: bool = False,
     precision: str = "highest",
     block: int = 0,
+    gaps: bool = False,
 ) -> tuple[KernelCode, str]:
     """Add the kernel ``symbol`` over ``buffers`` buffers: out[batch, m, n] = the sum over k of left times right, of
     dtype ``result``; a single row or column is summed by ``lanes`` where asked for.  Also says how, for a GPU, where
     units may be those of ``teams`` of threads, whose tensor cores may be of ``precision``; or of a team that is a
     ``block`` of so many threads, within a kernel that has it do all units.
+
+    ``gaps``: rows on the left are expected to begin or end with zeros.
 
     ``source`` is asked once for each phase.  Units on a CPU: a panel of rows by blocks of columns, or of columns by
     blocks of rows, of each batch entry; where the depth is cut, blocks of it, and then rows; on a GPU: tiles, or
@@ -294,7 +303,7 @@ def emit_product(
     """
 
     def written(name: str, write: Callable[[_Product], Work], for_host: bool = False) -> tuple[_Product, KernelCode]:
-        made = _Product(source(), shape, result, precision)
+        made = _Product(source(), shape, result, precision, gaps)
         if shape.n == 1 and shape.m != 1:
             made = made.swapped()
         units, grain, scratch = write(made)
@@ -345,9 +354,11 @@ def _for_gpu(written: _Written, symbol: str, lanes: bool, teams: bool, block: in
 class _Product:
     """One product being emitted."""
 
-    def __init__(self, source: Source, shape: Shape, result: np.dtype, precision: str = "highest") -> None:
-        self.precision = precision
-        self.c, self.left, self.right, self.epilogue, self.plain, self.beside = source
+    def __init__(
+        self, source: Source, shape: Shape, result: np.dtype, precision: str = "highest", gaps: bool = False
+    ) -> None:
+        self.precision, self.gaps = precision, gaps
+        self.c, self.left, self.right, self.epilogue, self.plain, self.beside, self.looks = source
         self.e, self.shape, self.result = self.c.e, shape, result
         self.form = form_of(self.e.target, self.left.dtype, result)
         self.m, self.n, self.k = (self.c.extent(x) for x in (shape.m, shape.n, shape.k))
@@ -470,7 +481,10 @@ class _Product:
         def finish_tile(totals: str, entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
             self._finish(totals, blocks.tile, entry, row, height, col, width)
 
-        direct = Direct(c, self.form, self.left, self.right, blocks.tile, m, n, k, finish, finish_tile)
+        def is_seen(entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> str | bool:
+            return self._is_seen(blocks.tile, entry, _Place(row, height, col, width))
+
+        direct = Direct(c, self.form, self.left, self.right, blocks.tile, m, n, k, finish, finish_tile, is_seen)
         direct.emit()
         return (*self.shape.batch, direct.steps), 1, direct.scratch
 
@@ -488,7 +502,7 @@ class _Product:
     def _blocked(self, module: ModuleText, symbol: str, block: Blocks) -> Work:
         c, tile = self.c, block.tile
         routine = BlockRoutine(
-            module, f"{symbol}.tile", c, self.left, self.right, self.form, block, self._grows_at_home
+            module, f"{symbol}.tile", c, self.left, self.right, self.form, block, self._grows_at_home, self.gaps
         )
         sides = _Side(self.shape.m, block.height, tile.rows), _Side(self.shape.n, block.columns, tile.columns)
         by_rows = cut_by_rows(tile, self.shape.m, self.shape.n)
@@ -507,12 +521,17 @@ class _Product:
             def finish(totals: str, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
                 self._finish(totals, tile, entry, row, height, col, width)
 
+            def is_seen(place: _Place) -> str | bool:
+                return self._is_seen(tile, entry, place)
+
             with c.loop(begin, end, cut_step) as part:
                 own = part.index, c.min(cut_step, c.sub(end, part.index))
                 (row, height), (col, length) = (own, beside) if by_rows else (beside, own)
                 with c.loop(0, c.max(self.k, 1), self.form.block) as at_k:  # an empty sum takes one turn as well
                     home, read_too = self._home(entry), self._beside(entry)
-                    routine.run(x, y, row, height, col, length, at_k.index, self.k, finish, home, beside=read_too)
+                    routine.run(
+                        x, y, row, height, col, length, at_k.index, self.k, finish, home, False, read_too, is_seen
+                    )
         return (*self.shape.batch, down, across), 1, routine.scratch
 
     @property
@@ -535,6 +554,32 @@ class _Product:
         matrix = c.mul(self.m, self.n)
         arrays = [(c.at(pointer, c.mul(entry, matrix), size), size) for pointer, size in self.beside]
         return Beside(arrays, self.n, c.compare("sgt", c.mul(matrix, each), self.e.target.l1))
+
+    def _is_seen(self, tile: Tile, entry: Ref, place: _Place) -> str | bool:
+        """Whether somebody looks at a tile.  The last row is asked first: it sees most where masks are causal."""
+        c, e, looks = self.c, self.e, self.looks
+        if looks is None or self.form.how is How.TILES:
+            return True
+        whole = isinstance(place.width, int) and place.width == tile.columns
+
+        def some(row: Ref) -> str:
+            with c.width(tile.width):
+                found = e.const(False, dt.bool_)
+                for start in range(0, tile.columns, tile.width):
+                    e.mask = None if whole else c.lanes_below(c.max(c.sub(place.width, start), 0))
+                    lanes = looks(e, str(entry), str(row), str(c.add(place.col, start)), e.mask)
+                    found = e.or_(found, lanes if e.mask is None else e.and_(lanes, e.mask))
+                e.mask = None
+                return e.any(found)
+
+        def others() -> list[Val]:
+            with c.loop(0, c.sub(place.height, 1), 1, [e.const(False, dt.bool_, 1)]) as r:
+                r.next = [e.or_(r.carried[0], Val(some(c.add(place.row, r.index)), dt.bool_, 1))]
+            return r.carried
+
+        last = some(c.add(place.row, c.sub(place.height, 1)))
+        (seen,) = c.either_way(last, lambda: [e.const(True, dt.bool_, 1)], others)
+        return seen.ref
 
     # ---- blocks of the depth
 
@@ -661,6 +706,10 @@ class Beside(NamedTuple):
     far: str | bool
 
 
+IsSeen = Callable[["_Place"], "str | bool"]
+"""Whether somebody looks at a tile."""
+
+
 class _Turn(NamedTuple):
     """A k-block: where it begins, how deep it is in elements and in cells, and whether it is the first or the last one;
     and what becomes of its sums."""
@@ -673,6 +722,7 @@ class _Turn(NamedTuple):
     finish: Finish
     home: Home | None
     beside: Beside | None
+    is_seen: IsSeen | None
 
 
 class _Place(NamedTuple):
@@ -687,8 +737,9 @@ class _Place(NamedTuple):
 class BlockRoutine:
     """The sums of a block of rows and columns over one k-block: packs both factors and runs the micro-kernel.
 
-    Scratch, from %scratch on: packed rows, packed panels of columns, totals, and where groups are packed one panel
-    before that; ``scratch`` bytes in all.  Totals ``at_home`` need room for those of one tile.
+    Scratch, from %scratch on: packed rows, packed panels of columns, totals, where groups are packed one panel before
+    that, and with ``gaps`` where the rows of each tile are zero; ``scratch`` bytes in all.  Totals ``at_home`` need
+    room for those of one tile.
     """
 
     def __init__(
@@ -701,6 +752,7 @@ class BlockRoutine:
         form: Form,
         blocks: Blocks,
         at_home: bool,
+        gaps: bool = False,
     ) -> None:
         self.c, self.e, self.form, self.blocks = code, code.e, form, blocks
         width = blocks.tile.width
@@ -725,6 +777,7 @@ class BlockRoutine:
         columns = panels * self.panel_pitch
         unturned = tile.rows * blocks.depth if self.cells_are_turned else 0
         rows = 0 if self.steps_of_rows else blocks.rows * self.pitch
+        gaps = gaps and form.how is How.EACH and dt.is_float(form.sums)
         offsets = [0]
         for cells, size in (
             (rows, self.item),
@@ -732,15 +785,18 @@ class BlockRoutine:
             (totals, form.sums.itemsize),
             (loose, self.item),
             (unturned, self.item),
+            (blocks.rows // tile.rows if gaps else 0, SPAN),
         ):
             offsets.append(offsets[-1] + -(-cells * size // 64) * 64)
         self.packed_a, self.packed_b, self.totals, self.loose, self.unturned = (
             code.at("%scratch", at, 1) for at in offsets[:5]
         )
+        self.spans = code.at("%scratch", offsets[5], 1) if gaps else ""
         self.scratch = offsets[-1]
-        steps = self.steps_of_rows or ((self.pitch, 1) if self.lines else (1, tile.rows))
+        self.steps = steps = self.steps_of_rows or ((self.pitch, 1) if self.lines else (1, tile.rows))
         forms = {"": form} if form.how is not How.RUNS else {"": form, ".unflushed": form.unflushed}
         target, fastmath = code.e.target, code.e.fastmath
+        self.find_span = emit_span(module, f"{symbol}.span", target, tile, form.cell, steps) if gaps else None
         if form.how is How.TILES:
             kernel = tile_registers.emit_tile_kernel(
                 module, symbol, target, fastmath, form, tile, steps[0], blocks.one_block
@@ -766,6 +822,7 @@ class BlockRoutine:
         home: Home | None = None,
         alone: bool = False,
         beside: Beside | None = None,
+        is_seen: IsSeen | None = None,
     ) -> None:
         """One k-block, from ``k`` of ``end``, for ``height`` rows from ``row`` and ``length`` columns from ``col``.
         After the last k-block, or if it stands ``alone``, each tile is handed to ``finish``; but totals grow in their
@@ -775,7 +832,7 @@ class BlockRoutine:
         alone |= blocks.one_block
         first = True if alone else c.compare("eq", k, 0)
         last = True if alone else c.compare("sge", c.add(k, self.form.block), end)
-        turn = _Turn(k, depth, self.form.cells(c, depth), first, last, finish, home, beside)
+        turn = _Turn(k, depth, self.form.cells(c, depth), first, last, finish, home, beside, is_seen)
         most = 1 if self.right.operand.collides(DEPTH) else FEW_TILES
         few = c.compare("sle", height, most * tile.rows) if blocks.tiles is None else blocks.tiles <= most
         step = _even(c, 0, height, blocks.rows, tile.rows) if blocks.keeps else height
@@ -783,6 +840,7 @@ class BlockRoutine:
             high, top = c.min(step, c.sub(height, part.index)), c.add(row, part.index)
             if self.steps_of_rows is None:
                 self._pack_rows(x, top, high, k, depth)
+            self._find_spans(x, top, high, k, depth)
             least = self._least_of_rows(high, depth)
             with c.loop(0, length, blocks.together * tile.columns) as group:
                 wide, left = c.min(blocks.together * tile.columns, c.sub(length, group.index)), c.add(col, group.index)
@@ -795,6 +853,7 @@ class BlockRoutine:
                         y, self._packed_panel(panels, panel.index), few, k, c.add(left, panel.index), width
                     )
                     routine = self._micro_kernel(least, source, depth)
+                    finite = self._has_gaps and is_finite(c, tile, self.form.cell, source, pitch, depth)
                     with c.loop(0, high, tile.rows) as down:
                         place = _Place(
                             c.add(top, down.index),
@@ -808,12 +867,51 @@ class BlockRoutine:
                             total = c.add(total, c.mul(c.add(part.index, down.index), tile.columns))
                         totals = c.at(self.totals, total, self.form.sums.itemsize)
                         a, above = self._tile_of_rows(x, place.row, down.index, k)
-                        self._tile(turn, place, routine, a, above, source, pitch, totals)
+                        cells, skipped = self._cells(turn, place, down.index, finite)
+                        a = c.at(a, c.mul(skipped, self.steps[1]), self.item)
+                        b = c.at(source, c.mul(skipped, pitch), self.item)
+                        self._tile(turn, place, routine, a, above, b, pitch, totals, cells)
+
+    @property
+    def _has_gaps(self) -> bool:
+        return self.find_span is not None
+
+    def _find_spans(self, x: Reading, top: Ref, height: Ref, k: Ref, depth: Ref) -> None:
+        """Note where the rows of each tile are zero."""
+        c, rows = self.c, self.blocks.tile.rows
+        if self.find_span is None:
+            return
+        with c.loop(0, height, rows) as down:
+            a, _ = self._tile_of_rows(x, c.add(top, down.index), down.index, k)
+            span = c.at(self.spans, c.div(down.index, rows), SPAN)
+            self._call(f"@{self.find_span}", f"ptr {a}, i64 {depth}, ptr {span}")
+
+    def _cells(self, turn: _Turn, place: _Place, down: Ref, finite: str | bool) -> tuple[Ref, Ref]:
+        """How many cells of the depth a tile is summed over, and how many are left out before these."""
+        c, cells = self.c, turn.cells
+        skipped: Ref = 0
+        if self._has_gaps:
+            first, end = load_span(c, self.spans, c.div(down, self.blocks.tile.rows))
+            skipped = c.choose(finite, first, 0)
+            cells = c.sub(c.choose(finite, end, cells), skipped)
+        if turn.is_seen is not None:
+            cells = c.choose(turn.is_seen(place), cells, 0)
+        return cells, skipped
 
     def _tile(
-        self, turn: _Turn, place: _Place, routine: str, a: str, above: Ref, source: str, pitch: Ref, totals: str
+        self,
+        turn: _Turn,
+        place: _Place,
+        routine: str,
+        a: str,
+        above: Ref,
+        source: str,
+        pitch: Ref,
+        totals: str,
+        cells: Ref,
     ) -> None:
-        """A tile's sums, whose rows begin ``above`` so many at ``a``, and whose columns lie at ``source``."""
+        """A tile's sums over so many cells, whose rows begin ``above`` so many at ``a``, and whose columns lie at
+        ``source``."""
         c, columns, home = self.c, self.blocks.tile.columns, turn.home
         if turn.beside is not None:
             with c.when(c.both(turn.last, turn.beside.far)):
@@ -821,20 +919,16 @@ class BlockRoutine:
         begin = c.at(totals, c.mul(above, columns), self.form.sums.itemsize)
         if self.form.how is How.TILES:
             starts = str(turn.first).lower()
-            self._call(routine, f"ptr {a}, ptr {source}, i64 {pitch}, ptr {totals}, i64 {turn.cells}, i1 {starts}")
+            self._call(routine, f"ptr {a}, ptr {source}, i64 {pitch}, ptr {totals}, i64 {cells}, i1 {starts}")
         elif home is None:
             before = self._before(turn.first, totals, columns)
-            self._call(
-                routine, f"ptr {a}, ptr {source}, i64 {pitch}, i64 {turn.cells}, {before}ptr {totals}, i64 {columns}"
-            )
+            self._call(routine, f"ptr {a}, ptr {source}, i64 {pitch}, i64 {cells}, {before}ptr {totals}, i64 {columns}")
         else:
             there = c.at(home.address, c.add(c.mul(place.row, home.pitch), place.col), self.form.sums.itemsize)
             whole = c.both(c.compare("eq", place.width, columns), c.compare("eq", place.height, self.blocks.tile.rows))
             into, apart = c.choose_pointer(whole, there, totals), c.choose(whole, home.pitch, columns)
             before = self._before(c.either(turn.first, c.negation(whole)), into, apart)
-            self._call(
-                routine, f"ptr {a}, ptr {source}, i64 {pitch}, i64 {turn.cells}, {before}ptr {into}, i64 {apart}"
-            )
+            self._call(routine, f"ptr {a}, ptr {source}, i64 {pitch}, i64 {cells}, {before}ptr {into}, i64 {apart}")
             with c.when(c.negation(whole)):
                 self._add_part(turn.first, begin, there, home.pitch, place)
             return

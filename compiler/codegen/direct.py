@@ -25,6 +25,9 @@ Finish = Callable[[Val, Ref, Ref, Ref, "Val | None"], None]
 FinishTile = Callable[[str, Ref, Ref, Ref, Ref, Ref], None]
 """``finish_tile(totals, entry, row, height, col, width)`` stores a tile of sums, with rows a tile's columns apart."""
 
+IsSeen = Callable[[Ref, Ref, Ref, Ref, Ref], "str | bool"]
+"""``is_seen(entry, row, height, col, width)``: whether anybody looks at a tile's sums, which else are zeros."""
+
 _COPIES = 16  # of the code that stores a vector of sums; where there would be more it is a loop over sums in memory
 _LIGHT = 4  # instructions of an element that may be computed where it is used, if that is one place
 
@@ -65,10 +68,11 @@ class Direct:
         k: int,
         finish: Finish,
         finish_tile: FinishTile,
+        is_seen: IsSeen,
     ) -> None:
         self.c, self.e, self.form, self.left, self.right, self.tile = c, c.e, form, left, right, tile
         self.m, self.n, self.k, self.rows = m, n, k, min(tile.rows, m)
-        self.finish, self.finish_tile = finish, finish_tile
+        self.finish, self.finish_tile, self.is_seen = finish, finish_tile, is_seen
         widths = [tile.columns] * (n >= tile.columns) + [n % tile.columns]
         pieces = sum(len(self._pieces(width)) for width in widths)
         self.copied = pieces * (self.rows + m % self.rows) <= _COPIES
@@ -115,7 +119,8 @@ class Direct:
         pieces = self._pieces(width)
         zeros = [e.zero(sums, piece.width) for piece in pieces]
         masks = [self._mask(piece) for piece in pieces]
-        with c.loop(0, self.k, 1, zeros * len(lines), as_written=False) as turn:
+        depth = c.choose(self.is_seen(entry, row, len(lines), col, width), self.k, 0)
+        with c.loop(0, depth, 1, zeros * len(lines), as_written=False) as turn:
             b = [self._columns(y, col, piece, turn.index, mask) for piece, mask in zip(pieces, masks)]
             before, after = iter(turn.carried), []
             for line in lines:

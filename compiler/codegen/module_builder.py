@@ -62,6 +62,7 @@ from hybridflow.compiler.loops.space import over
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction import Contraction
 from hybridflow.compiler.ops.lowering import Choice, Panels, Ranking, Repetition, Running, Walk
+from hybridflow.compiler.ops.masks import looked_at
 from hybridflow.compiler.program import (
     LEAST_SHARED,
     Callback,
@@ -325,21 +326,30 @@ class ModuleBuilder:
         finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.is_leaf)
         read = accesses(kernel, space, self.is_leaf).of_input
         beside = tuple((pointers[i], i.dtype.itemsize) for i in kernel.inputs if space.full in read.get(i, ()))
+        mask_of = looked_at(node, kernel.nodes, kernel.roots, kernel.inputs)
 
         def source() -> contract.Source:
             code = Code(self._emitter(kernel), self.dim_names)
 
-            def epilogue(e: Emitter, value: Val, entry: str, row: str, col: str, mask: Val | None) -> None:
+            def counted(entry: str, row: str, col: str) -> dict[LoopVar, Ref]:
                 if len(space.vars) == 1:
                     line = code.add(code.mul(entry, code.extent(shape.m)), row)
-                    counters: dict[LoopVar, Ref] = {lane: code.add(code.mul(line, code.extent(shape.n)), col)}
-                else:  # symbolic extents have a loop per axis
-                    counters, rest = {}, list(space.vars)
-                    for part, position in ((extents.columns, col), (extents.rows, row), (extents.batch, entry)):
-                        own = len(rest) - len(part)
-                        counters |= counters_at(code, rest[own:], position)
-                        del rest[own:]
-                elements = Elements(code, counters, lane, places, {node: value}, mask)
+                    return {lane: code.add(code.mul(line, code.extent(shape.n)), col)}
+                counters = dict[LoopVar, Ref]()
+                rest = list(space.vars)  # symbolic extents have a loop per axis
+                for part, position in ((extents.columns, col), (extents.rows, row), (extents.batch, entry)):
+                    own = len(rest) - len(part)
+                    counters |= counters_at(code, rest[own:], position)
+                    del rest[own:]
+                return counters
+
+            def looked(e: Emitter, entry: str, row: str, col: str, mask: Val | None) -> Val:
+                assert mask_of is not None
+                elements = Elements(code, counted(entry, row, col), lane, places, {}, mask)
+                return elements.value(mask_of, Index(mask_of.shape, linear=space.full))
+
+            def epilogue(e: Emitter, value: Val, entry: str, row: str, col: str, mask: Val | None) -> None:
+                elements = Elements(code, counted(entry, row, col), lane, places, {node: value}, mask)
                 for inner in finishing:  # rather than from the roots: calls would nest as deep as the epilogue is long
                     elements.value(inner, Index(inner.shape, linear=space.full))
                 values = [elements.value(root, Index(root.shape, linear=space.full)) for root in kernel.roots]
@@ -348,7 +358,7 @@ class ModuleBuilder:
 
             left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes.factors))
             plain = pointers[node] if list(kernel.roots) == [node] else None
-            return contract.Source(code, left, right, epilogue, plain, beside)
+            return contract.Source(code, left, right, epilogue, plain, beside, None if mask_of is None else looked)
 
         return contract.emit_product(
             self.module,
@@ -361,6 +371,7 @@ class ModuleBuilder:
             self.is_outermost,
             axes.precision,
             self.block,
+            axes.gaps,
         )
 
     def _convolution(self, symbol: str, kernel: Kernel) -> tuple[KernelCode, str]:

@@ -25,6 +25,8 @@ def _matmul_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[
     )
     if attrs.get("precision", "highest") != "highest" and types[0].dtype == dt.float32:
         found["precision"] = attrs["precision"]
+    if attrs.get("gaps"):
+        found["gaps"] = True
     return found
 
 
@@ -45,6 +47,7 @@ def _matmul_infer(
     sum_dtype: Any,
     lanes: bool,
     precision: str = "highest",
+    gaps: bool = False,
 ) -> TensorType:
     if precision not in ("high", "highest"):
         raise ArgumentError("matmul", f"precision is {precision!r}. Expected 'highest' or 'high'.")
@@ -82,6 +85,7 @@ def _matmul_reference(
     sum_dtype: Any,
     lanes: bool,
     precision: str = "highest",
+    gaps: bool = False,
 ) -> np.ndarray:
     a = np.swapaxes(x, -1, -2) if transpose_a else x
     b = np.swapaxes(y, -1, -2) if transpose_b else y
@@ -102,6 +106,7 @@ def _matmul_vjp(
     sum_dtype: Any,
     lanes: bool,
     precision: str = "highest",
+    gaps: bool = False,
 ) -> tuple[Any, ...]:
     """The transposed factors are read in place, through the attributes."""
 
@@ -134,7 +139,7 @@ def _matmul_contraction(types: tuple[TensorType, ...], attrs: Mapping[str, Any])
         return Factor(tuple(range(x.ndim - 2)), free, summed)
 
     left, right = factor(types[0], attrs["transpose_a"]), factor(types[1], not attrs["transpose_b"])
-    return Contraction(left, right, attrs["lanes"], attrs.get("precision", "highest"))
+    return Contraction(left, right, attrs["lanes"], attrs.get("precision", "highest"), attrs.get("gaps", False))
 
 
 def _matmul_contracting(wanted: Contraction) -> dict[str, Any] | None:
@@ -185,7 +190,9 @@ define(
     floats narrower than 32 bits are kept in float32 and rounded once.  With ``lanes`` a product of one row or one
     column is summed in the order of a row reduction, else by blocks of k (order.py); unless given, that is so where
     neighbours along k lie side by side in both factors.  With the ``precision`` "high" elements of float32 may be
-    rounded to 10 bits behind the point, as tensor cores take them; "highest" is not written.""",
+    rounded to 10 bits behind the point, as tensor cores take them; "highest" is not written.  ``gaps`` says that rows
+    of x are expected to begin or end with zeros, as masks leave them: a kernel may look for these and leave them out,
+    which changes no bits; passes write it.""",
     canon=_matmul_canon,
     infer=_matmul_infer,
     reference=_matmul_reference,

@@ -28,6 +28,7 @@ from hybridflow.compiler.ir.types import Shape, TensorType, is_one, product
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar, variable
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.ops import TABLE, Kind
+from hybridflow.compiler.ops.masks import is_masked
 from hybridflow.compiler.ops.order import K_BLOCK
 from hybridflow.compiler.passes.panel_heights import Heights
 from hybridflow.compiler.passes.panel_regions import Region, first_region, region_of_columns
@@ -381,6 +382,8 @@ class _Copier:
         attrs = dict(node.attrs)
         if "shape" in attrs:
             attrs["shape"] = self._shape(attrs["shape"], roles)
+        if node.op.kind is Kind.CONTRACT and is_masked(node.inputs[0], self.roles):
+            attrs["gaps"] = True
         value = b.emit(node.op, *inputs, **attrs)
         if node.op.name == "iota" and roles[attrs["axis"]] == ROW:
             value = b.add(value, b.broadcast(b.convert(self.first, dtype=node.dtype), shape=value.shape, axes=()))
