@@ -86,6 +86,11 @@ def _iota_reference(shape: tuple[int, ...], axis: int, dtype: Any) -> np.ndarray
     return np.broadcast_to(arrays.convert(counted, dtype), shape)
 
 
+def _iota_bounds(kept: np.dtype, shape: tuple[Any, ...], axis: int, dtype: Any) -> bounds.Bounds:
+    extent = shape[axis]
+    return bounds.converted((0, max(extent - 1, 0) if isinstance(extent, int) else bounds.of_dtype(kept)[1]), kept)
+
+
 define(
     "iota",
     Kind.CREATE,
@@ -101,5 +106,5 @@ define(
         for shape, axis in (((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 0), 1), ((300,), 0))
     ],
     dtypes=rules.NUMERIC,
-    facts={"exact": True},
+    facts={"exact": True, "bounds": _iota_bounds},
 )

@@ -21,6 +21,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.bounds import bounds, decided
 from hybridflow.compiler.ops.table import Kind
+from hybridflow.compiler.passes.even import even_view
 from hybridflow.compiler.passes.match import Apply, Match, Number, Value, find, op, splat
 from hybridflow.compiler.passes.rewrite import rewrite
 from hybridflow.compiler.passes.views import BROADCAST, normal_view
@@ -148,7 +149,7 @@ JOINS = [
 ]
 
 
-# Sums of one element a line
+# Look-ups, and sums of one element a line
 
 SCATTER = op.scatter_add_along_axis(C, X, Y)
 
@@ -177,7 +178,10 @@ def _along(b: GraphBuilder, x: Node, like: Node, axis: int) -> Node:
     return b.broadcast(line, shape=like.shape, axes=axes)
 
 
-LOOK_UPS = [Row(SCATTER, _at_one_place)]
+LOOK_UPS = [
+    Row(SCATTER, _at_one_place),
+    Row(op.take(X, I), lambda b, m: even_view(b, m.root)),
+]
 
 
 # What the declared facts say
