@@ -102,6 +102,7 @@ CASES = {
     "kept": Case(contract, "KEPT_ROWS", (0, 4096), product, ((1024, 1024), (1024, 1024))),
     "lines": Case(one_row, "LINES_AT_ONCE", (2, 4, 8), product, ((1, 4096), (4096, 4096))),
     "inplace": Case(contract, "NARROW", (4, 16, 32), product, ((500, 400), (400, 400))),
+    "halving": Case(contract, "WORTH_HALVING", (1, 1 << 40), lambda x: x @ x.T, ((500, 24),)),
     "turns": Case(micro_kernel, "SUMS_OF_A_TURN", (28, 56, 112), product, ((512, 512), (512, 512))),
     "tiles": Case(contract, "FEW_TILES", (0, 4, 16), product, ((64, 512), (512, 512))),
     "panels": Case(contract, "ENOUGH_PANELS", (4, 16, 64), product, ((512, 512), (512, 384))),

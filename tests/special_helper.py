@@ -68,6 +68,7 @@ def emit_matmul(
     buffers: int = 3,
     epilogue: Epilogue | None = None,
     at_home: bool = False,
+    symmetric: bool = False,
 ) -> KernelCode:
     """Add the kernel of a product of two matrices of ``sizes`` m, n, k that lie in memory: %a0 = x[batch, m, k],
     %a1 = y[batch, k, n] (each perhaps with its last two axes swapped), and without ``epilogue`` %a2 = out, where totals
@@ -95,7 +96,7 @@ def emit_matmul(
 
         return Source(code, left, right, epilogue or store, "%a2" if at_home else None)
 
-    return emit_product(module, source, symbol, shape, buffers, result, lanes)[0]
+    return emit_product(module, source, symbol, shape, buffers, result, lanes, symmetric=symmetric)[0]
 
 
 def _flat(dtype: Any, shape: Any, pointer: str) -> Flat:

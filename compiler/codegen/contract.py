@@ -18,7 +18,8 @@ the rows.  Where several blocks of rows follow each other, panels are packed for
 others.  The micro-kernel is one function that knows only full tiles: at the edges the packing fills them up, and what
 was computed from that is not stored.  Between k-blocks totals rest where the product is wanted, if all there is to do
 is to store it; others rest in scratch, and the epilogue reads a finished tile from there while it is still in the
-cache.  A product of one row does without all this: see ``one_row.py`` and ``one_row_turned.py``.
+cache.  Of a symmetric product half the tiles are computed (``mirror.py``).  A product of one row does without all
+this: see ``one_row.py`` and ``one_row_turned.py``.
 
 Factors are read through ``operand.Operand``, so whatever a factor is made of is computed as it is packed.
 
@@ -50,6 +51,7 @@ from hybridflow.compiler.codegen.factors import (
 )
 from hybridflow.compiler.codegen.gaps import SPAN, emit_span, is_finite, load_span
 from hybridflow.compiler.codegen.micro_kernel import Tile, emit_micro_kernel
+from hybridflow.compiler.codegen.mirror import Finish, Mirror
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import UNKNOWN, Operand, Reading, stride
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE, Packing
@@ -76,9 +78,11 @@ from hybridflow.compiler.loops.limits import (
     KEPT_ROWS,
     KEPT_TOTALS,
     LINE,
+    LITTLE_TO_HALVE,
     NARROW,
     PACKED_COLUMNS,
     PANELS_TOGETHER,
+    WORTH_HALVING,
     WORTH_PACKING,
 )
 from hybridflow.compiler.ops.order import K_BLOCK
@@ -289,21 +293,23 @@ def emit_product(
     precision: str = "highest",
     block: int = 0,
     gaps: bool = False,
+    symmetric: bool = False,
 ) -> tuple[KernelCode, str]:
     """Add the kernel ``symbol`` over ``buffers`` buffers: out[batch, m, n] = the sum over k of left times right, of
     dtype ``result``; a single row or column is summed by ``lanes`` where asked for.  Also says how, for a GPU, where
     units may be those of ``teams`` of threads, whose tensor cores may be of ``precision``; or of a team that is a
     ``block`` of so many threads, within a kernel that has it do all units.
 
-    ``gaps``: rows on the left are expected to begin or end with zeros.
+    ``gaps``: rows on the left are expected to begin or end with zeros.  ``symmetric``: the right is the left one's
+    transpose.
 
     ``source`` is asked once for each phase.  Units on a CPU: a panel of rows by blocks of columns, or of columns by
-    blocks of rows, of each batch entry; where the depth is cut, blocks of it, and then rows; on a GPU: tiles, or
-    elements of the product.
+    blocks of rows, of each batch entry; two panels of columns, where only half of a symmetric product is computed;
+    where the depth is cut, blocks of it, and then rows; on a GPU: tiles, or elements of the product.
     """
 
     def written(name: str, write: Callable[[_Product], Work], for_host: bool = False) -> tuple[_Product, KernelCode]:
-        made = _Product(source(), shape, result, precision, gaps)
+        made = _Product(source(), shape, result, precision, gaps, symmetric)
         if shape.n == 1 and shape.m != 1:
             made = made.swapped()
         units, grain, scratch = write(made)
@@ -355,9 +361,15 @@ class _Product:
     """One product being emitted."""
 
     def __init__(
-        self, source: Source, shape: Shape, result: np.dtype, precision: str = "highest", gaps: bool = False
+        self,
+        source: Source,
+        shape: Shape,
+        result: np.dtype,
+        precision: str = "highest",
+        gaps: bool = False,
+        symmetric: bool = False,
     ) -> None:
-        self.precision, self.gaps = precision, gaps
+        self.precision, self.gaps, self.symmetric = precision, gaps, symmetric
         self.c, self.left, self.right, self.epilogue, self.plain, self.beside, self.looks = source
         self.e, self.shape, self.result = self.c.e, shape, result
         self.form = form_of(self.e.target, self.left.dtype, result)
@@ -470,21 +482,24 @@ class _Product:
         if one_row_turned.suits(self.form, self.left, self.right, m, n, one_row_turned.square_width(c, self.form, n)):
             return self._one_row(one_row_turned.OneRowTurned)
         blocks = choose_blocks(e.target, self.form, m, n, k, self._grows_at_home)
+        halved, tile = self._halves(blocks.tile), blocks.tile
+        blocked = self._half if halved else self._blocked
         if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
-            return self._blocked(module, symbol, blocks)
-        if not suits(e.target, self.form, self.left, self.right, blocks.tile, m, n, k):
-            return self._blocked(module, symbol, blocks)
+            return blocked(module, symbol, blocks)
+        large = halved and n > LITTLE_TO_HALVE * tile.columns
+        if large or not suits(e.target, self.form, self.left, self.right, tile, m, n, k):
+            return blocked(module, symbol, blocks)
 
         def finish(value: Val, entry: Ref, row: Ref, col: Ref, mask: Val | None) -> None:
             self.epilogue(e, e.convert(value, self.result), str(entry), str(row), str(col), mask)
 
         def finish_tile(totals: str, entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
-            self._finish(totals, blocks.tile, entry, row, height, col, width)
+            self._finish(totals, tile, entry, row, height, col, width)
 
         def is_seen(entry: Ref, row: Ref, height: Ref, col: Ref, width: Ref) -> str | bool:
-            return self._is_seen(blocks.tile, entry, _Place(row, height, col, width))
+            return self._is_seen(tile, entry, _Place(row, height, col, width))
 
-        direct = Direct(c, self.form, self.left, self.right, blocks.tile, m, n, k, finish, finish_tile, is_seen)
+        direct = Direct(c, self.form, self.left, self.right, tile, m, n, k, finish, finish_tile, is_seen)
         direct.emit()
         return (*self.shape.batch, direct.steps), 1, direct.scratch
 
@@ -499,11 +514,65 @@ class _Product:
         row.emit()
         return (*shape.batch, row.steps), 1, row.scratch
 
+    def _half(self, module: ModuleText, symbol: str, block: Blocks) -> Work:
+        """Units: two panels of columns, one as far from the first as the other is from the last.  From the diagonal
+        down, all of these pairs have as many tiles."""
+        c, (rows, columns) = self.c, (block.tile.rows, block.tile.columns)
+        routine = self._routine(module, symbol, block, self._grows_at_home)
+        panels = _steps(self.shape.n, columns)
+        pairs = _steps(panels, 2)
+        self.least = -(-WORTH_PACKING // (2 * columns))
+        count = c.extent(panels)
+        with c.spans("%begin", "%end", c.extent(pairs)) as (entry, first, last):
+            x, y = self.left.start.at(BATCH, entry), self.right.start.at(BATCH, entry)
+            behind = c.sub(count, first)
+            meet = c.compare("eq", last, c.extent(pairs))  # then panels between the first and the last one are all ours
+
+            def finish(totals: str, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
+                self._finish(totals, block.tile, entry, row, height, col, width)
+
+            with c.loop(0, 2) as side:
+                near = c.compare("eq", side.index, 0)
+                begin = c.choose(near, first, c.choose(meet, behind, c.sub(count, last)))
+                end = c.choose(near, c.choose(meet, behind, last), behind)
+                begin, end = c.mul(begin, columns), c.min(c.mul(end, columns), self.n)
+                step = _even(c, begin, end, block.columns, columns)
+                with c.loop(begin, end, step) as across:
+                    length, top = c.min(step, c.sub(end, across.index)), c.mul(c.div(across.index, rows), rows)
+                    down_step = _even(c, top, self.m, block.height, rows)
+                    with c.loop(top, self.m, down_step) as down:
+                        height = c.min(down_step, c.sub(self.m, down.index))
+                        with c.loop(0, c.max(self.k, 1), self.form.block) as at_k:
+                            home, read_too = self._home(entry), self._beside(entry)
+                            routine.run(
+                                x,
+                                y,
+                                down.index,
+                                height,
+                                across.index,
+                                length,
+                                at_k.index,
+                                self.k,
+                                finish,
+                                home,
+                                beside=read_too,
+                            )
+        return (*self.shape.batch, pairs), 1, routine.scratch
+
+    def _routine(self, module: ModuleText, symbol: str, block: Blocks, at_home: bool) -> BlockRoutine:
+        name, halved = f"{symbol}.tile", self._halves(block.tile)
+        return BlockRoutine(module, name, self.c, self.left, self.right, self.form, block, at_home, self.gaps, halved)
+
+    def _halves(self, tile: Tile) -> bool:
+        """Whether only half of a symmetric product is computed: where there is something to leave out, and more to it
+        than to turn the rest."""
+        n, k = self.shape.n, self.shape.k
+        little = (isinstance(n, int) and n <= tile.columns) or (isinstance(k, int) and k < WORTH_HALVING)
+        return self.symmetric and not little
+
     def _blocked(self, module: ModuleText, symbol: str, block: Blocks) -> Work:
         c, tile = self.c, block.tile
-        routine = BlockRoutine(
-            module, f"{symbol}.tile", c, self.left, self.right, self.form, block, self._grows_at_home, self.gaps
-        )
+        routine = self._routine(module, symbol, block, self._grows_at_home)
         sides = _Side(self.shape.m, block.height, tile.rows), _Side(self.shape.n, block.columns, tile.columns)
         by_rows = cut_by_rows(tile, self.shape.m, self.shape.n)
         cut, whole = sides if by_rows else sides[::-1]
@@ -597,7 +666,7 @@ class _Product:
         """The sums of each of ``count`` blocks of the depth, into shared memory: [batch, block, row, column]."""
         c, sums, at_home = self.c, self.form.sums, self.form.how is not How.TILES
         block = choose_blocks(self.e.target, self.form, self.shape.m, self.shape.n, self.shape.k, at_home)
-        routine = BlockRoutine(module, f"{symbol}.tile", c, self.left, self.right, self.form, block, at_home)
+        routine = self._routine(module, symbol, block, at_home)
         row_step, col_step = (
             _even(c, 0, extent, most, grain)
             for extent, most, grain in (
@@ -685,11 +754,6 @@ class _Product:
             c.vector_loop(0, width, tile.width, at)
 
 
-Finish = Callable[[str, Ref, Ref, Ref, Ref], None]
-"""``finish(totals, row, height, col, width)`` reads the finished sums of ``height`` rows and ``width`` columns.
-The rows lie a tile's columns apart at the address ``totals``."""
-
-
 class Home(NamedTuple):
     """Where a matrix of totals lies in memory: the address of its first element, and the elements from row to row."""
 
@@ -738,8 +802,11 @@ class BlockRoutine:
     """The sums of a block of rows and columns over one k-block: packs both factors and runs the micro-kernel.
 
     Scratch, from %scratch on: packed rows, packed panels of columns, totals, where groups are packed one panel before
-    that, and with ``gaps`` where the rows of each tile are zero; ``scratch`` bytes in all.  Totals ``at_home`` need
-    room for those of one tile.
+    that, with ``gaps`` where the rows of each tile are zero, and what of a product that is ``halved`` is being turned;
+    ``scratch`` bytes in all.  Totals ``at_home`` need room for those of one tile.
+
+    Of a product that is ``halved``, tiles whose elements all lie above the diagonal are left out; after the last
+    k-block they are filled with what lies opposite (see ``mirror.py``).
     """
 
     def __init__(
@@ -753,6 +820,7 @@ class BlockRoutine:
         blocks: Blocks,
         at_home: bool,
         gaps: bool = False,
+        halved: bool = False,
     ) -> None:
         self.c, self.e, self.form, self.blocks = code, code.e, form, blocks
         width = blocks.tile.width
@@ -761,7 +829,9 @@ class BlockRoutine:
         self.lines = form.how is How.TILES or left.along(DEPTH) >= left.along(FREE)
         self.turned = right.along(DEPTH) > right.along(FREE)
         tile, self.item = blocks.tile, form.cell.itemsize
-        self.steps_of_rows = self._steps_of_rows(code.e.target) if blocks.narrow else None
+        # The last tile of rows in place may reach back, and then its totals would not follow those of the one before.
+        in_line = blocks.even_rows or at_home or not halved
+        self.steps_of_rows = self._steps_of_rows(code.e.target) if blocks.narrow and in_line else None
         # A pitch of lines that is not a power of two spreads them over the sets of the cache.
         self.pitch = blocks.depth + 64 // self.item if self.lines else blocks.depth
         # Rows of x whose neighbours lie across them are packed like columns, and then turned cell by cell.
@@ -769,6 +839,8 @@ class BlockRoutine:
             form.how is How.TILES and left.along(FREE) > left.along(DEPTH) and tile.rows % tile_registers.ROWS == 0
         )
         totals = tile.rows * tile.columns if blocks.one_block or at_home else blocks.height * blocks.columns
+        if halved and blocks.one_block and not at_home:  # those of a panel are turned together
+            totals = blocks.rows * tile.columns
         widest = max(tile.rows, tile.columns) * blocks.depth
         loose = widest if form.group > 1 else 0
         # Panels begin at different sets of the cache, too.
@@ -776,6 +848,7 @@ class BlockRoutine:
         panels = blocks.columns // tile.columns if blocks.keeps else blocks.together
         columns = panels * self.panel_pitch
         unturned = tile.rows * blocks.depth if self.cells_are_turned else 0
+        opposite = Mirror.size(tile) if halved else 0
         rows = 0 if self.steps_of_rows else blocks.rows * self.pitch
         gaps = gaps and form.how is How.EACH and dt.is_float(form.sums)
         offsets = [0]
@@ -786,12 +859,14 @@ class BlockRoutine:
             (loose, self.item),
             (unturned, self.item),
             (blocks.rows // tile.rows if gaps else 0, SPAN),
+            (opposite, form.sums.itemsize),
         ):
             offsets.append(offsets[-1] + -(-cells * size // 64) * 64)
         self.packed_a, self.packed_b, self.totals, self.loose, self.unturned = (
             code.at("%scratch", at, 1) for at in offsets[:5]
         )
         self.spans = code.at("%scratch", offsets[5], 1) if gaps else ""
+        self.mirror = Mirror(code, form.sums, tile, code.at("%scratch", offsets[6], 1)) if halved else None
         self.scratch = offsets[-1]
         self.steps = steps = self.steps_of_rows or ((self.pitch, 1) if self.lines else (1, tile.rows))
         forms = {"": form} if form.how is not How.RUNS else {"": form, ".unflushed": form.unflushed}
@@ -836,6 +911,8 @@ class BlockRoutine:
         most = 1 if self.right.operand.collides(DEPTH) else FEW_TILES
         few = c.compare("sle", height, most * tile.rows) if blocks.tiles is None else blocks.tiles <= most
         step = _even(c, 0, height, blocks.rows, tile.rows) if blocks.keeps else height
+        if self.mirror is not None:
+            length = self.mirror.columns(col, length, c.add(row, height))
         with c.loop(0, height if blocks.keeps else 1, step if blocks.keeps else 1) as part:
             high, top = c.min(step, c.sub(height, part.index)), c.add(row, part.index)
             if self.steps_of_rows is None:
@@ -854,23 +931,30 @@ class BlockRoutine:
                     )
                     routine = self._micro_kernel(least, source, depth)
                     finite = self._has_gaps and is_finite(c, tile, self.form.cell, source, pitch, depth)
-                    with c.loop(0, high, tile.rows) as down:
+                    column, totals = c.add(left, panel.index), self.totals
+                    if not alone and home is None:
+                        line = c.mul(c.add(group.index, panel.index), blocks.height)
+                        line = c.add(line, c.mul(part.index, tile.columns))
+                        totals = c.at(totals, line, self.form.sums.itemsize)
+                    kept = home is None and not (alone and self.mirror is None)
+                    start = 0 if self.mirror is None else self.mirror.first_row(top, column)
+                    with c.loop(start, high, tile.rows) as down:
                         place = _Place(
                             c.add(top, down.index),
                             tile.rows if blocks.even_rows else c.min(tile.rows, c.sub(high, down.index)),
-                            c.add(left, panel.index),
+                            column,
                             width,
                         )
-                        total: Ref = 0
-                        if not alone and home is None:
-                            total = c.mul(c.add(group.index, panel.index), blocks.height)
-                            total = c.add(total, c.mul(c.add(part.index, down.index), tile.columns))
-                        totals = c.at(self.totals, total, self.form.sums.itemsize)
+                        line = c.mul(down.index, tile.columns) if kept else 0
+                        own = c.at(totals, line, self.form.sums.itemsize)
                         a, above = self._tile_of_rows(x, place.row, down.index, k)
                         cells, skipped = self._cells(turn, place, down.index, finite)
                         a = c.at(a, c.mul(skipped, self.steps[1]), self.item)
                         b = c.at(source, c.mul(skipped, pitch), self.item)
-                        self._tile(turn, place, routine, a, above, b, pitch, totals, cells)
+                        self._tile(turn, place, routine, a, above, b, pitch, own, cells)
+                    if self.mirror is not None:
+                        with c.when(turn.last):
+                            self._reflect(self.mirror, turn, top, high, column, totals)
 
     @property
     def _has_gaps(self) -> bool:
@@ -934,6 +1018,15 @@ class BlockRoutine:
             return
         with c.when(turn.last):
             turn.finish(begin, place.row, place.height, place.col, place.width)
+
+    def _reflect(self, mirror: Mirror, turn: _Turn, top: Ref, height: Ref, col: Ref, totals: str) -> None:
+        """Finish what lies opposite of ``height`` rows of a panel, whose totals are finished."""
+        c, home, pitch = self.c, turn.home, self.blocks.tile.columns
+        if home is None:
+            mirror.reflect(totals, pitch, top, height, col, turn.finish)
+        else:
+            there = c.at(home.address, c.add(c.mul(top, home.pitch), col), self.form.sums.itemsize)
+            mirror.reflect(there, home.pitch, top, height, col, turn.finish)
 
     def _add_part(self, first: str | bool, sums: str, home: str, pitch: Ref, place: _Place) -> None:
         """Add a tile of sums that is not whole to the totals in their home."""

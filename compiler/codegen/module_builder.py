@@ -52,6 +52,7 @@ from hybridflow.compiler.ir.extents import Extent, affine, larger
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import Shape, TensorType, is_static, product, same_size, static_size
+from hybridflow.compiler.loops.alike import is_symmetric
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
 from hybridflow.compiler.loops.interrupts import any_looks, looks
@@ -372,6 +373,7 @@ class ModuleBuilder:
             axes.precision,
             self.block,
             axes.gaps,
+            is_symmetric(node, axes, lambda n: self.is_leaf(n) or n in places),
         )
 
     def _convolution(self, symbol: str, kernel: Kernel) -> tuple[KernelCode, str]:

@@ -65,6 +65,15 @@ def _covariance(l: Any, x: Any) -> Any:
     return l.matmul(_turned(l, y), y) / 999.0
 
 
+def _gram(l: Any, x: Any) -> Any:
+    return l.matmul(l.transposed(x, (0, 2, 1) if len(x.shape) == 3 else (1, 0)), x)
+
+
+def _similarity(l: Any, z: Any) -> Any:
+    z = z / l.sqrt(l.sum(z * z, axis=1))[:, None]
+    return l.exp(l.matmul(z, _turned(l, z)) * 10.0 - 10.0)
+
+
 def _of_one_query(l: Any, q: Any, k: Any, v: Any) -> Any:
     scores = l.einsum("bhd,bhkd->bhk", q, k) * 0.125
     return l.einsum("bhk,bhkd->bhd", l.softmax(scores), v)
@@ -141,6 +150,9 @@ CASES = {
     ),
     "least squares, 10 steps": Case(_least_squares, lambda d: [d.floats(4096, 64), d.floats(64), d.floats(4096)], 1e-3),
     "covariance of 500": Case(_covariance, lambda d: [d.floats(1000, 500)], 1e-3),
+    "x.T x, 2000x512": Case(_gram, lambda d: [d.floats(2000, 512)]),
+    "x.T x, 64 of 128x64": Case(_gram, lambda d: [d.floats(64, 128, 64)]),
+    "similarity of 1000 rows": Case(_similarity, lambda d: [d.floats(1000, 300)], 1e-3),
     "solve 10000 of 4x4": _small("solve", 10000, 4, 1),
     "solve 10000 of 3x3, 3 sides": _small("solve", 10000, 3, 3),
     "solve 1000 of 8x8": _small("solve", 1000, 8, 1),
