@@ -9,8 +9,10 @@ import textwrap
 import threading
 import weakref
 
+import llvmlite.binding
 import numpy as np
 import pytest
+from llvmlite.binding import FeatureMap
 
 from hybridflow import errors
 from hybridflow.compiler.ir import dtypes
@@ -163,6 +165,14 @@ def test_narrower_target_runs_here():
         assert host.target() is SSE2
         np.testing.assert_array_equal(cpu.load(plus_one()).run([np.zeros(5, np.float32)])[0], np.ones(5))
     assert host.target() is host.detect()
+
+
+def test_instructions_that_do_not_go_with_wide_vectors_are_not_used(monkeypatch):
+    """Those of SSE4a have no form for AVX: between instructions of 256 bits each takes 100 ns."""
+    for avx, used in ((True, False), (False, True)):
+        found = FeatureMap(sse2=True, sse4a=True, avx=avx)
+        monkeypatch.setattr(llvmlite.binding, "get_host_cpu_features", lambda found=found: found)
+        assert host.detect.__wrapped__().has("sse4a") is used
 
 
 def test_cache_sizes_of_a_machine_that_does_not_say(tmp_path):

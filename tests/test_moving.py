@@ -38,6 +38,21 @@ def test_pixels_in_reverse(channels, axes):
             everywhere(lambda b, x: b.reverse(x, axes=axes), [x], np.flip(x, axes))
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 13, 31, 33, 47, 63, 70])
+def test_lines_of_pixels_end_anywhere(count):
+    """Cut out of longer lines, so that what is left over behind vectors is left over in each of them."""
+    rng = np.random.default_rng(count)
+    for dtype, channels in ((np.uint8, 3), (np.bool_, 4), (np.int16, 3), (np.float32, 2), (np.float64, 5)):
+        x = rng.integers(0, 2 if dtype == np.bool_ else 200, (4, count + 2, channels)).astype(dtype)
+        for axes in ((2,), (1,), (1, 2)):
+
+            def program(b, x, axes=axes, shape=x.shape):
+                part = b.slice(x, start=(0, 1, 0), stop=(4, count + 1, shape[2]), step=(1, 1, 1))
+                return b.reverse(part, axes=axes)
+
+            everywhere(program, [x], np.flip(x[:, 1:-1], axes))
+
+
 def test_pixels_in_reverse_are_taken_apart_by_shuffles():
     x = np.zeros((8, 64, 3), np.uint8)
     program = compile_graph(build(lambda b, x: b.reverse(x, axes=(1,)), [x]), target.AVX512)

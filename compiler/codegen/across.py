@@ -28,6 +28,7 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import static_size
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
+from hybridflow.compiler.loops.limits import MOST_TURNS_OF_RESTS, REST_WORK
 from hybridflow.compiler.loops.stages import Stage
 
 Turns = list[Interleaved]
@@ -53,7 +54,12 @@ class Across(Nest):
         lane = self.schedule.lane
         assert lane is not None
         with self._loops([v for v in self.space.kept if v not in (lane, self.inner)]):
-            self._vector_loop(lane, self._run)
+            self._vector_loop(lane, self._run, halves=self._is_short() and self._has_long_rest(lane))
+
+    def _is_short(self) -> bool:
+        """Whether the body may be written again for rests."""
+        turns, work = len(self.turns), sum(stage.work for stage in self.schedule.stages)
+        return turns <= MOST_TURNS_OF_RESTS and turns * work <= REST_WORK
 
     def _run(self, mask: Val | None) -> None:
         folds_inner = self.inner in self.space.folded

@@ -8,7 +8,6 @@ from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.tiles import Tile
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.loops.index import ZERO, Ix
-from hybridflow.compiler.loops.limits import LONG_REST
 from hybridflow.compiler.loops.schedule import Turned
 
 
@@ -22,11 +21,12 @@ class Map(Nest):
             self._map_in_tiles(self.schedule.turned)
             return
         last = space.vars[-1]
-        is_short = isinstance(last.extent, int) and last.extent < LONG_REST * self.width
+
+        def store(mask: Val | None) -> None:
+            self._store_roots(self._elements(last, mask), roots, space.full)
+
         with self._loops(space.vars[:-1]):
-            self._vector_loop(
-                last, lambda mask: self._store_roots(self._elements(last, mask), roots, space.full), halves=is_short
-            )
+            self._vector_loop(last, store, halves=self._has_long_rest(last))
 
     def _map_in_tiles(self, turned: Turned) -> None:
         """A map over square tiles of its last loop and the one along which the turned inputs lie."""

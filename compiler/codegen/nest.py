@@ -22,7 +22,7 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, between
-from hybridflow.compiler.loops.limits import VECTOR_BYTES
+from hybridflow.compiler.loops.limits import LONG_REST, VECTOR_BYTES
 from hybridflow.compiler.loops.schedule import Schedule
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
@@ -164,6 +164,10 @@ class Nest:
         with self.code.spans(start, stop, self.code.product([v.extent for v in inside])) as (turn, first, last):
             self.ranges[inside[0]] = first, last
             yield turn
+
+    def _has_long_rest(self, var: LoopVar) -> bool:
+        """Whether what is left over behind vectors along a loop may take long if it goes element by element."""
+        return isinstance(var.extent, int) and var.extent < LONG_REST * self.width**2
 
     def _vector_loop(self, var: LoopVar, body: Callable[[Val | None], None], halves: bool = False) -> None:
         """``body(mask)`` for each vector along ``var``, with a rest in ``halves`` if it may be; the threads of a team

@@ -42,6 +42,9 @@ def detect() -> Target:
     arm = triple.startswith(("aarch64", "arm64"))
     if features.get("amx-tile", False) and not _tiles_are_permitted():
         features.update({name: False for name in features if name.startswith("amx-")})
+    if features.get("avx", False) and "sse4a" in features:
+        # Its shuffles by AMD have no form for AVX: each that LLVM chooses between 256-bit instructions costs 100 ns.
+        features["sse4a"] = False
     # Wide registers pay only with the byte/word and short-vector forms, which every server core since 2017 has.
     wide = all(features.get(name, False) for name in ("avx512f", "avx512bw", "avx512dq", "avx512vl"))
     if wide:
