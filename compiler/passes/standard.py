@@ -9,6 +9,7 @@ from hybridflow.compiler.passes.control import control
 from hybridflow.compiler.passes.cse import cse
 from hybridflow.compiler.passes.dce import dce
 from hybridflow.compiler.passes.driver import Pass, Step, fix
+from hybridflow.compiler.passes.few_terms import few_terms
 from hybridflow.compiler.passes.fold import fold
 from hybridflow.compiler.passes.gathers import gathers
 from hybridflow.compiler.passes.joins import joins
@@ -29,6 +30,7 @@ GATHERS = Pass("gathers", gathers)
 CONTROL = Pass("control", control)
 TWINS = Pass("twins", twins)
 PANELS = Pass("panels", functools.partial(panels, heights=Heights(1 << 19)))
+FEW_TERMS = Pass("few_terms", few_terms)
 
 SIMPLIFY_PIPELINE: list[Step] = [
     DCE,  # a trace holds what Python computed and dropped: later passes need not look at it
@@ -52,8 +54,10 @@ def steps_for(target: Target) -> list[Step]:
     on_gpu = target.kind == "cuda"
     heights = TeamHeights(target.block_memory) if on_gpu else Heights(target.l2)
     # All threads of a GPU run the graphs of a loop together: none of them has panels of its own there.
-    return [replace(PANELS, function=functools.partial(panels, heights=heights), inside=not on_gpu), DCE]
+    made = replace(PANELS, function=functools.partial(panels, heights=heights), inside=not on_gpu)
+    # After panels, which look for products.  On a GPU teams of threads share out what a product reads.
+    return [made, DCE] if on_gpu else [made, FEW_TERMS, DCE]
 
 
-PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, GATHERS, CONTROL, TWINS, PANELS)}
+PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, GATHERS, CONTROL, TWINS, PANELS, FEW_TERMS)}
 """The passes by name, for HF_SKIP and the command line."""
