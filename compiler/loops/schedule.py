@@ -333,7 +333,7 @@ def _across(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost:
         if gaps and turned is None:
             continue
         outer = [v for v in space.kept if v not in (lane, inner)]
-        if inner is space.vars[-1] and _as_good_along(kernel, inner, short, lanes, space, flat):
+        if inner is space.vars[-1] and _as_good_along(kernel, inner, short, lanes, space, found, flat):
             continue
         if inner not in space.folded and space.folded and not _fills(outer, lane, lanes):
             continue
@@ -385,12 +385,16 @@ def _widest(kernel: Kernel, space: Space) -> int:
     return max(n.dtype.itemsize for n in (*kernel.nodes, *kernel.inputs) if product(n.shape) == elements)
 
 
-def _as_good_along(kernel: Kernel, inner: LoopVar, short: int, lanes: int, space: Space, flat: bool) -> bool:
+def _as_good_along(
+    kernel: Kernel, inner: LoopVar, short: int, lanes: int, space: Space, found: Accesses, flat: bool
+) -> bool:
     """Whether vectors along the short loop, the last one, serve as well: they are full, or more than half full where
-    others have to be put together; or they are full and there is little to do with their one sum."""
+    others have to be put together; or they are full, of neighbours, and there is little to do with their one sum."""
     if inner in space.kept:
         return short % lanes == 0 if flat else short > lanes // 2
-    return short % lanes == 0 and len(kernel.roots) == 1 and kernel.roots[0].op.kind is Kind.REDUCE
+    if short % lanes or any(ix.coefficient(inner) not in (0, 1, None) for ix in found.positions):
+        return False
+    return len(kernel.roots) == 1 and kernel.roots[0].op.kind is Kind.REDUCE
 
 
 def _gaps(found: Accesses, inner: LoopVar, lane: LoopVar, apart: int) -> list[Ix]:
