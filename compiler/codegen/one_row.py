@@ -46,6 +46,14 @@ class OneRow:
         self.steps = (columns + (STRIP - 1)) // STRIP
         self.most = max(c.e.target.l1 // 2 // self.item // STRIP, 1) * STRIP  # columns with sums in the first cache
         self.scratch = 2 * self.most * self.item  # sums of a block, and totals
+        self.ahead = right.in_memory if self._is_far(columns, depth) else None  # what is asked for
+
+    def _is_far(self, columns: Extent, depth: Extent) -> bool:
+        """Whether the other factor comes from memory.  Each stretch of a line is over before the machine has seen that
+        it is one, so the lines of the next turn are asked for."""
+        if not (isinstance(columns, int) and isinstance(depth, int)):
+            return True
+        return columns * depth * self.right.dtype.itemsize > self.c.e.target.l2
 
     def emit(self) -> None:
         """The body of a kernel whose units are strips of columns of each batch entry."""
@@ -83,6 +91,9 @@ class OneRow:
 
         def add(j: Ref, mask: Val | None) -> None:
             place = c.at(self.sums, j, self.item)
+            if self.ahead is not None:
+                for k in lines:
+                    e.prefetch(y.address(*self.ahead, {free: c.add(col, j), depth: c.add(k, LINES_AT_ONCE)}))
             total = e.load(place, sums, mask)
             for k, a in zip(lines, factors):
                 b = e.convert(y.value({free: c.add(col, j), depth: k}, free, mask), sums)

@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.creation import iota
-from hybridflow.array.elementwise import add, greater, maximum, not_equal, subtract, where
+from hybridflow.array.elementwise import add, not_equal, subtract, where
 from hybridflow.array.indexing import Lookup, Position, Range, entries_of, getitem, key_part
-from hybridflow.array.shapes import concat, slice_axis
-from hybridflow.array.sorting import argsort
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, Shape, broadcast_shapes, is_one, product, same_extents
 from hybridflow.compiler.ops import TABLE
@@ -93,6 +91,14 @@ def updated(x: Tensor, key: Any, value: Any) -> Tensor:
     if any(_is_mask(p) and not p.ndim for p in parts):
         return _scattered(x, key, fill)
     entries = entries_of(x, parts)
+    axis = _only_lookup(x, entries)
+    if axis is not None:  # whole slices are replaced
+        indices = entries[axis].at
+        fill = _spread(fill, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
+        if product(fill.shape) != 0:
+            # What may raise stands by itself, before the first value that is written.
+            numbers = iota((x.shape[axis],), 0, default_int)
+            return _set(x, apply(TABLE["take"], numbers, indices, axis=0), fill, axis)
     if any(isinstance(entry, Lookup) for entry in entries):
         return _scattered(x, key, fill)
     return _placed(x, entries, fill)
@@ -199,31 +205,43 @@ def _length(entry: Range) -> Extent:
     return span if entry.step == 1 else (span + entry.step - 1) // entry.step
 
 
+def _only_lookup(x: Tensor, entries: list[Any]) -> int | None:
+    """The axis of ``x`` whose positions are in a tensor, if those of all others are all that there are."""
+    found = [axis for axis, entry in enumerate(entries) if isinstance(entry, Lookup)]
+    if len(found) != 1 or len(entries) != x.ndim:
+        return None
+    whole = [Range(0, n, 1, False) for n in x.shape]
+    others = (k for k in range(x.ndim) if k != found[0])
+    return found[0] if all(_is_same(entries[k], whole[k]) for k in others) else None
+
+
+def _is_same(entry: Any, other: Range) -> bool:
+    """Whether an entry asks for the same positions as a range."""
+    return (
+        isinstance(entry, Range)
+        and entry[2:] == other[2:]
+        and same_extents((entry.start, entry.stop), (other.start, other.stop))
+    )
+
+
 def _scattered(x: Tensor, key: Any, fill: Tensor) -> Tensor:
-    """Positions in tensors: which element each position gets is found by sorting them, the last of equal ones wins."""
+    """Positions in tensors: which element each value replaces is what the key finds among the elements' numbers."""
     size = product(x.shape)
     chosen = getitem(reshape_to(iota((size,), 0, default_int), x.shape), key)
+    fill = _spread(fill, chosen.shape)
     count = product(chosen.shape)
-    one_for_all = fill.ndim == 0
-    if not one_for_all:
-        fill = _spread(fill, chosen.shape)
     if isinstance(count, int) and count == 0:
         return own(x)
-    places = reshape_to(chosen, (count,))
-    flat = reshape_to(x, (size,))
-    nothing = filled(0, default_int, (size,), "setitem")
-    if one_for_all:
-        hits = apply(TABLE["scatter_add"], nothing, places, filled(1, default_int, (count,), "setitem"), axis=0)
-        return reshape_to(where(greater(hits, 0), expand(fill, (size,)), flat), x.shape)
-    order = argsort(places)
-    ordered = apply(TABLE["take"], places, order, axis=0)
-    changes = not_equal(slice_axis(ordered, 0, 1, count), slice_axis(ordered, 0, 0, count - 1))
-    last = concat([changes, filled(True, dtypes.bool_, (1,), "setitem")], axis=0)
-    # 1 + the number of the value that each position gets, 0 for none.
-    numbers = apply(TABLE["scatter_add"], nothing, ordered, where(last, add(order, 1), 0), axis=0)
-    source = maximum(subtract(numbers, 1), 0)
-    values = apply(TABLE["take"], reshape_to(fill, (count,)), source, axis=0)
-    return reshape_to(where(greater(numbers, 0), values, flat), x.shape)
+    flat, places, values = (reshape_to(t, (n,)) for t, n in ((x, size), (chosen, count), (fill, count)))
+    return reshape_to(_set(flat, places, values, 0), x.shape)
+
+
+def _set(x: Tensor, indices: Tensor, values: Tensor, axis: int) -> Tensor:
+    """``x`` with values at indices, which are in range; the last of several for one."""
+    if not dtypes.is_bool(x.dtype):
+        return apply(TABLE["scatter_set"], x, indices, values, axis=axis, known=True)
+    whole, flags = (cast(t, dtypes.uint8) for t in (x, values))
+    return not_equal(apply(TABLE["scatter_set"], whole, indices, flags, axis=axis, known=True), 0)
 
 
 # ---- parts of variables: ``v[1:3].assign(value)``, as TensorFlow writes ``v[1:3] = value``
