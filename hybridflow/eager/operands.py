@@ -38,6 +38,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.runtime.memory import blocks
 
 
 def literal(array: np.ndarray) -> Tensor:
@@ -91,8 +92,8 @@ def from_numpy(array: np.ndarray, stage: str) -> Tensor:
     trace = current.trace
     if trace is not None and id(array) in trace.live_arrays:
         return wrap(array.view())
-    copied = np.array(_check_array(array, stage), order="C", copy=True, subok=False)
-    return literal(copied) if copied.size == 1 else wrap(devices.placed(copied))
+    copy = blocks.copied(_check_array(array, stage))
+    return literal(copy) if copy.size == 1 else wrap(devices.placed(copy))
 
 
 def _from_foreign(value: Any, stage: str) -> Tensor | None:
