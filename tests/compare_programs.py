@@ -39,6 +39,7 @@ LIMITS: dict[str, types.ModuleType] = {
     "MAX_VIEWS": reader,
 }
 FILE = "<program>"  # where errors say that they arose
+CACHES = ("l2", "l3")  # of the machine, in bytes: what fits into them decides likewise
 TARGETS = ("sse2", "avx2", "avx512")
 
 Make = Callable[[Any], tuple[Callable[..., Any], list[hf.Variable]]]
@@ -139,8 +140,7 @@ def applied(settings: Settings) -> Iterator[None]:
     limits = dict(settings.limits)
     machine = target.NAMED[settings.target] if settings.target else host.target()
     machine = machine if host.can_run(machine) else host.target()
-    if "l2" in limits:
-        machine = machine.with_(l2=limits.pop("l2"))
+    machine = machine.with_(**{name: limits.pop(name) for name in CACHES if name in limits})
     with flags.SKIP(settings.skip), host.use(machine):
         try:
             for name, value in limits.items():

@@ -24,7 +24,7 @@ from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.ops.table import OpDef
 from hybridflow.compiler.passes.standard import PASSES
 
-from .compare_programs import LIMITS, TARGETS, load, op
+from .compare_programs import CACHES, LIMITS, TARGETS, load, op
 from .graph_shapes import GRAPH_SHAPES
 from .program_texts import ALGEBRA, BINARY, FLOAT_ALGEBRA, KERNELS, VIEWS, Refused, call_text
 from .programs import Body, Program, Settings, Statement, Values
@@ -57,8 +57,9 @@ LIMIT_VALUES = {
     "MAX_DIVISIONS": (0, 2),
     "MAX_VIEWS": (0, 1, 3),
     "l2": (0, 64, 4096),
+    "l3": (0, 64, 4096),
 }
-assert set(LIMIT_VALUES) == {*LIMITS, "l2"}
+assert set(LIMIT_VALUES) == {*LIMITS, *CACHES}
 
 FLOATS = ("float32", "float32", "float32", "float64", "float64", "float16", "bfloat16")
 INTEGERS = ("int32", "int64", "int8", "uint8", "int16", "uint16", "uint32", "uint64")

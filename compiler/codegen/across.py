@@ -14,6 +14,7 @@ from hybridflow.compiler.codegen.elements import Elements
 from hybridflow.compiler.codegen.flat import Flat
 from hybridflow.compiler.codegen.interleaved import Interleaved
 from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.past_caches import past_caches
 from hybridflow.compiler.codegen.reduction import (
     Cascade,
     Fold,
@@ -27,7 +28,7 @@ from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import static_size
-from hybridflow.compiler.loops.index import Index, Ix, LoopVar
+from hybridflow.compiler.loops.index import Index, Ix, LoopVar, lies_side_by_side
 from hybridflow.compiler.loops.limits import MOST_TURNS_OF_RESTS, REST_WORK
 from hybridflow.compiler.loops.stages import Stage
 
@@ -53,7 +54,9 @@ class Across(Nest):
     def _write(self) -> None:
         lane = self.schedule.lane
         assert lane is not None
-        with self._loops([v for v in self.space.kept if v not in (lane, self.inner)]):
+        outer = [v for v in self.space.kept if v not in (lane, self.inner)]
+        last = self.schedule.written_last if lies_side_by_side(self.space.full, self.inner, lane) else ()
+        with past_caches(self.code, self.kernel, self.pointers, last, lane.extent), self._loops(outer):
             self._vector_loop(lane, self._run, halves=self._is_short() and self._has_long_rest(lane))
 
     def _is_short(self) -> bool:

@@ -223,7 +223,7 @@ class Elements:
         e = self.e
         if e.width == 1 or self.lane_var is None or position.coefficient(self.lane_var) == 1:
             at = self.code.at(pointer, self.ref(position), value.dtype.itemsize)
-            e.store(value, at, self.mask, self._alignment(position, value.dtype))
+            e.store(value, at, self.mask, self._alignment(position, value.dtype), pointer)
         elif apart := self._apart(position, self.lane_var, True, MOST_APART):
             self._store_apart(value, pointer, position, apart)
         else:

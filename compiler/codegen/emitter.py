@@ -14,9 +14,12 @@ from hybridflow.compiler.codegen.quotients import Quotients
 from hybridflow.compiler.codegen.values import LLVM, Val, literal_text, mangle, memory_type, struct_text, type_text
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.loops.limits import LINE
 from hybridflow.compiler.program import Check
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
+
+LEAST_STREAMED = 16  # bytes of a vector that there are stores past the caches for
 
 
 class Emitter(Quotients):
@@ -29,6 +32,7 @@ class Emitter(Quotients):
         self.status: str | None = None
         self.node: Node | None = None  # that is being compiled, to which checks belong
         self.where: str | None = None  # the user's line of it, for the text of checks
+        self.streamed: dict[str, str | bool] = {}  # arrays whose vectors are stored past the caches, and when they are
         self._results: dict[str, Sequence[Val]] = {}  # of the functions among the globals
         self.often: frozenset[str] = frozenset()  # functions that are known to be used more than once
         self._in_place: set[str] = set()  # those that ``shared`` wrote where they are used
@@ -66,14 +70,20 @@ class Emitter(Quotients):
         """One element in every lane."""
         return self.splat(self.load(ptr, dtype, width=1))
 
-    def store(self, value: Val, ptr: str, mask: Val | None = None, align: int | None = None) -> None:
-        """Consecutive elements to ``ptr``, but for the lanes that ``mask`` switches off."""
+    def store(
+        self, value: Val, ptr: str, mask: Val | None = None, align: int | None = None, array: str | None = None
+    ) -> None:
+        """Consecutive elements to ``ptr``, which is in ``array``, but for the lanes that ``mask`` switches off."""
         align = value.dtype.itemsize if align is None else align
         value = self._to_memory(value)
         memory = type_text(value.dtype, value.width)
         if mask is None:
             value = self._whole(value)
-            self.line(f"store {memory} {value.ref}, ptr {ptr}, align {align}")
+            past = self.streamed.get(array or "", False)
+            if past is not False and value.width * value.dtype.itemsize >= LEAST_STREAMED:
+                self._store_past_caches(value, ptr, past)
+            else:
+                self.line(f"store {memory} {value.ref}, ptr {ptr}, align {align}")
         elif value.width == 1:
             self._when_active(mask, lambda: self.store(value, ptr, None, align))
         else:
@@ -81,6 +91,25 @@ class Emitter(Quotients):
             self.declare(f"declare void {name}({memory}, ptr, {lanes})")
             value = self._hidden(value)
             self.line(f"call void {name}({memory} {value.ref}, ptr align {align} {ptr}, {lanes} {mask.ref})")
+
+    def _store_past_caches(self, value: Val, ptr: str, when: str | bool) -> None:
+        """A vector to ``ptr``: past the caches where ``when`` says so, and its address is a multiple of its size."""
+        memory, align = type_text(value.dtype, value.width), min(value.width * value.dtype.itemsize, LINE)
+        address, low, past = (self.fresh(hint) for hint in "pic")
+        self.line(f"{address} = ptrtoint ptr {ptr} to i64")
+        self.line(f"{low} = and i64 {address}, {align - 1}")
+        self.line(f"{past} = icmp eq i64 {low}, 0")
+        if when is not True:
+            aligned, past = past, self.fresh("c")
+            self.line(f"{past} = and i1 {aligned}, {when}")
+
+        def store(as_what: str) -> list[Val]:
+            self.line(f"store {memory} {value.ref}, ptr {ptr}, align {as_what}")
+            return []
+
+        self.either_way(
+            past, lambda: store(f"{align}, !nontemporal !{{i32 1}}"), lambda: store(f"{value.dtype.itemsize}")
+        )
 
     def prefetch(self, ptr: str) -> None:
         """Ask for the line of cache at ``ptr``, which will be read; it may lie anywhere."""

@@ -116,7 +116,7 @@ class Interleaved(Elements):
 
     def store_neighbours(self, value: Val, pointer: str, position: Ix, vector: int, mask: Val | None = None) -> None:
         """Store one of the vectors that a group fills."""
-        self.e.store(value, self._address(pointer, position, vector, value.dtype), mask)
+        self.e.store(value, self._address(pointer, position, vector, value.dtype), mask, array=pointer)
 
     def in_order(self, position: Ix) -> bool:
         """Whether turns, and groups of them, lie in memory one behind the other."""

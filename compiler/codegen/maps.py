@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hybridflow.compiler.codegen.elements import Elements
 from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.past_caches import past_caches
 from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.tiles import Tile
 from hybridflow.compiler.codegen.values import Val
@@ -25,7 +26,7 @@ class Map(Nest):
         def store(mask: Val | None) -> None:
             self._store_roots(self._elements(last, mask), roots, space.full)
 
-        with self._loops(space.vars[:-1]):
+        with past_caches(self.code, self.kernel, self.pointers, roots, last.extent), self._loops(space.vars[:-1]):
             self._vector_loop(last, store, halves=self._has_long_rest(last))
 
     def _map_in_tiles(self, turned: Turned) -> None:

@@ -10,6 +10,7 @@ from functools import cached_property
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.first_best import FirstBest, finds_first
 from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.past_caches import past_caches
 from hybridflow.compiler.codegen.reduction import (
     Body,
     Cascade,
@@ -45,7 +46,8 @@ class Rows(Nest):
         return position_within(self.space)
 
     def _write(self) -> None:
-        with self._loops(self.space.kept):
+        last, run = self.schedule.written_last, self.space.vars[-1].extent
+        with past_caches(self.code, self.kernel, self.pointers, last, run), self._loops(self.space.kept):
             for stage in self.schedule.stages:
                 with self.code.width(1):
                     self._finish_row(stage.ready)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from hybridflow.compiler.codegen.elements import Elements
 from hybridflow.compiler.codegen.nest import Nest
+from hybridflow.compiler.codegen.past_caches import past_caches
 from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir.extents import Extent, compare
@@ -79,7 +80,9 @@ class Segments(Nest):
             return
         space, position = loops_of_part(self.kernel.cluster.anchor, part, self.is_leaf)
         at = self.code.extent(position.strides.get(None, 0))
+        run = space.vars[-1].extent if space.vars else 1
         with ExitStack() as stack:
+            stack.enter_context(past_caches(self.code, self.kernel, self.pointers, [self.node], run))
             for k, var in enumerate(space.vars[:-1]):
                 begin, end = self._part(position, space.vars, k, at)
                 self.counters[var] = stack.enter_context(self.code.loop(begin, end)).index

@@ -150,6 +150,11 @@ class Schedule:
     def units(self) -> tuple[Extent, ...]:
         return tuple(v.extent for v in self.parallel)
 
+    @property
+    def written_last(self) -> tuple[Node, ...]:
+        """Results of the last pass, which no other one reads."""
+        return self.stages[-2].roots if len(self.stages) > 1 else ()
+
     def light(self, stage: Stage) -> bool:
         """Whether a fold's body may be repeated for each of the vectors of its 64 lanes."""
         return self.lanes > 1 and stage.work <= LIGHT
