@@ -26,6 +26,7 @@ from hybridflow.compiler.codegen import (
     elements,
     micro_kernel,
     one_row,
+    past_caches,
     rows,
     scan,
     sort,
