@@ -66,9 +66,8 @@ class _Counting:
     def __init__(self, e: Emitter, what: Scattering) -> None:
         self.e, self.what, self.c = e, what, Code(e, what.dims)
         c, self.dtype, self.cells = self.c, what.x.node.dtype, what.x.node.type.size
-        self.line = (
-            -(-(self.cells + 1) // MOST_LANES) * MOST_LANES
-        )  # of a table, with a cell for indices that are out of range
+        # Of a table, with a cell for indices that are out of range.
+        self.line = -(-(self.cells + 1) // MOST_LANES) * MOST_LANES
         tables = _TABLES_BYTES // (self.line * self.dtype.itemsize)
         self.tables = min(UNROLLED, 1 << max(tables, 1).bit_length() - 1)
         self.width = lanes_for(e.target, self.dtype, self.cells)

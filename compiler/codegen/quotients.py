@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hybridflow.compiler.codegen.conversions import Conversions
+from hybridflow.compiler.codegen.integer_quotients import IntegerQuotients
 from hybridflow.compiler.codegen.values import Operand, Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.target import Target
@@ -37,7 +37,7 @@ class _Prepared(NamedTuple):
     outside: Val  # whether it is out of range
 
 
-class Quotients(Conversions):
+class Quotients(IntegerQuotients):
     """Division that knows of divisors which were announced.  This pays with AVX-512, whose division takes two to three
     times as long as that of narrower vectors for each element."""
 

@@ -13,6 +13,7 @@ from hybridflow.compiler.passes.few_terms import few_terms
 from hybridflow.compiler.passes.fold import fold
 from hybridflow.compiler.passes.gathers import gathers
 from hybridflow.compiler.passes.joins import joins
+from hybridflow.compiler.passes.narrow import narrow
 from hybridflow.compiler.passes.panel_heights import Heights, TeamHeights
 from hybridflow.compiler.passes.panels import panels
 from hybridflow.compiler.passes.simplify import simplify
@@ -29,6 +30,7 @@ JOINS = Pass("joins", joins)
 GATHERS = Pass("gathers", gathers)
 CONTROL = Pass("control", control)
 TWINS = Pass("twins", twins)
+NARROW = Pass("narrow", narrow)
 PANELS = Pass("panels", functools.partial(panels, heights=Heights(1 << 19)))
 FEW_TERMS = Pass("few_terms", few_terms)
 
@@ -55,9 +57,12 @@ def steps_for(target: Target) -> list[Step]:
     heights = TeamHeights(target.block_memory) if on_gpu else Heights(target.l2)
     # All threads of a GPU run the graphs of a loop together: none of them has panels of its own there.
     made = replace(PANELS, function=functools.partial(panels, heights=heights), inside=not on_gpu)
-    # After panels, which look for products.  On a GPU teams of threads share out what a product reads.
-    return [made, DCE] if on_gpu else [made, FEW_TERMS, DCE]
+    if on_gpu:  # where all is computed in 32 bits, and teams of threads share out what a product reads
+        return [made, DCE]
+    # What is narrowed leaves conversions that simplify joins.  Few terms come after panels, which look for products.
+    return [NARROW, SIMPLIFY, made, FEW_TERMS, DCE]
 
 
-PASSES = {p.name: p for p in (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, GATHERS, CONTROL, TWINS, PANELS, FEW_TERMS)}
+_ALL = (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, GATHERS, CONTROL, TWINS, NARROW, PANELS, FEW_TERMS)
+PASSES = {p.name: p for p in _ALL}
 """The passes by name, for HF_SKIP and the command line."""
