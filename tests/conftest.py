@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -48,20 +49,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")
 
 
-# Modules about what the compiler makes, and about what operations mean, neither of which depends on the interpreter: it
-# is enough to run them on one.  Those of code for GPUs (``test_cuda_...``) are of this kind, too.  Whatever has to do
-# with Python's objects, frames, source or threads runs on all.
+# Modules about what the compiler and the runtime make, and about what operations and errors mean: none of that depends
+# on the interpreter, and it is enough to run them on one.  Those of code for GPUs (``test_cuda_...``) are of this kind.
+# Whatever has to do with Python's objects, frames, source, threads or processes runs on all; and so do the examples of
+# all public functions (``test_docs``), for whatever else an interpreter may break.
 _OF_CODE = frozenset(
     [
         "test_added_losses",
         "test_array_functions",
+        "test_array_libraries",
         "test_array_standard",
         "test_attention",
         "test_autodiff",
+        "test_bad_input",
         "test_batching",
         "test_benchmarks",
         "test_bits",
         "test_checkpoint",
+        "test_cli",
         "test_compat_datasets",
         "test_compat_tf",
         "test_control",
@@ -72,9 +77,10 @@ _OF_CODE = frozenset(
         "test_ctc",
         "test_data_files",
         "test_decided_numbers",
+        "test_devices",
         "test_distributions",
         "test_division",
-        "test_docs",
+        "test_effects_of_derivatives",
         "test_elementary",
         "test_emitter",
         "test_examples",
@@ -93,12 +99,15 @@ _OF_CODE = frozenset(
         "test_golden",
         "test_golden_programs",
         "test_gpu",
+        "test_gpu_sharing",
         "test_gradient_matrix",
         "test_guarded_reads",
         "test_higher_derivatives",
+        "test_histograms",
         "test_index",
         "test_indexed_slices",
         "test_indexing",
+        "test_inlined_effects",
         "test_ir_text",
         "test_ir_text_damaged",
         "test_keras_layers",
@@ -108,8 +117,11 @@ _OF_CODE = frozenset(
         "test_late_gradients",
         "test_layer",
         "test_layers",
+        "test_lighting",
+        "test_limits",
         "test_linalg",
         "test_losses",
+        "test_machine_code",
         "test_masked_stores",
         "test_metrics",
         "test_mixed_precision",
@@ -118,12 +130,14 @@ _OF_CODE = frozenset(
         "test_moving",
         "test_names",
         "test_nn",
+        "test_numerics",
         "test_operands",
         "test_ops_table",
         "test_optimizers",
         "test_order",
         "test_padded_reads",
         "test_panels",
+        "test_parts",
         "test_passes",
         "test_phases",
         "test_powers",
@@ -131,6 +145,7 @@ _OF_CODE = frozenset(
         "test_products",
         "test_quantiles",
         "test_quotients",
+        "test_raising_in_programs",
         "test_random",
         "test_random_control",
         "test_random_python",
@@ -147,14 +162,20 @@ _OF_CODE = frozenset(
         "test_segments",
         "test_selection",
         "test_setitem",
+        "test_several_devices",
         "test_several_results",
+        "test_shapeless_results",
+        "test_shared_loops",
         "test_shared_memory",
+        "test_small_matrices",
         "test_small_programs",
         "test_special_kernels",
         "test_summary",
         "test_templates",
+        "test_tensor_shapes",
         "test_tf1",
         "test_tf1_arguments",
+        "test_tf1_printed",
         "test_tf_programs",
         "test_transformations",
         "test_types",
@@ -166,15 +187,25 @@ _OF_CODE = frozenset(
         "test_waves",
         "test_weak_scalars",
         "test_weights",
+        "test_wholes",
         "test_window_layers",
         "test_word_pairs",
     ]
 )
 
 
+def _is_of_code(module: str) -> bool:
+    return module in _OF_CODE or module.startswith("test_cuda_")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Modules of which no test is asked for are not even imported."""
+    return True if config.option.markexpr == "not code" and _is_of_code(collection_path.stem) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.stem in _OF_CODE or item.path.stem.startswith("test_cuda_"):
+        if _is_of_code(item.path.stem):
             item.add_marker(pytest.mark.code)
 
 
