@@ -516,25 +516,26 @@ class _Product:
 
     def _half(self, module: ModuleText, symbol: str, block: Blocks) -> Work:
         """Units: two panels of columns, one as far from the first as the other is from the last.  From the diagonal
-        down, all of these pairs have as many tiles."""
+        down, all of these pairs have as many tiles, but that the first unit may be a single panel, the middle one:
+        pieces of many units come first."""
         c, (rows, columns) = self.c, (block.tile.rows, block.tile.columns)
         routine = self._routine(module, symbol, block, self._grows_at_home)
         panels = _steps(self.shape.n, columns)
         pairs = _steps(panels, 2)
         self.least = -(-WORTH_PACKING // (2 * columns))
-        count = c.extent(panels)
-        with c.spans("%begin", "%end", c.extent(pairs)) as (entry, first, last):
+        count, half = c.extent(panels), c.extent(pairs)
+        with c.spans("%begin", "%end", half) as (entry, first, last):
             x, y = self.left.start.at(BATCH, entry), self.right.start.at(BATCH, entry)
-            behind = c.sub(count, first)
-            meet = c.compare("eq", last, c.extent(pairs))  # then panels between the first and the last one are all ours
+            left, right = c.sub(half, last), c.sub(count, c.sub(half, last))  # of all our panels
+            meet = c.compare("eq", first, 0)  # then all panels between are ours as well
 
             def finish(totals: str, row: Ref, height: Ref, col: Ref, width: Ref) -> None:
                 self._finish(totals, block.tile, entry, row, height, col, width)
 
             with c.loop(0, 2) as side:
                 near = c.compare("eq", side.index, 0)
-                begin = c.choose(near, first, c.choose(meet, behind, c.sub(count, last)))
-                end = c.choose(near, c.choose(meet, behind, last), behind)
+                begin = c.choose(near, left, c.choose(meet, right, c.sub(count, c.sub(half, first))))
+                end = c.choose(near, c.choose(meet, right, c.sub(half, first)), right)
                 begin, end = c.mul(begin, columns), c.min(c.mul(end, columns), self.n)
                 step = _even(c, begin, end, block.columns, columns)
                 with c.loop(begin, end, step) as across:
