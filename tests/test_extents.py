@@ -123,6 +123,17 @@ def test_zero_and_one_are_traced_once_each_and_the_rest_together():
     assert all("once" in r.suggestion for r in f.retraces())
 
 
+def test_zero_and_one_beside_extents_that_opened_by_themselves_are_no_reason_to_pad():
+    f = hf.function(lambda x: hf.sum(x))
+    for n in (2, 3, 1, 0):
+        f(data((n, 3)))
+    opened, one, zero = f.retraces()
+    assert (opened.new, one.new, zero.new) == ("f32[?,3]", "f32[1,3]", "f32[0,3]")
+    assert all("trace of its own, once" in retrace.suggestion for retrace in (one, zero))
+    f(data((1, 4)))
+    assert "pad or batch" in f.retraces()[-1].suggestion
+
+
 def test_a_native_call_with_an_open_extent_leaves_zero_and_one_alone():
     f = hf.function(lambda x: hf.sum(x, axis=0), input_signature=[hf.TensorSpec((4, None))])
     cancelling = hf.asarray(np.array([1e8, 1, -1e8, 1], "float32").reshape(4, 1))

@@ -223,6 +223,11 @@ def is_tensor_like(value: Any) -> bool:
     return isinstance(value, (Tensor, np.ndarray, np.generic))
 
 
+def _is_apart(extent: Wanted) -> bool:
+    """Whether an extent is open, or one of those that open ones leave to traces of their own."""
+    return not isinstance(extent, int) or extent < LEAST
+
+
 def difference(old: LeafKey, new: LeafKey) -> tuple[str, str]:
     """What differs between two keys of one argument: (kind of the difference, what to do about it)."""
     if isinstance(old, TensorKey) and isinstance(new, TensorKey):
@@ -234,7 +239,7 @@ def difference(old: LeafKey, new: LeafKey) -> tuple[str, str]:
             return "rank", "pass one rank: reshape before the call"
         if new.is_open and new.accepts_shape(old.shape):
             return OPEN_EXTENT, "the extents that differ are open from now on: one trace serves all from 2 on"
-        if old.declared is not None and old.declared == new.declared:
+        if all(m == n or (_is_apart(m) and _is_apart(n)) for m, n in zip(old.shape, new.shape)):
             return OPEN_EXTENT, "an open extent of 0 or 1 has a trace of its own, once; larger ones share one trace"
         spec = TensorSpec([m if m == n else None for m, n in zip(old.shape, new.shape)], new.dtype)
         return "shape", f"pad or batch to one shape, or declare it in the input_signature: hf.{spec!r}"
