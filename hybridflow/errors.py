@@ -36,10 +36,15 @@ def user_location(depth: int = 1) -> str | None:
     frame = sys._getframe(depth)
     while frame is not None:
         filename = frame.f_code.co_filename
-        if not is_internal(filename):
+        if not is_internal(filename) and not _is_generated(frame):
             return f"{filename}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def _is_generated(frame: types.FrameType) -> bool:
+    """Whether its code stands nowhere: what ``dataclass`` writes into a module that has a file."""
+    return frame.f_code.co_filename == "<string>" and "__file__" in frame.f_globals
 
 
 def short_location(where: str | None) -> str:

@@ -509,6 +509,7 @@ def test_generators_that_change() -> None:
 
 WRONG = [
     (lambda d: d.batch(0), "batch_size is 0"),
+    (lambda d: Dataset.range(0, 5, 0), "the step is 0"),
     (lambda d: d.batch(2.5), "batch_size is 2.5"),
     (lambda d: d.shuffle(0), "buffer_size is 0"),
     (lambda d: d.repeat().shuffle(None), "buffer_size must be given"),

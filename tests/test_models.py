@@ -570,6 +570,7 @@ def raising() -> Iterator[Any]:
         ),
         (lambda m: m.fit(iter([(X, Y), None]), verbose=0), errors.ArgumentTypeError, "an element is None"),
         (lambda m: m.fit(iter([(X[:0], Y[:0])]), verbose=0), errors.ShapeError, "a batch has no samples"),
+        (lambda m: m.fit(np.ma.array(X), Y, verbose=0), errors.ArgumentTypeError, "is a masked array"),
         (lambda m: m.compile("adm"), errors.ArgumentError, "did you mean 'Adam'"),
         (lambda m: m.compile(loss="mean_squared"), errors.ArgumentError, "did you mean 'MeanSquaredError'"),
         (lambda m: m.get_layer("dens"), errors.ArgumentError, "there are dense"),

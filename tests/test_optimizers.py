@@ -468,6 +468,9 @@ def test_minimize_takes_a_function_or_a_tensor_with_its_tape() -> None:
         loss = hf.sum(v * v)
     optimizer.minimize(loss, [v], tape=tape)
     assert v.item() == 0.75
+    tape = hf.GradientTape()
+    optimizer.minimize(lambda: hf.sum(v * v), [v], tape=tape)
+    assert v.item() == 0.375 and tape.watched_variables() == (v,)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -523,6 +526,10 @@ def _wrong_uses() -> dict[str, tuple[type[Exception], str, Callable[[], Any]]]:
         "counts": (argument, "1 gradients for 2", lambda: o.SGD(0.1).apply([g], [v, n])),
         "no pairs": (argument, "takes pairs", lambda: o.SGD(0.1).apply_gradients([(g, v, 1)])),
         "loss": (kind, "minimize takes a function", lambda: o.SGD(0.1).minimize(g, [v])),
+        "one variable": (kind, "give a list", lambda: o.SGD(0.1).minimize(lambda: hf.sum(v), v)),
+        "decay nan": (argument, "weight_decay is nan", lambda: o.AdamW(weight_decay=math.nan)),
+        "decay text": (argument, "weight_decay is '0.1'", lambda: o.SGD(0.1, weight_decay="0.1")),
+        "decay negative": (argument, "adam_weight_decay is -1", lambda: o.Muon(adam_weight_decay=-1)),
         "no slot": (argument, "has no slot", lambda: o.Adam().get_slot(v, "momentum")),
         "schedule later": (kind, "from the beginning", lambda: setattr(o.SGD(0.1), "learning_rate", lambda: 0.1)),
         "values": (argument, "one more", lambda: schedules.PiecewiseConstantDecay([1, 2], [0.1])),
@@ -531,6 +538,13 @@ def _wrong_uses() -> dict[str, tuple[type[Exception], str, Callable[[], Any]]]:
         "norm": (argument, "clip_norm is -1", lambda: o.clip_by_norm([1.0], -1)),
         "abstract": (NotImplementedError, "update_step", lambda: o.Optimizer(0.1).apply([g], [v])),
     }
+
+
+def test_errors_of_generated_code_name_the_line_that_called_it() -> None:
+    with pytest.raises(errors.ArgumentError) as caught:
+        schedules.CosineDecay(0.1, 0)
+    filename, _, line = (caught.value.where or "").rpartition(":")
+    assert filename == __file__ and int(line) == caught.traceback[0].lineno + 1
 
 
 @pytest.mark.parametrize("name", _wrong_uses())

@@ -130,7 +130,10 @@ class Dataset(elements.Nested):
         >>> list(hf.data.Dataset.range(1, 10, 4).as_numpy_iterator())
         [np.int64(1), np.int64(5), np.int64(9)]
         """
-        found = range(*[arguments.whole("an argument", a, "range", None) for a in args])
+        given = [arguments.whole("an argument", a, "range", None) for a in args]
+        if len(given) == 3 and not given[2]:
+            raise ArgumentError("Dataset.range", "the step is 0, so the range does not end.")
+        found = range(*given)
         dtype = to_dtype(output_type, "Dataset.range")
         return cls._of(TableNode(tables.NumberTable(found.start, found.step, len(found), dtype)))
 

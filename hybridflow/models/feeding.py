@@ -11,6 +11,7 @@ import numpy as np
 from hybridflow.checkpoint.states import Stated
 from hybridflow.compiler.ops import rules
 from hybridflow.core import pytree
+from hybridflow.core.promotion import refuse_mask
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.data import Dataset
@@ -312,7 +313,10 @@ def _holds_arrays(value: Any) -> bool:
 
 
 def _array(value: Any) -> np.ndarray:
-    return value.numpy() if isinstance(value, (Tensor, Variable)) else np.asarray(value)
+    if isinstance(value, (Tensor, Variable)):
+        return value.numpy()
+    refuse_mask(value, "fit", "an array of samples")
+    return np.asarray(value)
 
 
 def _length(method: str, data: Batch) -> int:

@@ -143,6 +143,7 @@ class Muon(Adam):
         self._in_unit(momentum=momentum)
         if not isinstance(ns_steps, int) or ns_steps < 1:
             raise self._wrong("ns_steps", ns_steps, "a positive integer")
+        self._check_decay("adam_weight_decay", adam_weight_decay)
         self.adam_weight_decay, self.adam_lr_ratio = adam_weight_decay, float(adam_lr_ratio)
         self.exclude_layers, self.exclude_embeddings = list(exclude_layers or ()), bool(exclude_embeddings)
         self.muon_a, self.muon_b, self.muon_c = float(muon_a), float(muon_b), float(muon_c)

@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import math
+import numbers
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -124,6 +125,7 @@ class Optimizer(Configured):
                 raise self._wrong(label, steps, "a positive integer, or None")
         if loss_scale_factor is not None and not 0 < loss_scale_factor < math.inf:
             raise self._wrong("loss_scale_factor", loss_scale_factor, "positive and finite, or None")
+        self._check_decay("weight_decay", weight_decay)
         self.loss_scale_factor = loss_scale_factor
         self.weight_decay = weight_decay
         self._undecayed: tuple[tuple[Variable, ...], tuple[str, ...]] = (), ()
@@ -310,16 +312,19 @@ class Optimizer(Configured):
 
     @entered
     def minimize(self, loss: Any, var_list: Sequence[Variable], tape: GradientTape | None = None) -> None:
-        """Differentiate ``loss`` with respect to ``var_list`` and update; it is a function without arguments, or a
-        tensor that ``tape`` has recorded."""
-        if tape is None:
-            if not callable(loss):
-                raise ArgumentTypeError(
-                    type(self).__name__, "minimize takes a function that returns the loss, or a tensor and its tape."
-                )
-            with GradientTape() as tape:
+        """Differentiate ``loss`` with respect to ``var_list`` and update; it is a function without arguments, which
+        ``tape`` records if it is given, or a tensor that ``tape`` has recorded."""
+        if isinstance(var_list, Variable):
+            raise ArgumentTypeError(type(self).__name__, "var_list is a variable; give a list of variables.")
+        if callable(loss):
+            with tape or GradientTape() as tape:
                 loss = loss()
-        self._apply(tape.gradient(loss, list(var_list)), list(var_list))
+        elif tape is None:
+            raise ArgumentTypeError(
+                type(self).__name__, "minimize takes a function that returns the loss, or a tensor and its tape."
+            )
+        variables = list(var_list)
+        self._apply(tape.gradient(loss, variables), variables)
 
     def _apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         pairs = self._pairs(gradients, variables)
@@ -553,6 +558,10 @@ class Optimizer(Configured):
         for name, bound in given.items():
             if not bound > 0:
                 raise self._wrong(name, bound, "positive")
+
+    def _check_decay(self, name: str, share: Any) -> None:
+        if share is not None and not (isinstance(share, numbers.Real) and 0 <= float(share) < math.inf):
+            raise self._wrong(name, share, "0 or more, and finite, or None")
 
     def _wrong(self, name: str, value: Any, expected: str) -> ArgumentError:
         return ArgumentError(type(self).__name__, f"{name} is {value!r}; it must be {expected}.")
