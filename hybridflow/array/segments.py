@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridflow.array.elementwise import divide, greater_equal, less, logical_and, maximum, where
 from hybridflow.array.indexed_slices import IndexedSlices
-from hybridflow.array.indexing import scatter_add
+from hybridflow.array.indexing import getitem, scatter_add
 from hybridflow.array.reductions import sum_dtype
 from hybridflow.array.scattering import rows_largest, rows_multiplied, rows_smallest
 from hybridflow.compiler.ir import dtypes
@@ -132,9 +132,10 @@ def added_up(values: Tensor, ids: Tensor, count: Any) -> Tensor:
     wide = cast(values, dtypes.compute_dtype(values.dtype))
     if not isinstance(count, Dim) and count == 0:
         return _nothing(values)
-    places, there = _placed(ids, count, values.ndim)
-    start = filled(0, wide.dtype, (count, *values.shape[1:]), "segment_sum")
-    return cast(scatter_add(start, places, where(there, wide, 0)), values.dtype)
+    # Rows that are of no segment are added to one more, so that nothing has to be written in their place.
+    start = filled(0, wide.dtype, (count + 1, *values.shape[1:]), "segment_sum")
+    total = scatter_add(start, where(_there(ids, count), ids, count), wide)
+    return cast(getitem(total, slice(None, count)), values.dtype)
 
 
 def _summed(values: Tensor, ids: Tensor, count: Extent) -> Tensor:
@@ -183,8 +184,13 @@ def _neutral(fold: str, dtype: Any) -> Any:
 
 def _placed(ids: Tensor, count: Extent, axes: int) -> tuple[Tensor, Tensor]:
     """The rows that are meant, the first for numbers of none, and which are of one, for tensors of so many axes."""
-    there = logical_and(greater_equal(ids, 0), less(ids, count))
+    there = _there(ids, count)
     return where(there, ids, 0), reshape_to(there, (*ids.shape, *[1] * (axes - 1)))
+
+
+def _there(ids: Tensor, count: Extent) -> Tensor:
+    """Which numbers are those of a segment."""
+    return logical_and(greater_equal(ids, 0), less(ids, count))
 
 
 def _nothing(values: Tensor) -> Tensor:
