@@ -112,6 +112,9 @@ def _wide_inputs(node: Node, dtypes: Dtypes, needed: set[Node]) -> Iterator[Node
     elif node.op.kind is Kind.VIEW or node.op.name in _ARITHMETIC:
         if node not in dtypes or node in needed:
             yield from node.inputs
+    elif node.op.kind is Kind.SCATTER:
+        yield node.inputs[0]
+        yield from node.inputs[2:]  # kernels look at indices in as few bits as these have
     elif node not in dtypes:
         yield from node.inputs
 
