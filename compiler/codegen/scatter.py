@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from hybridflow.compiler.codegen.cost import instructions
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Flat
@@ -27,7 +28,8 @@ from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Ref, lanes_
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.loops.limits import ENOUGH
+from hybridflow.compiler.loops.limits import CHEAP, ENOUGH
+from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.bounds import bounds
 from hybridflow.compiler.ops.lowering import Adding
 from hybridflow.compiler.program import Check
@@ -69,9 +71,24 @@ def times_read(target: Target, node: Node) -> tuple[int, int, int]:
     if node.type.ndim == 1 and target.kind == "cpu":  # there are few units
         low, high = bounds(node.inputs[1])
         sure = isinstance(node.shape[0], int) and low >= 0 and high < node.shape[0]
-        return (1, 2, 2) if sure else (1, 4, 4)
+        return (1, 1 if _is_cheap(node.inputs[1]) else 2, 2) if sure else (1, 4, 4)
     own = lanes_for(target, node.dtype, merged_extent(node.shape[axis + 1 :]))
     return 1, ENOUGH, lanes_for(target, node.dtype, _WIDE) // own
+
+
+def _is_cheap(node: Node) -> bool:
+    """Whether a thread of several may as well compute indices that others compute, too."""
+    seen, stack, total = {node}, [node], 0
+    while stack:
+        node = stack.pop()
+        if node.is_parameter or not node.inputs:
+            continue
+        if node.op.kind not in (Kind.ELEMENTWISE, Kind.VIEW):
+            return False
+        total += instructions(node)
+        stack += [source for source in node.inputs if source not in seen]
+        seen.update(node.inputs)
+    return total <= CHEAP
 
 
 class Scatter:
