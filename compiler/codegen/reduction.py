@@ -173,6 +173,9 @@ def only_active(e: Emitter, folds: Sequence[Accumulation], states: list[State], 
     return [tuple(e.select(mask, v, s) for v, s in zip(state, fold.start(e))) for fold, state in zip(folds, states)]
 
 
+STRAIGHT = 4  # elements a lane from which on there is a loop
+
+
 class LaneFold:
     """Folds a run of ``extent`` elements in lanes; ``body(i, mask)`` gives the states of elements i, i + 1, ...
 
@@ -193,7 +196,7 @@ class LaneFold:
     ) -> None:
         self.code, self.folds, self.light, self.prepare, self.vectors = code, folds, light, prepare, vectors
         self.known = extent
-        self.short = extent is not None and extent <= LANES
+        self.short = extent is not None and extent <= (CHUNK if light and prepare is None else LANES)
         if not self.short:
             self.lanes = Cells(code, allocate, folds, LANES)
             self.many_chunks = extent is None or extent > CHUNK
@@ -220,13 +223,27 @@ class LaneFold:
             return self.total.load(0)
 
     def _short(self, extent: int, body: Body) -> list[State]:
-        """At most one element a lane: no loops and no memory."""
+        """At most a chunk, whose lanes are in registers all the time."""
         code, e = self.code, self.code.e
-        vectors = []
-        for first in range(0, extent, e.width):
+        vectors: list[list[State]] = []
+        done = extent // LANES * LANES if extent >= STRAIGHT * LANES else 0
+        if done:
+            firsts = range(0, LANES, e.width)
+            with code.loop(0, done, LANES, packed([starts(e, self.folds) for _ in firsts])) as loop:
+                states = unpacked(self.folds, loop.carried)
+                turned = [self._later(old, body(code.add(loop.index, k), None)) for k, old in zip(firsts, states)]
+                loop.next = packed(turned)
+            vectors = unpacked(self.folds, loop.carried)
+        for first in range(done, extent, e.width):
             mask = None if first + e.width <= extent else code.lanes_below(extent - first)
-            vectors.append(only_active(e, self.folds, body(first, mask), mask))
+            states = only_active(e, self.folds, body(first, mask), mask)
+            k = first % LANES // e.width
+            vectors[k : k + 1] = [self._later(vectors[k], states) if k < len(vectors) else states]
         return self._fold_vectors(vectors) if vectors else self._scalar_starts()
+
+    def _later(self, old: list[State], new: list[State]) -> list[State]:
+        """The states of lanes after those of elements that follow."""
+        return [fold.later(self.code.e, *states) for fold, *states in zip(self.folds, old, new)]
 
     def _scalar_starts(self) -> list[State]:
         with self.code.width(1):
@@ -280,13 +297,7 @@ class LaneFold:
         carry = packed([starts(e, self.folds) for _ in firsts])
         with code.loop(begin, whole, LANES, carry) as loop:
             states = unpacked(self.folds, loop.carried)
-            turned = [
-                [
-                    fold.later(e, old, new)
-                    for fold, old, new in zip(self.folds, states[k], body(code.add(loop.index, first), None))
-                ]
-                for k, first in enumerate(firsts)
-            ]
+            turned = [self._later(old, body(code.add(loop.index, k), None)) for k, old in zip(firsts, states)]
             loop.next = packed(turned)
         for first, ended in zip(firsts, unpacked(self.folds, loop.carried)):
             self.lanes.store(first, ended)
