@@ -59,10 +59,15 @@ def test_agrees_with_eager(probe: Probe, place: str) -> None:
     assert problem is None, f"{problem}\n\n{probe.text}"
 
 
-@pytest.mark.parametrize("way", ["command", "input", "typed"])
+WAYS = ["command", "input", "typed"]
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_agrees_with_eager_in_a_main_without_a_file(way: str, tmp_path: pathlib.Path) -> None:
-    probes = list(filter(guard_batch.fits, PROBES))
-    assert len(probes) > 150
+    """Each program goes one way, and another one on another version of Python."""
+    fitting = list(filter(guard_batch.fits, PROBES))
+    probes = fitting[(WAYS.index(way) + sys.version_info.minor) % len(WAYS) :: len(WAYS)]
+    assert len(probes) > 50
     assert_right(probes, guard_batch.run(probes, way, tmp_path / "results"))
 
 

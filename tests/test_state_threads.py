@@ -35,7 +35,7 @@ def hasty():
     sys.setswitchinterval(before)
 
 
-def together(*works, seconds=1.0, until=all):
+def together(*works, seconds=0.5, until=all):
     """Call each in a thread of its own, over and over, for some time, and then until the counts of the calls are so;
     the counts.  Raises what one raises."""
     failures, counts, begin = [], [0] * len(works), time.monotonic()
@@ -117,7 +117,7 @@ def test_readers_see_whole_values_and_no_update_is_lost(n, with_tape):
         w.assign_add(one)
 
     works = [lambda: step(one), lambda: reversed_step(one), eagerly, reader, fails]
-    counts = together(*works, *[under_a_tape] * with_tape, seconds=1.5)
+    counts = together(*works, *[under_a_tape] * with_tape, seconds=0.75)
     done = counts[0] + counts[1] + counts[2] + sum(counts[5:])
     assert same(v.numpy()) == same(w.numpy()) == done
 
@@ -182,7 +182,7 @@ def test_turns_in_any_order_never_lock_up():
         return lambda: step(one)
 
     orders = [(0, 1, 2), (2, 1, 0), (3, 0), (1, 3), (2,)]
-    counts = together(*map(step_of, orders), seconds=1.5)
+    counts = together(*map(step_of, orders), seconds=0.75)
     for k, v in enumerate(variables):
         assert same(v.numpy()) == sum(n for order, n in zip(orders, counts) if k in order)
 
@@ -341,7 +341,7 @@ def test_one_call_reads_all_variables_at_one_moment(n, way):
         with pytest.raises(IndexRangeError):
             failing(one, [n])
 
-    together(lambda: step(one), reader, lambda: variables[2].value(), fails, reader, seconds=1.0)
+    together(lambda: step(one), reader, lambda: variables[2].value(), fails, reader)
 
 
 class _Writers:
