@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Gives every function of a module, and of its tests, its instrumented code, and runs the tests: but for one of difflib's
+# Gives every function of a module, and of its tests, its instrumented code, and runs the tests, but for one of difflib
 # that makes the same diffs as the others, of texts a thousand times as long.
 _PROGRAM = """
 import gc, importlib, io, sys, types, unittest
