@@ -36,7 +36,7 @@ from typing import Any
 import pytest
 
 import hybridflow as hf
-from hybridflow.tracing.convert import texts, unit
+from hybridflow.tracing.convert import source, texts, unit
 from hybridflow.tracing.convert.rebuild import Rebuilder, rebuild
 from hybridflow.tracing.convert.source import ByCode, Missing, Source, find, remember
 
@@ -239,6 +239,26 @@ def test_module_that_names_super(tmp_path: Path) -> None:
         module = module_of(tmp_path / "shadowed.py", text)
         linecache.clearcache()
         assert_same(IDENTITY.code(module.C.f.__code__), module.C.f.__code__)
+
+
+def test_lambdas_in_a_dict_are_found_without_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = "'a': lambda x: x + 1", "'b': (lambda y: lambda x: x * y, (3,))", "'c': [lambda x: x + 1]"
+    text = "table = {\n" + "".join(f"    {entry},\n" for entry in entries) + "}\n"
+    module = module_of(tmp_path / "program.py", text)
+
+    def whole(text: str, flags: int) -> Any:
+        raise AssertionError("all of the file is parsed")
+
+    monkeypatch.setattr(source, "_whole", whole)
+    table = module.table
+    found = [find(f.__code__) for f in (table["a"], table["b"][0], table["b"][0](2), table["c"][0])]
+    assert [text_of(one) for one in found] == [
+        "lambda x: x + 1",
+        "lambda y: lambda x: x * y",
+        "lambda x: x * y",
+        "lambda x: x + 1",
+    ]
+    assert [one.node.lineno for one in found if isinstance(one, Source)] == [2, 3, 3, 4]
 
 
 def test_two_lambdas_on_one_line_are_told_apart(tmp_path: Path) -> None:

@@ -44,11 +44,13 @@ class Columns(Nest):
         return self.space.vars[-1]
 
     def _write(self) -> None:
+        stages = self.schedule.stages
         with self._tiles():
-            for stage in self.schedule.stages:
-                self._finish(stage.ready)
+            for k, stage in enumerate(stages):
+                goes_on = any(later.ready or later.folds or later.roots for later in stages[k + 1 :])
+                self._finish(stage.ready, wanted=goes_on or bool(stage.folds or stage.roots))
                 if stage.folds or stage.roots:
-                    self._stage(stage)
+                    self._stage(stage, wanted=goes_on)
                 for node in stage.roots:
                     self.places[node] = Place(self.pointers[node])
 
@@ -98,9 +100,10 @@ class Columns(Nest):
         }
         return elements
 
-    def _keep(self, elements: Elements, node: Node, value: Val, pointer: str) -> None:
-        """Put a statistic into its cell, and where the result is wanted."""
-        self.e.store(value, self._cell(pointer, node), self._cell_mask(elements.mask))
+    def _keep(self, elements: Elements, node: Node, value: Val, pointer: str | None) -> None:
+        """Put a statistic into its cell, if it has one, and where the result is wanted."""
+        if pointer is not None:
+            self.e.store(value, self._cell(pointer, node), self._cell_mask(elements.mask))
         if node in self.kernel.roots:
             elements.store(value, self.pointers[node], self.space.row)
 
@@ -111,22 +114,22 @@ class Columns(Nest):
     def _new_cells(self, nodes: Sequence[Node]) -> dict[Node, str]:
         return {node: self._allocate(self.slots * node.dtype.itemsize) for node in nodes}
 
-    def _finish(self, nodes: Sequence[Node]) -> None:
-        """What follows from the statistics of the stages before."""
+    def _finish(self, nodes: Sequence[Node], wanted: bool = True) -> None:
+        """What follows from the statistics of the stages before; whether it is ``wanted`` behind."""
         if not nodes:
             return
-        new = self._new_cells(nodes)
+        new = self._new_cells(nodes) if wanted else {}
 
         def action(mask: Val | None) -> None:
             elements = self._column_elements(mask)
             for node in nodes:
                 value = elements.value(node, Index(node.shape, linear=self.space.row))
-                self._keep(elements, node, value, new[node])
+                self._keep(elements, node, value, new.get(node))
 
         self._columns(action)
         self.cells.update(new)
 
-    def _stage(self, stage: Stage) -> None:
+    def _stage(self, stage: Stage, wanted: bool) -> None:
         code, folded = self.code, self.space.folded
         cascade = self._cascade(stage.folds, depth_for(known_product([v.extent for v in folded])))
         if self.in_runs(stage):
@@ -135,15 +138,19 @@ class Columns(Nest):
         self._fold(stage, cascade, lambda: code.add(self._position(folded), 1))
         self.ranges.pop(folded[-1], None)
         if stage.folds:
-            self._finish_folds(stage.folds, cascade.finish(self._each_slot))
+            self._finish_folds(stage.folds, cascade.finish(self._each_slot), wanted)
 
     def _cascade(self, folds: Sequence[Node], depth: int) -> Cascade:
         cascade = Cascade(self.code, self._allocate, [Fold(node) for node in folds], depth, self.slots)
-        cascade.start(self._each_slot)
+        if folds:
+            cascade.start(self._each_slot)
         return cascade
 
     def _each_slot(self, action: Callable[[Ref], None]) -> None:
-        self._columns(lambda mask: action(self._slot()))
+        """``action(slot)`` at each vector of a cascade's cells, of which there are whole ones."""
+        code = self.code
+        with code.loop(0, code.sub(self.end, self.begin), self.width) as at, code.width(self.width):
+            action(at.index)
 
     def _fold(self, stage: Stage, cascade: Cascade, count: Callable[[], Ref]) -> None:
         """Do what the stage does with each element of the tile's columns.  ``count`` are the terms that are through."""
@@ -170,7 +177,8 @@ class Columns(Nest):
 
                 self._columns(body)
                 self.counters[last] = numbers[-1]
-                cascade.carry(count(), self._each_slot)
+                if folds:
+                    cascade.carry(count(), self._each_slot)
 
         with self._loops(self.space.folded[:-1]):
             begin, end = self._bounds(last)
@@ -214,15 +222,15 @@ class Columns(Nest):
                     cascade.carry(code.add(block.index, (run + 1) * TERMS), self._each_slot)
         return code.add(begin, whole)
 
-    def _finish_folds(self, nodes: Sequence[Node], totals: Cells) -> None:
+    def _finish_folds(self, nodes: Sequence[Node], totals: Cells, wanted: bool = True) -> None:
         folds = [Fold(node) for node in nodes]
-        new = self._new_cells(self._made_by(*nodes))
+        new = self._new_cells(self._made_by(*nodes)) if wanted else {}
 
         def store(mask: Val | None) -> None:
             elements = self._elements(self.column, mask)
             for fold, state in zip(folds, totals.load(self._slot())):
                 for node, result in self._finished(fold, state):
-                    self._keep(elements, node, result, new[node])
+                    self._keep(elements, node, result, new.get(node))
 
         self._columns(store)
         self.cells.update(new)

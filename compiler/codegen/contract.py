@@ -29,6 +29,7 @@ what is too small for them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -136,7 +137,7 @@ class Blocks:
     or more times ``rows``; ``together``: panels of columns that are packed in one go.  ``tiles``: how many read a panel
     of columns, which is read where it lies if they are few; None where that depends on symbolic extents.  ``narrow``:
     there are so few columns that rows of x may be read where they lie.  ``even_rows``, ``even_columns``: they fill
-    whole tiles."""
+    whole tiles.  ``multiple``: the cells of each part of the depth are a multiple of so many."""
 
     tile: Tile
     rows: int
@@ -149,6 +150,7 @@ class Blocks:
     narrow: bool
     even_rows: bool
     even_columns: bool
+    multiple: int
 
     @property
     def keeps(self) -> bool:
@@ -186,6 +188,7 @@ def choose_blocks(target: Target, form: Form, m: Extent, n: Extent, k: Extent, a
         isinstance(n, int) and n <= NARROW * tile.columns,
         isinstance(m, int) and m % tile.rows == 0,
         isinstance(n, int) and n % tile.columns == 0,
+        max(math.gcd(k, K_BLOCK) // form.group, 1) if isinstance(k, int) else 1,
     )
 
 
@@ -880,7 +883,9 @@ class BlockRoutine:
             self.micro_kernels = [kernel]
             return
         self.micro_kernels = [
-            emit_micro_kernel(module, symbol + suffix, target, fastmath, one, tile, *steps, blocks.one_block)
+            emit_micro_kernel(
+                module, symbol + suffix, target, fastmath, one, tile, *steps, blocks.one_block, blocks.multiple
+            )
             for suffix, one in forms.items()
         ]
 

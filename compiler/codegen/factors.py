@@ -117,12 +117,20 @@ one of the chains, by turns, and returns the positions behind them."""
 
 
 def summed(
-    c: Code, form: Form, begin: Ref, end: Ref, zeros: Sequence[Val], at: Sequence[Val], add: Add, together: int = 1
+    c: Code,
+    form: Form,
+    begin: Ref,
+    end: Ref,
+    zeros: Sequence[Val],
+    at: Sequence[Val],
+    add: Add,
+    together: int = 1,
+    exact: bool = False,
 ) -> list[Val]:
-    """Sums over cells [begin, end) of the depth, where a block begins, from ``zeros``; about ``together`` in a turn.
-    ``at`` are the positions of the first."""
+    """Sums over cells [begin, end) of the depth, where a block begins, from ``zeros``; about ``together`` in a turn,
+    ``exact`` promises that these leave no rest.  ``at`` are the positions of the first."""
     if not form.by_runs:
-        return _chains(c, begin, end, [zeros], at, add, together)[0][0]
+        return _chains(c, begin, end, [zeros], at, add, together, exact)[0][0]
     count = len(zeros)
     with c.loop(begin, end, RUN, [*zeros, *at]) as run:
         last = c.min(c.add(run.index, RUN), end)
@@ -139,11 +147,15 @@ def _chains(
     positions: Sequence[Val],
     add: Add,
     together: int,
+    exact: bool = False,
 ) -> tuple[list[list[Val]], Sequence[Val]]:
     """The sums of each chain over [begin, end), and the positions behind it; ``together`` is a multiple of chains."""
     chains, count = [list(of) for of in zeros], len(zeros[0])
-    whole = c.add(begin, c.mul(c.div(c.sub(end, begin), together), together))
-    loops = [(begin, end, 1)] if together == 1 else [(begin, whole, together), (whole, end, 1)]
+    if exact or together == 1:
+        loops = [(begin, end, together)]
+    else:
+        whole = c.add(begin, c.mul(c.div(c.sub(end, begin), together), together))
+        loops = [(begin, whole, together), (whole, end, 1)]
     for start, stop, step in loops:
         with c.loop(start, stop, step, [*(one for of in chains for one in of), *positions]) as turn:
             inside = [turn.carried[i * count : (i + 1) * count] for i in range(len(chains))]

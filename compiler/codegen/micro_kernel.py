@@ -37,12 +37,14 @@ def emit_micro_kernel(
     row_step: int,
     k_step: int,
     one_block: bool,
+    multiple: int,
 ) -> str:
     """Add the function of one tile over one k-block: totals = before + the block's sums.  Its name.
 
     %a has the tile's rows ``row_step`` apart and their cells ``k_step`` apart, %b those of columns side by side and
-    %b_pitch apart; %depth counts cells.  Rows of totals are %totals_pitch elements apart.  Those of the blocks before
-    may be the same memory, or one row of zeros for all; with ``one_block`` they are always zero, and not asked for.
+    %b_pitch apart; %depth counts cells, a ``multiple`` of so many.  Rows of totals are %totals_pitch elements apart.
+    Those of the blocks before may be the same memory, or one row of zeros for all; with ``one_block`` they are always
+    zero, and not asked for.
     """
     item = form.cell.itemsize
     e = Emitter(target, tile.width, fastmath)
@@ -71,7 +73,7 @@ def emit_micro_kernel(
         ahead = c.value(c.mul("%b_pitch", count))
         return e.add(a_position, k_step * count), e.add(b_position, ahead)
 
-    found = summed(c, form, 0, "%depth", zeros, (c.value(0), c.value(0)), add, together)
+    found = summed(c, form, 0, "%depth", zeros, (c.value(0), c.value(0)), add, together, multiple % together == 0)
     sums = found[: tile.rows * tile.vectors]
     if excess:
         sums = [e.sub(total, found[len(sums) + i % tile.vectors]) for i, total in enumerate(sums)]

@@ -401,8 +401,12 @@ class Cascade:
     def start(self, positions: Callable[[Callable[[Ref], None]], None]) -> None:
         """``positions(action)`` runs ``action`` at each slot, a vector at a time."""
         e = self.code.e
-        for cells in self.levels:
-            positions(lambda at, cells=cells: cells.store(at, starts(e, self.folds)))  # type: ignore[misc]
+
+        def begin(at: Ref) -> None:
+            for cells in self.levels:
+                cells.store(at, starts(e, self.folds))
+
+        positions(begin)
 
     def add(self, at: Ref, *terms: list[State]) -> None:
         """Terms of one turn: between two of them no level is full."""

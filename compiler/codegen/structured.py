@@ -102,8 +102,12 @@ class Code:
     # ---- i64 arithmetic
 
     def _op(self, text: str) -> str:
-        name = self.e.fresh("i")
-        self.e.line(f"{name} = {text}")
+        """What an instruction without effects computes; a block that has it already has it once."""
+        known = self.e.known
+        name = known.get(text)
+        if name is None:
+            name = known[text] = self.e.fresh("i")
+            self.e.line(f"{name} = {text}")
         return name
 
     def add(self, a: Ref, b: Ref) -> Ref:
@@ -261,6 +265,7 @@ class Code:
         if not taken:
             del e.lines[written:]
             e.block = block
+            e.known.clear()  # some of it is what was dropped
 
     @contextmanager
     def _turns(self, begin: Ref, end: Ref, step: Ref, carry: Sequence[Val], as_written: bool) -> Iterator[Loop]:
@@ -380,7 +385,7 @@ class Code:
             if halves and isinstance(whole, int) and isinstance(end, int):
                 self._in_halves(whole, end, body)
                 return
-            with self.loop(whole, end) as at, self.width(1):
+            with self.loop(whole, end) as at, self._rest(1):
                 body(at.index, None)
         elif rest_width is not None and rest_width < width:
             with self.loop(whole, end, rest_width) as at, self.width(rest_width):

@@ -20,6 +20,7 @@ class Writer:
         self.declares: set[str] = set()
         self.globals: dict[str, str] = {}  # name -> definition: constant tables, and functions that the body calls
         self.block = "entry"
+        self.known: dict[str, str] = {}  # what instructions without effects in this block have computed, by their text
         self._count = 0
 
     def fresh(self, hint: str = "v") -> str:
@@ -49,6 +50,7 @@ class Writer:
         """Open a basic block."""
         self.lines.append(f"{name}:")
         self.block = name
+        self.known.clear()
 
     def branch(self, label: str) -> None:
         self.line(f"br label %{label}")

@@ -343,11 +343,14 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def _lambda_pieces(lines: list[str], first: int, code: CodeType) -> Iterator[_Piece]:
-    """Lines around a lambda, as few as may parse: an expression may begin above it and end below."""
+    """Lines around a lambda, as few as may parse: an expression may begin above it and end below, and they may be
+    entries of a dict."""
     last = min(first + _height(code), len(lines) - 1)
     for above, below in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 2)):
         if first >= above and last + below < len(lines):
             yield _cut(lines, first - above, last + below + 1)
+            if (above, below) == (0, 0) and first:
+                yield _Piece("\n" * (first - 1) + "{\n" + "".join(lines[first : last + 1]) + "}")
 
 
 def _height(code: CodeType) -> int:
