@@ -6,7 +6,7 @@ import functools
 import itertools
 import types
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,14 +42,17 @@ def native_call_for(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     repeats: bool = False,
+    turned: Mapping[int, bool] | None = None,
 ) -> native_call.NativeCall | None:
     """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
-    Calls in which a check fails are made again there if ``repeats`` says so."""
+    Calls in which a check fails are made again there if ``repeats`` says so.  ``turned`` says of leaves that are
+    tensors whether their elements lie in the order of the axes reversed, for which ``concrete`` was traced then; one
+    that lies otherwise than it says is not taken.  Of leaves that are not named there such a tensor is copied."""
     given, names = (*args, *kwargs.values()), tuple(kwargs)
     try:
         if any(not isinstance(x._array, np.ndarray) for x in _tensors_in(given)):
             return _call_elsewhere(concrete, guards, binder, given, names)
-        return _native_call_for(concrete, guards, binder, given, names, repeats)
+        return _native_call_for(concrete, guards, binder, given, names, repeats, turned)
     except _InPythonError:
         return None
 
@@ -61,13 +64,14 @@ def _native_call_for(
     given: Sequence[Any],
     names: tuple[str, ...],
     repeats: bool,
+    turned: Mapping[int, bool] | None,
 ) -> native_call.NativeCall:
     _require(concrete.staged.is_of_cpu)
     program = concrete.staged.compile().program
     _require(not program.needs_python and len(guards) <= MAX_STEPS)
     _require(not (program.looks and concrete.graph.updates))  # a handler of signals may ask for the variables
     _require(len(program.inputs) + len(program.outputs) + len(concrete.graph.updates) <= MAX_BUFFERS)
-    reader = _Arguments(concrete, program.inputs)
+    reader = _Arguments(concrete, program.inputs, turned)
     arguments, defaults = reader.of_call(binder, given, names)
     nodes = list(native.in_order(arguments))
     _require(len(nodes) <= MAX_NODES and concrete.staged.device_for(reader.arguments) == devices.CPU)
@@ -176,9 +180,11 @@ class _Arguments:
     """What native code is told of the arguments of a call; ``tensors`` are those among them.  ``slots`` are the inputs
     of the program, None for one that runs on a GPU, whose tensors native code does not look into."""
 
-    def __init__(self, concrete: ConcreteFunction, slots: Sequence[Slot] | None) -> None:
+    def __init__(
+        self, concrete: ConcreteFunction, slots: Sequence[Slot] | None, turned: Mapping[int, bool] | None = None
+    ) -> None:
         self._keys = concrete.key.leaves
-        self._slots = slots
+        self._slots, self._turned = slots, turned or {}
         self._structure = concrete.key.structure
         self._inputs = dict(zip(concrete.tensor_leaves, argument_inputs(concrete)))
         self.tensors: list[Tensor] = []
@@ -242,7 +248,11 @@ class _Arguments:
             index = self._inputs[position]
             if self._slots is None:
                 return native.TensorArg(key.dtype, (), index, elsewhere=True)
-            return native.TensorArg(key.dtype, self._slots[index].shape, index, key.is_weak)
+            shape = self._slots[index].shape
+            turned = self._turned.get(position)
+            if turned:
+                return native.TensorArg(key.dtype, shape[::-1], index, bare=True, turned=True)
+            return native.TensorArg(key.dtype, shape, index, key.is_weak, turned=turned)
         if isinstance(key, NumberKey):
             return self._number(key, self._inputs[position])
         if isinstance(key, IdentityKey):

@@ -3,34 +3,63 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
+from hybridflow.array.shapes import permute_dims
 from hybridflow.autodiff.tape import passes
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.extents import LEAST
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType
-from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.wholes import values_among
 from hybridflow.errors import HybridflowError
-from hybridflow.jit.binding import Binder
+from hybridflow.jit.binding import Binder, split
 from hybridflow.jit.concrete import ConcreteFunction, RaisedError, trace_signature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
-from hybridflow.jit.native_calls import native_call_for
+from hybridflow.jit.native_calls import argument_inputs, native_call_for
 from hybridflow.runtime.calls.native_call import NativeCall
+
+_TRANSPOSE = TABLE["transpose"]
 
 
 def plan(body: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> NativeCall | None:
     """What answers calls like this one, which gave ``result``, without the body; None where that has to be asked."""
     binder = Binder(body, body.__name__)
-    concrete = _traced(body, binder, args, kwargs, result)
-    return None if concrete is None else native_call_for(concrete, (), binder, args, kwargs, repeats=True)
+    leaves = pytree.flatten(binder.bind(tuple(args), kwargs))[0]
+    turned = frozenset(k for k, leaf in enumerate(leaves) if _is_turned(leaf))
+    concrete = _traced(body, binder, args, kwargs, result, turned)
+    multiplied = frozenset() if concrete is None else _multiplied(concrete)
+    if not turned <= multiplied:  # whoever reads it otherwise is quicker with a copy
+        turned &= multiplied
+        concrete = _traced(body, binder, args, kwargs, result, turned)
+    if concrete is None:
+        return None
+    of_products = {k: k in turned for k in multiplied}
+    return native_call_for(concrete, (), binder, args, kwargs, repeats=True, turned=of_products)
+
+
+def _is_turned(leaf: Any) -> bool:
+    """Whether it is a tensor whose elements lie in the order of its axes reversed, as those of a transpose do."""
+    return type(leaf) is Tensor and leaf._array.flags.f_contiguous and not leaf._array.flags.c_contiguous
+
+
+def _multiplied(concrete: ConcreteFunction) -> frozenset[int]:
+    """The leaves that nothing but products reads, which take a transpose as it lies."""
+    graph, users = concrete.graph, concrete.graph.users()
+
+    def is_factor(node: Node) -> bool:
+        return all(user.op.kind is Kind.CONTRACT or (user.op is _TRANSPOSE and is_factor(user)) for user in users[node])
+
+    inputs = zip(concrete.tensor_leaves, argument_inputs(concrete))
+    nodes = {leaf: graph.inputs[k] for leaf, k in inputs}
+    return frozenset(k for k, node in nodes.items() if node not in graph.results and users[node] and is_factor(node))
 
 
 def whole(
@@ -56,19 +85,45 @@ def whole(
 
 
 def _traced(
-    body: Callable[..., Any], binder: Binder, args: Sequence[Any], kwargs: dict[str, Any], result: Any
+    body: Callable[..., Any],
+    binder: Binder,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    result: Any,
+    turned: Container[int] = (),
 ) -> ConcreteFunction | None:
+    """The body traced for arguments like these, those among the leaves that are ``turned`` in the order in which they
+    lie."""
     leaves, structure = pytree.flatten(binder.bind(tuple(args), kwargs))
     if _is_view(result, leaves):
         return None
+    lying = _exchanged(leaves, turned)
+
+    def as_they_lie(*given: Any, **named: Any) -> Any:
+        found, structure = pytree.flatten(binder.bind(given, named))
+        values = pytree.unflatten(structure, _exchanged(found, turned))
+        given, named = split(binder.kinds(), values)
+        return body(*given, **named)
+
     try:
-        key = Key(structure, tuple([_open_key(leaf, binder.name) for leaf in leaves]))
+        key = Key(structure, tuple([_open_key(leaf, binder.name) for leaf in lying]))
         concrete, _ = trace_signature(
-            body, binder, key, leaves, fastmath=False, may_create_variables=False, observing=_unobserved
+            as_they_lie if turned else body,
+            binder,
+            key,
+            lying,
+            fastmath=False,
+            may_create_variables=False,
+            observing=_unobserved,
         )
     except (HybridflowError, RaisedError):  # what needs values, such as the number of elements that are not zero
         return None
     return None if _may_be_view(concrete.graph, leaves) else concrete
+
+
+def _exchanged(leaves: Sequence[Any], turned: Container[int]) -> list[Any]:
+    """The leaves, the ``turned`` ones with their axes in reverse."""
+    return [permute_dims(x, tuple(range(x.ndim))[::-1]) if k in turned else x for k, x in enumerate(leaves)]
 
 
 def _is_smooth(graph: Graph) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from hybridflow.compiler.program import Dim, Extent
 from hybridflow.runtime.dtypes import canonical
+from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.records import (
     EQUAL,
     FLOAT,
@@ -40,7 +41,9 @@ class TensorArg:
     """A Tensor or ndarray: dtype, and extents that are ints or symbols.  ``input`` is its place in the program, or
     None when the program does not read it.  With ``scalar`` it is one of NumPy's scalars, and nothing else; with
     ``bare`` it is a Tensor whose elements lie one after the other; with ``elsewhere`` a Tensor on another device than
-    the host, whose dtype and shape native code does not see."""
+    the host, whose dtype and shape native code does not see.  Whatever has strides is copied; but for a Tensor whose
+    elements lie in the order of its axes reversed there may be a program that reads it so: with ``turned`` the argument
+    is such a tensor, and ``bare``, with False none."""
 
     dtype: np.dtype[Any]
     shape: tuple[Extent, ...]
@@ -48,6 +51,7 @@ class TensorArg:
     scalar: bool = False
     bare: bool = False
     elsewhere: bool = False
+    turned: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,8 @@ def item(
             handed=handed,
             bare=int(argument.bare),
             elsewhere=int(argument.elsewhere),
+            flags=layout.ALIGNED | (layout.F_CONTIGUOUS if argument.turned else layout.C_CONTIGUOUS),
+            unlike=layout.F_CONTIGUOUS if argument.turned is False else 0,
         )
     if isinstance(argument, FloatArg):
         dtype = canonical(np.dtype(np.float64))
@@ -158,6 +164,8 @@ def item(
             handed=handed,
             bare=0,
             elsewhere=0,
+            flags=0,
+            unlike=0,
         )
     if isinstance(argument, IntArg):
         return OPEN_INT.pack(input=argument.input, extent=-1 - extents([argument.extent])[0])

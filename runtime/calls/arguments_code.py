@@ -170,10 +170,13 @@ def _array_data(
     fits = f.call("array_fits", I1, found, expected.dtype, expected.ndim, expected.extents, dims)
     f.ret_if(f.b.not_(fits), i32(FAILS))
     data = f.local(PTR, f.load(found, layout.ARRAY_DATA, PTR))
-    unusual = f.b.not_(f.call("is_plain", I1, found))
+    flags = f.b.zext(f.load(found, layout.ARRAY_FLAGS, I32), I64)
+    unusual = f.ne(f.b.and_(flags, expected.flags), expected.flags)
     foreign = f.ne(kind, f.module.symbol("Tensor_Type"))
     f.ret_if(f.b.and_(f.ne(expected.bare, i64(0)), f.b.or_(unusual, foreign)), i32(FAILS))
     with f.b.if_then(unusual, likely=False):
+        unlike = f.ne(f.b.and_(flags, expected.unlike), i64(0))
+        f.ret_if(f.b.and_(unlike, f.b.not_(foreign)), i32(FAILS))
         copy = f.call("copied", PTR, found, copies)
         with f.b.if_then(f.is_null(copy), likely=False):
             f.ret(i32(ERROR))

@@ -164,7 +164,8 @@ class NativeCall:
         self._require(len(self._nodes) <= MAX_NODES, f"more than {MAX_NODES} arguments")
         for argument in self._nodes:
             if isinstance(argument, TensorArg) and argument.input is not None:
-                self._check_slot(program.inputs[argument.input], argument.dtype, argument.shape)
+                lying = argument.shape[::-1] if argument.turned else argument.shape
+                self._check_slot(program.inputs[argument.input], argument.dtype, lying)
         sources = {Dim(source.name) * source.scale + source.offset for source in program.dims}
         self._require(sources <= set(self._named()), "each symbolic extent must be an extent of some argument")
         for capture in self.captures:

@@ -34,7 +34,7 @@ IS_LIST, IS_TUPLE, IS_TYPE = 1 << 25, 1 << 26, 1 << 31  # flags of types whose i
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_BASE, ARRAY_DESCR, ARRAY_FLAGS, ARRAY_HANDLER = 16, 24, 32, 48, 56, 64, 88
 DESCR_KIND, DESCR_ORDER, DESCR_NUM = 24, 26, 28
 SCALAR_DATA = object.__basicsize__  # of NumPy's scalars
-C_CONTIGUOUS, OWN_DATA, ALIGNED, WRITEABLE = 0x0001, 0x0004, 0x0100, 0x0400
+C_CONTIGUOUS, F_CONTIGUOUS, OWN_DATA, ALIGNED, WRITEABLE = 0x0001, 0x0002, 0x0004, 0x0100, 0x0400
 
 SETTINGS = (sys.implementation.cache_tag, sys.hexversion, TUPLE_ITEMS, BYTES_DATA)  # what differs between interpreters
 

@@ -126,7 +126,8 @@ class Items:
 # handed: which of the arguments that results hold, -1 for none.  bare: whether it must be a Tensor whose elements lie
 # one after the other; of such a one, results hold the array.  elsewhere: whether it must be a Tensor of memory that is
 # not the host's; nothing else is looked at then.
-TENSOR = Item("tensor", "input *dtype itemsize ndim *scalar handed bare elsewhere", tail="extents")
+# flags: of arrays that are read where they lie.  unlike: of those of tensors that are not read otherwise either.
+TENSOR = Item("tensor", "input *dtype itemsize ndim *scalar handed bare elsewhere flags unlike", tail="extents")
 IDENTITY = Item("identity", "*object")
 FLOAT = Item("float", "bits")
 INT = Item("int", "value")
