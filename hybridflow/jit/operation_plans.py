@@ -102,8 +102,8 @@ def _traced(
     def as_they_lie(*given: Any, **named: Any) -> Any:
         found, structure = pytree.flatten(binder.bind(given, named))
         values = pytree.unflatten(structure, _exchanged(found, turned))
-        given, named = split(binder.kinds(), values)
-        return body(*given, **named)
+        args, kwargs = split(binder.kinds(), values)
+        return body(*args, **kwargs)
 
     try:
         key = Key(structure, tuple([_open_key(leaf, binder.name) for leaf in lying]))
