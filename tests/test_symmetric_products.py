@@ -213,6 +213,12 @@ def above(x: Any, y: Any, a: Any) -> Any:
     return hf.where(i[:, None] < i[None], x @ y.T, a)
 
 
+def shares(x: Any) -> Any:
+    """Rows that end with zeros, which a product may leave out."""
+    i, j = (hf.arange(extent) for extent in x.shape)
+    return hf.nn.softmax(hf.where(i[:, None] >= j[None], x, -np.inf), axis=1)
+
+
 PROGRAMS: dict[str, Callable[..., Any]] = {
     "x x.T": lambda x, y, a, b: x @ y.T,
     "x.T x": lambda x, y, a, b: x.T @ y,
@@ -237,6 +243,8 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "softmax": lambda x, y, a, b: hf.nn.softmax(x @ y.T + b, axis=1),
     "a part": lambda x, y, a, b: (x @ y.T)[1:, 2:],
     "turned": lambda x, y, a, b: (x @ y.T).T + a,
+    "thinned": lambda x, y, a, b: shares(x) @ shares(y).T,
+    "thinned columns": lambda x, y, a, b: shares(x).T @ shares(y),
     "times a": lambda x, y, a, b: (x @ y.T) @ a,
 }
 
