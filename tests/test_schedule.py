@@ -431,7 +431,7 @@ def across():
         yield pytest.param("lit", shape, np.uint8, id=f"u8-lit-{shape}")
 
 
-@pytest.mark.parametrize(("name", "shape", "dtype"), across())
+@pytest.mark.parametrize(("name", "shape", "dtype"), list(across()))
 def test_short_loops_across_longer_ones(monkeypatch, name, shape, dtype):
     monkeypatch.setattr(schedules, "SMALL", 1)
     b = GraphBuilder(TABLE, name)
