@@ -73,6 +73,13 @@ CASES = {
     "grey of four channels, rounded": Case(_grey_bytes, lambda d: [_bytes(d, 4)], 1e-2),
     "grey of bytes, whole numbers": Case(_grey_whole, lambda d: [_bytes(d, 3)]),
     "grey as a sum": Case(lambda l, x, w: l.sum(l.cast(x, "float32") * w, -1), lambda d: [_bytes(d, 3), d.positive(3)]),
+    "grey as a product": Case(lambda l, x, w: l.matmul(x, w), lambda d: [d.positive(*SIZE, 3), d.positive(3)]),
+    "planes as a product": Case(
+        lambda l, x, w: l.matmul(l.transposed(x, (1, 0)), w), lambda d: [d.positive(3, 640 * 480), d.positive(3)]
+    ),
+    "middles of images, red and blue exchanged": Case(
+        lambda l, x: l.dense(l.flip(x[:, 4:60, 4:60], axis=3)), lambda d: [_bytes(d, 3, 32, 64, 64)]
+    ),
     "bytes over bytes": Case(_over, lambda d: [_bytes(d, 4), _bytes(d, 3)], 1e-2),
     "colours over colours": Case(_over_floats, lambda d: [d.positive(*SIZE, 4), d.positive(*SIZE, 4)]),
     "bytes over bytes, whole numbers": Case(_premultiplied, lambda d: [_bytes(d, 4) // 2, _bytes(d, 4) // 2]),
