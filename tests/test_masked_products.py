@@ -100,7 +100,8 @@ def far_away(n: int, m: int) -> Any:
 
 
 def never(n: int, m: int) -> Any:
-    return hf.arange(n)[:, None] + hf.arange(m)[None] < 0
+    apart = hf.arange(n)[:, None] - hf.arange(m)[None]
+    return apart * apart == 3
 
 
 MASKS: dict[str, Callable[[int, int], Any]] = {"causal": causal, "window": window, "far": far_away, "never": never}
@@ -125,6 +126,33 @@ def test_what_a_mask_hides(name: str, sizes: tuple[int, int, int]) -> None:
         expected = np.where(mask, order.ordered_product(x, y, np.dtype("f4")) * np.float32(0.5), np.float32(-np.inf))
     for target in TARGETS:
         assert same_bits(check_cuts(compile_graph(graph, target), [x, y])[1], expected), target.cpu
+
+
+@pytest.mark.parametrize("keys", [1, 8, 77, 300])
+@pytest.mark.parametrize("depth", [7, 64, 300])
+@pytest.mark.parametrize("turned", [False, True])
+def test_one_row_of_which_a_part_is_seen(keys: int, depth: int, turned: bool) -> None:
+    """As a step that is decoded looks at a cache that is not full: what else lies there is not even read."""
+    rng = np.random.default_rng(6)
+    q, k = rng.standard_normal((2, 1, depth)).astype("f4"), rng.standard_normal((2, keys, depth)).astype("f4")
+
+    def program(q: Any, k: Any, at: Any) -> Any:
+        product = (k @ q.mT).mT if turned else q @ k.mT
+        return hf.where(hf.arange(keys) <= at, product * 0.5, -np.inf)
+
+    graph = optimize(hf.function(program).get_concrete_function(q, k, np.int64(0)).graph)
+    product = next(node for node in graph.nodes if node.op.name == "matmul")
+    assert looked_at(product, graph.nodes, graph.outputs, graph.inputs) is not None
+    lanes = product.attrs["lanes"]
+    for at in (-1, 0, keys // 2, keys):
+        k[:, at + 1 :] = np.nan
+        with np.errstate(all="ignore"):
+            whole = order.ordered_product(q, np.swapaxes(k, 1, 2), np.dtype("f4"), lanes=lanes) * np.float32(0.5)
+        expected = np.where(np.arange(keys) <= at, whole, np.float32(-np.inf))
+        for target in TARGETS:
+            found = check_cuts(compile_graph(graph, target), [q, k, np.asarray(at)])
+            assert same_bits(found[1], expected), (target.cpu, at)
+        k = rng.standard_normal(k.shape).astype("f4")
 
 
 def test_a_mask_that_is_given() -> None:

@@ -385,17 +385,23 @@ class _Product:
 
     def swapped(self) -> _Product:
         """The same for a product of one column, as one row: vectors then run along it."""
-        finish = self.epilogue
+        finish, looks = self.epilogue, self.looks
 
         def epilogue(e: Emitter, value: Val, batch: str, row: str, col: str, mask: Val | None) -> None:
             finish(e, value, batch, col, row, mask)
 
-        swapped = Source(self.c, self.right, self.left, epilogue, self.plain, self.beside)
+        def looked(e: Emitter, batch: str, row: str, col: str, mask: Val | None) -> Val:
+            assert looks is not None
+            return looks(e, batch, col, row, mask)
+
+        swapped = Source(
+            self.c, self.right, self.left, epilogue, self.plain, self.beside, None if looks is None else looked
+        )
         return _Product(swapped, self.shape.swapped, self.result, self.precision)
 
     def by_lanes(self) -> Work:
         """One row: the lines are the columns of the other factor."""
-        return emit_lines(self.c, *self._lines())
+        return emit_lines(self.c, *self._lines(), self._are_seen)
 
     def by_team_lanes(self) -> Work:
         work = emit_team_lines(self.c, *self._lines())
@@ -481,9 +487,13 @@ class _Product:
     def by_tiles(self, module: ModuleText, symbol: str) -> Work:
         c, e, (m, n, k) = self.c, self.e, (self.shape.m, self.shape.n, self.shape.k)
         if one_row.suits(self.form, self.left, self.right, m):
-            return self._one_row(one_row.OneRow)
+            return self._one_row(lambda done: one_row.OneRow(c, self.form, self.left, self.right, n, k, done))
         if one_row_turned.suits(self.form, self.left, self.right, m, n, one_row_turned.square_width(c, self.form, n)):
-            return self._one_row(one_row_turned.OneRowTurned)
+            return self._one_row(
+                lambda done: one_row_turned.OneRowTurned(
+                    c, self.form, self.left, self.right, n, k, done, self._are_seen
+                )
+            )
         blocks = choose_blocks(e.target, self.form, m, n, k, self._grows_at_home)
         halved, tile = self._halves(blocks.tile), blocks.tile
         blocked = self._half if halved else self._blocked
@@ -506,14 +516,14 @@ class _Product:
         direct.emit()
         return (*self.shape.batch, direct.steps), 1, direct.scratch
 
-    def _one_row(self, kind: type[one_row.OneRow] | type[one_row_turned.OneRowTurned]) -> Work:
+    def _one_row(self, made: Callable[[one_row.Finish], one_row.OneRow | one_row_turned.OneRowTurned]) -> Work:
         """Units: strips of columns."""
         shape = self.shape
 
         def finish(value: Val, entry: Ref, col: Ref, mask: Val | None) -> None:
             self.epilogue(self.e, self.e.convert(value, self.result), str(entry), "0", str(col), mask)
 
-        row = kind(self.c, self.form, self.left, self.right, shape.n, shape.k, finish)
+        row = made(finish)
         row.emit()
         return (*shape.batch, row.steps), 1, row.scratch
 
@@ -653,6 +663,16 @@ class _Product:
         last = some(c.add(place.row, c.sub(place.height, 1)))
         (seen,) = c.either_way(last, lambda: [e.const(True, dt.bool_, 1)], others)
         return seen.ref
+
+    def _are_seen(self, entry: Ref, first: Ref, end: Ref) -> str | bool:
+        """Whether somebody looks at columns of a single row, ``e.width`` at the most."""
+        c, e, looks = self.c, self.e, self.looks
+        if looks is None:
+            return True
+        e.mask = c.lanes_below(c.sub(end, first))
+        lanes = e.and_(looks(e, str(entry), "0", str(first), e.mask), e.mask)
+        e.mask = None
+        return e.any(lanes)
 
     # ---- blocks of the depth
 

@@ -16,6 +16,7 @@ from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.limits import LINES_AT_ONCE, STRIP
 from hybridflow.compiler.ops.order import K_BLOCK
 
@@ -46,14 +47,14 @@ class OneRow:
         self.steps = (columns + (STRIP - 1)) // STRIP
         self.most = max(c.e.target.l1 // 2 // self.item // STRIP, 1) * STRIP  # columns with sums in the first cache
         self.scratch = 2 * self.most * self.item  # sums of a block, and totals
-        self.ahead = right.in_memory if self._is_far(columns, depth) else None  # what is asked for
+        self.ahead = right.in_memory if self._is_far else None  # what is asked for
 
-    def _is_far(self, columns: Extent, depth: Extent) -> bool:
+    @property
+    def _is_far(self) -> bool:
         """Whether the other factor comes from memory.  Each stretch of a line is over before the machine has seen that
         it is one, so the lines of the next turn are asked for."""
-        if not (isinstance(columns, int) and isinstance(depth, int)):
-            return True
-        return columns * depth * self.right.dtype.itemsize > self.c.e.target.l2
+        elements = product(self.right.node.shape)
+        return not isinstance(elements, int) or elements * self.right.dtype.itemsize > self.c.e.target.l2
 
     def emit(self) -> None:
         """The body of a kernel whose units are strips of columns of each batch entry."""

@@ -14,6 +14,7 @@ from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE
 from hybridflow.compiler.codegen.structured import Code, Ref, lanes_for
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.codegen.vectors import AreSeen
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.loops.limits import FAR, SQUARE, STRIP
 from hybridflow.compiler.ops.order import K_BLOCK
@@ -32,10 +33,18 @@ class OneRowTurned:
     """One such product being emitted, of ``columns`` and ``depth``."""
 
     def __init__(
-        self, c: Code, form: Form, left: Operand, right: Operand, columns: Extent, depth: Extent, finish: Finish
+        self,
+        c: Code,
+        form: Form,
+        left: Operand,
+        right: Operand,
+        columns: Extent,
+        depth: Extent,
+        finish: Finish,
+        are_seen: AreSeen,
     ) -> None:
         self.c, self.e, self.form, self.left, self.right = c, c.e, form, left, right
-        self.columns, self.depth, self.finish = c.extent(columns), c.extent(depth), finish
+        self.columns, self.depth, self.finish, self.are_seen = c.extent(columns), c.extent(depth), finish, are_seen
         self.width = square_width(c, form, columns)
         self.item = form.sums.itemsize
         # The sums of one square wait for each other as long as another one takes to be turned; but of colliding lines
@@ -51,7 +60,10 @@ class OneRowTurned:
             x, y = self.left.start.at(BATCH, entry).at(FREE, 0), self.right.start.at(BATCH, entry)
             end = c.min(c.mul(last, STRIP), self.columns)
             with c.loop(c.mul(first, STRIP), end, together) as part:
-                self._store(self._totals(x, y, part.index))
+                with c.width(together):
+                    seen = self.are_seen(entry, part.index, end)
+                with c.when(seen):
+                    self._store(self._totals(x, y, part.index))
 
                 def hand_over(j: Ref, mask: Val | None) -> None:
                     total = self.e.load(c.at("%scratch", j, self.item), self.form.sums, mask)

@@ -31,6 +31,9 @@ Work = tuple[tuple[Extent, ...], int, Extent]
 Finish = Callable[[Val, Ref, Ref, "Val | None"], None]
 """``finish(sums, entry, line, mask)`` stores the sums of ``e.width`` lines of a batch entry from ``line``."""
 
+AreSeen = Callable[[Ref, Ref, Ref], "str | bool"]
+"""``are_seen(entry, first, end)``: whether anybody looks at the sums of these lines, ``e.width`` at the most."""
+
 _Fold = Callable[[Reading, Reading, Ref, Ref, Ref], None]
 """``fold(matrix, vector, entry, first, last)`` finishes the lines [first, last) of a batch entry."""
 
@@ -48,9 +51,9 @@ class Lines:
     depth: Extent
 
 
-def emit_lines(c: Code, lines: Lines, finish: Finish) -> Work:
-    """The body of a kernel whose units are lines."""
-    return _Lines(c, lines, finish).emit()
+def emit_lines(c: Code, lines: Lines, finish: Finish, are_seen: AreSeen) -> Work:
+    """The body of a kernel whose units are lines.  Where nobody looks lines may be left out."""
+    return _Lines(c, lines, finish, are_seen).emit()
 
 
 def go_along(lines: Lines) -> bool:
@@ -77,8 +80,8 @@ class _Strip:
 
 
 class _Lines:
-    def __init__(self, c: Code, lines: Lines, finish: Finish) -> None:
-        self.c, self.e, self.lines, self.finish = c, c.e, lines, finish
+    def __init__(self, c: Code, lines: Lines, finish: Finish, are_seen: AreSeen) -> None:
+        self.c, self.e, self.lines, self.finish, self.are_seen = c, c.e, lines, finish, are_seen
         self.count, self.depth = c.extent(lines.count), c.extent(lines.depth)
         self.known = lines.depth if isinstance(lines.depth, int) else None
         self.sum = Sum(lines.dtype)
@@ -140,7 +143,9 @@ class _Lines:
                 return
             with c.loop(first, last, together) as block:
                 end = c.min(c.add(block.index, together), last)
-                with c.width(1), c.loop(block.index, end, count) as line:
+                with c.width(together):
+                    seen = self.are_seen(entry, block.index, end)
+                with c.when(seen), c.width(1), c.loop(block.index, end, count) as line:
                     own = [c.add(line.index, k) for k in range(count)]
                     # Behind the end the last line is summed again, for nobody: code for fewer lines would be as much.
                     lines = own if count == 1 else [c.min(at, c.sub(end, 1)) for at in own]
