@@ -902,10 +902,9 @@ class BlockRoutine:
             )
             self.micro_kernels = [kernel]
             return
+        multiple = 1 if gaps else blocks.multiple  # what is left out may be any number of cells
         self.micro_kernels = [
-            emit_micro_kernel(
-                module, symbol + suffix, target, fastmath, one, tile, *steps, blocks.one_block, blocks.multiple
-            )
+            emit_micro_kernel(module, symbol + suffix, target, fastmath, one, tile, *steps, blocks.one_block, multiple)
             for suffix, one in forms.items()
         ]
 
