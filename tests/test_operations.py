@@ -394,9 +394,24 @@ def test_plans_and_forms_are_bounded() -> None:
     for k in range(12):
         for _ in range(40):
             hf.maximum(x, k + 0.5)
-    tried = hf.maximum._tried  # type: ignore[attr-defined]
-    assert 4 <= tried <= 16
+    tried, of_objects = hf.maximum._tried  # type: ignore[attr-defined]
+    assert 4 <= tried <= 16 and of_objects == 0
     assert len(hf.maximum._dispatch) <= operations._MOST_PLANS  # type: ignore[attr-defined]
+
+
+@native
+def test_variables_that_come_and_go_leave_other_calls_their_plans() -> None:
+    """As the weights of models do that are trained one after the other."""
+    x, y = _random(3, 3), _random(3, 3, dtype=np.float64)
+    for _ in range(30):
+        weight = hf.Variable(x)
+        for _ in range(60):
+            hf.matmul(x, weight)
+    of_values, of_objects = hf.matmul._tried  # type: ignore[attr-defined]
+    assert of_objects >= 8 and of_values == 0
+    for _ in range(8):
+        hf.matmul(y, y)
+    assert hf.matmul._dispatch[0].calls >= 3  # type: ignore[attr-defined]
 
 
 VIEWS: list[tuple[Any, tuple[Any, ...]]] = [

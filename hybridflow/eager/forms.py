@@ -12,6 +12,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 
 _LEAST_OPEN = 2  # extents of 0 and 1 have programs of their own
+_OBJECT = object()  # what a part is of, that tells one object from others
 _MOST_PARTS = 48  # each tensor's extents are open: compiling takes a quarter of a second for 32, ten for 400
 
 
@@ -25,6 +26,11 @@ def form_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     except RecursionError:  # a list that contains itself, of which only the truth was asked
         return None
     return None if None in parts or len(parts) > _MOST_PARTS else tuple(parts)
+
+
+def names_objects(form: tuple[Any, ...]) -> bool:
+    """Whether calls of a form have an object in common, as variables are: another one makes another form."""
+    return any(type(part) is tuple and (part[0] is _OBJECT or names_objects(part)) for part in form if part)
 
 
 def _part(value: Any) -> Any:
@@ -43,7 +49,7 @@ def _part(value: Any) -> Any:
     if kind is np.ndarray or isinstance(value, np.generic):
         return kind, value.dtype.num, *[n if n < _LEAST_OPEN else "n" for n in value.shape]
     if kind is Variable or getattr(kind, "has_plans", False):
-        return kind, id(value)
+        return _OBJECT, kind, id(value)
     if kind is tuple or kind is list or kind is Shape:
         if len(value) > _MOST_PARTS:
             return None

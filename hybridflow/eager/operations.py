@@ -14,7 +14,7 @@ from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from hybridflow.core.context import only_tape, reasons
-from hybridflow.eager.forms import form_of
+from hybridflow.eager.forms import form_of, names_objects
 from hybridflow.eager.wholes import Wholes
 from hybridflow.errors import of_arguments, of_user
 from hybridflow.runtime import locks
@@ -58,7 +58,7 @@ class Operation(Dispatcher):
         self._dispatch = ()
         self._is_constant = is_constant
         self._forms: dict[Any, int] = {}  # how often each was met
-        self._tried = 0  # plans that were tried to make
+        self._tried = [0, 0]  # plans that were tried to make: for any values, and for objects that come and go
         self._plans: dict[Any, NativeCall] = {}  # the last one of a form
         self._taped = ()
         self._wholes = Wholes(self)
@@ -81,7 +81,7 @@ class Operation(Dispatcher):
         count = self._forms.get(form, 0)
         if count == _NONE:
             return
-        if count + 1 < _ENOUGH << min(self._tried // _FEW, 20):
+        if count + 1 < _ENOUGH << min(self._tried[names_objects(form)] // _FEW, 20):
             if len(self._forms) >= _MOST_FORMS:
                 self._forms.clear()
             self._forms[form] = count + 1
@@ -97,11 +97,12 @@ class Operation(Dispatcher):
         if before is not None and not before.calls:  # it did not answer the calls that it was made for
             self._forms[form] = _NONE
             return
-        self._tried += 1
+        tried, kind = self._tried, names_objects(form)
+        tried[kind] += 1
         self._forms[form] = _NONE
         made = _sights().sight(args, kwargs, result, self._is_constant)
         if made is not None:
-            self._tried -= 1  # it costs next to nothing
+            tried[kind] -= 1  # it costs next to nothing
         elif not self._is_constant:
             made = _planner()(self.__wrapped__, args, kwargs, result)
         if made is not None:
