@@ -53,7 +53,7 @@ def test_the_page_shows_an_op_of_each_sort() -> None:
 
 
 def test_every_elementwise_op_is_offered() -> None:
-    others = {"convert": "astype", "pow_half": "pow", "pow_minus_half": "pow"}
+    others = {"convert": "astype", "pow_half": "pow", "pow_minus_half": "pow", "multiply_add": "matmul"}
     # What keeps a value from being computed before another one, for recompute_grad; x.to_device and its derivative.
     inside = {"after", "transfer", "transfer_back"}
     ops = [op.name for op in TABLE.values() if op.kind is Kind.ELEMENTWISE]

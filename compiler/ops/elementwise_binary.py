@@ -1,4 +1,4 @@
-"""Elementwise ops of two inputs, and ``where``.
+"""Elementwise ops of two inputs, ``where``, and ``multiply_add``.
 
 Entries of a vjp's result may be functions without arguments: they are called only when that cotangent is wanted.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import arrays, bounds, elementary, rules, samples
+from hybridflow.compiler.ops import arrays, bounds, elementary, exact, rules, samples
 from hybridflow.compiler.ops.elementary_common import FORMATS
 from hybridflow.compiler.ops.emission import Emit, Val
 from hybridflow.compiler.ops.rules import masked
@@ -519,4 +519,27 @@ define(
     samples=_where_samples,
     dtypes=dt.ALL,
     facts={"exact": True},
+)
+
+
+# ---- multiply_add
+
+
+def _multiply_add_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    pairs = samples.elementwise(2)(rng, dtype)
+    return [((x, y, np.roll(y, 1).reshape(y.shape)), attrs) for (x, y), attrs in pairs]
+
+
+define(
+    "multiply_add",
+    Kind.ELEMENTWISE,
+    3,
+    doc="x * y + z, rounded once: a term of a product, which small ones are made of.",
+    infer=rules.same_type("multiply_add", dt.FLOATS),
+    reference=arrays.in_compute(lambda x, y, z: exact.fma(x, y, z).reshape(x.shape)),
+    scalar=lambda e, x, y, z: e.fma(x, y, z),
+    vjp=lambda b, g, out, x, y, z: (lambda: b.multiply(g, y), lambda: b.multiply(g, x), g),
+    samples=_multiply_add_samples,
+    dtypes=dt.FLOATS,
+    facts={"domain": (*_WIDE, _WIDE[0])},
 )

@@ -22,6 +22,7 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.bounds import bounds, decided
 from hybridflow.compiler.ops.table import Kind
 from hybridflow.compiler.passes.even import even_view
+from hybridflow.compiler.passes.few_numbers import product_of_few
 from hybridflow.compiler.passes.match import Apply, Match, Number, Value, find, op, splat
 from hybridflow.compiler.passes.rewrite import rewrite
 from hybridflow.compiler.passes.views import BROADCAST, normal_view
@@ -184,6 +185,11 @@ LOOK_UPS = [
 ]
 
 
+# Products of few numbers
+
+PRODUCTS = [Row(op.matmul(X, Y), lambda b, m: product_of_few(b, m.root))]
+
+
 # What the declared facts say
 
 
@@ -220,7 +226,7 @@ FACTS = [
 ]
 
 _ROWS_OF: dict[str, list[Row]] = {}
-for _row in (*ARITHMETIC, *TRUTH, *COMPARISONS, *CONVERSIONS, *JOINS, *LOOK_UPS, *FACTS):
+for _row in (*ARITHMETIC, *TRUTH, *COMPARISONS, *CONVERSIONS, *JOINS, *LOOK_UPS, *PRODUCTS, *FACTS):
     _ROWS_OF.setdefault(_row.pattern.op.name, []).append(_row)
 
 
