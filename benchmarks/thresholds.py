@@ -84,6 +84,7 @@ CASES = {
     "members": Case(cluster, "MAX_MEMBERS", (32, 256, 2048), chain, ((1 << 18,),)),
     "cheap": Case(stored, "CHEAP", (0, 10, 100), shared, ((1 << 20,),)),
     "streams": Case(past_caches, "MOST_STREAMS", (0, 2), lambda x: x + 1, ((1 << 24,),)),
+    "inturn": Case(rows, "READ_IN_TURN", (1, 2, 4), SUM, ((1 << 24,),)),
     "near": Case(stored, "NEAR", (256, 4096), padded, ((1000, 1000), (1000, 1000))),
     "turn": Case(schedule, "MOST_VECTORS", (1, 2, 4, 8), hf.exp, ((1 << 16,),)),
     "light": Case(schedule, "LIGHT", (0, 8, 48), lambda x: hf.sum(hf.exp(x), axis=1), ((256, 1024),)),

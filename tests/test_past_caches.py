@@ -1,4 +1,5 @@
-"""Large results are written past the caches: the same bits, at any address, and only where that pays."""
+"""What is larger than the caches: results are written past them, and chunks read in turn; the same bits, at any address,
+and only where that pays."""
 
 from __future__ import annotations
 
@@ -144,3 +145,31 @@ def test_a_copy_is_a_copy() -> None:
         assert not np.shares_memory(copy, given) and copy.flags.c_contiguous and copy.flags.writeable
     given[:] = 2
     assert type(blocks.copied(np.ma.masked_array(given))) is np.ndarray
+
+
+@pytest.mark.parametrize("size", [4097, 8192, 4096 * 4, 4096 * 5 + 77, 70_001, 262_144 + 4096 + 5])
+@pytest.mark.parametrize("way", ["sum", "max", "mean", "logsumexp", "norm"])
+def test_chunks_that_are_read_in_turn_fold_to_the_same_bits(way: str, size: int) -> None:
+    function = {
+        "sum": hf.sum,
+        "max": hf.max,
+        "mean": lambda x: (hf.mean(x), hf.sum(x)),
+        "logsumexp": hf.logsumexp,
+        "norm": lambda x: hf.sqrt(hf.sum(x * x)),
+    }[way]
+    array = numbers(size)
+    array[size // 2] = -0.0
+    with host.use(small_caches()):
+        found = hf.function(function)(array)
+    expected = function(hf.asarray(array))
+    for one, other in zip(hf.tree.leaves(found), hf.tree.leaves(expected), strict=True):
+        assert same_bits(one.numpy(), other.numpy())
+
+
+def test_several_chunks_are_read_in_turn_from_memory_alone() -> None:
+    array = numbers(70_001)
+    assert text_of(hf.sum, (array,), small_caches()) != text_of(hf.sum, (array,), host.target())
+    pair = array, array
+    assert text_of(lambda x, y: hf.sum(x * y), pair, small_caches()) == text_of(
+        lambda x, y: hf.sum(x * y), pair, host.target()
+    )

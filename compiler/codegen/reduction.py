@@ -173,6 +173,7 @@ def only_active(e: Emitter, folds: Sequence[Accumulation], states: list[State], 
     return [tuple(e.select(mask, v, s) for v, s in zip(state, fold.start(e))) for fold, state in zip(folds, states)]
 
 
+PART = 256  # elements of a chunk that are read in a turn, before those of the next one
 STRAIGHT = 4  # elements a lane from which on there is a loop
 
 
@@ -182,6 +183,7 @@ class LaneFold:
     ``light`` says that the body is short, so that repeating it for each of the 64 / width vectors of a step pays.  Of
     others a turn has so many ``vectors`` as one wide one, whose instructions overlap.
     ``prepare(begin, end)`` is done before the elements of a chunk are asked for.
+    So many ``streams``, chunks of a long run, are read in turn, a part of each at a time.
     """
 
     def __init__(
@@ -193,13 +195,15 @@ class LaneFold:
         light: bool,
         prepare: Callable[[Ref, Ref], None] | None = None,
         vectors: int = 1,
+        streams: int = 1,
     ) -> None:
         self.code, self.folds, self.light, self.prepare, self.vectors = code, folds, light, prepare, vectors
         self.known = extent
         self.short = extent is not None and extent <= (CHUNK if light and prepare is None else LANES)
         if not self.short:
-            self.lanes = Cells(code, allocate, folds, LANES)
             self.many_chunks = extent is None or extent > CHUNK
+            self.streams = streams if light and prepare is None and self.many_chunks else 1
+            self.lanes = Cells(code, allocate, folds, LANES * self.streams)
             self.many_superchunks = extent is None or extent > SUPERCHUNK
             self.super_lanes = Cells(code, allocate, folds, LANES) if self.many_chunks else self.lanes
             self.total = Cells(code, allocate, folds, 1) if self.many_superchunks else None
@@ -228,12 +232,7 @@ class LaneFold:
         vectors: list[list[State]] = []
         done = extent // LANES * LANES if extent >= STRAIGHT * LANES else 0
         if done:
-            firsts = range(0, LANES, e.width)
-            with code.loop(0, done, LANES, packed([starts(e, self.folds) for _ in firsts])) as loop:
-                states = unpacked(self.folds, loop.carried)
-                turned = [self._later(old, body(code.add(loop.index, k), None)) for k, old in zip(firsts, states)]
-                loop.next = packed(turned)
-            vectors = unpacked(self.folds, loop.carried)
+            vectors = self._steps([starts(e, self.folds) for _ in range(0, LANES, e.width)], 0, done, body)
         for first in range(done, extent, e.width):
             mask = None if first + e.width <= extent else code.lanes_below(extent - first)
             states = only_active(e, self.folds, body(first, mask), mask)
@@ -255,10 +254,46 @@ class LaneFold:
             return
         code, e = self.code, self.code.e
         self._clear(self.super_lanes)
+        if self.streams > 1:
+            with code.loop(begin, end, self.streams * CHUNK) as loop:
+                self._chunks_in_turn(loop.index, code.min(code.add(loop.index, self.streams * CHUNK), end), body)
+            return
         with code.loop(begin, end, CHUNK) as loop:
             lanes, at = self._lanes_of(loop.index, end, body)
             for lane in range(0, LANES, e.width):
                 self.super_lanes.fold_in(lane, lanes.load(code.add(at, lane)))
+
+    def _chunks_in_turn(self, begin: Ref, end: Ref, body: Body) -> None:
+        """Elements [begin, end), chunks of which lanes go to those of the superchunk: a part of each chunk in turn,
+        since memory gives more when it is read in several places."""
+        code, e = self.code, self.code.e
+        count = code.div(code.add(code.sub(end, begin), CHUNK - 1), CHUNK)
+        with code.loop(0, count) as chunk:
+            self._clear(self.lanes, code.mul(chunk.index, LANES))
+        with code.loop(0, CHUNK, PART) as part, code.loop(0, count) as chunk:
+            first = code.add(code.add(begin, code.mul(chunk.index, CHUNK)), part.index)
+            length = code.min(code.max(code.sub(end, first), 0), PART)
+            places = [code.add(code.mul(chunk.index, LANES), lane) for lane in range(0, LANES, e.width)]
+            before = [self.lanes.load(place) for place in places]
+            after = self._steps(before, first, code.add(first, self._whole_steps(length)), body)
+            for place, states in zip(places, after):
+                self.lanes.store(place, states)
+        if self.known is None or self.known % LANES:
+            last = code.sub(count, 1)  # the only chunk that may have a rest
+            whole = code.add(begin, self._whole_steps(code.sub(end, begin)))
+            self._vectors(code.add(begin, code.mul(last, CHUNK)), whole, end, body, code.mul(last, LANES))
+        with code.loop(0, count) as chunk:
+            for lane in range(0, LANES, e.width):
+                self.super_lanes.fold_in(lane, self.lanes.load(code.add(code.mul(chunk.index, LANES), lane)))
+
+    def _steps(self, lanes: list[list[State]], begin: Ref, end: Ref, body: Body) -> list[list[State]]:
+        """The states of vectors of lanes after whole steps of 64 elements."""
+        code, firsts = self.code, range(0, LANES, self.code.e.width)
+        with code.loop(begin, end, LANES, packed(lanes)) as loop:
+            states = unpacked(self.folds, loop.carried)
+            turned = [self._later(old, body(code.add(loop.index, k), None)) for k, old in zip(firsts, states)]
+            loop.next = packed(turned)
+        return unpacked(self.folds, loop.carried)
 
     def _lanes_of(self, begin: Ref, end: Ref, body: Body) -> tuple[Cells, Ref]:
         """The cells that hold the lanes of the chunk that begins there, and where in them."""
@@ -276,10 +311,10 @@ class LaneFold:
         self._superchunk(begin, end, body)
         return self._tree(self.super_lanes)
 
-    def _clear(self, cells: Cells) -> None:
+    def _clear(self, cells: Cells, at: Ref = 0) -> None:
         e = self.code.e
         for lane in range(0, LANES, e.width):
-            cells.store(lane, starts(e, self.folds))
+            cells.store(self.code.add(at, lane), starts(e, self.folds))
 
     def _chunk(self, begin: Ref, end: Ref, body: Body) -> None:
         """Elements [begin, end), at most CHUNK, into the lanes."""
@@ -293,14 +328,9 @@ class LaneFold:
                 self._vectors(begin, rest, end, body)
             return
         whole = code.add(begin, self._whole_steps(code.sub(end, begin)))
-        firsts = list(range(0, LANES, e.width))
-        carry = packed([starts(e, self.folds) for _ in firsts])
-        with code.loop(begin, whole, LANES, carry) as loop:
-            states = unpacked(self.folds, loop.carried)
-            turned = [self._later(old, body(code.add(loop.index, k), None)) for k, old in zip(firsts, states)]
-            loop.next = packed(turned)
-        for first, ended in zip(firsts, unpacked(self.folds, loop.carried)):
-            self.lanes.store(first, ended)
+        lanes = range(0, LANES, e.width)
+        for lane, ended in zip(lanes, self._steps([starts(e, self.folds) for _ in lanes], begin, whole, body)):
+            self.lanes.store(lane, ended)
         if self.known is None or self.known % LANES:
             self._vectors(begin, whole, end, body)
 
@@ -318,18 +348,22 @@ class LaneFold:
             self.lanes.fold_in(code.rem(code.sub(loop.index, begin), LANES), body(loop.index, None))
         return whole
 
-    def _vectors(self, begin: Ref, first: Ref, end: Ref, body: Body) -> None:
-        """Elements [first, end) a vector at a time, the lanes kept in memory."""
+    def _vectors(self, begin: Ref, first: Ref, end: Ref, body: Body, at: Ref = 0) -> None:
+        """Elements [first, end) of the chunk that begins there, a vector at a time, the lanes kept in memory."""
         code, e = self.code, self.code.e
+
+        def lane(element: Ref) -> Ref:
+            return code.add(at, code.rem(code.sub(element, begin), LANES))
+
         if self.light and e.width > 1 and not e.target.masked:  # masks are dear
             whole = code.add(first, code.mul(code.div(code.sub(end, first), e.width), e.width))
             with code.loop(first, whole, e.width) as loop:
-                self.lanes.fold_in(code.rem(code.sub(loop.index, begin), LANES), body(loop.index, None))
+                self.lanes.fold_in(lane(loop.index), body(loop.index, None))
             first = whole
         with code.loop(first, end, e.width) as loop:
             mask = code.lanes_below(code.sub(end, loop.index)) if e.width > 1 else None
             states = only_active(e, self.folds, body(loop.index, mask), mask)
-            self.lanes.fold_in(code.rem(code.sub(loop.index, begin), LANES), states)
+            self.lanes.fold_in(lane(loop.index), states)
 
     def _tree(self, cells: Cells) -> list[State]:
         e = self.code.e

@@ -29,7 +29,7 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import is_static, product, static_size
 from hybridflow.compiler.loops.index import Index, Ix, variable
 from hybridflow.compiler.loops.kernel import accesses, raises
-from hybridflow.compiler.loops.limits import CHEAP, LONG_ROW
+from hybridflow.compiler.loops.limits import CHEAP, LONG_ROW, READ_IN_TURN
 from hybridflow.compiler.loops.schedule import folded_by, in_lines
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.loops.stages import Kept, Stage
@@ -215,8 +215,16 @@ class Rows(Nest):
         places = dict(self.places)
         lines = self._in_lines(stage) if stage.line else None
         light, vectors = lines is not None or self.schedule.light(stage), self.schedule.vectors_of(stage)
-        yield LaneFold(self.code, self._allocate, folds, known, light, lines, vectors)
+        yield LaneFold(self.code, self._allocate, folds, known, light, lines, vectors, self._streams)
         self.places = places
+
+    @property
+    def _streams(self) -> int:
+        """Chunks of the only array that is read to read in turn: several where it comes from memory."""
+        along, inputs = self.space.vars[-1], accesses(self.kernel, self.space, self.is_leaf).of_input
+        read = [(n, p) for n, positions in inputs.items() for p in positions if p.coefficient(along) == 1]
+        far = [is_static(n.shape) and static_size(n.shape) * n.dtype.itemsize > self.e.target.l3 for n, _ in read]
+        return READ_IN_TURN if far == [True] else 1
 
     # ---- lines of a row
 
