@@ -26,6 +26,17 @@ def _augmented(l: Any, images: Any, flipped: Any) -> Any:
     return l.cast(images[:, 4:60, 4:60], "float32") / 127.5 - 1.0
 
 
+def _framed(l: Any, x: Any, window: Any) -> Any:
+    """The energy of each of the frames of a signal, which overlap."""
+    frames = x[l.arange(498)[:, None] * 160 + l.arange(400)] * window
+    return l.sum(frames * frames, axis=1)
+
+
+def _anti_diagonals(l: Any, x: Any) -> Any:
+    places = l.arange(1000)
+    return x[places[:, None] + places]
+
+
 def _images(d: Any) -> Any:
     return d.integers(0, 256, 32, 64, 64, 3, dtype="uint8")
 
@@ -88,6 +99,8 @@ CASES = {
     "take along rows": Case(
         lambda l, x, i: l.take_along_axis(x, i, axis=1), lambda d: [*_matrix(d), d.integers(0, 1000, 1000, 1000)]
     ),
+    "frames of a signal": Case(_framed, lambda d: [d.floats(80_000), d.positive(400)]),
+    "matrix of anti-diagonals": Case(_anti_diagonals, lambda d: [d.floats(2000)]),
     "embedding gradient": Case(
         lambda l, t, i, g: l.added(l.zeros_like(t), i, g),
         lambda d: [d.floats(50_000, 64), d.integers(0, 50_000, 20_000), d.floats(20_000, 64)],

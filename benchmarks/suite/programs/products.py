@@ -107,6 +107,10 @@ CASES = {
     "matmul x.T y.T 512": _product(512, 512, 512, transposed="xy"),
     "matmul f64 512": _product(512, 512, 512, "float64"),
     "matmul f64 1024": _product(1024, 1024, 1024, "float64"),
+    "100000 points turned": Case(
+        lambda l, x, turn, origin: l.matmul(x, turn) + origin,
+        lambda d: [d.floats(100_000, 3), d.floats(3, 3), d.floats(3)],
+    ),
     "strided matmul 512": Case(
         lambda l, x, y: l.matmul(x[:, ::2], y), lambda d: [d.floats(512, 1024), d.floats(512, 512)]
     ),
