@@ -122,8 +122,9 @@ def numbered(count, dtype=dt.float32):
     return b.finish(results)
 
 
-@pytest.mark.parametrize(("count", "written"), [(2, 6), (30, 12)])
+@pytest.mark.parametrize(("count", "written"), [(2, 6), (30, 14)])
 def test_kernels_that_differ_in_numbers_only_are_written_once(count, written, monkeypatch):
+    """Of thirty, some are left with less to do: their rows all come before the number, or they multiply by one."""
     assert _written(monkeypatch, numbered(count)) <= written
 
 

@@ -49,7 +49,7 @@ print("done")
 
 
 @pytest.mark.parametrize(
-    "symbol, no_pool", [("PyObject_Vectorcall", False), ("PyErr_NoMemory", True), ("PyObject_GetAttr", False)]
+    "symbol, no_pool", [("PyObject_Vectorcall", False), ("PyErr_Format", True), ("PyObject_GetAttr", False)]
 )
 def test_a_missing_symbol_turns_native_code_off(symbol, no_pool):
     program = PROGRAM.format(symbol=symbol, no_pool=no_pool)
