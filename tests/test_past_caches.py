@@ -1,5 +1,6 @@
-"""What is larger than the caches: results are written past them, and chunks read in turn; the same bits, at any address,
-and only where that pays."""
+"""What is larger than the caches: results are written past them, and chunks are read in turn.
+
+The bits are the same, at any address."""
 
 from __future__ import annotations
 
