@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -228,3 +229,16 @@ def test_what_is_looked_at_in_any_case_is_computed(program: Callable[..., Any]) 
     np.testing.assert_allclose(
         np.asarray(hf.function(program)(x, y)), np.asarray(program(hf.asarray(x), hf.asarray(y))), rtol=1e-6
     )
+
+
+def test_what_counts_along_a_line_is_found_without_a_division() -> None:
+    """Masks and slopes of counters: with one loop over all elements each lane would divide its position."""
+
+    def scores(q, k):
+        t = hf.arange(70)
+        d = t[:, None] - t[None, :]
+        return hf.where((d >= 0) & (d < 9), q @ k - 0.5 * d.astype("float32"), -1e9)
+
+    arrays = [np.random.default_rng(3).normal(size=shape).astype(np.float32) for shape in ((2, 70, 40), (2, 40, 70))]
+    text = str(hf.function(scores).ir(*arrays, stage="llvm"))
+    assert not re.search(r"[us](div|rem) <", text)

@@ -463,8 +463,8 @@ def _summed(node: Node) -> Shape:
 
 
 def _repeats(node: Node, kernel: Kernel) -> bool:
-    """Whether something is repeated along or down the lines of a product: each lane of a vector of row-major positions
-    would divide to find it.  With a loop per axis vectors end where lines do."""
+    """Whether something is repeated along or down the lines of a product, or counts them: each lane of a vector of
+    row-major positions would divide to find it.  With a loop per axis vectors end where lines do."""
     if not is_static(node.shape):
         return False
     seen, open = {node}, list(kernel.roots)
@@ -473,6 +473,8 @@ def _repeats(node: Node, kernel: Kernel) -> bool:
         if reached in seen:
             continue
         seen.add(reached)
+        if reached.op.name == "iota":
+            return True
         if reached not in kernel.inputs:
             open += reached.inputs
         elif reached.shape and not same_size(reached.shape, node.shape):
