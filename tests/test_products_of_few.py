@@ -59,6 +59,18 @@ def test_few_rows_times_many_columns() -> None:
     assert not _is_product(compiled, hf.asarray(x), hf.asarray(y))
 
 
+@pytest.mark.parametrize(("dtype", "tiny"), [("float32", 1e-30), ("float64", 1e-200)])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_sums_that_vanish_have_no_sign(columns: int, dtype: str, tiny: float) -> None:
+    """The last term rounds to -0, which the sum of a product's only block may be, but not the product."""
+    x, y = np.zeros((40, 3), dtype), np.zeros((3, columns), dtype)
+    x[:, 2], y[2] = tiny, -tiny
+    for one, other in ((x, y), (y.T.copy(), x.T.copy())):
+        found = hf.function(lambda x, y: x @ y)(one, other)
+        assert _bits(found) == _bits(hf.asarray(one) @ hf.asarray(other))
+        assert columns == 1 or not np.signbit(found.numpy()).any()
+
+
 def test_infinities_and_nan() -> None:
     x = RNG.choice(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 3e38], np.float32), (257, 3))
     y = RNG.choice(np.array([np.inf, 0.0, -0.0, -2.0, 3e38], np.float32), (3, 3))

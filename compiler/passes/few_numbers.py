@@ -35,13 +35,13 @@ def product_of_few(b: GraphBuilder, node: Node) -> Node | None:
     if attrs["lanes"]:
         column = b.broadcast(b.reshape(right, shape=(terms,)), shape=left.shape, axes=(1,))
         return b.reshape(b.sum(b.multiply(left, column), axes=(1,)), shape=node.shape)
-    total = b.full(0, node.type)
+    zero = total = b.full(0, node.type)
     for k in range(terms):
         factor = b.reshape(b.slice(left, start=(0, k), stop=(rows, k + 1)), shape=(rows,))
         number = b.reshape(b.slice(right, start=(k, 0), stop=(k + 1, columns)), shape=(columns,))
         sides = (b.broadcast(v, shape=node.shape, axes=(a,)) for a, v in enumerate((factor, number)))
         total = b.multiply_add(*sides, total)
-    return total
+    return b.add(zero, total)  # as blocks of a product are added up: a sum that rounds to -0 is +0 in the end
 
 
 def _few_and_many(few: Extent, many: Extent) -> bool:
