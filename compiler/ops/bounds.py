@@ -17,6 +17,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ops import arrays
 from hybridflow.compiler.ops.table import Kind
 
 Bounds = tuple[Union[int, float], Union[int, float]]
@@ -171,8 +172,7 @@ def converted(source: Bounds, dtype: np.dtype) -> Bounds:
     """Bounds of numbers as another dtype: rounding keeps their order.  Integers wrap, and floats saturate or are NaN,
     which is 0."""
     if dt.is_float(dtype):
-        with np.errstate(all="ignore"):
-            low, high = (float(np.float64(end).astype(dtype)) for end in source)
+        low, high = (float(arrays.convert(np.asarray(end), dtype)) for end in source)
         return low, high
     if dt.is_bool(dtype):
         return 0, 1  # everything but 0 is True

@@ -86,9 +86,12 @@ def _iota_reference(shape: tuple[int, ...], axis: int, dtype: Any) -> np.ndarray
     return np.broadcast_to(arrays.convert(counted, dtype), shape)
 
 
+_MOST = bounds.of_dtype(dt.int64)[1]  # of positions along an axis whose extent is open
+
+
 def _iota_bounds(kept: np.dtype, shape: tuple[Any, ...], axis: int, dtype: Any) -> bounds.Bounds:
     extent = shape[axis]
-    return bounds.converted((0, max(extent - 1, 0) if isinstance(extent, int) else bounds.of_dtype(kept)[1]), kept)
+    return bounds.converted((0, max(extent - 1, 0) if isinstance(extent, int) else _MOST), kept)
 
 
 define(

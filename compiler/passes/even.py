@@ -90,7 +90,7 @@ class _Evenness:
         self.seen = 0
 
     def of(self, node: Node) -> Even | None:
-        """Of a node of static shape without empty axes.  Sums and products are not asked whether they wrap: one that
+        """Of a node without empty axes.  Sums and products are not asked whether they wrap: one that
         lies inside of an array in the end was right all the while."""
         self.seen += 1
         if node.is_parameter or self.seen > _MOST or not dt.is_integer(node.dtype):
@@ -116,6 +116,8 @@ class _Evenness:
             return None
         if node.op.kind is Kind.VIEW:
             return _viewed(even, node, beneath)
+        if not is_static(node.shape):  # what is beneath may be of any shape
+            return None
         low, high = even.ends(node.shape)
         fits = _holds(beneath.dtype, low, high) and _holds(node.dtype, low, high)
         return even if fits and node.op.name == "convert" else None

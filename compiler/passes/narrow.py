@@ -15,7 +15,7 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE, Kind
-from hybridflow.compiler.ops.bounds import bounds, of_dtype
+from hybridflow.compiler.ops.bounds import bounds, of_dtype, within
 from hybridflow.compiler.passes.match import splat
 
 _RELATIONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
@@ -61,13 +61,19 @@ def _dtypes(graph: Graph, wide: set[Node]) -> Dtypes:
             found[node] = found[node.inputs[0]]
         elif node.op.name == "convert" and dt.is_integer(node.dtype):
             source = node.inputs[0]
-            if dt.is_integer(source.dtype) and source.dtype.itemsize < node.dtype.itemsize:
+            if dt.is_integer(source.dtype) and source.dtype.itemsize < node.dtype.itemsize and _keeps(node):
                 found[node] = found.get(source, source.dtype)
         elif _computes(node):
             dtype = _computed_in(node, found)
             if dtype is not None:
                 found[node] = dtype
     return found
+
+
+def _keeps(conversion: Node) -> bool:
+    """Whether none of the numbers that are converted wraps."""
+    source = bounds(conversion.inputs[0])
+    return within(source, conversion.dtype) == source
 
 
 def _computed_in(node: Node, found: Dtypes) -> dt.DType | None:
