@@ -111,6 +111,34 @@ def test_narrow_indices_that_wrap() -> None:
     np.testing.assert_array_equal(hf.function(run)(hf.asarray(x)).numpy(), x[narrow])
 
 
+def test_narrow_indices_that_wrap_along_an_open_axis() -> None:
+    x = RNG.standard_normal(1000, np.float32)
+
+    @hf.function(input_signature=[hf.TensorSpec([1000], "float32"), hf.TensorSpec([None], "float32")])
+    def run(x: Any, other: Any) -> Any:
+        n = other.shape[0]
+        rows = hf.broadcast_to(hf.astype(hf.arange(n), "int8")[:, None], (n, 4))
+        return x[hf.astype(rows, "int64")[200]]
+
+    found = run(hf.asarray(x), hf.zeros((300,)))
+    np.testing.assert_array_equal(found.numpy(), np.repeat(x[np.int64(200).astype(np.int8)], 4))
+
+
+def test_places_from_an_end_that_is_open() -> None:
+    x = RNG.standard_normal(50, np.float32)
+
+    @hf.function(input_signature=[hf.TensorSpec([50], "float32"), hf.TensorSpec([None], "float32")])
+    def run(x: Any, other: Any) -> Any:
+        n = other.shape[0]
+        places = hf.arange(n)
+        return x[places[n - 3 :]], x[hf.flip(places, axis=0)[:3] * 2], x[places[n - 3 :] - places[n - 4 : n - 1]]
+
+    for n in (4, 20, 25):
+        last = np.arange(n)[-3:]
+        for found, places in zip(run(hf.asarray(x), hf.zeros((n,))), (last, last[::-1] * 2, last * 0 + 1)):
+            np.testing.assert_array_equal(found.numpy(), x[places])
+
+
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_large_frames_in_a_program(threads: int) -> None:
     x, window = RNG.standard_normal(20_011, np.float32), RNG.standard_normal(333, np.float32)

@@ -42,3 +42,16 @@ def test_all_pairs_of_bytes(name, source, wide):
     for result in (expected.dtype.name, "uint8", "float32"):
         found = hf.function(lambda a, b: hf.astype(program(hf, hf.astype(a, wide), hf.astype(b, wide)), result))  # noqa: B023
         assert np.array_equal(found(a, b), expected.astype(result))
+
+
+@pytest.mark.parametrize("wide", ["int64", "uint64"])
+@pytest.mark.parametrize("between", ["uint16", "uint32"])
+def test_a_conversion_on_the_way_wraps(between, wide):
+    a = EVERY.astype("int8")
+
+    def program(l, a):
+        x = l.astype(l.astype(a, between), wide)
+        return l.astype((x + 1) >> 1, between), l.astype(x * 3 // 7, between), x // 3 > 5000
+
+    for found, expected in zip(hf.function(lambda a: program(hf, a))(a), program(np, a)):
+        assert np.array_equal(found, expected)

@@ -130,6 +130,8 @@ def _viewed(even: Even, node: Node, beneath: Node) -> Even | None:
     start, steps = even.start, [0] * len(vars)
     for step, ix in zip(even.steps, index.axes):
         for atom, factor in ix.strides.items() if step else ():
+            if not isinstance(factor, int):
+                return None  # from the end of an axis whose extent is open
             if atom is None:
                 start += step * factor
             elif isinstance(atom, LoopVar):
