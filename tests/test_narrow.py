@@ -55,3 +55,20 @@ def test_a_conversion_on_the_way_wraps(between, wide):
 
     for found, expected in zip(hf.function(lambda a: program(hf, a))(a), program(np, a)):
         assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("view", ["reshape", "transpose", "slice", "broadcast"])
+def test_views_of_what_is_compared(view):
+    a = np.arange(48, dtype="uint8").reshape(6, 8)
+
+    def program(l, a):
+        wide = l.astype(a, "int32") * 3
+        compared = wide[0, 0] < 100 if view == "broadcast" else wide > 100
+        return {
+            "reshape": lambda: l.reshape(compared, (4, 12)),
+            "transpose": lambda: l.matrix_transpose(compared),
+            "slice": lambda: compared[1:, ::2],
+            "broadcast": lambda: l.broadcast_to(compared, (3, 4)),
+        }[view]()
+
+    assert np.array_equal(hf.function(lambda a: program(hf, a))(a), program(np, a))

@@ -57,7 +57,7 @@ def _dtypes(graph: Graph, wide: set[Node]) -> Dtypes:
     for node in graph.nodes:
         if node.is_parameter or node in wide:
             continue
-        if node.op.kind is Kind.VIEW and node.inputs[0] in found:
+        if node.op.kind is Kind.VIEW and node.inputs[0] in found and dt.is_integer(node.dtype):
             found[node] = found[node.inputs[0]]
         elif node.op.name == "convert" and dt.is_integer(node.dtype):
             source = node.inputs[0]
