@@ -613,7 +613,18 @@ class _Product:
                 with c.loop(0, c.max(self.k, 1), self.form.block) as at_k:  # an empty sum takes one turn as well
                     home, read_too = self._home(entry), self._beside(entry)
                     routine.run(
-                        x, y, row, height, col, length, at_k.index, self.k, finish, home, False, read_too, is_seen
+                        x,
+                        y,
+                        row,
+                        height,
+                        col,
+                        length,
+                        at_k.index,
+                        self.k,
+                        finish,
+                        home,
+                        beside=read_too,
+                        is_seen=is_seen,
                     )
         return (*self.shape.batch, down, across), 1, routine.scratch
 
@@ -726,7 +737,7 @@ class _Product:
                         self.k,
                         finish,
                         Home(c.at("%shared", c.mul(base, self.n), sums.itemsize), self.n) if at_home else None,
-                        True,
+                        alone=True,
                     )
         self.shared = product((*self.shape.batch, count, self.shape.m, self.shape.n)) * sums.itemsize
         return (*self.shape.batch, count), 1, routine.scratch

@@ -46,10 +46,7 @@ LIGHT = 8  # instructions of a body that may be repeated for each vector of a re
 MOST_TERMS = 4  # of a column, folded before its accumulators are stored: `thresholds.py terms`
 TERMS_WORK = 48  # instructions of these terms together
 
-LONG_REST = (
-    4  # times as many vectors of a row as one has lanes, behind which a rest, which takes about as long as there
-)
-# are lanes to a vector, is not worth bodies of its own; not measured
+LONG_REST = 4  # vectors of a row, for each lane of one, behind which its rest may go by elements; not measured
 REST_WORK = LONG // 4  # instructions of a body that rests repeat
 MOST_TURNS_OF_RESTS = 8  # of a short loop in it, each of which adds some shuffles; not measured
 LONG_ROW = 16  # vectors of a row whose statistics are given reciprocals to divide by them: `thresholds.py row`
