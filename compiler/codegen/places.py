@@ -35,7 +35,7 @@ class Places:
         self.cells, self.first, self.size = c.extent(cells), rows[0], c.sub(rows[1], rows[0])
         low, high = known_bounds(indices, c.e.fastmath)
         self._from_end = low < 0
-        self.sure = rows == (0, cells) and all_within(indices, cells, c.e.fastmath)  # that all of them are places
+        self.sure = rows == (0, cells) and all_within((low, high), cells)  # that all of them are places
         small = isinstance(cells, int) and cells <= 1 << 30
         self._wide = dt.int32 if small and low >= -(1 << 31) and high < 1 << 31 else dt.int64
         self._kept = dt.uint32 if small else dt.int64
@@ -141,9 +141,9 @@ def known_bounds(indices: Flat, fastmath: bool) -> Bounds:
     return bounds(indices.node, lambda node: node in indices.places or (fastmath and dt.is_float(node.dtype)))
 
 
-def all_within(indices: Flat, cells: Extent, fastmath: bool) -> bool:
-    """Whether no index can be out of range, or count from the end."""
-    low, high = known_bounds(indices, fastmath)
+def all_within(indices: Bounds, cells: Extent) -> bool:
+    """Whether no index within these bounds is out of range, or counts from the end."""
+    low, high = indices
     return isinstance(cells, int) and low >= 0 and high < cells
 
 

@@ -23,7 +23,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
-from hybridflow.compiler.codegen.places import SCRATCH, Places, all_within
+from hybridflow.compiler.codegen.places import SCRATCH, Places, all_within, known_bounds
 from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Ref, lanes_for, merged_extent
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
@@ -69,8 +69,7 @@ def times_read(target: Target, node: Node) -> tuple[int, int, int]:
     assert node.op.lower is not None
     axis = node.op.lower(tuple(n.type for n in node.inputs), node.attrs).axis
     if node.type.ndim == 1 and target.kind == "cpu":  # there are few units
-        low, high = bounds(node.inputs[1])
-        sure = isinstance(node.shape[0], int) and low >= 0 and high < node.shape[0]
+        sure = all_within(bounds(node.inputs[1]), node.shape[0])
         return (1, 1 if _is_cheap(node.inputs[1]) else 2, 2) if sure else (1, 4, 4)
     own = lanes_for(target, node.dtype, merged_extent(node.shape[axis + 1 :]))
     return 1, ENOUGH, lanes_for(target, node.dtype, _WIDE) // own
@@ -242,7 +241,7 @@ class Scatter:
     def checking(self, module: ModuleText, symbol: str) -> tuple[Phase, ...]:
         """The phase that looks at all indices, unless that has been done, or none can be out of range."""
         axis = self.adding.axis
-        if self.adding.check is None or all_within(self.indices, self.shape[axis], self.e.fastmath):
+        if self.adding.check is None or all_within(known_bounds(self.indices, self.e.fastmath), self.shape[axis]):
             return ()
         looking = Scatter(self.e.beside(), self.what)
         looking.look(self.adding.check)

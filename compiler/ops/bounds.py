@@ -155,6 +155,13 @@ def common_bits(dtype: np.dtype, x: Bounds, y: Bounds) -> Bounds:
     return (0, min(highest)) if highest else of_dtype(dtype)
 
 
+def all_bits(dtype: np.dtype, x: Bounds, y: Bounds) -> Bounds:
+    """Bits of two numbers, where neither has others than its last ones and its sign."""
+    low, high = int(min(x[0], y[0])), int(max(x[1], y[1]))
+    limit = 1 << max(high, ~low, 0).bit_length()
+    return -limit if low < 0 else 0, limit - 1
+
+
 def shifted_right(dtype: np.dtype, x: Bounds, y: Bounds) -> Bounds:
     """Towards 0, or -1."""
     if y[0] >= 0 and y[1] < 8 * dtype.itemsize:

@@ -434,7 +434,7 @@ _binary(
     numpy=np.bitwise_or,
     scalar=lambda e, x, y: e.or_(x, y),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"commutative": True, "associative": True, "idempotent": True, "identity": 0},
+    facts={"commutative": True, "associative": True, "idempotent": True, "identity": 0, "bounds": bounds.all_bits},
 )
 
 _binary(
@@ -444,7 +444,7 @@ _binary(
     numpy=np.bitwise_xor,
     scalar=lambda e, x, y: e.xor(x, y),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"commutative": True, "associative": True, "identity": 0},
+    facts={"commutative": True, "associative": True, "identity": 0, "bounds": bounds.all_bits},
 )
 
 
