@@ -20,6 +20,7 @@ PROGRAMS = {
     "scaled": lambda l, a, b: (a * b + 127) // 255,
     "weighed": lambda l, a, b: (a * 77 + b * 179) >> 8,
     "shifted": lambda l, a, b: (a << 4) | (b >> 4),
+    "joined": lambda l, a, b: ((a | b) + (a ^ b) * 2 - (a ^ 300)) >> 1,
     "shifted far": lambda l, a, b: (a >> 9) + (a << 9),
     "quotient": lambda l, a, b: a // (b | 1),
     "remainder": lambda l, a, b: a % (b | 1) + b,
