@@ -11,8 +11,8 @@ import pytest
 
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.codegen import quick
-from hybridflow.compiler.codegen.contract import choose_tile
 from hybridflow.compiler.codegen.factors import form_of
+from hybridflow.compiler.codegen.product_blocks import choose_tile
 from hybridflow.compiler.codegen.structured import Code, lanes_for
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim

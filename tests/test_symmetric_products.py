@@ -13,8 +13,8 @@ import hybridflow as hf
 from hybridflow import flags
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.codegen import module_builder
-from hybridflow.compiler.codegen.contract import choose_tile
 from hybridflow.compiler.codegen.factors import form_of
+from hybridflow.compiler.codegen.product_blocks import choose_tile
 from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybridflow.compiler.codegen import contract, counting, scatter, windowed
+from hybridflow.compiler.codegen import counting, product_blocks, scatter, windowed
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.target import Target
@@ -13,7 +13,7 @@ from hybridflow.compiler.target import Target
 def times_read(target: Target, node: Node) -> Sequence[int | None]:
     """For each input of ``node`` how often its kernel comes to each element, None where it may not come to any."""
     if node.op.kind is Kind.CONTRACT:
-        return contract.times_read(target, node)
+        return product_blocks.times_read(target, node)
     if node.op.kind is Kind.CONVOLVE:
         return windowed.times_read(node)
     if node.op.kind is Kind.SCATTER and counting.counts(target, node):
