@@ -71,7 +71,7 @@ def _fma_double(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Sums of a product's two halves and c, the small ones rounded to odd; exactly where exponents are extreme."""
     a, b, c = (np.ascontiguousarray(x) for x in np.broadcast_arrays(a, b, c))
     product, low = _two_product(a, b)
-    plain = product + c
+    plain = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, product + c)  # no product is infinite
     small, smaller = _two_sum(c, low)
     high, rest = _two_sum(product, small)
     out = high + _rounded_to_odd(smaller, rest)
