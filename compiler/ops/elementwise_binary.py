@@ -14,7 +14,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import arrays, bounds, elementary, exact, rules, samples
+from hybridflow.compiler.ops import arrays, bounds, elementary, rules, samples
 from hybridflow.compiler.ops.elementary_common import FORMATS
 from hybridflow.compiler.ops.emission import Emit, Val
 from hybridflow.compiler.ops.rules import masked
@@ -530,13 +530,19 @@ def _multiply_add_samples(rng: np.random.Generator, dtype: Any) -> list[samples.
     return [((x, y, np.roll(y, 1).reshape(y.shape)), attrs) for (x, y), attrs in pairs]
 
 
+def _multiplied_and_added(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    from hybridflow.compiler.ops import exact  # which importing does without
+
+    return exact.fma(x, y, z).reshape(x.shape)
+
+
 define(
     "multiply_add",
     Kind.ELEMENTWISE,
     3,
     doc="x * y + z, rounded once: a term of a product, which small ones are made of.",
     infer=rules.same_type("multiply_add", dt.FLOATS),
-    reference=arrays.in_compute(lambda x, y, z: exact.fma(x, y, z).reshape(x.shape)),
+    reference=arrays.in_compute(_multiplied_and_added),
     scalar=lambda e, x, y, z: e.fma(x, y, z),
     vjp=lambda b, g, out, x, y, z: (lambda: b.multiply(g, y), lambda: b.multiply(g, x), g),
     samples=_multiply_add_samples,
