@@ -68,7 +68,7 @@ class _Turn(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What of a tile there is in the product."""
+    """What of a tile, or of a block, there is in the product."""
 
     row: Ref
     height: Ref

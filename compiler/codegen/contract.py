@@ -36,7 +36,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridflow.compiler.codegen import one_row, one_row_turned
-from hybridflow.compiler.codegen.block_routine import Beside, BlockRoutine, Home, Place
+from hybridflow.compiler.codegen.block_routine import Beside, BlockRoutine, Home, IsSeen, Place
 from hybridflow.compiler.codegen.direct import Direct, suits
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.factors import (
@@ -48,6 +48,7 @@ from hybridflow.compiler.codegen.factors import (
     summed,
 )
 from hybridflow.compiler.codegen.micro_kernel import Tile
+from hybridflow.compiler.codegen.mirror import Finish
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Operand, Reading
 from hybridflow.compiler.codegen.packing import BATCH, DEPTH, FREE
@@ -384,21 +385,7 @@ class _Product:
                     down_step = even_step(c, top, self.m, block.height, rows)
                     with c.loop(top, self.m, down_step) as down:
                         height = c.min(down_step, c.sub(self.m, down.index))
-                        with c.loop(0, c.max(self.k, 1), self.form.block) as at_k:
-                            home, read_too = self._home(entry), self._beside(entry)
-                            routine.run(
-                                x,
-                                y,
-                                down.index,
-                                height,
-                                across.index,
-                                length,
-                                at_k.index,
-                                self.k,
-                                finish,
-                                home,
-                                beside=read_too,
-                            )
+                        self._all_depth(routine, entry, (x, y), Place(down.index, height, across.index, length), finish)
         return (*self.shape.batch, pairs), 1, routine.scratch
 
     def _routine(self, module: ModuleText, symbol: str, block: Blocks, at_home: bool) -> BlockRoutine:
@@ -438,23 +425,23 @@ class _Product:
             with c.loop(begin, end, cut_step) as part:
                 own = part.index, c.min(cut_step, c.sub(end, part.index))
                 (row, height), (col, length) = (own, beside) if by_rows else (beside, own)
-                with c.loop(0, c.max(self.k, 1), self.form.block) as at_k:  # an empty sum takes one turn as well
-                    home, read_too = self._home(entry), self._beside(entry)
-                    routine.run(
-                        x,
-                        y,
-                        row,
-                        height,
-                        col,
-                        length,
-                        at_k.index,
-                        self.k,
-                        finish,
-                        home,
-                        beside=read_too,
-                        is_seen=is_seen,
-                    )
+                self._all_depth(routine, entry, (x, y), Place(row, height, col, length), finish, is_seen)
         return (*self.shape.batch, down, across), 1, routine.scratch
+
+    def _all_depth(
+        self,
+        routine: BlockRoutine,
+        entry: Ref,
+        factors: tuple[Reading, Reading],
+        place: Place,
+        finish: Finish,
+        is_seen: IsSeen | None = None,
+    ) -> None:
+        """The sums of a block of rows and columns, one block of the depth after the other."""
+        c = self.c
+        with c.loop(0, c.max(self.k, 1), self.form.block) as at_k:  # an empty sum takes one turn as well
+            home, beside = self._home(entry), self._beside(entry)
+            routine.run(*factors, *place, at_k.index, self.k, finish, home, beside=beside, is_seen=is_seen)
 
     @property
     def _grows_at_home(self) -> bool:
