@@ -94,6 +94,9 @@ class Tracer(Protocol):
     def sets(self, owner: Any, name: str, /) -> None:
         """Code of ours is about to set an attribute of an object of the user's."""
 
+    def known_elements(self, node: Any, /) -> Any:
+        """The elements that a recorded value has whatever the function is given; None where it depends on that."""
+
     def before_variable_creation(self) -> None:
         """A variable is about to be made; raises TraceError where none may be."""
 

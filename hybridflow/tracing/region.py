@@ -99,6 +99,9 @@ class Region(Trace):
             return None if inner is None else self._builder.emit(node.op, inner, **node.attrs)
         return None
 
+    def _from_outside(self, parameter: Node) -> Tensor | None:
+        return next((x for x in self.operands if self._given[id(x)] is parameter), None)
+
     # ---- variables
 
     def carry_variable(self, variable: Variable, name: str) -> SymbolicTensor:

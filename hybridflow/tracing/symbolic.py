@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import TensorType, is_static
 from hybridflow.core import devices, pytree
 from hybridflow.core.context import Tracer
 from hybridflow.core.shape import Shape
@@ -91,8 +91,11 @@ class SymbolicTensor(Tensor):
         )
 
     def _known(self) -> np.ndarray | None:
-        value = self._node.attrs.get("value") if self._node.op.name == "constant" else None
-        return None if value is None else np.asarray(value.array)
+        node = self._node
+        while node.op.name == "reshape":  # as which copies are recorded
+            (node,) = node.inputs
+        found = self._trace.known_elements(node) if is_static(self.type.shape) else None
+        return None if found is None else found.reshape(self.type.shape)
 
     def _no_value(self, stage: str, wish: str, remedy: str) -> TraceError:
         return TraceError(stage, f"{wish} {self!r} needs its value, which does not exist while tracing. {remedy}")

@@ -13,6 +13,8 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Effect, Graph, Node, Role
 from hybridflow.compiler.ir.results import TupleType, parts_of
@@ -329,6 +331,18 @@ class Trace:
         self._states = {key: state for key, (state, *_) in states.items()}
         for state, value, reads, fresh, is_assigned in states.values():
             state.value, state.reads, state.fresh, state.is_assigned = value, list(reads), fresh, is_assigned
+
+    def known_elements(self, node: Node) -> np.ndarray | None:
+        """The elements of a constant, or of a tensor from outside; None for other values."""
+        if node.op is TABLE["constant"]:
+            return np.asarray(node.attrs["value"].array)
+        tensor = self._from_outside(node) if node.is_parameter else None
+        return None if tensor is None else tensor._known()
+
+    def _from_outside(self, parameter: Node) -> Tensor | None:
+        """The tensor that an input stands for, unless each call brings its own."""
+        source = self.sources[self._builder.inputs.index(parameter)]
+        return source if isinstance(source, Tensor) else None
 
     def read_foreign(self, value: Any) -> None:
         outside = self._root().outside
