@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import csv
 import pickle
@@ -784,3 +785,39 @@ def test_weights_come_back_where_evaluation_ends_by_an_error(swap_on_epoch: bool
     with pytest.raises(KeyboardInterrupt):
         model.evaluate(x, y, callbacks=[hf.callbacks.SwapEMAWeights(swap_on_epoch), Stops()], verbose=0)
     np.testing.assert_array_equal(model.layers[0].kernel.numpy(), [[3.0], [4.0]])
+
+
+def _weighted(*symbols: Any) -> Any:
+    """Each of the inputs with another weight."""
+    return layers.Add()([layers.Rescaling(10.0**k)(symbol) for k, symbol in enumerate(symbols)])
+
+
+@pytest.mark.parametrize(
+    ("made", "kind", "nested"),
+    [("cab", dict, False), ("bca", dict, True), ("cba", collections.OrderedDict, False), ("abc", dict, False)],
+)
+def test_dicts_of_inputs_are_matched_by_keys(made: str, kind: Any, nested: bool, tmp_path: Path) -> None:
+    """In whatever order a model was made of them and is given them."""
+    symbols = {key: hf.Input((2,), name=f"input_{key}") for key in "abc"}
+    inputs = kind((key, symbols[key]) for key in made)
+    model = hf.Model([hf.Input((2,)), inputs] if nested else inputs, _weighted(*map(symbols.get, "abc")))
+    values = {key: RNG.standard_normal((4, 2)).astype("f4") for key in "abc"}
+    wanted = values["a"] + 10 * values["b"] + 100 * values["c"]
+
+    def given(order: str) -> Any:
+        found = {key: values[key] for key in order}
+        return [np.zeros((4, 2), "f4"), found] if nested else found
+
+    model.save(tmp_path / "model.hf")
+    others = [hf.models.load_model(tmp_path / "model.hf"), hf.models.clone_model(model)]
+    around = hf.Model(model.input, model(model.input))
+    for one in (model, *others, around):
+        for order in ("abc", "bca", made):
+            np.testing.assert_allclose(one(given(order)).numpy(), wanted, rtol=1e-6)
+    np.testing.assert_allclose(hf.function(model)(given("cba")).numpy(), wanted, rtol=1e-6)
+    np.testing.assert_allclose(model.predict(given("bac"), verbose=0), wanted, rtol=1e-6)
+    if not nested:
+        data = Dataset.from_tensor_slices((given("bca"), wanted)).batch(2)
+        model.compile("sgd", "mse")
+        assert model.evaluate(data, verbose=0) < 1e-6 > model.evaluate(given("cab"), wanted, verbose=0)
+        assert model.fit(given("bac"), wanted, verbose=0).history["loss"][0] < 1e-6

@@ -107,8 +107,8 @@ class Functional(Model):
         """The values of the inputs, in their order."""
         if isinstance(inputs, Mapping):
             found = self._named(inputs)
-        elif self._input_structure.kind in (list, tuple):
-            found = self._nested(self.input, inputs, "inputs")
+        elif issubclass(self._input_structure.kind or object, (list, tuple)):
+            found = self._in_order(inputs)
         else:
             found = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         if len(found) != len(self.inputs):
@@ -116,16 +116,21 @@ class Functional(Model):
         return [fitting(value, symbol, self.name) for value, symbol in zip(found, self.inputs)]
 
     def _named(self, inputs: Mapping[Any, Any]) -> list[Any]:
-        if self._input_structure.kind is dict:
-            return self._nested(self.input, inputs, "inputs")
+        if self._input_structure.kind in pytree.MAPPINGS:
+            return self._in_order(inputs)
         missing = [name for name in self.input_names if name not in inputs]
         if missing:
             there = ", ".join(self.input_names)
             raise ArgumentError(self.name, f"there is no input {missing[0]!r}; inputs are {there}.")
         return [inputs[name] for name in self.input_names]
 
-    def _nested(self, wanted: Any, given: Any, path: str) -> list[Any]:
-        """The values for nested symbols, of what is nested alike; dicts may hold more."""
+    def _in_order(self, inputs: Any) -> list[Any]:
+        """The values of the inputs, of what is nested as they are, in the order of ``self.inputs``."""
+        found = {id(symbol): value for symbol, value in self._nested(self.input, inputs, "inputs")}
+        return [found[id(symbol)] for symbol in self.inputs]
+
+    def _nested(self, wanted: Any, given: Any, path: str) -> list[tuple[Symbol, Any]]:
+        """Nested symbols, each with its value in what is nested alike; dicts may hold more."""
         if isinstance(wanted, dict):
             missing = [key for key in wanted if not isinstance(given, Mapping) or key not in given]
             if missing:
@@ -141,8 +146,8 @@ class Functional(Model):
                 )
             pairs = [(one, two, f"{path}[{n}]") for n, (one, two) in enumerate(zip(wanted, given))]
         else:
-            return [given]
-        return [value for pair in pairs for value in self._nested(*pair)]
+            return [(wanted, given)]
+        return [pair for three in pairs for pair in self._nested(*three)]
 
     @property
     def input(self) -> Any:
