@@ -140,6 +140,7 @@ _OF_CODE = frozenset(
         "test_parts",
         "test_passes",
         "test_phases",
+        "test_pieces",
         "test_powers",
         "test_prefetch_to_device",
         "test_products",
@@ -192,6 +193,17 @@ _OF_CODE = frozenset(
         "test_word_pairs",
     ]
 )
+
+
+BATCH = 20  # random programs of a test, so that a run of many is still a short list
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seeds" in metafunc.fixturenames:
+        first, count = metafunc.config.getoption("--fuzz-seed"), metafunc.config.getoption("--fuzz")
+        starts = range(first, first + count, BATCH)
+        batches = [range(start, min(start + BATCH, first + count)) for start in starts]
+        metafunc.parametrize("seeds", batches, ids=[f"{b.start}-{b.stop - 1}" for b in batches])
 
 
 def _is_of_code(module: str) -> bool:

@@ -40,16 +40,6 @@ from .random_programs import Generator, traced
 from .shrink import shrunk
 from .symbolic_twins import symbolic_twin
 
-BATCH = 20  # programs per test, so that a run of many is still a short list
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seeds" in metafunc.fixturenames:
-        first, count = metafunc.config.getoption("--fuzz-seed"), metafunc.config.getoption("--fuzz")
-        starts = range(first, first + count, BATCH)
-        batches = [range(start, min(start + BATCH, first + count)) for start in starts]
-        metafunc.parametrize("seeds", batches, ids=[f"{b.start}-{b.stop - 1}" for b in batches])
-
 
 def test_compiled_programs_do_what_eager_ones_do(seeds: range) -> None:
     with fast_compiler():

@@ -4,7 +4,7 @@ A statistic is an element of the tile."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 
 from hybridflow.compiler.codegen.elements import Elements, Place
@@ -132,11 +132,8 @@ class Columns(Nest):
     def _stage(self, stage: Stage, wanted: bool) -> None:
         code, folded = self.code, self.space.folded
         cascade = self._cascade(stage.folds, depth_for(known_product([v.extent for v in folded])))
-        if self.in_runs(stage):
-            end = code.extent(folded[-1].extent)
-            self._cut(folded, self._fold_runs(stage, cascade, 0, end), end)
-        self._fold(stage, cascade, lambda: code.add(self._position(folded), 1))
-        self.ranges.pop(folded[-1], None)
+        with self._behind_runs(stage, cascade) if self.in_runs(stage) else nullcontext():
+            self._fold(stage, cascade, lambda: code.add(self._position(folded), 1))
         if stage.folds:
             self._finish_folds(stage.folds, cascade.finish(self._each_slot), wanted)
 
@@ -193,6 +190,13 @@ class Columns(Nest):
     def in_runs(self, stage: Stage) -> bool:
         """Whether a stage folds several runs of terms at once."""
         return self.schedule.runs > 1 and bool(stage.folds) and not stage.roots
+
+    @contextmanager
+    def _behind_runs(self, stage: Stage, cascade: Cascade) -> Iterator[None]:
+        """Fold several runs at once, and have the code within do the terms that are left."""
+        end = self.code.extent(self.space.folded[-1].extent)
+        with self._cut(self.space.folded, self._fold_runs(stage, cascade, 0, end), end):
+            yield
 
     def _fold_runs(self, stage: Stage, cascade: Cascade, begin: Ref, end: Ref) -> Ref:
         """Of the terms [begin, end), fold several runs at once, whose states stay in registers; where the others begin.

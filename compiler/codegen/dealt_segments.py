@@ -31,9 +31,10 @@ class DealtSegments(Segments):
         starts: list[Extent] = [0]
         for _, space, _, lanes in parts:
             starts.append(starts[-1] + _units(space, lanes))
-        with self._phase([LoopVar("unit", starts[-1])]):
+        unit = LoopVar("unit", starts[-1])
+        with self._phase([unit]):
             self.node = self.kernel.cluster.anchor
-            self._choose(parts, starts)
+            self._choose(parts, starts, self._bounds(unit)[0])
         return self.phases
 
     def _laid(self, part: Segment) -> Laid:
@@ -55,30 +56,29 @@ class DealtSegments(Segments):
             lanes //= 2
         return max(lanes, 1)
 
-    def _choose(self, parts: Sequence[Laid], starts: Sequence[Extent]) -> None:
-        """Code for units of these parts, which begin at these numbers."""
+    def _choose(self, parts: Sequence[Laid], starts: Sequence[Extent], unit: Ref) -> None:
+        """Code for a unit of these parts, which begin at these numbers."""
         code, middle = self.code, len(parts) // 2
         if middle == 0:
-            self._move(*parts[0], code.sub("%begin", code.extent(starts[0])))
+            self._move(*parts[0], code.sub(unit, code.extent(starts[0])))
             return
-        is_before = code.compare("slt", "%begin", code.extent(starts[middle]))
+        is_before = code.compare("slt", unit, code.extent(starts[middle]))
         with code.when(is_before):
-            self._choose(parts[:middle], starts[: middle + 1])
+            self._choose(parts[:middle], starts[: middle + 1], unit)
         with code.when(code.negation(is_before)):
-            self._choose(parts[middle:], starts[middle:])
+            self._choose(parts[middle:], starts[middle:], unit)
 
     def _move(self, part: Segment, space: Space, position: Ix, lanes: int, unit: Ref) -> None:
         if not space.vars:
             self._store(part.source, part.shape, space, position, None)
             return
         last = space.vars[-1]
-        self._fix(space.vars, lanes, unit)
 
         def store(i: Ref, mask: Val | None) -> None:
             self.counters[last] = i
             self._store(part.source, part.shape, space, position, last, mask)
 
-        with self._loops(space.vars[:-1]):
+        with self._unit(space.vars, lanes, unit), self._loops(space.vars[:-1]):
             start, stop = self._bounds(last)
             if lanes == 1:
                 store(start, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from hybridflow.compiler.codegen.elements import Elements
 from hybridflow.compiler.codegen.nest import Nest
 from hybridflow.compiler.codegen.past_caches import past_caches
@@ -34,7 +36,6 @@ class Map(Nest):
         code, space, roots, width = self.code, self.space, self.kernel.roots, self.width
         across, last = turned.across, space.vars[-1]
         tile = Tile(code, self._allocate, turned, width)
-        start, stop = self._bounds(across)
         end = code.extent(last.extent)
 
         def move(k: int) -> None:
@@ -48,11 +49,11 @@ class Map(Nest):
             self.counters[last] = i
             store(mask)
 
-        with (
-            self._loops([v for v in space.vars[:-1] if v is not across]),
-            code.loop(start, stop, width) as row,
-            code.loop(0, end, width) as column,
-        ):
+        with ExitStack() as around:
+            around.enter_context(self._loops([v for v in space.vars[:-1] if v is not across]))
+            start, stop = self._bounds(across)
+            row = around.enter_context(code.loop(start, stop, width))
+            column = around.enter_context(code.loop(0, end, width))
             bottom, right = code.add(row.index, width), code.add(column.index, width)
             whole = code.both(code.compare("sle", bottom, stop), code.compare("sle", right, end))
             with code.when(whole), code.width(width):

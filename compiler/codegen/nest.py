@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
+from hybridflow.compiler.codegen.cut import Cut
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.reduction import Fold, State
@@ -88,13 +89,10 @@ class Nest:
         self.places: dict[Node, Place] = {n: Place(self.pointers[n]) for n in self.kernel.inputs}
         self.sequences: dict[tuple[tuple[Node, ...], Ix], list[Node]] = {}
         self.allocas: list[str] = []
-        self.ranges: dict[LoopVar, tuple[Ref, Ref]] = {}  # of loops that are cut, what is run now
-        self.inside: dict[LoopVar, Sequence[LoopVar]] = {}  # ... and the others that are cut with it, within it
-        if self.e.target.kind == "cuda":
-            self._fix(parallel, grain)
-        else:
-            self._cut(parallel, "%begin", "%end")
-        yield
+        self.cuts: dict[LoopVar, Cut] = {}
+        is_unit = self.e.target.kind == "cuda"
+        with self._unit(parallel, grain) if is_unit else self._cut(parallel, "%begin", "%end") as self.cut:
+            yield
         self.e.lines[0:0] = self.allocas  # in the entry block, so that the stack does not grow in a loop
         self.e.line("ret void")
         extents = tuple(v.extent for v in parallel)
@@ -102,24 +100,33 @@ class Nest:
             extents, grain = (*extents[:-1], -(-extents[-1] // grain)), 1
         self.phases.append(PhaseText(self.e, extents, grain, team))
 
-    def _cut(self, vars: Sequence[LoopVar], begin: Ref, end: Ref) -> None:
-        """Of the loops, run the turns [begin, end), counted in row-major order."""
-        if vars:
-            self.ranges[vars[0]] = begin, end
-            self.inside.update((var, vars[k + 1 :]) for k, var in enumerate(vars))
+    @contextmanager
+    def _cut(self, vars: Sequence[LoopVar], begin: Ref, end: Ref) -> Iterator[Cut]:
+        """Code that runs, of these loops, the turns [begin, end), counted in row-major order."""
+        cut = Cut(self.code, vars, begin, end)
+        self.cuts.update(dict.fromkeys(vars, cut))
+        yield cut
+        cut.check_used()
+        for var in vars:
+            del self.cuts[var]
 
-    def _fix(self, vars: Sequence[LoopVar], grain: int, unit: Ref = "%begin") -> None:
-        """A thread of a GPU has a single unit: one turn of all parallel loops, or up to ``grain`` of the last one."""
+    @contextmanager
+    def _unit(self, vars: Sequence[LoopVar], grain: int, unit: Ref = "%begin") -> Iterator[Cut | None]:
+        """Code for a thread of a GPU, which has a single unit: one turn of all parallel loops, or up to ``grain`` of
+        the last one."""
         rest = unit
-        for k in reversed(range(len(vars))):
-            size = grain if k == len(vars) - 1 else 1
-            extent = self.code.extent(-(-vars[k].extent // size))
-            number = rest if k == 0 else self.code.rem(rest, extent)
-            turn = self.code.mul(number, size)
-            end = self.code.add(turn, size)
-            exact = size == 1 or (isinstance(vars[k].extent, int) and vars[k].extent % size == 0)
-            self.ranges[vars[k]] = turn, end if exact else self.code.min(end, self.code.extent(vars[k].extent))
-            rest = self.code.div(rest, extent) if k else rest
+        with ExitStack() as stack:
+            for k in reversed(range(len(vars))):
+                size = grain if k == len(vars) - 1 else 1
+                extent = self.code.extent(-(-vars[k].extent // size))
+                number = rest if k == 0 else self.code.rem(rest, extent)
+                turn = self.code.mul(number, size)
+                end = self.code.add(turn, size)
+                if not (size == 1 or (isinstance(vars[k].extent, int) and vars[k].extent % size == 0)):
+                    end = self.code.min(end, self.code.extent(vars[k].extent))
+                stack.enter_context(self._cut(vars[k : k + 1], turn, end))
+                rest = self.code.div(rest, extent) if k else rest
+            yield None
 
     def _allocate(self, nbytes: int) -> str:
         name = self.e.fresh("cells")
@@ -137,8 +144,15 @@ class Nest:
         return Elements(self.code, self.counters, lane, self.places, self.given, mask)
 
     def _bounds(self, var: LoopVar) -> tuple[Ref, Ref]:
-        """The part of a loop that is run now."""
-        return self.ranges.get(var) or (0, self.code.extent(var.extent))
+        """The part of a loop that is run in the current turn of those around it; CompileError where these are not
+        open."""
+        cut = self.cuts.get(var)
+        return (0, self.code.extent(var.extent)) if cut is None else cut.bounds(var)
+
+    def _units(self) -> tuple[Ref, Ref]:
+        """The units that this call runs, for code that does not go by the parallel loops."""
+        assert self.cut is not None
+        return self.cut.units()
 
     @contextmanager
     def _loops(self, vars: Sequence[LoopVar]) -> Iterator[None]:
@@ -155,15 +169,13 @@ class Nest:
 
     @contextmanager
     def _turns(self, var: LoopVar) -> Iterator[Ref]:
-        start, stop = self._bounds(var)
-        inside = self.inside.get(var)
-        if not inside:
-            with self.code.loop(start, stop) as loop:
-                yield loop.index
+        cut = self.cuts.get(var)
+        if cut is not None:
+            with cut.turns(var) as turn:
+                yield turn
             return
-        with self.code.spans(start, stop, self.code.product([v.extent for v in inside])) as (turn, first, last):
-            self.ranges[inside[0]] = first, last
-            yield turn
+        with self.code.loop(0, self.code.extent(var.extent)) as loop:
+            yield loop.index
 
     def _has_long_rest(self, var: LoopVar) -> bool:
         """Whether what is left over behind vectors along a loop may take long if it goes element by element."""

@@ -8,7 +8,8 @@ over the units [begin, end).  The units of a phase may be cut anywhere at a mult
 any order by any number of workers, with the same bits; a phase begins when the one before it is through.
 
 ``shared``   memory that all units and phases of the kernel see: partial results of a fold, carries of a scan.  It holds
-             anything at first
+             anything at first.  Of a phase, no two pieces write the same place, but for words in its first 64 bytes
+             that all of them store alike, atomically
 ``scratch``  memory of the worker that runs the piece; nothing lasts in it from one piece to the next
 ``dims``     values of the symbolic extents
 ``status``   where checks are recorded (see ``Emitter.raise_if``), null where no kernel of the program has one

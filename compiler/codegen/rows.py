@@ -114,9 +114,9 @@ class Rows(Nest):
         start, stop = self._bounds(self.space.vars[-1])
         with (
             self._kept_along(space),
-            code.spans(start, stop, code.extent(along.extent)) as (self.counters[line], *bounds),
+            code.spans(start, stop, code.extent(along.extent)) as (self.counters[line], first, end),
+            self._cut((along,), first, end),
         ):
-            self.ranges[along] = bounds[0], bounds[1]
             self._vector_loop(along, lambda mask: self._drop(body(mask)))
 
     @contextmanager

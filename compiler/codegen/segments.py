@@ -70,7 +70,8 @@ class Segments(Nest):
         # Elements of the output in a unit, and those that this call writes.
         self.unit = product(tuple(v.extent for v in self.space.vars[len(self.schedule.parallel) :]))
         size = self.code.extent(self.unit)
-        self.first, self.end = self.code.mul("%begin", size), self.code.mul("%end", size)
+        begin, end = self._units()
+        self.first, self.end = self.code.mul(begin, size), self.code.mul(end, size)
         for part in segments_of(node):
             self._lay(part)
 

@@ -109,8 +109,8 @@ class SplitColumns(Columns):
         end = code.min(code.add(first, size), code.extent(self.terms))
         cascade = self._cascade(stage.folds, 1 if size == TERMS else 2)
         begin = self._fold_runs(stage, cascade, first, end) if self.in_runs(stage) else first
-        self._cut(self.space.folded, begin, end)
-        self._fold(stage, cascade, lambda: code.add(code.sub(self._position(self.space.folded), first), 1))
+        with self._cut(self.space.folded, begin, end):
+            self._fold(stage, cascade, lambda: code.add(code.sub(self._position(self.space.folded), first), 1))
         if not stage.folds:
             return
         self._leave(stage.folds, cascade, self.group)

@@ -94,8 +94,8 @@ class SplitRows(Rows):
                 with code.width(self.width):
                     self._fold_piece(stage, begin, end, body)
                 return
-            self.ranges[self.space.vars[-1]] = begin, end
-            self._only_write(stage, body)
+            with self._cut(self.space.vars[-1:], begin, end):
+                self._only_write(stage, body)
 
     def _fold_piece(self, stage: Stage, begin: Ref, end: Ref, body: Callable[[Val | None], list[State]]) -> None:
         code, along = self.code, self._along(body)
