@@ -254,15 +254,6 @@ def yields_in_a_branch(x):
     return sum(items(x))
 
 
-@wrong("the step of a range over a tensor is a Python int")
-def step_of_a_range(x):
-    n = hf.astype(x[0], hf.int64)
-    s = 0
-    for i in range(0, 5, n):
-        s = s + i
-    return s
-
-
 @wrong("next() is called under a condition that is a tensor")
 def iterator_in_a_branch(x):
     items = iter([1.0, 2.0])

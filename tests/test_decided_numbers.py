@@ -102,7 +102,6 @@ REFUSED = {
     "x[:n]": "a size or position",
     "hf.zeros((n,))": "a size or position",
     "chr(n)": "a size or position",
-    "len(range(n))": "how many numbers a range over a tensor has",
     "[v for v in range(n)]": "how many numbers a range over a tensor has",
     "f'{n}'": "not known while tracing",
     "f'{[n, 1]}'": "not known while tracing",

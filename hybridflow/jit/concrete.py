@@ -584,7 +584,10 @@ def _donation(binder: Binder, key: Key, donated: Sequence[Place], handed: set[in
 
 
 def _check_result(trace: Trace, value: Any, arguments: Sequence[Any]) -> None:
-    """Raise TraceError for an iterator that the trace made: it would be taken from once, and after the trace."""
+    """Raise TraceError for an iterator that the trace made: it would be taken from once, and after the trace; and for
+    what means something to a trace alone."""
+    if hasattr(type(value), "why_no_result"):
+        raise value.why_no_result()
     if not isinstance(value, Iterator) or any(value is own for own in arguments):
         return
     if trace.outside is None or trace.outside.slot_of(value) is None:

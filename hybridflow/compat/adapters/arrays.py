@@ -24,7 +24,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.tracing.flow.walks import TensorRange
+from hybridflow.tracing.flow.ranges import TensorRange
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 
@@ -57,17 +57,13 @@ class ListDiff(NamedTuple):
     idx: Any
 
 
-class _Int32Range(TensorRange):
-    def element(self, index: Any) -> Any:
-        return hf.astype(index, dtypes.int32)
-
-
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
     """``tf.range``: int32 for Python's ints.  In a traced function bounds may be tensors, for a ``for`` statement."""
     first, last = (0, start) if limit is None else (start, limit)
-    if any(isinstance(bound, SymbolicTensor) for bound in (first, last)):
-        kind = next(bound.dtype for bound in (first, last) if isinstance(bound, SymbolicTensor))
-        return (_Int32Range if kind == dtypes.int32 else TensorRange)(first, last, delta)
+    tensors = [bound for bound in (first, last, delta) if isinstance(bound, SymbolicTensor)]
+    if tensors:
+        kind = tensors[0].dtype if dtype is None else dtype
+        return TensorRange(first, last, delta, made=lambda number: hf.astype(number, kind))
     bounds = [array_of(x).item() if isinstance(x, Operators) else x for x in (first, last, delta)]
     given = [x.dtype for x in (first, last, delta) if isinstance(x, (Operators, np.generic))]
     if dtype is None:

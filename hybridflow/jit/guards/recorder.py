@@ -56,6 +56,7 @@ from hybridflow.tracing import numbers
 from hybridflow.tracing.convert.instrument import OPERATORS
 from hybridflow.tracing.flow import doubles, guarding, journal, stacks, state, taking
 from hybridflow.tracing.flow.places import CONTAINERS, cell_place, global_place, place_of
+from hybridflow.tracing.flow.ranges import TensorRange
 from hybridflow.tracing.numbers import SymbolicNumber, refuse
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -161,6 +162,8 @@ class Recorder(Branches):
     def contains(self, item: Any, container: Any) -> Any:
         """``item in container``"""
         recording = active.recording
+        if isinstance(container, TensorRange):
+            return container.holds(item)
         if isinstance(container, SymbolicTensor) or (is_open(item) and type(container) in _SEQUENCES):
             return _is_among(item, container)
         if recording is not None and type(container) not in INERT:

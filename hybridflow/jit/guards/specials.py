@@ -15,7 +15,10 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from hybridflow.array import elementwise
+import numpy as np
+
+from hybridflow.array import creation, elementwise
+from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import current
 from hybridflow.core.shape import Shape
@@ -27,7 +30,8 @@ from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
 from hybridflow.tracing.flow import forks, joins
-from hybridflow.tracing.flow.walks import Reversed, TensorRange, enumerated, rows_of, zipped
+from hybridflow.tracing.flow.ranges import TensorRange, paired
+from hybridflow.tracing.flow.walks import Reversed, enumerated, rows_of, zipped
 from hybridflow.tracing.numbers import SymbolicNumber, is_number
 from hybridflow.tracing.open_floats import SymbolicFloat
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -108,9 +112,49 @@ def _text(make: Function) -> Function:
 
 def _range(make: Function) -> Function:
     def call(*bounds: Any) -> Any:
-        return TensorRange(*bounds) if any(isinstance(bound, SymbolicTensor) for bound in bounds) else make(*bounds)
+        bounds = tuple(bound.value() if isinstance(bound, Variable) else bound for bound in bounds)
+        return TensorRange(*bounds) if any(map(is_open, bounds)) and len(bounds) <= 3 else make(*bounds)
 
     return call
+
+
+def _arange(made_of: Callable[[Any, Any], Any]) -> Callable[[Function], Function]:
+    """``arange`` of a tensor, over which a ``for`` goes; ``made_of`` makes a number a value of a dtype, or of none."""
+
+    def special(make: Function) -> Function:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            names = dict(zip(("start", "stop", "step"), args), **kwargs)
+            bounds = [names[name] for name in ("start", "stop", "step") if names.get(name) is not None]
+            if not any(map(is_open, bounds)) or not all(map(_is_whole, bounds)) or kwargs.keys() - names.keys():
+                return make(*args, **kwargs)
+            dtype = kwargs.get("dtype")
+            array = functools.partial(make, *args, **kwargs)
+            return TensorRange(*bounds, made=lambda number: made_of(number, dtype), array=array)
+
+        return call
+
+    return special
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a bound is an integer: a number of Python's, or a tensor of one."""
+    if isinstance(value, SymbolicTensor):
+        return dtypes.is_integer(value.dtype) and value.size == 1
+    return isinstance(value, (int, np.integer, Dim)) and not isinstance(value, bool)
+
+
+def _scalar_of_numpy(number: Any, dtype: Any) -> Any:
+    if type(number) is int:
+        return np.dtype(dtype or np.int64).type(number)
+    made: Any = numbers.number_tensor(number, int)
+    if dtype is not None:
+        made = elementwise.astype(made, dtype)
+    return SymbolicTensor(made._node, made._trace, is_weak=True)
+
+
+def _tensor_of(number: Any, dtype: Any) -> Tensor:
+    made = numbers.number_tensor(number, int)
+    return made if dtype is None else elementwise.astype(made, dtype)
 
 
 def _enumerate(make: Function) -> Function:
@@ -123,7 +167,7 @@ def _enumerate(make: Function) -> Function:
 
 def _zip(make: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
-        walk = zipped(args, kwargs.get("strict", False))
+        walk = paired(args) or zipped(args, kwargs.get("strict", False))
         return make(*args, **kwargs) if walk is None else walk
 
     return call
@@ -131,10 +175,25 @@ def _zip(make: Function) -> Function:
 
 def _reversed(make: Function) -> Function:
     def call(*args: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], TensorRange):
+            return args[0].backwards()
         rows = rows_of(args[0]) if len(args) == 1 else None
         return make(*args) if rows is None else Reversed(rows)
 
     return call
+
+
+def _of_range(compute: Callable[[TensorRange], Any]) -> Callable[[Function], Function]:
+    """A function of what is iterable, which may be a range over a tensor."""
+
+    def special(make: Function) -> Function:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            is_range = len(args) == 1 and isinstance(args[0], TensorRange) and not kwargs
+            return compute(args[0]) if is_range else make(*args, **kwargs)
+
+        return call
+
+    return special
 
 
 def _of_value(compute: Callable[[SymbolicNumber], Any]) -> Callable[[Function], Function]:
@@ -293,6 +352,10 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
     enumerate: _enumerate,
     zip: _zip,
     reversed: _reversed,
+    len: _of_range(lambda numbers: numbers.count),
+    sum: _of_range(TensorRange.total),
+    np.arange: _arange(_scalar_of_numpy),
+    creation.arange: _arange(_tensor_of),
     isinstance: _isinstance,
     type: _type,
     **dict.fromkeys((str, repr, format, ascii), _text),
@@ -317,7 +380,7 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
     math.isfinite: _floats(elementwise.isfinite),
     **{getattr(math, name): _in_program(name) for name in NAMESAKES},
 }
-_KINDS = (type, types.BuiltinFunctionType)
+_KINDS = (type, types.BuiltinFunctionType, type(creation.arange))
 
 
 def special(function: Any, found: Any) -> Any:

@@ -1,5 +1,4 @@
-"""What a ``for`` walks over where that is a tensor: its rows, numbers up to a tensor, and ``zip``, ``enumerate`` and
-``reversed`` of them."""
+"""What a ``for`` walks over where that is a tensor: its rows, and ``zip``, ``enumerate`` and ``reversed`` of them."""
 
 from __future__ import annotations
 
@@ -25,12 +24,7 @@ class Turns:
 
     def __init__(self, *bounds: Any) -> None:
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-        if not isinstance(step, int) or step == 0:
-            raise TraceError("range", "the step of a range over a tensor is a Python int, and not 0.")
         self.start, self.stop, self.step = start, stop, step
-        for bound in (start, stop):
-            if isinstance(bound, Tensor) and (bound.shape or not dtypes.is_integer(bound.dtype)):
-                raise TraceError("range", f"a bound of the range is {bound.type}. Expected an integer.")
 
     def element(self, index: Any) -> Any:
         """What a turn is given."""
@@ -65,22 +59,6 @@ class Numbers(Turns):
     def has(self, index: Any) -> Any:
         """Whether there is a turn with this index."""
         return super().has(scalar(index, dtypes.int64, "for") if isinstance(index, int) else index)
-
-
-class TensorRange(Turns):
-    """``range`` of numbers that are tensors, for a ``for`` statement to take."""
-
-    def __len__(self) -> int:
-        raise self._unknown()
-
-    def __iter__(self) -> Iterator[Any]:
-        raise self._unknown()
-
-    @staticmethod
-    def _unknown() -> TraceError:
-        return TraceError(
-            "range", "how many numbers a range over a tensor has is not known while tracing. Use for i in range(n)."
-        )
 
 
 class Walk(Turns):
@@ -250,7 +228,7 @@ def rows_of(value: Any) -> Tensor | None:
 
 
 def enumerated(value: Any, begin: Any = 0) -> Turns | None:
-    turns: Turns | None = None if isinstance(value, Turns) or type(begin) is not int else turns_of(value)
+    turns: Turns | None = None if isinstance(value, Walk) or type(begin) is not int else turns_of(value)
     if turns is not None:
         return turns.numbered(begin)
     walk = walk_over(value)

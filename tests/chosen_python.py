@@ -1,0 +1,182 @@
+"""Ordinary programs in which a tensor chooses: values, functions, objects, numbers of turns, and what is raised.
+
+``PROGRAMS`` has each with the arguments of its calls; ``tests/test_chosen_python.py`` runs them eagerly and compiled.
+"""
+
+# ruff: noqa
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import enum
+import functools
+import math
+import operator
+from typing import NamedTuple
+
+import numpy as np
+
+import hybridflow as hf
+
+PROGRAMS = {}
+GRADIENTS = set()
+OPEN = set()  # programs that take vectors of any length
+
+
+def program(*calls, gradient=False, open=False):
+    def add(function):
+        name = function.__name__
+        assert name not in PROGRAMS, name
+        PROGRAMS[name] = function, [call if isinstance(call, tuple) else (call,) for call in calls]
+        if gradient:
+            GRADIENTS.add(name)
+        if open:
+            OPEN.add(name)
+        return function
+
+    return add
+
+
+def v(*values, dtype="float32"):
+    return hf.asarray(np.array(values, dtype=dtype))
+
+
+def s(value, dtype="float32"):
+    return hf.asarray(np.array(value, dtype=dtype))
+
+
+def i(value):
+    return s(value, "int64")
+
+
+def ints(*values):
+    return v(*values, dtype="int64")
+
+
+VECTORS = v(3.0, -1.0, 2.0), v(-5.0, 4.0, 4.0), v(0.5, 0.5, 0.5), v(-1.0, -2.0, -0.0)
+SCALARS = s(-2.0), s(-0.5), s(0.0), s(0.25), s(1.5), s(7.0)
+
+COUNT, LAST = 0, None
+CACHE = {}
+TOTAL = hf.Variable(0.0)
+
+
+class Settings:
+    scale = None
+    best = None
+    calls = 0
+
+
+SETTINGS = Settings()
+
+
+def _closure():
+    seen = hf.constant(0.0)
+
+    def set_seen(x):
+        nonlocal seen
+        if x > 0:
+            seen = x
+        else:
+            seen = x - 1
+        return x * 2
+
+    return set_seen, lambda: seen
+
+
+SET_SEEN, SEEN = _closure()
+
+
+# ---- ranges
+
+
+@program((i(0), i(10), i(3)), (i(10), i(0), i(-4)), (i(0), i(10), i(-1)), (i(3), i(3), i(1)), (i(-5), i(6), i(5)))
+def range_with_a_step(a, b, c):
+    total, last = 0, -1
+    for k in range(a, b, c):
+        total += k * k
+        last = k
+    return total, last
+
+
+@program((i(0),), (i(2),), (i(-1),))
+def range_of_a_step_that_may_be_zero(c):
+    total = 0
+    for k in range(0, 7, c):
+        total += k
+    return total
+
+
+@program((v(1.0, 2.0), i(0)), (v(1.0, 2.0), i(1)), (v(1.0, 2.0), i(4)), gradient=True)
+def counting_down(x, n):
+    for k in reversed(range(n)):
+        x = x * 0.5 + k
+    return x
+
+
+@program((v(1.0, 2.0), i(0)), (v(1.0, 2.0), i(3)), gradient=True)
+def numpy_counts(x, n):
+    for k in np.arange(n):
+        x = x * 0.5 + float(k)
+    return x
+
+
+@program((v(1.0, 2.0, 5.0), i(0)), (v(1.0, 2.0, 5.0), i(3)))
+def own_counts(x, n):
+    total = hf.constant(0.0)
+    for k in hf.arange(n):
+        total = total + x[k] * hf.astype(k, "float32")
+    return total
+
+
+@program((i(0),), (i(1),), (i(5),))
+def properties_of_a_range(n):
+    r = range(1, n, 2)
+    return len(r), len(range(n)), 3 in r, n in range(4), sum(range(n)), list(range(3))[0]
+
+
+@program((v(1.0, 2.0, 5.0), i(0)), (v(1.0, 2.0, 5.0), i(2)), (v(1.0, 2.0, 5.0), i(7)))
+def numbered_and_paired(x, n):
+    total = hf.constant(0.0)
+    for k, j in enumerate(range(n), 1):
+        total = total + k * j
+    for j, row in zip(range(n), x):
+        total = total + j * row
+    return total
+
+
+@program((i(1),), (i(4),), (i(8),))
+def triangle(n):
+    total = 0
+    for a in range(n):
+        for b in range(a, n, a + 1):
+            total = total + a * b + 1
+    return total
+
+
+@program((i(1), i(4), s(2, "int32")), (i(-2), i(1), s(2, "int32")))
+def numbers_of_a_range_are_pythons(a, b, x):
+    for k in range(a, b):
+        x = x * k + 1
+    return x
+
+
+@program(*((i(k), i(3)) for k in (0, -1, 5, -6, 6, -7)))
+def item_of_a_range(k, n):
+    return range(n, 20, 3)[k]
+
+
+@program(*((i(a), i(b)) for a, b in ((3, 1), (3, 2), (8, 7), (8, 9), (2, -1))))
+def membership_in_a_range(n, k):
+    return k in range(1, n, 2), k * 1.0 in range(n), k * 0.5 in range(n), k not in range(n, -5, -3)
+
+
+@program(s(3, "uint8"), s(0, "int16"), s(2.0), v(3, dtype="int64"), s(True, "bool"))
+def bounds_of_all_kinds(n):
+    total = 0
+    for k in range(n):
+        total += k + 1
+    return total
