@@ -40,7 +40,9 @@ TRACEBACK = Flag("HF_TRACEBACK", "short", "full shows hybridflow's own frames in
 SKIP = Flag("HF_SKIP", "", "comma-separated names of passes to leave out")
 DUMP = Flag("HF_DUMP", "", "folder that receives the text of each stage")
 VERIFY = Flag(
-    "HF_VERIFY", 0, "1 holds graphs against every rule after each pass, and counts references of native calls"
+    "HF_VERIFY",
+    0,
+    "1 holds graphs against every rule after each pass, and has native calls count references and poison their stack",
 )
 POISON = Flag("HF_POISON", 0, "1 fills fresh and freed memory with NaN, to expose reads of dead values")
 CACHE_DIR = Flag("HF_CACHE_DIR", "", "folder of the on-disk cache of machine code; 'off' disables it")

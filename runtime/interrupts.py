@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from types import ModuleType
 
+from hybridflow import flags
 from hybridflow.compiler.program import LOOK
 from hybridflow.runtime import locks
 from hybridflow.runtime.machine import machine_code
@@ -50,7 +51,9 @@ machine_code.import_before_fork(_code)
 def _loaded() -> dict[str, int]:
     """Addresses by symbol."""
     imports = {"attend": id(_attend), "kept": id(_kept)}
-    return functions.load(lambda: _code().build(), ("interrupts", time.CLOCK_MONOTONIC), (LOOK, "answer"), imports)
+    checked = bool(flags.VERIFY.value)
+    settings = "interrupts", time.CLOCK_MONOTONIC, checked
+    return functions.load(lambda: _code().build(checked), settings, (LOOK, "answer"), imports)
 
 
 def imports() -> dict[str, int]:

@@ -12,8 +12,8 @@ from hybridflow.runtime.native.ir_builder import I32, I64, NULL, PTR, VOID, Func
 PERIOD = 50_000_000  # nanoseconds between two calls of Python
 
 
-def build() -> str:
-    module = Module()
+def build(checked: bool = False) -> str:
+    module = Module(checked)
     _keep(module)
     _ask_python(module)
     _answer(module)

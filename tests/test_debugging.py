@@ -13,6 +13,7 @@ import hybridflow as hf
 from hybridflow import errors
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
+from tests.teams import threads
 
 pytestmark = pytest.mark.code
 
@@ -73,6 +74,36 @@ def test_what_does_not_hold_is_an_error_with_the_values(name: str) -> None:
         texts.append(re.sub(r" It was made by .*?\.py:\d+\.", "", str(info.value)))
         assert function is f or v.numpy() == before
     assert texts[0] == texts[1] == texts[2]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("size", [3, 1 << 21])
+def test_on_several_threads(number: int, size: int) -> None:
+    """Native calls hand programs a host that calls no Python: the call is made again, and raises in Python."""
+    total = hf.Variable(0.0)
+
+    def stateful(x: Any, k: Any) -> Any:
+        total.assign_add(1.0)
+        D.assert_positive(k, "k")
+        return hf.sum(hf.exp(x) * 2 + k)
+
+    def looping(x: Any, k: Any) -> Any:
+        y = hf.fori_loop(0, 2, lambda _, y: D.check_numerics(y + hf.log(k), "y"), hf.exp(x) * 2)
+        D.assert_positive(k, "k")
+        return hf.sum(y)
+
+    x, right, wrong = hf.ones((size,)), hf.asarray(1.0), hf.asarray(-1.0)
+    for function, said in ((stateful, r"k\. x > y does not hold"), (looping, "y has .* NaN")):
+        compiled = hf.function(function)
+        with threads(number, all_programs=size == 3):
+            wanted = [compiled(x, right).item() for _ in range(4)]
+            for _ in range(3):
+                before = total.numpy()
+                with pytest.raises(errors.InvalidArgumentError, match=said + r".*test_debugging\.py"):
+                    compiled(x, wrong)
+                assert total.numpy() == before
+                assert compiled(x, right).item() == wanted[0] == function(x, right).item()
+        assert [variant.native_calls for variant in compiled._cache.variants()] != [{}]
 
 
 def test_in_loops_and_branches() -> None:

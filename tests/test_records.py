@@ -8,11 +8,14 @@ import struct
 import numpy as np
 import pytest
 
+from hybridflow.compiler.program import HOST
 from hybridflow.core.tensor import wrap
 from hybridflow.runtime import cpu
 from hybridflow.runtime.calls import entry
+from hybridflow.runtime.machine import host, machine_code
 from hybridflow.runtime.native.ir_builder import I64, NULL, PTR, Module
-from hybridflow.runtime.native.records import HEAD, TENSOR, WORD, Item, Items, Words, Writer
+from hybridflow.runtime.native.records import HEAD, TEAM_HOST, TENSOR, WORD, Item, Items, Words, Writer
+from hybridflow.runtime.threads import team
 from tests.runtime_programs import plus_one
 
 
@@ -66,6 +69,51 @@ def test_every_way_out_of_a_block_gives_back():
 
     assert releases(early) == 4
     assert releases(given) == 2  # the second finds the slot empty when it runs
+
+
+def called(module, name, *arguments):
+    image = machine_code.compile_object(str(module.ir), host.target(), optimize=True)
+    code = machine_code.load_object(image, name)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))(code.addresses[name])(*arguments)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_words_on_the_stack_are_zero_if_they_are_not_given(checked):
+    module = Module(checked)
+    dirty = module.function("dirty", I64, I64)  # leaves bits where the other function has its words
+    slots = dirty.local_array(I64, dirty.args[0])
+    with dirty.count(dirty.args[0]) as k:
+        dirty.set(dirty.element(slots, k, I64), dirty.constant(-1))
+    dirty.ret(dirty.get(slots, I64))
+    f = module.function("chosen", I64, I64)
+    f.call("dirty", I64, f.constant(64))
+    words = TEAM_HOST.on_stack(f, workers=f.constant(7), work=f.constant(9))
+    f.ret(f.get(f.element(words, f.args[0], I64), I64))
+    names = (*HOST, "work")
+    found = {name: called(module, "chosen", k) for k, name in enumerate(names)}
+    assert found == {**dict.fromkeys(names, 0), "workers": 7, "work": 9}
+    with pytest.raises(TypeError, match="callbakc"):
+        TEAM_HOST.on_stack(f, callbakc=f.constant(1))
+
+
+def test_what_is_on_the_stack_begins_as_poison_in_checked_modules():
+    for checked in (True, False):
+        module = Module(checked)
+        f = module.function("unset", I64, I64)
+        words, one, many = f.local_words(3), f.local(I64), f.local_array(I64, f.args[0])
+        given = f.local(I64, f.constant(0))
+        f.set(one, f.b.and_(f.get(one, I64), f.load(words, 16, I64)))
+        last = f.get(f.element(many, f.b.sub(f.args[0], f.constant(1)), I64), I64)
+        f.ret(f.b.or_(f.b.and_(f.get(one, I64), last), f.get(given, I64)))
+        if checked:
+            assert called(module, "unset", 5) & (1 << 64) - 1 == int("a5" * 8, 16)
+        assert ("memset" in str(module.ir)) == checked
+
+
+def test_the_host_of_a_team_is_that_of_ctypes():
+    fields = {name: getattr(team.TeamHost, name).offset for name in (*HOST, "work")}
+    assert fields == {name: TEAM_HOST.offset(name) for name in fields}
+    assert ctypes.sizeof(team.TeamHost) == WORD * TEAM_HOST.size
 
 
 @pytest.mark.parametrize("change", [1, -1])

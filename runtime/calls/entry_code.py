@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import llvmlite.ir as ir
 
-from hybridflow.compiler.program import HOST, INTERRUPTED
+from hybridflow.compiler.program import INTERRUPTED
 from hybridflow.runtime import team_words as team
 from hybridflow.runtime.calls import (
     arguments_code,
@@ -31,7 +31,7 @@ from hybridflow.runtime.calls import (
 from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
-from hybridflow.runtime.native.records import HEAD, OUTPUT, PROGRAM, RELEASE_GIL_WORK, WORD, Offsets, View
+from hybridflow.runtime.native.records import HEAD, OUTPUT, PROGRAM, RELEASE_GIL_WORK, TEAM_HOST, WORD, Offsets, View
 
 MAX_NDIM = 64  # NumPy's bound
 _NO_MEMORY = "there is no memory for the values that the program makes on its way to the results"
@@ -122,12 +122,8 @@ def define_run(module: Module) -> None:
         made = f.b.icmp_unsigned(">", shared, i64(team.ASK))
         ready = f.b.and_(f.b.icmp_signed(">", workers, i64(1)), f.ne(parallel_for, i64(0)))
         with f.b.if_then(f.b.and_(made, ready)):
-            words = f.local(ir.ArrayType(I64, len(HOST) + 1))
-            f.store(parallel_for, words, WORD * HOST.index("parallel_for"))
-            f.store(workers, words, WORD * HOST.index("workers"))
-            f.store(work, words, WORD * len(HOST))
             f.set(entry, f.b.inttoptr(shared, PTR))
-            f.set(host, words)
+            f.set(host, TEAM_HOST.on_stack(f, parallel_for=parallel_for, workers=workers, work=work))
             more = f.b.mul(f.b.sub(workers, i64(1)), scratch)
             f.set(size, f.b.add(arena_size, more))
     arena = f.local(PTR, NULL)

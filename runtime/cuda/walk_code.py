@@ -25,10 +25,10 @@ from hybridflow.runtime.cuda.walk_words import (
 from hybridflow.runtime.native.ir_builder import I32, I64, NULL, PTR, Function, Module, i32, i64
 
 
-def build() -> str:
+def build(checked: bool = False) -> str:
     """The module: ``i64 walk(ptr list, ptr bases, ptr streams)`` returns 0, or the number of the error of the driver or
     of a library and, in the upper half, that of the step."""
-    module = Module()
+    module = Module(checked)
     f = module.function("walk", I64, PTR, PTR, PTR)
     the_list, bases, streams = f.args
     field = {name: f.word(the_list, 8 * k) for k, name in enumerate(LIST)}

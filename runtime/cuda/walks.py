@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow import flags
 from hybridflow.runtime import locks
 from hybridflow.runtime.cuda import cublaslt
 from hybridflow.runtime.cuda.driver import WALKED, Driver, failure
@@ -79,7 +80,8 @@ machine_code.import_before_fork(_code)
 
 @locks.once
 def _walk() -> Callable[..., int]:
-    address = functions.load(lambda: _code().build(), ("walk", WALKED), ("walk",), {})["walk"]
+    checked = bool(flags.VERIFY.value)
+    address = functions.load(lambda: _code().build(checked), ("walk", WALKED, checked), ("walk",), {})["walk"]
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3)(address)  # gives up Python's lock meanwhile
 
 

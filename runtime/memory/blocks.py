@@ -99,7 +99,9 @@ class Pool:
             "PyArray_NewFromDescr": layout.numpy_api(layout.API_NEW_FROM_DESCR),
         }
         symbols = (*entries, *hooks, *POOL_STATE, "handler")
-        self.addresses = functions.load(lambda: _pool_code().build(), layout.SETTINGS, symbols, imports)
+        checked = bool(flags.VERIFY.value)
+        settings = *layout.SETTINGS, checked
+        self.addresses = functions.load(lambda: _pool_code().build(checked), settings, symbols, imports)
         self._state = {name: ctypes.c_int64.from_address(self.addresses[name]) for name in POOL_STATE}
         self._handler = _Handler(b"hybridflow", 1, None, *(self.addresses[name] for name in hooks))
         make = ctypes.pythonapi.PyCapsule_New

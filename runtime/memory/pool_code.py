@@ -42,8 +42,8 @@ MADV_HUGEPAGE = 14
 _NO_MEMORY = "there is no memory for an array of %zd bytes"
 
 
-def build() -> str:
-    module = Module()
+def build(checked: bool = False) -> str:
+    module = Module(checked)
     free_lists = module.variable("free_lists", PTR, CLASSES)
     state = {name: module.variable(name, I64) for name in POOL_STATE}
     handler = module.variable("handler", PTR)

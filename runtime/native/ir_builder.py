@@ -1,7 +1,8 @@
 """A thin layer over llvmlite's IR builder, for the runtime's own native functions (the pool and the entry).
 
 They are short C-like functions over CPython's and NumPy's objects.  Locals are stack slots, which LLVM turns into
-registers; what is read from memory is named by pointer, byte offset and type.
+registers; what is read from memory is named by pointer, byte offset and type.  In a checked module they begin as
+poison, so that a word which is read before it is set shows.
 
 References to Python objects are owned by blocks: ``with f.owned(new_reference) as held:`` gives it back on every way
 out of the block, ``f.ret`` included, unless ``held.given()`` passed it on.  A checked module counts in ``BALANCE`` the
@@ -23,6 +24,7 @@ PTR, VOID = ir.PointerType(), ir.VoidType()
 NULL = ir.Constant(PTR, None)
 
 BALANCE = "owned_references"
+_POISON = 0xA5  # each byte: as an address it is none, as a number it is negative
 
 
 def i32(value: int) -> ir.Constant:
@@ -95,11 +97,24 @@ class Function:
         slot = _untyped(self._locals.alloca(type_))
         if value is not None:
             self.b.store(value, slot)
+        else:
+            self._poison(self._locals, slot, i64(_bytes(type_)))
         return slot
+
+    def local_words(self, count: int) -> ir.Value:
+        """So many 64-bit words on the stack."""
+        return self.local(ir.ArrayType(I64, count))
 
     def local_array(self, type_: ir.Type, count: ir.Value) -> ir.Value:
         """A stack array whose size is known at run time; lives until the function returns."""
-        return _untyped(self.b.alloca(type_, count))
+        slots = _untyped(self.b.alloca(type_, count))
+        self._poison(self.b, slots, self.b.mul(i64(_bytes(type_)), count))
+        return slots
+
+    def _poison(self, builder: ir.IRBuilder, start: ir.Value, size: ir.Value) -> None:
+        if self.module.checked:
+            fill = self.module.extern("memset", PTR, PTR, I32, I64)
+            builder.call(fill, (start, i32(_POISON), size))
 
     def get(self, slot: ir.Value, type_: ir.Type) -> ir.Value:
         return self.b.load(slot, typ=type_)
@@ -332,6 +347,15 @@ class Owned:
         f, reference = self._f, self.given()
         with f.b.if_then(f.b.not_(f.is_null(reference))):
             f.call("Py_DecRef", VOID, reference)
+
+
+def _bytes(type_: ir.Type) -> int:
+    """The bytes that a value takes in memory."""
+    if isinstance(type_, (ir.ArrayType, ir.VectorType)):
+        return int(type_.count) * _bytes(type_.element)
+    if isinstance(type_, ir.IntType):
+        return -(-int(type_.width) // 8)
+    return 4 if isinstance(type_, ir.FloatType) else 8
 
 
 def _untyped(pointer: Any) -> Any:

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hybridflow.compiler.program import HOST
+
 if TYPE_CHECKING:
     from hybridflow.runtime.native.ir_builder import Function
 
@@ -54,6 +56,17 @@ class Words:
     def at(self, f: Function, start: Any) -> View:
         """For native code: the words at the address ``start``."""
         return View(f, start, self)
+
+    def on_stack(self, f: Function, **words: Any) -> Any:
+        """For native code: the address of such words on the stack, these and zeros; TypeError for names that are not
+        declared."""
+        wrong = words.keys() - self._places.keys()
+        if wrong:
+            raise TypeError(f"not among the words of the declaration: {', '.join(sorted(wrong))}")
+        start = f.local_words(self.size)
+        for name in self.names:
+            f.store(words.get(name, f.constant(0)), start, self.offset(name))
+        return start
 
     def read(self, f: Function, start: Any, name: str) -> Any:
         """For native code: the value of a word; the address of the tail, or of the section that a word points to."""
@@ -204,6 +217,9 @@ HEAD = Words(
 # One step of ``dims``: the place ``target`` becomes ``op`` of the place ``left`` and of ``right``, a place or a number.
 DIM_STEP = Words("op target left right is_place")
 DIM_STEPS = {"add": 0, "multiply": 1, "divide": 2, "same": 3}  # same: both are equal, or the signature does not fit
+
+# The host of a run on a team of threads: what programs know of it (see ``program.HOST``), and the work of the program.
+TEAM_HOST = Words(f"{' '.join(HOST)} work")
 
 # An op over tensors of any one shape, and one over tensors of known types.
 # arena, scratch: as for ``run``.  work: of the program, or for each element.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from types import ModuleType
 
+from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import locks
 from hybridflow.runtime.machine import machine_code
@@ -88,7 +89,9 @@ def _loaded() -> dict[str, int] | str:
             return f"this system has no {missing[0]}"
         futex, placed = available.has_futex(), available.has_places()
         imports = {"team_words": ctypes.addressof(words)}
-        found = functions.load(lambda: _team_code().build(futex, placed), ("team", futex, placed), _SYMBOLS, imports)
+        checked = bool(flags.VERIFY.value)
+        settings = "team", futex, placed, checked
+        found = functions.load(lambda: _team_code().build(*settings[1:]), settings, _SYMBOLS, imports)
     except (AttributeError, CompileError, ImportError, OSError, TypeError) as error:
         return f"native code does not load: {error}"
     forget = ctypes.CFUNCTYPE(None)(found["team_forget"])

@@ -29,13 +29,11 @@ from collections.abc import Callable
 
 import llvmlite.ir as ir
 
-from hybridflow.compiler.program import HOST
 from hybridflow.runtime.native.ir_builder import I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.records import TEAM_HOST
 from hybridflow.runtime.team_words import ALONE, LOOK, LOOKING, MOST, PIECE, PIECES, SLEEPING, STACK, THREADS, WAIT
 from hybridflow.runtime.threads import placing_code
 from hybridflow.runtime.threads.available import FUTEX
-
-WORKERS, PROGRAM_WORK = 8 * HOST.index("workers"), 8 * len(HOST)  # where a team's host has them, in bytes
 
 LINES = 128  # bytes between words that different threads write: lines of a cache come in pairs
 MEMBER = 2 * LINES  # of a member: the pieces that it has left; behind LINES bytes whether it is asleep
@@ -48,11 +46,11 @@ _SIGNAL_SET = ir.ArrayType(I64, 16)  # a sigset_t takes no more anywhere
 _NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 
 
-def build(futex: bool, placed: bool) -> str:
+def build(futex: bool, placed: bool, checked: bool = False) -> str:
     """The module: ``parallel_for``; ``team_forget()``, for a child of a fork; and ``team_started``, how many threads
     there are, and ``team_refused``, whether the system would not make more.  Whether threads are ``placed`` depends on
     what the system has (``available.has_places``)."""
-    module = Module()
+    module = Module(checked)
     for name in ("team_started", "team_refused", "jobs"):
         module.variable(name, I64)
     for name in ("task", "args", "units", "piece", "pieces", "members", "mode"):
@@ -411,10 +409,10 @@ def _parallel_for(module: Module) -> None:
         alone()
     grains = in_whole(units, grain)
     shares = f.b.sdiv(work, limit(PIECE))
-    members = least(least(f.load(host, WORKERS, I64), grains), shares)
+    members = least(least(TEAM_HOST.at(f, host).workers, grains), shares)
     with f.b.if_then(f.b.icmp_signed("<=", members, i64(1)), likely=False):
         alone()
-    with f.b.if_then(f.b.icmp_signed("<", f.load(host, PROGRAM_WORK, I64), limit(SLEEPING)), likely=False):
+    with f.b.if_then(f.b.icmp_signed("<", TEAM_HOST.at(f, host).work, limit(SLEEPING)), likely=False):
         sleeps = f.eq(f.atomic_load(_state(f, i64(1)), I32), i32(ASLEEP))
         none = f.eq(f.get(_variable(f, "team_started"), I64), i64(0))
         with f.b.if_then(f.b.or_(sleeps, none)):
