@@ -25,10 +25,11 @@ class Branches:
 
     __slots__ = ()
 
-    def iterate(self, value: Any) -> Any:
+    def iterate(self, value: Any, depth: int = 0) -> Any:
+        """What is iterated over, or unpacked; the items, too, so many levels down."""
         recording = active.recording
         if recording is not None and type(value) not in INERT:
-            recording.note(questions.iterate, value)
+            recording.note(questions.iterate, value, depth)
             taking.check_takes(value)
         return value
 

@@ -206,8 +206,8 @@ def _note_next(recording: Recording, iterator: Any) -> None:
     before_operator(recording, iterator, "__next__")
 
 
-def iterate(recording: Recording, value: Any) -> None:
-    """Note what iterating over a value reads."""
+def iterate(recording: Recording, value: Any, depth: int = 0) -> None:
+    """Note what iterating over a value reads, and over the containers in it, ``depth`` levels down."""
     if is_plain(value) or _is_asked_later(value):
         return
     if isinstance(value, np.ndarray):
@@ -215,6 +215,8 @@ def iterate(recording: Recording, value: Any) -> None:
     elif base_container(value) is not None and not isinstance(in_class(type(value), "__iter__"), types.FunctionType):
         if recording.slot_of(value) is not None:
             read_items(recording, value)
+        for item in list(value) if depth > 0 else ():
+            iterate(recording, item, depth - 1)
     elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
         recording.effect(value, "takes items from {}, which outlives the call")
         before_operator(recording, value, "__iter__", "__next__")

@@ -401,8 +401,9 @@ class Flow(ast.NodeTransformer):
         again = self._at(at, ast.Attribute(self._load(at, loop), "again", ast.Load()))
         body.append(self._if(at, again, [self._at(at, ast.Continue())]))
         body += self._loop_body(node.body, loop)
-        body = [self._tried(node, loop, body)]
-        made.append(self._at(node, ast.For(self.visit(node.target), self._load(at, loop), body, [])))
+        target, unpacking = self._whole(node.target)
+        body = [*unpacking, self._tried(node, loop, body)]
+        made.append(self._at(node, ast.For(target, self._load(at, loop), body, [])))
         made.append(self._fresh(at, loop, names))
         return [*made, *self._after_loop(at, loop, names, node.orelse)]
 
@@ -417,9 +418,18 @@ class Flow(ast.NodeTransformer):
 
     def _plain_for(self, node: ast.For | ast.AsyncFor) -> ast.AST:
         node.iter = self._call(node.iter, "iterate", self._visit(node.iter))
-        node.target, node.body = self.visit(node.target), self._loop_body(node.body, None)
+        node.target, unpacking = self._whole(node.target)
+        node.body = [*unpacking, *self._loop_body(node.body, None)]
         node.orelse = self._statements(node.orelse)
         return node
+
+    def _whole(self, target: ast.expr) -> tuple[ast.expr, list[ast.stmt]]:
+        """A target, and what follows where it takes a value apart: what is read of that is noted then."""
+        if not _takes_apart(target):
+            return self._visit(target), []
+        name = self._temporary()
+        unpacking: ast.stmt = self._at(target, ast.Assign([target], self._load(target, name)))
+        return self._at(target, ast.Name(name, ast.Store())), [self.visit(unpacking)]
 
     def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
         return self._plain_for(node)
@@ -437,16 +447,22 @@ class Flow(ast.NodeTransformer):
     # ---- what must be left in order
 
     def visit_With(self, node: ast.With) -> Any:
+        first, *rest = node.items
+        if rest and any(map(_takes_apart, [item.optional_vars for item in node.items])):
+            node.items, node.body = [first], [self._at(node, ast.With(rest, node.body))]
         lines = [self._at(node, ast.Constant(line)) for line in (node.body[0].lineno, node.body[-1].end_lineno)]
+        bound = [item.optional_vars for item in node.items if item.optional_vars]
+        unpacking: list[ast.stmt] = []
         for item in node.items:
+            if item.optional_vars is not None and _takes_apart(item.optional_vars):
+                item.optional_vars, unpacking = self._whole(item.optional_vars)
             self.visit(item)
             item.context_expr = self._call(item.context_expr, "manager", item.context_expr, *copy.deepcopy(lines))
         if not self._may_bind or not (jumps.leaves(node.body) or jumps.calls(node.body)):
-            node.body = self._statements(node.body)
+            node.body = [*unpacking, *self._statements(node.body)]
             return node
-        bound = [item.optional_vars for item in node.items if item.optional_vars]
         begun, end, after = self._paused(node, self._bound(*bound, *node.body))
-        node.body = [*self._statements(node.body), *end]
+        node.body = [*unpacking, *self._statements(node.body), *end]
         return [*begun, node, *after]
 
     def _paused(
@@ -607,6 +623,11 @@ class Failure(ast.stmt):
         made = cls()
         made.message = message
         return made
+
+
+def _takes_apart(target: ast.expr | None) -> bool:
+    """Whether a target unpacks what it is given."""
+    return isinstance(target, (ast.Tuple, ast.List))
 
 
 def _is_simple(message: ast.expr) -> bool:

@@ -40,6 +40,13 @@ OPERATORS = {
 _TRUTHS = (ast.Compare, ast.Constant)
 
 
+def _depth(target: ast.expr) -> int:
+    """How deep a target takes its value apart: 0 for a name."""
+    if isinstance(target, ast.Starred):
+        return _depth(target.value)
+    return 1 + max(map(_depth, target.elts), default=0) if isinstance(target, (ast.Tuple, ast.List)) else 0
+
+
 def instrument(node: Function, cells: frozenset[str], owner: str | None, recorder: str) -> Function:
     """Instrument a function in place.
 
@@ -186,14 +193,15 @@ class _Instrumenter(Flow):
         return node
 
     def _comprehension(self, node: Any) -> ast.AST:
+        node.generators = [part for generator in node.generators for part in self._unpacked_items(generator)]
         first = node.generators[0]
-        first.iter = self._iterable(first.iter)
+        first.iter = self._iterable(first)
         before = self._scope
         self._scope = Scope(node, before)
         try:
             for k, generator in enumerate(node.generators):
                 if k:
-                    generator.iter = self._iterable(generator.iter)
+                    generator.iter = self._iterable(generator)
                 generator.target = self._visit(generator.target)
                 generator.ifs = [self._test(test) for test in generator.ifs]
             for field in ("elt", "key", "value"):
@@ -203,13 +211,27 @@ class _Instrumenter(Flow):
             self._scope = before
         return node
 
-    def _iterable(self, node: ast.expr) -> ast.expr:
+    def _unpacked_items(self, node: ast.comprehension) -> list[ast.comprehension]:
+        """``for a, b in xs`` as ``for x in xs for a, b in (x,)``: what is unpacked is read of an item."""
+        if not isinstance(node.target, (ast.Tuple, ast.List)):
+            return [node]
+        at, name = node.target, self._temporary()
+        item = self._at(at, ast.Tuple([self._load(at, name)], ast.Load()))
+        outer = ast.comprehension(self._at(at, ast.Name(name, ast.Store())), node.iter, [], node.is_async)
+        return [outer, ast.comprehension(node.target, item, node.ifs, 0)]
+
+    def _iterable(self, node: ast.comprehension) -> ast.expr:
         """What a comprehension iterates over, where no walrus may stand."""
         before, self._may_bind = self._may_bind, False
         try:
-            return self._call(node, "iterate", self._visit(node))
+            return self._iterated(self._visit(node.iter), _depth(node.target))
         finally:
             self._may_bind = before
+
+    def _iterated(self, value: ast.expr, depth: int) -> ast.expr:
+        """What is iterated over or unpacked, and its items, so many levels down."""
+        levels = [self._at(value, ast.Constant(depth))] if depth else []
+        return self._call(value, "iterate", value, *levels)
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
@@ -221,6 +243,8 @@ class _Instrumenter(Flow):
             self._written[name] = kind
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id.startswith("."):  # a temporary
+            return node
         kind = self._scope.kind(mangled(node.id, self._owner))
         if isinstance(node.ctx, (ast.Store, ast.Del)):
             if kind != LOCAL:
@@ -376,10 +400,8 @@ class _Instrumenter(Flow):
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        value = self._visit(node.value)
-        if any(isinstance(target, (ast.Tuple, ast.List)) for target in node.targets):
-            value = self._call(node.value, "iterate", value)
-        node.value = value
+        value, depth = self._visit(node.value), max(map(_depth, node.targets))
+        node.value = self._iterated(value, depth - 1) if depth else value
         node.targets = self._visited(node.targets)
         return node
 
