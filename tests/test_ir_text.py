@@ -150,6 +150,15 @@ def test_parameters_keep_their_lines():
     assert_same_graph(graph, parse(to_text(graph), TABLE))
 
 
+def test_conditions():
+    n, m = Dim("n"), Dim("m")
+    x = parameter(TensorType((n, m), dt.float32), "x")
+    conditions = (n - 10, n * m * -1 + 100, (n + 1) // 3 - m)
+    graph = Graph("g", (x,), (), (x,), conditions=conditions)
+    assert "  assume n-10 >= 0\n  assume -m*n+100 >= 0\n  assume -m+(n+1)//3 >= 0\n" in to_text(graph)
+    assert parse(to_text(graph), TABLE).conditions == conditions
+
+
 def test_no_inputs_no_outputs():
     graph = Graph("empty", (), (), ())
     assert to_text(graph) == "graph empty() {\n  return\n}\n"

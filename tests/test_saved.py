@@ -146,7 +146,7 @@ def test_arguments_of_all_kinds(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded(pair=pair, scale=2.0), plain)
     arrays = hf.tree.map(np.asarray, pair)
     np.testing.assert_array_equal(loaded(arrays), plain)
-    with pytest.raises(errors.ShapeError, match=r"no program was saved for \(f32\[3,3\]"):
+    with pytest.raises(errors.ShapeError, match=r'no program was saved for \(pair\["a"\]: f32\[3,3\]'):
         loaded({"a": rows(3), "b": (rows(3), rows(3))})
     with pytest.raises(errors.ShapeError, match="no program"):
         loaded(pair, 3.0)
@@ -216,8 +216,12 @@ def programs(texts: dict[str, str], change: Any) -> None:
     texts["programs"] = json.dumps(found)
 
 
+def f32(shape: list[Any]) -> Any:
+    return {"list": [{"spec": [shape, "float32", None]}]}
+
+
 HOSTILE: dict[str, Any] = {
-    "a later format": lambda t: t.update(version="2"),
+    "a later format": lambda t: t.update(version="3"),
     "no version": lambda t: t.update(version="x"),
     "another kind": lambda t: t.update(kind="checkpoint"),
     "no programs": lambda t: t.pop("programs"),
@@ -230,6 +234,11 @@ HOSTILE: dict[str, Any] = {
     "a source beyond": lambda t: programs(t, lambda p: p.update(sources=[None, 99])),
     "a constant that is not there": lambda t: programs(t, lambda p: p.update(sources=[None, "constants.9"])),
     "an argument that is none": lambda t: programs(t, lambda p: p.update(arguments=[{"exec": "1"}])),
+    "a negative source": lambda t: programs(t, lambda p: p.update(sources=[None, -1])),
+    "a variable that is a constant": lambda t: programs(t, lambda p: p.update(sources=[None, "variables.0"])),
+    "a signature of another shape": lambda t: programs(t, lambda p: p.update(arguments=f32([7]))),
+    "a signature of another rank": lambda t: programs(t, lambda p: p.update(arguments=f32([None, None]))),
+    "an assigned argument": lambda t: programs(t, lambda p: p.update(graph=p["graph"][:-2] + "update %0 = %2\n}")),
     "a result beyond": lambda t: programs(t, lambda p: p.update(results={"tuple": ["output", 7]})),
 }
 

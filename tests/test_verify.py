@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -111,6 +113,15 @@ BROKEN = {
             graph(ONE, node("broadcast", ONE, type=SYMBOLIC, shape=SYMBOLIC.shape, axes=())),
             "has the extent n, but no input of the graph says what n is",
         )
+    ],
+    "conditions": [
+        (replace(graph(EXP), conditions=(Dim("n") - 3,)), "assumes n-3 >= 0, but no input says what that is"),
+        (
+            graph(
+                node("call", X, type=TupleType((F3,)), body=replace(graph(inputs=(X,), outputs=(X,)), conditions=(1,)))
+            ),
+            "%0 is in a sub-graph that assumes 1 >= 0, which nobody checks",
+        ),
     ],
     "constants": [(graph(BIG), "holds a constant of 4097 bytes; more than 4096 are an argument")],
 }

@@ -12,6 +12,7 @@ have programs of their own.  What is said of a polynomial (``at_least_zero``, ``
     compare(a, b)       whether a >= b: True, False, or None where it depends
     fits(x)             whether programs calculate x exactly, in 64 bits
     holds(x)            whether x >= 0, decided by the trace that is going on where it depends
+    required(x)         the same where an index map relies on it, which a program checks when it is called
     larger(a, b)        an extent that is at least as large as both
     aligned(x, to)      x, or a little more, a multiple of ``to``
     at_least(x, n)      1 where x >= n, else 0
@@ -20,10 +21,12 @@ have programs of their own.  What is said of a polynomial (``at_least_zero``, ``
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Union
 
 from hybridflow.compiler.ir.polynomial import (
@@ -97,7 +100,7 @@ class Dim(Polynomial):
             return True
         if not isinstance(other, (int, Dim)):
             return False
-        found = judge()
+        found = _judge()
         return found is not None and found.equal(self, other)
 
     __hash__ = Polynomial.__hash__
@@ -330,7 +333,7 @@ def _floor(value: Extent, divisor: Extent) -> Extent:
     extent that values have, and not 0.  Raises ZeroDivisionError."""
     if divisor == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
-    if isinstance(divisor, int) or judge() is None or holds(divisor):
+    if isinstance(divisor, int) or _judge() is None or holds(divisor):
         return quotient(value, divisor)
     return quotient(value * -1, divisor * -1)
 
@@ -422,6 +425,9 @@ class Judge(Protocol):
 
     def number(self, extent: Dim) -> int: ...
 
+    def required(self, extent: Dim) -> bool:
+        """Whether ``extent >= 0``, where elements are read at positions that are in range only if it is."""
+
     def fits(self, extent: Dim) -> bool:
         """Whether programs calculate the number exactly, in 64 bits with a sign."""
 
@@ -437,6 +443,75 @@ judge: Callable[[], Judge | None] = _nobody
 """Finds who is to answer; set by the front end."""
 
 
+class Conditions:
+    """A judge that knows that some extents are 0 or more, as ``values``, and whose answers follow from that alone.
+
+    What index maps rely on and does not follow is kept as ``missing``.
+    """
+
+    def __init__(self, values: Iterable[Extent] = ()) -> None:
+        self.values = list(values)
+        self.missing: list[Dim] = []
+
+    def at_least_zero(self, extent: Extent) -> bool:
+        known = follows(extent, self.values)
+        if known is None:
+            raise SymbolicExtentError("extent", f"whether {extent} is negative depends on its symbols.")
+        return known
+
+    def equal(self, a: Extent, b: Extent) -> bool:
+        difference = a - b
+        return follows(difference, self.values) is True and follows(difference * -1, self.values) is True
+
+    def number(self, extent: Dim) -> int:
+        raise SymbolicExtentError("extent", f"the number that {extent} is depends on its symbols.")
+
+    def required(self, extent: Dim) -> bool:
+        known = follows(extent, self.values)
+        if known is None:
+            self.missing.append(extent)
+        return known is not False
+
+    def fits(self, extent: Dim) -> bool:
+        return True
+
+    def as_float(self, extent: Dim) -> Any:
+        return None
+
+
+def follows(extent: Extent, conditions: Sequence[Extent]) -> bool | None:
+    """Whether ``extent >= 0`` where all ``conditions`` are; None where that does not follow."""
+    for sign, answer in ((extent, True), (extent * -1 - 1, False)):
+        if never_negative(sign):
+            return answer
+        for k, one in enumerate(conditions):
+            if never_negative(sign - one) or any(never_negative(sign - one - other) for other in conditions[k:]):
+                return answer
+    return None
+
+
+@contextlib.contextmanager
+def judged_by(other: Judge) -> Iterator[None]:
+    """Let ``other`` answer in this thread."""
+    before = getattr(_judges, "own", None)
+    _judges.own = other
+    try:
+        yield
+    finally:
+        _judges.own = before
+
+
+class _Judges(threading.local):
+    own: Judge | None = None
+
+
+_judges = _Judges()
+
+
+def _judge() -> Judge | None:
+    return _judges.own or judge()
+
+
 def holds(extent: Extent) -> bool:
     """Whether ``extent >= 0``, as is known or as the judge says.  Raises SymbolicExtentError if nobody can say."""
     if never_negative(extent):
@@ -446,14 +521,31 @@ def holds(extent: Extent) -> bool:
     return _asked(f"whether {extent} is negative").at_least_zero(extent)
 
 
+def required(extent: Extent) -> bool:
+    """Whether ``extent >= 0``, which an index map relies on to stay inside of its array.
+
+    Where that depends on the symbols the judge answers, and the program is one for calls of which it is true.  Where
+    nobody is asked it is taken for granted: passes and derivatives move index maps that were checked when they were
+    traced.
+    """
+    if isinstance(extent, int):
+        return extent >= 0
+    if never_negative(extent):
+        return True
+    if never_negative(extent * -1 - 1):
+        return False
+    found = _judge()
+    return found is None or found.required(extent)
+
+
 def fits(extent: Dim) -> bool:
     """Whether programs calculate an extent exactly, in 64 bits with a sign; taken for granted where nobody is asked."""
-    found = judge()
+    found = _judge()
     return found is None or found.fits(extent)
 
 
 def _asked(question: str) -> Judge:
-    found = judge()
+    found = _judge()
     if found is None:
         raise SymbolicExtentError("extent", f"{question} depends on its symbols.")
     return found

@@ -13,7 +13,7 @@ results that may lie in their memory.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -168,13 +168,15 @@ def parameter(type: TensorType, name: str, role: Role = Role.ARGUMENT, where: st
 class Graph:
     """``nodes`` holds every non-parameter node, each after its inputs.  ``outputs`` and the values of ``updates``
     (input position -> final value of that STATE input, or what may take the place of that ARGUMENT) may be any node,
-    parameters and repeats included."""
+    parameters and repeats included.  ``conditions`` are extents that are 0 or more in every call: what a program that
+    goes elsewhere takes for granted, and whoever calls it checks."""
 
     name: str
     inputs: tuple[Node, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[Node, ...]
     updates: Mapping[int, Node] = field(default_factory=dict)
+    conditions: tuple[Any, ...] = ()
 
     @property
     def results(self) -> tuple[Node, ...]:
@@ -215,6 +217,7 @@ class Graph:
             tuple(self.nodes if nodes is None else nodes),
             tuple(replaced.get(n, n) for n in self.outputs),
             {i: replaced.get(n, n) for i, n in self.updates.items()},
+            self.conditions,
         )
 
 
@@ -225,7 +228,15 @@ def graphs_in(attrs: Mapping[str, Any]) -> list[Graph]:
         if isinstance(value, Graph):
             found[name] = [value]
         elif isinstance(value, tuple):
-            for part in value:
-                if isinstance(part, Graph):
-                    found.setdefault(name, []).append(part)
+            graphs = list(_graphs_among(value))
+            if graphs:
+                found[name] = graphs
     return [graph for name in sorted(found) for graph in found[name]] if found else []
+
+
+def _graphs_among(values: tuple[Any, ...]) -> Iterator[Graph]:
+    for value in values:
+        if isinstance(value, Graph):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _graphs_among(value)

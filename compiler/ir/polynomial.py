@@ -8,6 +8,7 @@ were made from.  What is said of one holds for all values of its symbols, which 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,9 @@ from typing import Any, Union
 
 LEAST = 2
 """The least value of a symbol."""
+
+_MOST_TERMS = 1 << 12  # of a polynomial of which something is to be seen
+_MOST_WORK = 1 << 20  # terms that are looked at for that
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,22 +188,37 @@ def times(a: Bound, factor: Any, names: Names = ()) -> Bound:
 
 
 def at_least_zero(a: Bound) -> bool:
-    """Whether ``a >= 0`` can be seen of a whole number: with LEAST + m for each symbol, no factor is negative."""
+    """Whether ``a >= 0`` can be seen of a whole number: with LEAST + m for each symbol, no factor is negative.
+
+    Only products of names that are part of a negative term can have a negative factor.
+    """
     flat = _without_quotients(a)
     if flat is None:
         return False
-    shifted: Bound = {}
-    for names, factor in flat.items():
-        for count in range(len(names) + 1):
-            share = factor * LEAST ** (len(names) - count)
-            for part in itertools.combinations(names, count):
-                shifted[part] = shifted.get(part, 0) + share
-    return shifted.pop((), 0) > -1 and all(factor >= 0 for factor in shifted.values())
+    negative = [names for names, factor in flat.items() if factor < 0]
+    if sum(1 << len(names) for names in negative) * len(flat) > _MOST_WORK:
+        return False
+    parts = {part for names in negative for n in range(len(names) + 1) for part in itertools.combinations(names, n)}
+    return all(_shifted_factor(flat, part) >= 0 for part in parts if part) and (
+        not negative or _shifted_factor(flat, ()) > -1
+    )
+
+
+def _shifted_factor(a: Bound, part: Names) -> Any:
+    """The factor of a product of m, where LEAST + m stands for each symbol."""
+    total = 0
+    for names, factor in a.items():
+        ways = 1
+        for name in set(part):
+            ways *= math.comb(names.count(name), part.count(name))
+        if ways:
+            total += factor * ways * LEAST ** (len(names) - len(part))
+    return total
 
 
 def _without_quotients(a: Bound) -> Bound | None:
-    """At most ``a``: with bounds in place of quotients.  None where one has no bound."""
-    while True:
+    """At most ``a``: with bounds in place of quotients.  None where one has no bound, or that would be too long."""
+    while len(a) <= _MOST_TERMS:
         found = next(((n, q) for n in a for q in n if isinstance(q, Quotient) and a[n]), None)
         if found is None:
             return a
@@ -211,6 +230,7 @@ def _without_quotients(a: Bound) -> Bound | None:
         rest = without(names, (atom,))
         assert rest is not None
         a = plus({n: f for n, f in a.items() if n != names}, times(replacement, factor, rest))
+    return None
 
 
 def _quotient_bound(atom: Quotient, lower: bool) -> Bound | None:

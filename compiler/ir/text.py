@@ -6,6 +6,8 @@
       update %1 = %2
     }
 
+What calls must fulfil stands first, as lines such as ``assume n-10 >= 0``.
+
 Parsing what was printed gives the same graph, to the bit: floats print with all their digits, NaNs that carry a
 payload and larger constants print as hexadecimal bytes.  The parser believes the types that it reads; whether they
 are right is the verifier's question.
@@ -180,6 +182,7 @@ def _graph_text(graph: Graph, locations: bool, indent: str) -> str:
         return ", ".join([names.get(n, "%?") for n in nodes])
 
     lines = [f"graph {_name(graph.name)}({signature}) {{"]
+    lines += [f"{deeper}assume {_extent_text(condition)} >= 0" for condition in graph.conditions]
     lines += [f"{deeper}{node_text(n, names, locations, deeper)}{where(n)}" for n in graph.nodes]
     lines.append(f"{deeper}return {values(graph.outputs)}".rstrip())
     lines += [f"{deeper}update %{i} = {values([graph.updates[i]])}" for i in sorted(graph.updates)]
@@ -212,7 +215,7 @@ _TOKEN = re.compile(
     | (?P<bytes>0x[0-9a-f]*)
     | (?P<number>-?(?:[0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|(?:inf|nan)\b))
     | (?P<word>[^\W\d]\w*)
-    | (?P<mark>//|[(){}\[\],:=@+*-])
+    | (?P<mark>//|>=|[(){}\[\],:=@+*-])
     | (?P<error>.)
     """,
     re.VERBOSE,
@@ -260,7 +263,7 @@ class _Parser:
         return token
 
     def accept(self, text: str) -> bool:
-        if self.peek().text != text or self.peek().kind not in ("mark", "word"):
+        if self.peek().text != text or self.peek().kind not in ("mark", "word", "number"):
             return False
         self.next()
         return True
@@ -547,6 +550,11 @@ class _Parser:
         while not self.accept(")"):
             inputs.append(self.parameter())
         self.expect("{")
+        conditions = []
+        while self.accept("assume"):
+            conditions.append(self.extent())
+            self.expect(">=")
+            self.expect("0")
         nodes = []
         while self.peek().kind == "value":
             nodes.append(self.node())
@@ -565,7 +573,7 @@ class _Parser:
             self.expect("=")
             updates[inputs.index(target)] = self.use()
         self.expect("}")
-        return Graph(name, tuple(inputs), tuple(nodes), tuple(outputs), updates)
+        return Graph(name, tuple(inputs), tuple(nodes), tuple(outputs), updates, tuple(conditions))
 
 
 def parse(text: str, table: Mapping[str, Any]) -> Graph:

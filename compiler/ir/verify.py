@@ -171,6 +171,17 @@ def _closed(graph: Graph, scope: Scope) -> Iterator[Fault]:
                     yield node, f"has the extent {extent}, but no input of the program says what {name} is"
 
 
+def _conditions(graph: Graph, scope: Scope) -> Iterator[Fault]:
+    """Calls of the whole program fulfil them, so they are of its arguments' extents."""
+    told = _told_by(graph)
+    for extent in graph.conditions:
+        for node in (*graph.inputs, *graph.nodes)[:1]:
+            if scope.inside:
+                yield node, f"is in a sub-graph that assumes {extent} >= 0, which nobody checks"
+            elif not told.issuperset(symbols(extent)):
+                yield node, f"is in a graph that assumes {extent} >= 0, but no input says what that is"
+
+
 def _attributes(graph: Graph, scope: Scope) -> Iterator[Fault]:
     for node in graph.nodes:
         try:
@@ -220,6 +231,7 @@ MEANING = (
     Rule("types", "each node has the type that its op infers", _types),
     Rule("symbols", "each symbol can be read from the extents of the inputs", _symbols),
     Rule("closed", "the symbols of sub-graphs are those of the program", _closed),
+    Rule("conditions", "conditions are those of the program's arguments", _conditions),
     Rule("constants", f"a constant has at most {MAX_LITERAL_BYTES} bytes", _constants),
 )
 """What makes each node a use of its op.  Asks every op again."""

@@ -45,7 +45,7 @@ class _Anything:
     __hash__ = None  # type: ignore[assignment]
 
 
-_ANYTHING = _Anything()
+ANYTHING = _Anything()
 
 
 class Views:
@@ -122,7 +122,7 @@ class Reads:
 class _Recorder:
     """The element-source interface (see ``ops.table.OpDef.element``) that only notes what is read."""
 
-    e = _ANYTHING
+    e = ANYTHING
 
     def __init__(self, reads: Reads, node: Node) -> None:
         self.reads, self.node = reads, node
@@ -134,12 +134,12 @@ class _Recorder:
         if not isinstance(index, Index):
             index = Index(source.shape, axes=tuple(as_index(ix) for ix in index))
         self.reads.follow(source, index)
-        return _ANYTHING
+        return ANYTHING
 
     def load_linear(self, k: int, position: Ix) -> Any:
         source = self.node.inputs[k]
         self.reads.follow(source, Index(source.shape, linear=position))
-        return _ANYTHING
+        return ANYTHING
 
     def inside(self, k: int, index: Any, where: Sequence[tuple[Ix, Extent]], otherwise: Any) -> Any:
         self.reads.positions += [ix for ix, _ in where]
@@ -150,7 +150,7 @@ class _Recorder:
 
     def value(self, ix: Ix | Extent) -> Any:
         self.reads.positions.append(as_index(ix))
-        return _ANYTHING
+        return ANYTHING
 
     def begin(self, ix: Ix, multiple: int) -> None:
         """There are no lanes here."""
@@ -167,7 +167,7 @@ class _Recorder:
     def literal(self, value: Any, index: Index) -> Any:
         if value.type.shape:
             self.reads.positions.append(index.linear)
-        return _ANYTHING
+        return ANYTHING
 
 
 def reads_of(node: Node, index: Index, is_leaf: IsLeaf, views: Views | None = None) -> Reads:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.extents import Extent, compare, equal
+from hybridflow.compiler.ir.extents import Extent, required
 from hybridflow.compiler.ir.types import TensorType, is_static
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.batched import in_front
@@ -75,7 +75,7 @@ def _places(op: str, x: TensorType, size: Extents, attrs: Mapping[str, Any]) -> 
         zip(size, *(attrs[name] for name in ("step", "low", "high", "interior", "dilation")))
     ):
         extent, span = spread(x.shape[a + 1], e) + low + high, (k - 1) * d + 1
-        if compare(extent, span) is False:
+        if not required(extent - span):
             if x.shape[a + 1] != 0:
                 raise ShapeError(
                     op,
@@ -115,7 +115,7 @@ def _filter_infer(x: TensorType, g: TensorType, **attrs: Any) -> TensorType:
     _check(op, x, g)
     size = attrs.pop("size")
     expected = (x.shape[0], *_places(op, x, size, attrs), x.shape[-2])
-    if any(equal(a, b) is False for a, b in zip(g.shape, expected)):
+    if not all(required(a - b) and required(b - a) for a, b in zip(g.shape, expected)):
         raise ShapeError(op, f"g is {g} for x {x} and windows of {size}. Expected {list(expected)} and channels.")
     return x.with_shape((*size, x.shape[-1], *g.shape[-2:]))
 

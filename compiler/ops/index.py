@@ -13,6 +13,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.extents import required
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import arrays, bounds, rules, samples
 from hybridflow.compiler.ops.batched import in_front, together
@@ -495,8 +496,7 @@ def _first_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[s
 
 
 def _first_infer(x: TensorType, axis: int, descending: bool, count: int) -> TensorType:
-    extent = x.shape[axis]
-    if count < 0 or (isinstance(extent, int) and count > extent):
+    if count < 0 or not required(x.shape[axis] - count):
         raise ShapeError("first_positions", f"count is {count}, x is {x}. Expected 0 to the extent of axis {axis}.")
     return x.with_dtype(dt.int64).with_shape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
-from hybridflow.compiler.ir.extents import Extent, compare
+from hybridflow.compiler.ir.extents import Extent, required
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.batched import together
@@ -36,7 +36,7 @@ def _pad_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str
     for what, given in (("low", attrs["low"]), ("high", attrs["high"]), ("interior", interior)):
         rule = rules.integer if what == "interior" else rules.whole
         result[what] = tuple(rule("pad", what, v) for v in rules.per_axis("pad", what, x, given))
-        if any(compare(v, 0) is False for v in result[what]):
+        if not all(map(required, result[what])):
             raise ArgumentError("pad", f"{what} is {result[what]}. Expected no negative number; slice instead.")
     value = attrs.get("value", 0)
     if not isinstance(value, (bool, int, float, np.generic)):

@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
-from hybridflow.compiler.ir.extents import Extent, compare, equal
+from hybridflow.compiler.ir.extents import Extent, equal, required
 from hybridflow.compiler.ir.types import Shape, TensorType, product, same_extents, same_size
 from hybridflow.compiler.ops import rules, samples
 from hybridflow.compiler.ops.batched import together
@@ -179,7 +179,7 @@ def _slice_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[s
     for a, (start, stop, step) in enumerate(zip(starts, stops, steps)):
         size, step = x.shape[a], rules.integer("slice", "step", step)
         start, stop = rules.whole("slice", "start", start), rules.whole("slice", "stop", stop)
-        if step < 1 or any(compare(*bounds) is False for bounds in ((start, 0), (stop, start), (size, stop))):
+        if step < 1 or not all(map(required, (start, stop - start, size - stop))):
             raise ArgumentError(
                 "slice",
                 f"axis {a} of {x} is cut to {start}:{stop}:{step}. "

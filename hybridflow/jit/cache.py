@@ -136,6 +136,10 @@ class SignatureCache:
             found = [variant for variants in self._variants.values() for variant in variants]
         return sorted(found, key=lambda variant: variant.made)
 
+    def valid_variants(self) -> list[Variant]:
+        """Those whose guards hold now, oldest first."""
+        return [one for one in self.variants() if one.guards is not None and holds(one.guards.steps)]
+
     def clear(self) -> None:
         with self._lock:
             self._variants.clear()

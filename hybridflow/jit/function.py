@@ -564,6 +564,10 @@ class Function(Dispatcher, Generic[P, R]):
         """The concrete functions in the cache, oldest first."""
         return [variant.concrete for variant in self._cache.variants()]
 
+    def _valid_concrete_functions(self) -> list[ConcreteFunction]:
+        """Those of ``concrete_functions`` that answer calls now: what they read from outside is as it was."""
+        return [variant.concrete for variant in self._cache.valid_variants()]
+
     def cache_clear(self) -> None:
         """Forget all signatures; the next call traces again."""
         self._cache.clear()

@@ -52,6 +52,10 @@ class KnownArguments:
         args, kwargs = self._binder.split(pytree.unflatten(self._key.structure, leaves))
         return tuple(args), kwargs
 
+    def plain(self, position: int) -> Any:
+        """The plain value that a leaf has.  Raises KeyError for a leaf that is none."""
+        return self._plain[position]
+
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """One value per parameter.  Raises ArgumentTypeError where the call is of another signature."""
         try:

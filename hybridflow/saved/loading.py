@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import os
+import reprlib
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.checkpoint import files
 from hybridflow.compiler.inlining import apply_again, extents_of
-from hybridflow.compiler.ir.extents import affine, value_at
+from hybridflow.compiler.ir.dtypes import SHORT
+from hybridflow.compiler.ir.extents import LEAST, affine, symbols, value_at
 from hybridflow.compiler.ir.graph import Graph, Role
 from hybridflow.compiler.ir.text import parse
-from hybridflow.compiler.ir.verify import verify
+from hybridflow.compiler.ir.types import TensorType, is_static
+from hybridflow.compiler.loops.inside import check_inside, with_conditions
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core import pytree
 from hybridflow.core.context import suspended
@@ -30,6 +35,7 @@ from hybridflow.jit.value_keys import value_key
 from hybridflow.layers.module import Module
 from hybridflow.saved.saving import DEFAULT, KIND, VERSION
 from hybridflow.saved.structures import unpacked
+from hybridflow.tracing.assumptions import conditions_hold
 
 _KINDS = {
     kind.name: kind
@@ -41,7 +47,8 @@ _KINDS = {
         inspect.Parameter.VAR_KEYWORD,
     )
 }
-_LEAST = 2  # smaller open extents have programs of their own
+_SHOWN = 4  # signatures in a message
+_WITH_CONDITIONS = 2  # the format since which graphs have them
 
 
 class Loaded(Module):
@@ -94,53 +101,66 @@ class _Program:
         self.parameters = [(str(name), _KINDS[kind]) for name, kind in told["parameters"]]
         self.leaves, self.structure = pytree.flatten(tuple(unpacked(told["arguments"])))
         self.results = unpacked(told["results"])
-        self.sources: list[Any] = []
-        for node, source in zip(graph.inputs, told["sources"], strict=True):
-            role = node.attrs["role"]
-            if (role is Role.ARGUMENT) != (source is None):
-                raise ValueError("an input is of another kind than its source")
-            if isinstance(source, int):
-                source = variables[source]
-            elif source is not None:
-                source = file.tensor(source)
-            if source is not None and (source.shape != node.type.shape or source.dtype != node.type.dtype):
-                raise ValueError("a constant or variable is of another type")
-            self.sources.append(source)
+        self.sources = [
+            _source(node, source, variables, file) for node, source in zip(graph.inputs, told["sources"], strict=True)
+        ]
+        if any(graph.inputs[place].attrs["role"] is not Role.STATE for place in graph.updates):
+            raise ValueError("the graph assigns what is no variable")
         self.specs = [leaf for leaf in self.leaves if isinstance(leaf, TensorSpec)]
-        arguments = [node for node in graph.inputs if node.attrs["role"] is Role.ARGUMENT]
-        if len(arguments) != len(self.specs):
-            raise ValueError("the graph has another number of arguments")
-        self._arguments = arguments
+        self._arguments = [node for node in graph.inputs if node.attrs["role"] is Role.ARGUMENT]
+        for spec, node in zip(self.specs, self._arguments, strict=True):
+            if spec.dtype != node.dtype or not _is_spec_of(spec.shape, node.shape):
+                raise ValueError(f"an argument is {spec}, and {node.type} in the graph")
         _assembled(self.results, graph.outputs, self.specs)  # which raises where there is no such output
         self.call = function(self._run, name=graph.name)
 
     def takes(self, leaves: Sequence[Any], structure: pytree.Structure) -> bool:
-        """Whether the program is one for these arguments."""
-        if structure != self.structure or len(leaves) != len(self.leaves):
+        """Whether the program is one for these arguments, whose dicts may have their keys in another order."""
+        if structure != self.structure and not structure.same_entries(self.structure):
             return False
+        sizes = self.sizes(leaves)
+        return sizes is not None and conditions_hold(self.graph.conditions, sizes)
+
+    def sizes(self, leaves: Sequence[Any]) -> dict[str, int] | None:
+        """What the symbols are for these leaves; None for leaves of another signature."""
+        if len(leaves) != len(self.leaves):
+            return None
         sizes: dict[str, int] = {}
         pairs = []
         nodes = iter(self._arguments)
         for leaf, wanted in zip(leaves, self.leaves):
             if not isinstance(wanted, TensorSpec):
                 if value_key(leaf) != value_key(wanted):  # by bits: -0.0 is not 0.0, and NaN is itself
-                    return False
+                    return None
                 continue
             node = next(nodes)
             if not isinstance(leaf, Tensor) or leaf.dtype != wanted.dtype or leaf.ndim != len(wanted.shape):
-                return False
+                return None
             for actual, asked, extent in zip(leaf.shape, wanted.shape, node.type.shape):
                 if isinstance(asked, int):
                     if actual != asked:
-                        return False
+                        return None
                     continue
-                if actual < _LEAST:
-                    return False
+                if actual < LEAST:
+                    return None
                 source = affine(extent)
                 if source is not None:
                     sizes.setdefault(source[0], (actual - source[2]) // source[1])
                 pairs.append((actual, extent))
-        return all(value_at(extent, sizes) == actual for actual, extent in pairs)
+        if any(size < LEAST for size in sizes.values()):
+            return None
+        return sizes if all(value_at(extent, sizes) == actual for actual, extent in pairs) else None
+
+    def failing(self, leaves: Sequence[Any], structure: pytree.Structure) -> str | None:
+        """Which condition does not hold for leaves that are otherwise of the signature; None for others."""
+        sizes = self.sizes(leaves) if structure.same_entries(self.structure) else None
+        if sizes is None:
+            return None
+        for condition in self.graph.conditions:
+            if not conditions_hold((condition,), sizes):
+                of = ", ".join(f"{name} is {sizes[name]}" for name in symbols(condition))
+                return f"{condition} >= 0 ({of})"
+        return None
 
     def _run(self, *tensors: Tensor) -> list[Any]:
         """The outputs of the graph, applied anew to tensors; variables are assigned what it says."""
@@ -154,6 +174,33 @@ class _Program:
         for place, node in self.graph.updates.items():
             self.sources[place].assign(values[node])
         return outputs
+
+
+def _source(node: Any, source: Any, variables: list[Variable], file: files.File) -> Any:
+    """What an input of a graph is: None for an argument, else a variable or a constant of the file.
+
+    Raises ValueError, IndexError or KeyError where the file does not say it.
+    """
+    role = node.attrs["role"]
+    if role is Role.ARGUMENT:
+        if source is not None:
+            raise ValueError("an argument has a source")
+        return None
+    found: Any
+    if role is Role.STATE and type(source) is int and source >= 0:
+        found = variables[source]
+    elif role is Role.CAPTURE and isinstance(source, str):
+        found = file.tensor(source)
+    else:
+        raise ValueError("an input is of another kind than its source")
+    if found.shape != node.type.shape or found.dtype != node.type.dtype:
+        raise ValueError("a constant or variable is of another type")
+    return found
+
+
+def _is_spec_of(wanted: Sequence[Any], shape: Sequence[Any]) -> bool:
+    """Whether open extents and numbers of a signature are those of an input of a graph."""
+    return len(wanted) == len(shape) and all(not isinstance(w, int) or w == n for w, n in zip(wanted, shape))
 
 
 class SavedFunction:
@@ -204,17 +251,42 @@ class SavedFunction:
         bound.apply_defaults()
         given = zip(self._order, zip(*self.specs))
         leaves, structure = pytree.flatten(tuple(self._of_lists(bound.arguments[name], specs) for name, specs in given))
-        for found in (leaves, self._converted(leaves)):
-            for program in self.programs:
+        converted = self._converted(leaves)
+        # Code that was given a dict may have seen in which order it holds its keys.
+        known = sorted(self.programs, key=lambda program: program.structure != structure)
+        for found in (leaves, converted):
+            for program in known:
                 if program.takes(found, structure):
                     tensors = [leaf for leaf, spec in zip(found, program.leaves) if isinstance(spec, TensorSpec)]
                     return _assembled(program.results, program.call(*tensors), tensors)
-        told = ", ".join(str(getattr(leaf, "type", repr(leaf))) for leaf in leaves)
-        known = "; ".join(
-            ", ".join(str(leaf) if isinstance(leaf, TensorSpec) else repr(leaf) for leaf in program.leaves)
-            for program in self.programs
+        raise ShapeError(self.name, self._refusal(leaves, converted, structure))
+
+    def _refusal(self, leaves: Sequence[Any], converted: Sequence[Any], structure: pytree.Structure) -> str:
+        """What was given, what there are programs for, and what to do."""
+        told = self._told(leaves, structure)
+        for program in self.programs:
+            failing = program.failing(converted, structure)
+            if failing is not None:
+                return (
+                    f"the program for ({self._told(program.leaves, program.structure)}) was traced for extents where "
+                    f"{failing}, and none was saved for ({told}). Call the function with such arguments before it is "
+                    "saved: then the file has a program for them."
+                )
+        known = dict.fromkeys(self._told(program.leaves, program.structure) for program in self.programs)
+        is_open = any(isinstance(e, (str, type(None))) for p in self.programs for spec in p.specs for e in spec.shape)
+        shown = [f"({one})" for one in itertools.islice(known, _SHOWN)]
+        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+        return (
+            f"no program was saved for ({told}). There are programs for {'; '.join(shown)}{more}. "
+            f"{'Open extents (?) are 2 or more. ' * is_open}Give such arguments, or call the function with yours "
+            "before it is saved."
         )
-        raise ShapeError(self.name, f"no program was saved for ({told}); there are programs for: {known}.")
+
+    def _told(self, leaves: Sequence[Any], structure: pytree.Structure) -> str:
+        """Each leaf by its path, with its type or a short form of its value."""
+        parts = zip(self._order, structure.children)
+        paths = [path for name, part in parts for path in pytree.paths(part, name)]
+        return ", ".join(f"{path}: {_type_of(leaf)}" for path, leaf in zip(paths, leaves))
 
     def _of_lists(self, value: Any, specs: Sequence[Any]) -> Any:
         """Lists of numbers as tensors where all programs take a tensor."""
@@ -261,7 +333,7 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         raise CheckpointError("saved", f"{path} cannot be read: its header has no sum. The file is damaged.")
     try:
         with suspended():
-            return _read(file)
+            return _read(file, int(version))
     except CheckpointError as error:
         raise CheckpointError("saved", f"{path} cannot be read: {error}") from None
     except (HybridflowError, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -270,7 +342,7 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         ) from None
 
 
-def _read(file: files.File) -> Loaded:
+def _read(file: files.File, version: int) -> Loaded:
     variables = []
     named = {}
     for number, told in enumerate(json.loads(file.texts["variables"])):
@@ -279,18 +351,27 @@ def _read(file: files.File) -> Loaded:
         )
         variables.append(variable)
         named[str(told["name"]) if str(told["name"]) not in named else f"{told['name']}_{number}"] = variable
-    loaded = Loaded(str(file.path), named)
+    loaded, older = Loaded(str(file.path), named), False
     methods = json.loads(file.texts.get("methods", "[]"))
     for name, told in json.loads(file.texts["programs"]).items():
         programs = []
         for one in told:
             graph = parse(one["graph"], TABLE)
-            verify(graph)
+            if version < _WITH_CONDITIONS and not all(is_static(node.type.shape) for node in graph.inputs):
+                graph = with_conditions(graph, ())
+                older = True
+            check_inside(graph)
             if graph.calls_host:
                 raise ValueError("a program calls Python")
             programs.append(_Program(graph, one, variables, file))
         loaded._saved_functions[name] = SavedFunction(name, programs)
     loaded.signatures = {name: one for name, one in loaded._saved_functions.items() if name not in methods}
+    if older:
+        warnings.warn(
+            f"{file.path} is of format {version}, whose programs do not say for which open extents they are: branches "
+            "on shapes may go another way than in the function that was saved. Save it again.",
+            stacklevel=5,
+        )
     return loaded
 
 
@@ -302,6 +383,17 @@ def _assembled(result: Any, outputs: Sequence[Any], arguments: Sequence[Any]) ->
     if isinstance(result, dict):
         return {key: _assembled(part, outputs, arguments) for key, part in result.items()}
     return type(result)(_assembled(part, outputs, arguments) for part in result)
+
+
+def _type_of(leaf: Any) -> str:
+    """A leaf as messages show it: never the elements of an array."""
+    if isinstance(leaf, TensorSpec):
+        return str(leaf)
+    dtype: Any = getattr(leaf, "dtype", None)
+    shape = getattr(leaf, "shape", None)
+    if dtype in SHORT and isinstance(shape, tuple):
+        return str(TensorType(tuple(shape), dtype))
+    return reprlib.repr(leaf)
 
 
 def _ordered(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:

@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from hybridflow.checkpoint import files
 from hybridflow.checkpoint.checkpoint import SUFFIX
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.ir.text import to_text
+from hybridflow.compiler.loops.inside import with_conditions
 from hybridflow.core import pytree
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentError, ArgumentTypeError, HybridflowError
+from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.jit.concrete import ARGUMENT, RESULT, VALUE, ConcreteFunction
 from hybridflow.jit.function import Function, function
 from hybridflow.jit.keys import Key, NumberKey, TensorKey
@@ -26,10 +27,11 @@ from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.jit.value_keys import ValueKey
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.module import Module
+from hybridflow.saved.sides import other_sides
 from hybridflow.saved.structures import packed
 from hybridflow.tracing.trace import State
 
-KIND, VERSION = "hybridflow-saved", 1
+KIND, VERSION = "hybridflow-saved", 2
 DEFAULT = "serving_default"
 _OPEN = 2  # of so many open extents each combination of 0, 1 and more has a program of its own
 _SEVERAL = 4  # of so many each one of 1 and more
@@ -62,8 +64,7 @@ def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None, with_me
     chosen = _signatures(obj, signatures)
     methods = _methods(obj, chosen) if with_methods and isinstance(obj, Module) else {}
     programs = {
-        name: [written.program(one) for concrete in found for one in _with_small_extents(concrete)]
-        for name, found in {**chosen, **methods}.items()
+        name: [written.program(one) for one in _completed(found)] for name, found in {**chosen, **methods}.items()
     }
     texts = {
         "kind": KIND,
@@ -128,8 +129,9 @@ def _concrete(given: Any, what: str) -> list[Any]:
             "saved", f"{what} is {given!r:.80}; give a function that @hf.function made, or a concrete function of it."
         )
     if given.input_signature is not None:
-        return [given.get_concrete_function()]
-    found: list[Any] = given.concrete_functions()
+        first = given.get_concrete_function()
+        return [first, *(one for one in given._valid_concrete_functions() if one is not first and _can_be_kept(one))]
+    found: list[Any] = given._valid_concrete_functions() or given.concrete_functions()
     exact = [one for one in found if not any(isinstance(key, NumberKey) for key in one.key.leaves)]
     if len(exact) < len(found):
         warnings.warn(
@@ -144,6 +146,14 @@ def _concrete(given: Any, what: str) -> list[Any]:
             "or give signatures=f.get_concrete_function(hf.TensorSpec([None, 3])).",
         )
     return found
+
+
+def _can_be_kept(concrete: ConcreteFunction) -> bool:
+    """Whether arguments are such that a file can say what they are."""
+    return all(
+        not key.is_weak if isinstance(key, TensorKey) else isinstance(key, ValueKey) and key.kind in _READ
+        for key in concrete.key.leaves
+    )
 
 
 def of_model(model: Any) -> ConcreteFunction:
@@ -171,12 +181,20 @@ def _call_of(model: Any) -> Function:
     return function(lambda inputs: model(inputs, training=False), name=model.name)
 
 
-def _with_small_extents(concrete: Any) -> Iterator[Any]:
-    """A concrete function, and those that answer its calls where open extents are 0 or 1; programs of a file have
-    them beside them."""
-    yield concrete
-    if not isinstance(concrete, ConcreteFunction):
-        return
+def _completed(found: Sequence[Any]) -> list[Any]:
+    """Concrete functions, each once, with those of the same functions for extents that these are not for."""
+    programs: dict[int, Any] = {}
+    for one in found:
+        small = _small_extents(one) if isinstance(one, ConcreteFunction) else ()
+        for concrete in (one, *small):
+            programs[id(concrete)] = concrete
+            if isinstance(concrete, ConcreteFunction):
+                programs.update((id(other), other) for other in other_sides(concrete))
+    return list(programs.values())
+
+
+def _small_extents(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:
+    """The concrete functions that answer calls where open extents are 0 or 1."""
     names: list[Any] = []
     for place, key in enumerate(concrete.key.leaves):
         if isinstance(key, TensorKey):
@@ -190,11 +208,19 @@ def _with_small_extents(concrete: Any) -> Iterator[Any]:
     for sizes in _combinations(len(names)):
         chosen = {name: size for name, size in zip(names, sizes) if size is not None}
         keys = tuple(_known(place, key, chosen) for place, key in enumerate(concrete.key.leaves))
-        leaves = [TensorSpec(key.shape, key.dtype) if isinstance(key, TensorKey) else key for key in keys]
         try:
-            yield concrete.specialise(leaves, Key(concrete.key.structure, keys))
-        except HybridflowError:
-            continue  # there is no program for such an extent, as there is no maximum of nothing
+            leaves = [
+                TensorSpec(key.shape, key.dtype) if isinstance(key, TensorKey) else concrete.known.plain(place)
+                for place, key in enumerate(keys)
+            ]
+        except KeyError:  # nobody can say what else is given
+            return
+        try:
+            small = concrete.specialise(leaves, Key(concrete.key.structure, keys))
+        except Exception:  # there is no program for such an extent, as there is no maximum of nothing
+            continue
+        small.specialise = concrete.specialise
+        yield small
 
 
 def _combinations(count: int) -> list[tuple[int | None, ...]]:
@@ -285,7 +311,7 @@ class _Writer:
         arguments = pytree.unflatten(concrete.key.structure, leaves)
         results = pytree.unflatten(concrete.results, [_result(concrete, *entry) for entry in concrete.plan])
         return {
-            "graph": to_text(graph, locations=False),
+            "graph": to_text(with_conditions(graph, concrete.conditions), locations=False),
             "parameters": [[name, kind.name] for name, kind in concrete._binder.kinds()],
             "arguments": packed(list(arguments), f"an argument of {concrete.name}"),
             "sources": sources,

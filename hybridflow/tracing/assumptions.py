@@ -55,6 +55,7 @@ class Assumptions:
         self._counted: set[Dim] = set()
         self._arguments: list[Extent] = []  # numbers of elements
         self._later: list[tuple[str, Shape]] = []  # of derivatives, whose values may be larger than all before
+        self._required_later: list[Dim] = []  # what index maps of derivatives rely on
 
     def restarted(self) -> Assumptions:
         """For the next run: what symbols stand for is known from the beginning."""
@@ -89,6 +90,25 @@ class Assumptions:
         condition = extent if answer else extent * -1 - 1
         self.conditions.append(condition)
         return answer
+
+    def required(self, extent: Dim) -> bool:
+        """Whether ``extent >= 0``, which an index map relies on, from now on.
+
+        Without a call it is taken to be so.  What a derivative relies on is looked at before that runs.  Extents that
+        are found when the program runs have no example: rules alone make index maps with those.
+        """
+        known = self._known(extent)
+        if known is not None:
+            return known
+        if not self._has(extent):
+            return True
+        if self.is_closed:
+            self._required_later.append(extent)
+            return True
+        if self.examples is None:
+            self.conditions.append(extent)
+            return True
+        return self.at_least_zero(extent)
 
     def equal(self, a: Extent, b: Extent) -> bool:
         """Whether two extents are one, from now on."""
@@ -193,7 +213,8 @@ class Assumptions:
             raise ShapeError(stage, f"the result's shape {fault}")
 
     def check_later(self, sizes: Mapping[str, Extent]) -> None:
-        """Before a derivative runs: raise ShapeError if in a call with these extents it makes what is too large."""
+        """Before a derivative runs: raise ShapeError if in a call with these extents it makes what is too large, or
+        reads what there is not."""
         for stage, shape in self._later:
             names = {name for extent in shape for name in extents.symbols(extent)}
             numbers = {name: size for name, size in sizes.items() if name in names and isinstance(size, int)}
@@ -202,20 +223,18 @@ class Assumptions:
             fault = shape_fault(tuple([extents.value_at(extent, numbers) for extent in shape]))
             if fault is not None:
                 raise ShapeError(stage, f"the shape of a value that a derivative needs {fault}")
+        numbers = {name: size for name, size in sizes.items() if isinstance(size, int)}
+        for extent in self._required_later:
+            if numbers.keys() >= set(extents.symbols(extent)) and extents.value_at(extent, numbers) < 0:
+                raise ShapeError(
+                    "gradient", f"a derivative needs {self.where(extent)} such that {extent} is not negative"
+                )
 
     # ---- answers
 
     def _known(self, extent: Extent) -> bool | None:
         """Whether ``extent >= 0`` follows from what is assumed so far."""
-        for sign, answer in ((extent, True), (extent * -1 - 1, False)):
-            if never_negative(sign):
-                return answer
-            for k, one in enumerate(self.conditions):
-                if never_negative(sign - one) or any(
-                    never_negative(sign - one - other) for other in self.conditions[k:]
-                ):
-                    return answer
-        return None
+        return extents.follows(extent, self.conditions)
 
     def _has(self, extent: Extent) -> bool:
         """Whether the symbols are those of arguments, rather than extents that are found when the program runs."""

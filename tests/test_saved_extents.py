@@ -1,0 +1,305 @@
+"""Saved functions with open extents answer as the function that was saved, or say why they do not: what a trace assumed
+of its extents is in the file, and no index map leaves its array."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow import errors
+from hybridflow.checkpoint import files
+from hybridflow.compiler.ops import TABLE
+from hybridflow.eager.dispatch import apply
+
+TABLE_OF_16 = hf.asarray(np.arange(16.0))
+SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 16, 17, 19, 20, 21, 30, 40)
+
+
+def line(n: int) -> Any:
+    return hf.asarray(np.arange(1.0, n + 1).astype("f4"))
+
+
+def padded_or_cut(x: Any) -> Any:
+    return hf.pad(x, ((0, 20 - x.shape[0]),)) if x.shape[0] <= 20 else x[:20]
+
+
+def by_size(x: Any) -> Any:
+    n = x.shape[0]
+    return x * 3 if n > 20 else x + 1 if n > 7 else -x
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "from the front": lambda x: x[:10],
+    "from behind": lambda x: x[-10:],
+    "without the ends": lambda x: x[3:-4],
+    "in steps": lambda x: x[2:20:3],
+    "backwards": lambda x: x[20:2:-3],
+    "halves": lambda x: x[x.shape[0] // 2 :] * 2,
+    "one element": lambda x: x[7],
+    "one from behind": lambda x: x[-7],
+    "a branch": by_size,
+    "rows of a table": lambda x: TABLE_OF_16[: x.shape[0]],
+    "what a table has more": lambda x: TABLE_OF_16[x.shape[0] :],
+    "rolled": lambda x: hf.roll(x, 3),
+    "differences": lambda x: hf.diff(x, n=3),
+    "sums of neighbours": lambda x: x[9:] + x[:-9],
+    "padded or cut": padded_or_cut,
+    "the largest ones": lambda x: hf.top_k(x, 4)[0],
+    "a filter": lambda x: hf.nn.conv1d(x[None, :, None], hf.ones((5, 1, 1)), padding="VALID"),
+    "a loop over rows": lambda x: hf.scan(lambda total, row: total + row, x[2:], hf.asarray(np.float32(0))),
+    "a gradient": lambda x: gradient(x),
+}
+
+
+def gradient(x: Any) -> Any:
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        y = hf.sum(x[:10] ** 2) + hf.sum(x[5:] * 3)
+    return tape.gradient(y, x)
+
+
+def outcome(f: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return np.asarray(f(*args))
+    except (ValueError, IndexError) as error:
+        return error
+
+
+def same(a: Any, b: Any) -> bool:
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_signature_answers_for_all_sizes(tmp_path: Path, name: str) -> None:
+    f = hf.function(PROGRAMS[name], input_signature=[hf.TensorSpec((None,))])
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    for n in SIZES:
+        live, found = outcome(f, line(n)), outcome(loaded, line(n))
+        if isinstance(live, np.ndarray):
+            assert same(live, found), (n, live, found)
+        else:
+            assert isinstance(found, errors.HybridflowError), (n, live, found)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_was_never_called_is_refused(tmp_path: Path, name: str) -> None:
+    """Without a signature there are programs for what was called; for all else there is an error that says so."""
+    f = hf.function(PROGRAMS[name])
+    called = [n for n in (30, 40, 16) if isinstance(outcome(f, line(n)), np.ndarray)]
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    for n in SIZES:
+        live, found = outcome(PROGRAMS[name], line(n)), outcome(loaded, line(n))
+        assert same(live, found) or (isinstance(found, errors.ShapeError) and n not in called), (n, live, found)
+
+
+def test_the_error_says_which_condition_and_what_to_do(tmp_path: Path) -> None:
+    f = hf.function(lambda x: x[:10])
+    f(line(30)), f(line(40))
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    with pytest.raises(errors.ShapeError) as raised:
+        loaded(line(5))
+    assert "traced for extents where x0-10 >= 0 (x0 is 5)" in str(raised.value)
+    assert "none was saved for (x: f32[5])" in str(raised.value)
+    assert "before it is saved" in str(raised.value)
+    with pytest.raises(errors.ShapeError, match=re.escape("Open extents (?) are 2 or more.")):
+        loaded(line(1))
+
+
+def test_other_sides_that_were_traced_are_saved(tmp_path: Path) -> None:
+    f = hf.function(lambda x: x[:10])
+    for n in (30, 40, 5):
+        f(line(n))
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    for n in (30, 12, 10, 9, 5, 2):
+        assert loaded(line(n)).tolist() == f(line(n)).tolist()
+
+
+def test_several_symbols(tmp_path: Path) -> None:
+    def f(x: Any, y: Any) -> Any:
+        if x.shape[0] == y.shape[0]:
+            return x * 2 + y
+        if x.shape[0] > 2 * y.shape[0]:
+            return x[: y.shape[0]] - y
+        return hf.concat([x, y])
+
+    live = hf.function(f, input_signature=[hf.TensorSpec((None,)), hf.TensorSpec((None,))])
+    loaded = hf.saved.load(hf.saved.save(live, tmp_path / "f"))
+    answered = 0
+    for n in (2, 3, 5, 9, 20):
+        for m in (2, 3, 5, 9, 20):
+            found = outcome(loaded, line(n), line(m))
+            answered += isinstance(found, np.ndarray)
+            assert same(found, outcome(live, line(n), line(m))) or isinstance(found, errors.ShapeError), (n, m, found)
+    assert answered >= 15
+
+
+def test_multiples(tmp_path: Path) -> None:
+    g = hf.function(lambda x: hf.sum(hf.reshape(x, (-1, 4)), axis=1))
+    for n in (8, 12, 24):
+        g(line(n))
+    loaded = hf.saved.load(hf.saved.save(g, tmp_path / "g"))
+    assert loaded(line(40)).tolist() == g(line(40)).tolist()
+    with pytest.raises(errors.ShapeError):
+        loaded(line(41))
+    with pytest.raises(errors.ShapeError):
+        loaded(line(4))  # a symbol stands for 2 or more
+
+
+def test_within_other_functions(tmp_path: Path) -> None:
+    f = hf.function(lambda x: x[:10] * 2, input_signature=[hf.TensorSpec((None,))])
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    outer = hf.function(lambda x: loaded(x) + 1)
+    for n in (30, 40, 5, 12, 9, 2, 1, 0):
+        assert outer(line(n)).tolist() == (line(n)[:10] * 2 + 1).tolist()
+
+
+def test_what_was_read_from_outside_is_as_it_is_now(tmp_path: Path) -> None:
+    """Programs that a later value of a global made stale are no programs of the file."""
+    scale = [2.0]
+    for signature in (None, [hf.TensorSpec((None,))]):
+        f = hf.function(lambda x: x * scale[0], input_signature=signature)
+        for now in (2.0, 3.0):
+            scale[0] = now
+            f(line(4)), f(line(6))
+        loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+        assert loaded(line(4)).tolist() == (line(4) * 3).tolist()
+        scale[0] = 2.0
+
+
+def test_plain_values_of_small_extents(tmp_path: Path) -> None:
+    """A program for an extent of 1 or 0 has the value of the argument, rather than what stands for it."""
+    f = hf.function(lambda x, twice=False: x * 2 if twice else x)
+    one = f.get_concrete_function(hf.TensorSpec((None,)), False)
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f", signatures=one))
+    for n in (0, 1, 2, 5):
+        assert loaded(line(n)).tolist() == line(n).tolist()
+
+
+def test_user_errors_of_small_extents_do_not_stop_saving(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        if x.shape[0] < 4:
+            raise KeyError("too few")
+        return x[3:]
+
+    saved = hf.function(f, input_signature=[hf.TensorSpec((None,))])
+    loaded = hf.saved.load(hf.saved.save(saved, tmp_path / "f"))
+    assert loaded(line(6)).tolist() == [4.0, 5.0, 6.0]
+    assert loaded(line(4)).tolist() == [4.0]
+    with pytest.raises(errors.ShapeError):
+        loaded(line(3))
+
+
+# ---- dicts
+
+
+def test_dicts_in_any_order(tmp_path: Path) -> None:
+    f = hf.function(lambda d: d["b"]["y"] - d["a"] * d["b"]["x"])
+    a, x, y = line(3), line(3) * 2, line(3) * 5
+    expected = f({"a": a, "b": {"x": x, "y": y}}).tolist()
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    assert loaded({"b": {"y": y, "x": x}, "a": a}).tolist() == expected
+    assert loaded(d={"b": {"y": np.asarray(y), "x": np.asarray(x)}, "a": a}).tolist() == expected
+    with pytest.raises(errors.ShapeError) as raised:
+        loaded({"b": {"y": y, "z": x}, "a": np.arange(1000.0)})
+    assert 'd["a"]: f64[1000]' in str(raised.value) and 'd["b"]["z"]: f32[3]' in str(raised.value)
+    assert "[0." not in str(raised.value) and "..." not in str(raised.value)
+
+
+def test_code_that_sees_the_order_of_a_dict(tmp_path: Path) -> None:
+    """Of two programs for two orders the one for the order of the call answers."""
+    f = hf.function(lambda d: [v * k for k, v in enumerate(d.values(), 1)])
+    given = {"p": line(2), "q": line(2) + 5}
+    turned = dict(reversed(given.items()))
+    f(given), f(turned)
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    for one in (given, turned):
+        assert [x.tolist() for x in loaded(one)] == [x.tolist() for x in f(one)]
+
+
+# ---- what files say
+
+
+def changed(path: str, change: Callable[[dict[str, Any]], None], version: str | None = None) -> str:
+    file = files.File(path)
+    programs = json.loads(file.texts["programs"])
+    for one in programs["serving_default"]:
+        change(one)
+    texts = {**file.texts, "programs": json.dumps(programs), **({} if version is None else {"version": version})}
+    files.write(path, {name: np.array(file.tensor(name)) for name in file.names}, texts)
+    return path
+
+
+def without_conditions(program: dict[str, Any]) -> None:
+    program["graph"] = re.sub(r"  assume .*\n", "", program["graph"])
+
+
+def test_a_file_without_its_conditions_is_refused(tmp_path: Path) -> None:
+    f = hf.function(lambda x: x[:10], input_signature=[hf.TensorSpec((None,))])
+    path = changed(hf.saved.save(f, tmp_path / "f"), without_conditions)
+    with pytest.raises(errors.CheckpointError, match="relies on x0-10 >= 0"):
+        hf.saved.load(path)
+
+
+def test_files_of_the_first_format(tmp_path: Path) -> None:
+    """They did not say their conditions: what index maps rely on is found again, and a warning tells of the rest."""
+    f = hf.function(lambda x: x[:10], input_signature=[hf.TensorSpec((None,))])
+    path = hf.saved.save(f, tmp_path / "f")
+
+    def first(program: dict[str, Any]) -> None:
+        without_conditions(program)
+
+    file = files.File(path)
+    programs = json.loads(file.texts["programs"])
+    programs["serving_default"] = programs["serving_default"][:1]
+    files.write(path, {}, {**file.texts, "programs": json.dumps(programs)})
+    changed(path, first, "1")
+    with pytest.warns(UserWarning, match=r"format 1.*Save it again"):
+        loaded = hf.saved.load(path)
+    assert loaded(line(30)).shape == (10,)
+    with pytest.raises(errors.ShapeError, match="x0-10 >= 0"):
+        loaded(line(5))
+
+
+# ---- views whose extents are known at run time
+
+
+CUTS: dict[str, Callable[[Any], Any]] = {
+    "slice": lambda x: apply(TABLE["slice"], x, start=(0,), stop=(10,), step=(1,)),
+    "slice from": lambda x: apply(TABLE["slice"], x, start=(x.shape[0] - 10,), stop=(x.shape[0],), step=(2,)),
+    "pad": lambda x: apply(TABLE["pad"], x, low=(x.shape[0] - 10,), high=(0,), interior=(0,), value=0),
+    "first": lambda x: apply(TABLE["first_positions"], x, axis=0, descending=False, count=10),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+@pytest.mark.parametrize("signature", [None, [hf.TensorSpec((None,))]])
+def test_no_op_leaves_its_array(name: str, signature: Any) -> None:
+    """Whoever writes an op with extents that are open: the program is for calls in which it stays inside."""
+    f = hf.function(CUTS[name], input_signature=signature)
+    for n in (30, 40, 12):
+        assert f(line(n)).tolist() == CUTS[name](line(n)).tolist()
+    for n in (5, 9, 2):
+        with pytest.raises(errors.HybridflowError):
+            f(line(n))
+    assert f(line(10)).tolist() == CUTS[name](line(10)).tolist()
+
+
+def test_derivatives_of_open_cuts() -> None:
+    f = hf.function(lambda x: hf.sum(x[:10] ** 2))
+
+    def of(x: Any) -> Any:
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, x)
+
+    for n in (30, 40, 5, 12):
+        x = line(n)
+        assert of(x).tolist() == [2 * v if k < 10 else 0.0 for k, v in enumerate(x.tolist())]
