@@ -29,13 +29,17 @@ def partition(graph: Graph, target: Target) -> Fusion:
     return fuse(graph, target, instructions, functools.partial(times_read, target))
 
 
-def compile_graph(graph: Graph, target: Target, fastmath: bool = False, timed: bool = False) -> Program:
+def compile_graph(
+    graph: Graph, target: Target, fastmath: bool = False, timed: bool = False, shared: bool = False
+) -> Program:
     """Compile a graph for a target.  ``fastmath`` lets floats be reassociated and contracted.  A program that is
-    ``timed`` has a host run one phase of a kernel after another (see ``Program.tasks``); its results are the same.
+    ``timed`` has a host run one phase of a kernel after another (see ``Program.tasks``), as one thread does or, where
+    it is ``shared``, as several do; its results are the same.
 
-    The same graph, target and flag give the same text: the disk cache is keyed by it.
+    The same graph, target and flags give the same text: the disk cache is keyed by it.
     """
-    return ModuleBuilder(optimize(graph, target), functools.partial(_planned, target), target, fastmath).build(timed)
+    builder = ModuleBuilder(optimize(graph, target), functools.partial(_planned, target), target, fastmath)
+    return builder.build(timed, shared)
 
 
 def _planned(target: Target, graph: Graph) -> tuple[Fusion, Plan]:

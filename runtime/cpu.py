@@ -140,10 +140,15 @@ class Executable:
 
     def _team(self, dims: dict[str, int]) -> TeamHost | None:
         """The host of a run that threads can be of use to."""
-        if not self.shared.value:
-            return None
+        return self._team_for(dims) if self.shared.value else None
+
+    def _team_for(self, dims: dict[str, int]) -> TeamHost | None:
         work = value_at(self.program.work, dims)
         return _team().host(work) if work >= words[LEAST] else None
+
+    def timing_team(self, arrays: Sequence[np.ndarray]) -> TeamHost | None:
+        """The threads that a run on ``arrays`` has, for one that is timed."""
+        return self._team_for(arguments.bind_dims(self.program, arrays))
 
     def share(self) -> None:
         """Have the entry for a host, where there are threads, for native code that asks for it."""

@@ -35,11 +35,12 @@ def timed_outcome(program, arrays):
     return found, timing.seconds()
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("name", list(PROGRAMS))
-def test_timed_programs_have_the_bits_of_others(name):
+def test_timed_programs_have_the_bits_of_others(name, shared):
     graph, arrays = traced(name), [np.asarray(a) for a in PROGRAMS[name][1]]
     expected = outcome(compile_graph(graph, host.target()), arrays)
-    found, seconds = timed_outcome(compile_graph(graph, host.target(), timed=True), arrays)
+    found, seconds = timed_outcome(compile_graph(graph, host.target(), timed=True, shared=shared), arrays)
     assert found[0] == expected[0] and len(found) == len(expected)
     assert all(same_bits(a, b) for a, b in zip(found[1:], expected[1:]))
     assert (seconds >= 0).all() and (expected[0] or not len(seconds) or seconds.any())

@@ -142,12 +142,14 @@ def test_superchunks_and_chunks(monkeypatch, shape, enough):
 @pytest.mark.parametrize("enough", [1, 64])
 @pytest.mark.usefixtures("small_pieces")
 def test_groups_of_terms(monkeypatch, terms, enough):
+    """Which terms are one piece depends on the target's vectors, the bits do not."""
     monkeypatch.setattr(schedules, "ENOUGH", enough)
     array = values((terms, 21))
-    program = compiled(folded("sum", array, (0,)))
+    graph = folded("sum", array, (0,))
     if enough > 1:
-        assert "columns in pieces" in program.kernels[0].schedule
-    assert same_bits(check_cuts(program, [array])[1], order.ordered_sum(array, (0,)))
+        assert "columns in pieces" in compiled(graph, AVX2).kernels[0].schedule
+    for target in (host.target(), AVX2, SSE2):
+        assert same_bits(check_cuts(compiled(graph, target), [array])[1], order.ordered_sum(array, (0,)))
 
 
 @pytest.mark.parametrize("op", ["sum", "max", "argmin"])
@@ -230,7 +232,9 @@ def test_several_folds_and_what_follows(monkeypatch, shape, axes):
     array = values(shape)
     graph = b.finish(statistics(b, b.parameter(TensorType(shape, dt.float32)), axes))
     split = [check_cuts(compiled(graph, target), [array]) for target in (host.target(), AVX2, SSE2)]
-    assert "in pieces" in compiled(graph).kernels[0].schedule
+    assert (
+        "in pieces" in compiled(graph, AVX2).kernels[0].schedule
+    )  # wider vectors may fold the columns of one shape whole
     monkeypatch.setattr(schedules, "SPLIT", 1 << 40)
     whole = outcome(compiled(graph), [array])
     for found in split:

@@ -16,6 +16,7 @@ from hybridflow.compiler.codegen.product_blocks import choose_tile
 from hybridflow.compiler.codegen.structured import Code, lanes_for
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.loops.limits import SQUARE
 from hybridflow.compiler.ops import TABLE, order
 from hybridflow.compiler.ops.lowering import Adding
 from hybridflow.compiler.program import Check
@@ -429,6 +430,8 @@ def test_epilogue_of_one_column_gets_neighbouring_rows(target, lanes):
         expected = order.ordered_product(x, y, np.dtype(np.float32), lanes=lanes) + residual
         np.testing.assert_array_equal(bits(out), bits(expected))
         widest = lanes_for(target, np.dtype(np.float32), m)
+        if not lanes:  # columns of the other factor are turned in registers, as many as make a square
+            widest = min(widest, SQUARE)
         if target.masked or widest <= m:  # without masks only whole vectors are vectors
             assert max(widths) == widest
 
@@ -904,14 +907,49 @@ def test_scatters_with_symbolic_extents_cut_anywhere_on_every_target():
         np.testing.assert_array_equal(out, scattered_along(x, indices, updates, 1), err_msg=name)
 
 
-def test_one_dimensional_scatters_are_cut_at_rows():
+@pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, dt.bfloat16, np.int8], ids=str)
+@pytest.mark.parametrize("known", [True, False])
+def test_scatters_of_slices_are_cut_at_rows(dtype, known, target):
+    """A piece of the rows adds the updates of its own rows alone, in their order, whatever it is cut from."""
+    rng, dtype = np.random.default_rng(9), np.dtype(dtype)
+    check = None if known else CHECK
+    for rows, count, bytes_ in ((64, 1300, 64), (7, 520, 200), (1, 30, 120), (300, 513, 72)):
+        columns = bytes_ // dtype.itemsize
+        x = edge_values(dtype, 2 * rows * columns).reshape(2, rows, columns)
+        updates = edge_values(dtype, 2 * count * columns, 1).reshape(2, count, columns)
+        indices = rng.integers(-rows, rows, count)
+
+        def emit(module, e, shape=x.shape, count=count):
+            return emit_scatter_add(module, e, "k", Adding(1, False, check), dtype, np.int64, shape, (count,))
+
+        kernel = Kernel(emit, target, 4)
+        main = kernel.info.phases[-1]
+        assert main.units == (2, rows) and main.least == rows and main.grain * columns * dtype.itemsize >= 64
+        expected = scattered(x, indices, updates, 1)
+        if known:  # what is out of range is left out
+            outside = rng.random(count) < 0.2
+            expected = scattered(x, indices[~outside], updates[:, ~outside], 1)
+            indices[outside] = rng.choice([rows, -rows - 1, 2**62, -(2**63)], outside.sum())
+        for cuts in ((), (rows,), range(main.grain, 2 * rows, main.grain), (rows - 1, rows + 1)):
+            cuts = [cut // main.grain * main.grain for cut in cuts]
+            out = np.full(x.shape, 7, dtype)
+            assert kernel(x, indices, updates, out, cuts=cuts) is None
+            assert out.tobytes() == zero_nans(expected, out).tobytes()
+            out = x.copy()  # in place, too
+            assert kernel(out, indices, updates, out, cuts=cuts) is None
+            assert out.tobytes() == zero_nans(expected, out).tobytes()
+
+
+def test_scatters_of_single_elements_are_one_piece_for_each_entry():
+    """To look at an index takes as long as to add its element."""
     rng = np.random.default_rng(9)
     for n, count in ((1000, 5000), (3, 700), (70, 0)):
         x, updates = edge_values(np.float32, n), edge_values(np.float32, count, 1)
         indices = rng.integers(-n, n, count)
         kernel = scatter_kernel(np.float32, np.int64, (n,), (count,), 0)
         along = along_kernel(np.float32, np.int64, (n,), count, 0)
-        assert [np.prod(phase.units) for phase in kernel.info.phases] == [count, n]
+        assert [np.prod(phase.units) for phase in kernel.info.phases] == [count, 1]
         expected = scattered(x, indices, updates, 0)
         for cuts in ((), (64,), (1, 2), tuple(range(64, max(n, count), 64))):
             if any(cut % 64 for cut in cuts) and count > 2:

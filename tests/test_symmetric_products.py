@@ -12,7 +12,7 @@ import pytest
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.compiler import target as targets
-from hybridflow.compiler.codegen import module_builder
+from hybridflow.compiler.codegen import contract, module_builder
 from hybridflow.compiler.codegen.factors import form_of
 from hybridflow.compiler.codegen.product_blocks import choose_tile
 from hybridflow.compiler.codegen.structured import Code
@@ -113,8 +113,11 @@ def test_half_of_a_product_of_every_form(dtype: Any, sum_dtype: Any, target: Any
 
 @pytest.mark.parametrize("target", PRODUCTS.values(), ids=list(PRODUCTS))
 @pytest.mark.parametrize("dtype, sum_dtype", [(dt.float32, None), (dt.bfloat16, dt.float32), (dt.int8, dt.int32)])
-def test_half_of_a_product_whose_depth_is_cut(dtype: Any, sum_dtype: Any, target: Any) -> None:
-    """By a host alone: blocks of sums are halves too."""
+def test_half_of_a_product_whose_depth_is_cut(
+    dtype: Any, sum_dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a host alone: blocks of sums are halves too.  The units of no target's tiles are enough for its workers."""
+    monkeypatch.setattr(contract, "FEW_UNITS", 64)
     x = matrix(dtype, 1, 40, 20_000)
     made = [Half(dtype, (1,), 40, 20_000, target, one, sum_dtype=sum_dtype) for one in (True, False)]
     assert [len(each.kernel.info.phases) for each in made] == [1, 2]

@@ -76,11 +76,17 @@ def write(
 
 
 def write_timed(
-    module: ModuleText, name: str, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
+    module: ModuleText,
+    name: str,
+    graph: Graph,
+    plan: Plan,
+    dim_names: Sequence[str],
+    calls: Sequence[KernelCall],
+    shared: bool,
 ) -> tuple[Memory, tuple[int, ...]]:
-    """Write an entry that does what that of ``write`` does in the calling thread, each turn through the host.  Returns
-    the program's memory, and of which kernel each turn is."""
-    steps = Steps(graph, plan, _in_place(module, calls), one_by_one=True)
+    """Write an entry that does what those of ``write`` do in the calling thread, or where it is ``shared`` on all
+    workers, each turn by itself through the host.  Returns the program's memory, and of which kernel each turn is."""
+    steps = Steps(graph, plan, calls if shared else _in_place(module, calls), one_by_one=True)
     _Shared(module, steps, functools.cache(lambda: Tables(module, name, steps)), dim_names).write(name)
     return steps.memory, tuple(turn.kernel for turn in steps.turns)
 
@@ -254,13 +260,13 @@ class _Function:
 
     # ---- turns out of tables
 
-    def _read_turn(self, turn: Ref, cursor: Ref, args: str) -> tuple[str, Measures, Ref]:
-        """Lay the arguments of a turn into ``args``: its task, measures and number of places, which begin at
-        ``cursor``."""
+    def _read_turn(self, turn: Ref, cursor: Ref, args: str) -> tuple[str, Measures, Ref, Ref]:
+        """Lay the arguments of a turn into ``args``: its task, measures, the workers that it is cut for, and the number
+        of its places, which begin at ``cursor``."""
         code, tables = self.code, self.tables
         task = load(code, tables.turns, code.mul(turn, tables.turn_words))
         function, phase = (load(code, tables.tasks, code.add(code.mul(task, 2), k), "ptr") for k in range(2))
-        count, grain, least = (load(code, tables.kinds, code.add(code.mul(task, 3), k)) for k in range(3))
+        count, grain, least, workers = (load(code, tables.kinds, code.add(code.mul(task, 4), k)) for k in range(4))
         units, work = (
             self._size(tables.turns, code.add(code.mul(turn, tables.turn_words), place))
             for place in (1, 1 + tables.size_words)
@@ -277,7 +283,7 @@ class _Function:
                 start = code.choose_pointer(code.compare("eq", buffer, LITERALS), tables.literals, start)
             address = code.at(start, self._size(tables.places, code.add(entry, 1)), 1)
             store(code, f"ptr {address}", args, code.add(k.index, FIRST_PLACE))
-        return function, Measures(units, grain, least, work), count
+        return function, Measures(units, grain, least, work), workers, count
 
     def _limit(self, turn: Ref) -> Ref:
         narrow = self.e.fresh("n")
@@ -314,7 +320,7 @@ class _Alone(_Function):
         code = self.code
         with code.loop(0, len(self.steps.turns), 1, [code.value(0)]) as at:
             cursor = at.carried[0].ref
-            task, measures, count = self._read_turn(at.index, cursor, self.args)
+            task, measures, _, count = self._read_turn(at.index, cursor, self.args)
             self.e.line(f"call void {task}(ptr {self.args}, i64 0, i64 {measures.units}, i64 0)")
             if self.steps.raise_:
                 self._return_if_failed(self._limit(at.index))
@@ -461,10 +467,19 @@ class _Shared(_Function):
         the step so far."""
         code = self.code
         args = code.at(self.args, words, 8)
-        task, measures, count = self._read_turn(turn, cursor, args)
+        task, measures, workers, count = self._read_turn(turn, cursor, args)
+        measures = self._for_workers(measures, workers)
         end = self._lay_pieces(number, pieces, task, args, measures)
         after = code.add(code.add(words, count), FIRST_PLACE)
         return code.add(cursor, count), after, end, *measures._replace(work=code.add(work, measures.work))
+
+    def _for_workers(self, measures: Measures, workers: Ref) -> Measures:
+        """The measures of a turn, all of whose units are one piece where the host has fewer than ``workers``."""
+        if isinstance(workers, int) and workers <= 1:
+            return measures
+        code = self.code
+        few = code.compare("slt", load(code, "%host", HOST.index("workers")), workers)
+        return measures._replace(grain=code.choose(few, code.max(measures.units, 1), measures.grain))
 
     def _lay_pieces(self, number: Ref, pieces: Ref, task: str, args: str, measures: Measures) -> Ref:
         """Lay down what the task of a wave must know of its ``number``-th turn, whose pieces follow so many of others:
@@ -556,7 +571,8 @@ class _SharedCalls(_Shared):
 
     def _measures(self, turn: Turn) -> Measures:
         phase = turn.phase
-        return Measures(self.code.extent(turn.units), phase.grain, phase.least, self.code.extent(turn.work))
+        measures = Measures(self.code.extent(turn.units), phase.grain, phase.least, self.code.extent(turn.work))
+        return self._for_workers(measures, phase.workers)
 
     def _task(self, turn: Turn, number: int) -> tuple[str, str]:
         """The task of a turn, the ``number``-th of its step, and its arguments, which are laid down."""

@@ -68,16 +68,19 @@ class ModuleText:
         self._counts[hint] = number + 1
         return f"{hint}{number}"
 
-    def render(self) -> str:
-        """The module; the same parts give the same text, which is what the disk cache hashes."""
+    def render(self, for_host: bool = False) -> str:
+        """The module, with what is ``for_host`` where it is asked for; the same parts give the same text, which is what
+        the disk cache hashes."""
+        functions = [*self._functions.items(), *(self._for_host.items() if for_host else ())]
+        declares = self._declares | self._declared_for_host if for_host else self._declares
         wide = f' "prefer-vector-width"="{self.target.vector_bits}"' if self.target.vector_bits else ""
         # A GPU's barriers and shuffles must not move into branches; LLVM finds out which functions have none.
         convergent = "convergent " if self.target.kind == "cuda" else ""
         parts = [
             f'target triple = "{self.target.triple}"\n',
             *self._globals.values(),
-            *(f"{head}{name}{text}" for (head, text), name in self._functions.items()),
-            *sorted(self._declares),
+            *(f"{head}{name}{text}" for (head, text), name in functions),
+            *sorted(declares),
             f"attributes #0 = {{ {convergent}nounwind{wide} }}",
         ]
         return "\n".join(parts) + "\n"

@@ -183,19 +183,21 @@ class ModuleBuilder:
         emitted = map(self._kernel, kernels, self.plan.waves)
         return [call for call in emitted if call is not None]
 
-    def build(self, timed: bool = False) -> Program:
-        """The program; one that is ``timed`` (see ``Program.tasks``) is for a CPU."""
+    def build(self, timed: bool = False, shared: bool = False) -> Program:
+        """The program; one that is ``timed`` (see ``Program.tasks``) is for a CPU, ``shared`` by its workers."""
         calls = self._calls()
         sharing: Callable[[], None] | None = None
         more: dict[str, Any] = {}
         if self.target.kind == "cuda":
             memory, more = cuda.write_launches(self.module, self.graph, self.plan, self.dim_names, calls)
         elif timed:
-            memory, tasks = driver.write_timed(self.module, driver.ENTRY, self.graph, self.plan, self.dim_names, calls)
+            memory, tasks = driver.write_timed(
+                self.module, driver.ENTRY, self.graph, self.plan, self.dim_names, calls, shared
+            )
             more["tasks"] = tasks
         else:
             memory, sharing = driver.write(self.module, driver.ENTRY, self.graph, self.plan, self.dim_names, calls)
-        text = self.module.render()
+        text = self.module.render(for_host=timed and shared)
         return Program(
             self.graph.name,
             self.target,

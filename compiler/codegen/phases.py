@@ -31,7 +31,8 @@ from hybridflow.compiler.ir.extents import Extent
 @dataclass(frozen=True)
 class Phase:
     """``units`` are as many as the product of these extents says.  Cutting them at other places than multiples of
-    ``grain`` is not allowed.  Pieces of less than ``least`` units pay for their beginning.  ``checks``: the kernel's
+    ``grain`` is not allowed.  Pieces of less than ``least`` units pay for their beginning; fewer than ``workers`` do
+    better to leave all units to one of them.  ``checks``: the kernel's
     checks, where it has any, are made here, or here too.  A ``team`` of so many threads of a GPU runs each unit; its
     assembler is told to leave registers for ``threads`` of a multiprocessor: else it may spill some to have more.
     ``together``: all threads of a launch run its one unit, in blocks of ``team``; ``wanted`` of them have something to
@@ -43,6 +44,7 @@ class Phase:
     grain: int = 1
     checks: bool = True
     least: int = 1
+    workers: int = 1
     team: int = 1
     threads: int = 0
     together: bool = False

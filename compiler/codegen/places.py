@@ -3,6 +3,9 @@
 What lies between an index and its place (conversions, arithmetic, counting from the end, the look whether it is in
 range) takes as many instructions as adding an element does, or more, so it is done for as many of them at once as a
 register holds.  The places of a block lie in scratch memory, and so do updates that are computed.
+
+A worker that has a part of the table keeps of each block the places that lie there, without a branch, and goes through
+no others.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ _BLOCK = 512  # indices, what is known of which stays in a first-level cache
 _VALUES = 8 * _BLOCK  # where updates lie in scratch memory, behind the places
 _NOWHERE = 2 * _VALUES  # ... and what indices of none are added to
 
-SCRATCH = _NOWHERE + 64  # bytes
+_KEPT = _NOWHERE + 64  # ... and which indices of the block those are whose places were kept
+
+SCRATCH = _KEPT + 4 * _BLOCK  # bytes
 
 
 class Places:
@@ -35,7 +40,8 @@ class Places:
         self.cells, self.first, self.size = c.extent(cells), rows[0], c.sub(rows[1], rows[0])
         low, high = known_bounds(indices, c.e.fastmath)
         self._from_end = low < 0
-        self.sure = rows == (0, cells) and all_within((low, high), cells)  # that all of them are places
+        self.partial = rows != (0, cells)
+        self.sure = not self.partial and all_within((low, high), cells)  # that all of them are places
         small = isinstance(cells, int) and cells <= 1 << 30
         self._wide = dt.int32 if small and low >= -(1 << 31) and high < 1 << 31 else dt.int64
         self._kept = dt.uint32 if small else dt.int64
@@ -53,20 +59,32 @@ class Places:
             return
         with c.loop(begin, end, _BLOCK) as block:
             first, last = block.index, c.min(c.add(block.index, _BLOCK), end)
-            width = 2 * lanes_for(self.e.target, self._wide, _BLOCK)
+            self._find_block(first, last, shift, check)
+            from_block, count = c.add(first, shift), c.sub(last, first)
 
-            def find(i: Ref, mask: Val | None) -> None:
-                self._find(i, c.sub(i, first), c.add(i, shift), mask, check)
+            def update(i: Ref) -> Val:
+                return self._value(i, c.add(from_block, i))
 
-            c.vector_loop(first, last, width, find)
-            from_block = c.add(first, shift)
-            self._in_turns(0, c.sub(last, first), self._place, lambda i: self._value(i, c.add(from_block, i)), add)
+            if self.partial:
+                self._in_turns(0, self._keep_inside(count), self._place, lambda k: update(self._kept_index(k)), add)
+            else:
+                self._in_turns(0, count, self._place, update, add)
+
+    def each_inside(self, begin: Ref, end: Ref, visit: Callable[[Ref, Ref], None]) -> None:
+        """``visit(place, index)`` for the indices in [begin, end) whose places lie in the rows, in their order."""
+        c = self.c
+        with c.loop(begin, end, _BLOCK) as block:
+            first, last = block.index, c.min(c.add(block.index, _BLOCK), end)
+            self._find_block(first, last, None, None)
+            with c.loop(0, self._keep_inside(c.sub(last, first))) as kept, c.width(1):
+                place = self.e.convert(self._place(kept.index), dt.int64).ref
+                visit(place, c.add(first, self._kept_index(kept.index)))
 
     def address(self, table: str, place: str, itemsize: int) -> str:
         """Where a place lies, or something that nobody reads."""
         c = self.c
         at = c.at(c.at(table, self.first, itemsize), place, itemsize)
-        if self.sure:
+        if self.sure or self.partial:
             return at
         return c.choose_pointer(c.compare("ult", place, self.size), at, c.at("%scratch", _NOWHERE, 1))
 
@@ -95,7 +113,36 @@ class Places:
 
     # ---- a block in vectors
 
-    def _find(self, index: Ref, at: Ref, update: Ref, mask: Val | None, check: Check | None) -> None:
+    def _find_block(self, first: Ref, last: Ref, shift: Ref | None, check: Check | None) -> None:
+        """Leave the places of the indices in [first, last) in scratch memory, and their updates where a ``shift`` says
+        where these lie."""
+        c = self.c
+        width = 2 * lanes_for(self.e.target, self._wide, _BLOCK)
+
+        def find(i: Ref, mask: Val | None) -> None:
+            self._find(i, c.sub(i, first), None if shift is None else c.add(i, shift), mask, check)
+
+        c.vector_loop(first, last, width, find)
+
+    def _keep_inside(self, count: Ref) -> Ref:
+        """Move the places of a block that lie in the rows to its beginning, in their order, and say of which indices
+        they are.  Returns how many there are."""
+        c, e = self.c, self.e
+        with c.width(1), c.loop(0, count, carry=[e.const(0, dt.int64)]) as at:
+            (kept,) = at.carried
+            place = self._place(at.index)
+            e.store(place, c.at("%scratch", kept.ref, self._kept.itemsize))
+            index = e.convert(c.value(at.index), dt.int32)
+            e.store(index, c.at(c.at("%scratch", _KEPT, 1), kept.ref, 4))
+            inside = c.compare("ult", e.convert(place, dt.int64).ref, self.size)
+            at.next = [c.value(c.add(kept.ref, c.choose(inside, 1, 0)))]
+        return at.carried[0].ref
+
+    def _kept_index(self, kept: Ref) -> Ref:
+        c, e = self.c, self.e
+        return e.convert(e.load(c.at(c.at("%scratch", _KEPT, 1), kept, 4), dt.int32), dt.int64).ref
+
+    def _find(self, index: Ref, at: Ref, update: Ref | None, mask: Val | None, check: Check | None) -> None:
         """Leave the places of indices, and their updates, ``at`` the beginning of a block or behind it."""
         c, e = self.c, self.e
         found = e.convert(self.indices.value(c, index, mask), self._wide)
@@ -110,7 +157,7 @@ class Places:
                 e.raise_if(e.ge(found, size), check)
             found = e.minimum(found, size)  # what is negative is a large number without a sign
         e.store(e.convert(found, self._kept), c.at("%scratch", at, self._kept.itemsize), mask)
-        if not _lies(self.updates):
+        if update is not None and not _lies(self.updates):
             value = self.updates.value(c, update, mask)
             e.store(value, c.at(c.at("%scratch", _VALUES, 1), at, value.dtype.itemsize), mask)
 

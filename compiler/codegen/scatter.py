@@ -3,7 +3,8 @@ replace what is there.
 
 The order is that of ``ops/order.py``, row-major in the updates, and each sum is rounded to the dtype.  So the bits do
 not depend on how the kernel is cut: a piece of the work has a part of the result to itself, columns where there are
-many, else rows, and walks all indices of that part.
+many, else rows, and walks all indices of that part.  Each piece of rows walks them anew, so there are no more of these
+than workers, and each goes only through the updates of its own rows.
 
 The indices are looked at first, in a phase of their own: where one is out of range a program ends before anything is
 written, unless an earlier check is still to come.  So x may be out's own buffer, even that of state, or be computed of
@@ -27,13 +28,19 @@ from hybridflow.compiler.codegen.places import SCRATCH, Places, all_within, know
 from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Ref, lanes_for, merged_extent
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.loops.limits import CHEAP, ENOUGH
+from hybridflow.compiler.ir.types import is_static, static_size
+from hybridflow.compiler.loops.limits import CHEAP, ENOUGH, LINE
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.bounds import bounds
 from hybridflow.compiler.ops.lowering import Adding
 from hybridflow.compiler.program import Check
 from hybridflow.compiler.target import Target
+
+COLUMNS = 16  # vectors of columns that pay for a walk over all indices: `benchmarks/thresholds.py scatter`
+FEW_LINES = 4  # cache lines of a slice, of fewer of which two workers add no more than one: the same script
+MANY_ROWS = 1 << 40  # more than there are, where their number is not known
 
 _WIDE = 64  # elements side by side, when there are more of them than a vector holds
 
@@ -100,6 +107,7 @@ class Scatter:
         self.out = f"%a{self.buffers - 1}"
         self.c = c = Code(e, what.dims)
         before, behind = self.shape[:axis], self.shape[axis + 1 :]
+        self.behind = behind
         self.n, self.inner = c.extent(self.shape[axis]), c.product(behind)
         # How many rows of updates an entry has.
         shape = self.indices.node.shape
@@ -109,11 +117,31 @@ class Scatter:
         columns = math.prod((*before, *behind))
         few = not (isinstance(columns, int) and columns >= ENOUGH * self.width)
         self.by_rows = few and e.target.kind == "cpu"
-        self.units = (*before, self.shape[axis]) if self.by_rows else (*before, *behind)
+        self.whole_rows = self.by_rows and not self.pays_for_walks
+        if self.whole_rows:
+            self.units: tuple[Extent, ...] = before
+        else:
+            self.units = (*before, self.shape[axis]) if self.by_rows else (*before, *behind)
+
+    @property
+    def row_bytes(self) -> int | None:
+        """Bytes of a slice; None where that is not known."""
+        return static_size(self.behind) * self.dtype.itemsize if is_static(self.behind) else None
+
+    @property
+    def pays_for_walks(self) -> bool:
+        """Whether a slice takes so long to add that a worker may look at all indices to find those of its rows.  Where
+        each element has an index of its own they are gathered and scattered, for any part of the rows all of them."""
+        paired = self.adding.paired and self.inner != 1
+        return not paired and (self.row_bytes is None or self.row_bytes >= LINE)
 
     @contextmanager
     def parts(self) -> Iterator[tuple[Ref, Range, Range]]:
         """The parts of the result that units stand for: (outer, rows, columns)."""
+        if self.whole_rows:
+            with self.c.loop("%begin", "%end") as entry:
+                yield entry.index, (0, self.n), (0, self.inner)
+            return
         with self.c.spans("%begin", "%end", self.n if self.by_rows else self.inner) as (outer, first, last):
             if self.by_rows:
                 yield outer, (first, last), (0, self.inner)
@@ -121,7 +149,18 @@ class Scatter:
                 yield outer, (0, self.n), (first, last)
 
     def write(self, outer: Ref, rows: Range, columns: Range) -> None:
-        """Write a part of the result."""
+        """Write a part of the result; a part that is the whole of an entry without looking which updates are its own."""
+        if self.whole_rows or not self.by_rows or rows == (0, self.n) or not self.finds_blocks:
+            self._write(outer, rows, columns)
+            return
+        c = self.c
+        whole = c.both(c.compare("eq", rows[0], 0), c.compare("eq", rows[1], self.n))
+        with c.when(whole):
+            self._write(outer, (0, self.n), columns)
+        with c.when(c.negation(whole)):
+            self._write(outer, rows, columns)
+
+    def _write(self, outer: Ref, rows: Range, columns: Range) -> None:
         out = self.copied(outer, rows, columns)
         add = self.add_elements if self.in_blocks else self.add_pairs if self.adding.paired else self.add_slices
         add(out, outer, rows, columns)
@@ -148,10 +187,15 @@ class Scatter:
         return to
 
     @property
-    def in_blocks(self) -> bool:
-        """Whether single elements are added, and so many for each entry that they are worth being found in vectors."""
+    def finds_blocks(self) -> bool:
+        """Whether there are so many indices for each entry that they are worth being found in vectors."""
         few = isinstance(self.count, int) and self.count < MOST_LANES
-        return self.inner == 1 and self.e.target.kind == "cpu" and not few
+        return self.e.target.kind == "cpu" and not few
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether single elements are added whose places are found in vectors."""
+        return self.inner == 1 and self.finds_blocks
 
     def add_elements(self, out: str, outer: Ref, rows: Range, columns: Range) -> None:
         """Add the updates of an entry whose slices are single elements."""
@@ -169,20 +213,28 @@ class Scatter:
     def add_slices(self, out: str, outer: Ref, rows: Range, columns: Range) -> None:
         """Add the updates of an entry, each row of which has one index."""
         c, e, item = self.c, self.e, self.dtype.itemsize
+
+        def add_slice(place: Ref, j: Ref) -> None:
+            to = c.at(out, c.mul(place, self.inner), item)
+            row = c.mul(c.add(c.mul(outer, self.count), j), self.inner)
+
+            def add(i: Ref, mask: Val | None) -> None:
+                here = c.at(to, i, item)
+                update = self.updates.value(c, c.add(row, i), mask)
+                if not self.adding.replaces:
+                    update = self.sum(e.load(here, self.dtype, mask), update)
+                e.store(update, here, mask)
+
+            c.vector_loop(*columns, self.width, add)
+
+        if self.finds_blocks and rows != (0, self.n):
+            places = Places(c, self.shape[self.adding.axis], self.indices, self.updates, rows)
+            places.each_inside(0, self.count, lambda place, j: add_slice(c.add(rows[0], place), j))
+            return
         with c.loop(0, self.count) as j, c.width(1):
             index = self.index(j.index, None)
             with c.when(self.within(index, rows).ref):
-                to = c.at(out, c.mul(index.ref, self.inner), item)
-                row = c.mul(c.add(c.mul(outer, self.count), j.index), self.inner)
-
-                def add(i: Ref, mask: Val | None) -> None:
-                    here = c.at(to, i, item)
-                    update = self.updates.value(c, c.add(row, i), mask)
-                    if not self.adding.replaces:
-                        update = self.sum(e.load(here, self.dtype, mask), update)
-                    e.store(update, here, mask)
-
-                c.vector_loop(*columns, self.width, add)
+                add_slice(index.ref, j.index)
 
     def add_pairs(self, out: str, outer: Ref, rows: Range, columns: Range) -> None:
         """Add the updates of an entry, each of which has its index."""
@@ -223,13 +275,25 @@ class Scatter:
         checking = self.checking(module, symbol)
         self.e.line("ret void")
         written = module.function(self.e, symbol, kernel_parameters(self.buffers), linkage="internal")
-        main = Phase(written, self.units, 1 if self.by_rows else self.width, checks=False)
+        main = self.phase(written)
         alone = None if checking else self.alone(module, symbol, main)
-        return KernelCode((*checking, main), SCRATCH if self.in_blocks else 0, alone=alone)
+        return KernelCode((*checking, main), SCRATCH if self.finds_blocks else 0, alone=alone)
+
+    def phase(self, symbol: str) -> Phase:
+        """How the units of the function ``symbol`` are cut.  Rows of one cache line stay together: two workers would
+        fight for it."""
+        if self.whole_rows:
+            return Phase(symbol, self.units, checks=False)
+        if not self.by_rows:
+            return Phase(symbol, self.units, self.width, checks=False, least=COLUMNS * self.width)
+        bytes_, rows = self.row_bytes or LINE, self.shape[self.adding.axis]
+        least = max(rows, 1) if isinstance(rows, int) else MANY_ROWS  # an entry, while there is one for each worker
+        workers = 2 if bytes_ >= FEW_LINES * LINE else 4
+        return Phase(symbol, self.units, max(LINE // bytes_, 1), checks=False, least=least, workers=workers)
 
     def alone(self, module: ModuleText, symbol: str, main: Phase) -> Phase | None:
         """What a single thread does, which has the whole result to itself, and need not look what lies in its part."""
-        if not (self.by_rows and self.in_blocks):
+        if not self.by_rows or self.whole_rows or not self.finds_blocks:
             return None
         whole = Scatter(self.e.beside(), self.what)
         with whole.c.loop(0, whole.c.product(self.shape[: self.adding.axis])) as entry:

@@ -202,8 +202,8 @@ class Tables:
     ``turns``   for each turn the number of its task, its units and work, and, where sizes depend on extents
                 (``symbolic``), behind each of these the number in ``sizes`` of what is added to it
     ``places``  of all turns, one after another: the buffer, the bytes before it, and in the same way what is added
-    ``tasks``   the tasks, each with its phase; ``kinds`` for each of them how many places it has, its grain, and
-                the units that a piece should have at the least
+    ``tasks``   the tasks, each with its phase; ``kinds`` for each of them how many places it has, its grain, the
+                units that a piece should have at the least, and the workers that it is cut for
     ``steps``   how many turns each step has
     ``limits``  of each turn
     ``literals`` constant numbers that kernels read, eight bytes each
@@ -219,11 +219,12 @@ class Tables:
         )
         self.size_words = 2 if self.symbolic else 1
         self.turn_words, self.place_words = 1 + 2 * self.size_words, 1 + self.size_words
-        numbers: dict[tuple[str, int, int, int], int] = {}
+        numbers: dict[tuple[str, int, int, int, int], int] = {}
         turns: list[int] = []
         places: list[int] = []
         for turn in steps.turns:
-            kind = turn.phase.symbol, len(turn.places), turn.phase.grain, turn.phase.least
+            phase = turn.phase
+            kind = phase.symbol, len(turn.places), phase.grain, phase.least, phase.workers
             turns += (numbers.setdefault(kind, len(numbers)), *self._size(turn.units), *self._size(turn.work))
             for place in turn.places:
                 places += (place.buffer, *self._size(place.offset))

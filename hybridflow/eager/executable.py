@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.core import devices
 from hybridflow.eager import host_ops, numerics
@@ -36,16 +38,22 @@ def executable_for(
     return cuda.load(program_for(graph, gpus.target(number), fastmath), number)
 
 
-def timed_executable_for(graph: Graph, fastmath: bool = False, functions: Functions = ()) -> Executable:
-    """The same for the CPU and for a ``runtime.timing.TimingHost``, which has to be given to each run."""
-    return _on_cpu(graph, fastmath, functions, timed=True)
+def timed_executable_for(
+    graph: Graph, arrays: Sequence[np.ndarray], fastmath: bool = False, functions: Functions = ()
+) -> Executable:
+    """The same for the CPU and for a ``runtime.timing.TimingHost``, which has to be given to each run.  Its kernels are
+    cut for threads where those of a call with ``arrays`` are."""
+    shared = _on_cpu(graph, fastmath, functions, timed=True, shared=True)
+    return shared if shared.timing_team(arrays) else _on_cpu(graph, fastmath, functions, timed=True)
 
 
-def _on_cpu(graph: Graph, fastmath: bool, functions: Functions, timed: bool = False) -> Executable:
+def _on_cpu(
+    graph: Graph, fastmath: bool, functions: Functions, timed: bool = False, shared: bool = False
+) -> Executable:
     from hybridflow.runtime import cpu
     from hybridflow.runtime.machine import host
 
-    return cpu.load(program_for(graph, host.target(), fastmath, timed), functions, host_ops.named)
+    return cpu.load(program_for(graph, host.target(), fastmath, timed, shared), functions, host_ops.named)
 
 
 def _import_compiler() -> None:

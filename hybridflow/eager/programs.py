@@ -26,11 +26,13 @@ from hybridflow.runtime.machine import disk_cache
 _Moved = Callable[["str | None"], "str | None"]
 
 
-def program_for(graph: Graph, target: Target, fastmath: bool = False, timed: bool = False) -> Program:
+def program_for(
+    graph: Graph, target: Target, fastmath: bool = False, timed: bool = False, shared: bool = False
+) -> Program:
     """The program of a graph (see ``compiler.pipeline.compile_graph``)."""
     lines = _lines(graph)
     places = list(dict.fromkeys(filter(None, lines)))
-    key = None if _is_watched() else _key(graph, target, (fastmath, timed), lines, places)
+    key = None if _is_watched() else _key(graph, target, (fastmath, timed, shared), lines, places)
     found = disk_cache.get(key) if key is not None else None
     program = _read(found, target, places) if found is not None else None
     if program is None:
@@ -38,7 +40,7 @@ def program_for(graph: Graph, target: Target, fastmath: bool = False, timed: boo
         from hybridflow.compiler.pipeline import compile_graph
 
         with collector.held_back():
-            program = compile_graph(graph, target, fastmath, timed)
+            program = compile_graph(graph, target, fastmath, timed, shared)
         _show(graph, program)
         if key is not None:
             disk_cache.put(key, _written(program, places), f"program of {graph.name}")

@@ -81,7 +81,7 @@ def _times(executable: Any, arrays: Sequence[np.ndarray], changed: Sequence[int]
     """Of each run the seconds that each task took."""
     from hybridflow.runtime.timing import TimingHost  # native code, loaded when somebody asks
 
-    host = TimingHost(len(executable.program.tasks))
+    host = TimingHost(len(executable.program.tasks), executable.timing_team(arrays))
     found: list[np.ndarray] = []
     end = 0.0
     for k in range(WARM_UP + (MOST if runs is None else runs)):

@@ -333,7 +333,7 @@ class Staged:
             for i, source in enumerate(self.sources)
         ]
         arrays = [x._array for x in self._on_device(inputs, device)]
-        return timed_executable_for(self.graph, self.fastmath, self.trace.functions), arrays, self._updates
+        return timed_executable_for(self.graph, arrays, self.fastmath, self.trace.functions), arrays, self._updates
 
     def _updated_variables(self) -> list[Variable]:
         return [self.sources[position].variable for position in self._updates]  # type: ignore[union-attr]
