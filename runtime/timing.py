@@ -22,12 +22,13 @@ _FUNCTION = "hf_timed_for"
 
 
 class _Timing(TeamHost):
-    """The host of a team, and behind its words where the next time goes, as nanoseconds in an i64, and the function
-    that has the team run a task, if it does."""
+    """The host of a team, and behind its words where the next time goes, as nanoseconds in an i64; the function
+    that has the team run a task, if it does; and whether a task runs, which may share out work of its own."""
 
-    _fields_ = [("next", ctypes.c_void_p), ("share", ctypes.c_void_p)]
+    _fields_ = [("next", ctypes.c_void_p), ("share", ctypes.c_void_p), ("inside", ctypes.c_int64)]
     next: int
     share: int
+    inside: int
 
 
 class TimingHost:
@@ -44,7 +45,7 @@ class TimingHost:
 
     def begin(self) -> None:
         """Before each run."""
-        self.struct.next = self._times.ctypes.data
+        self.struct.next, self.struct.inside = self._times.ctypes.data, 0
 
     def seconds(self) -> np.ndarray:
         """How long each task of the last run took."""
@@ -59,20 +60,30 @@ def _parallel_for() -> int:
 
 def _build() -> str:
     """void parallel_for(ptr host, ptr task, ptr args, i64 units, i64 grain, i64 least, i64 work): all units at once, or
-    by the team, between two looks at the clock."""
+    by the team, between two looks at the clock.  What a task shares out is part of that task."""
     f = Module().function(_FUNCTION, VOID, PTR, PTR, PTR, I64, I64, I64, I64)
     host, task, args, units = f.args[:4]
-    share = f.load(host, _Timing.share.offset, PTR)  # type: ignore[attr-defined]  # a field of ctypes
+    next_, share_, inside = (_Timing.next.offset, _Timing.share.offset, _Timing.inside.offset)  # type: ignore[attr-defined]
+
+    def run() -> None:
+        share = f.load(host, share_, PTR)
+        with f.b.if_else(f.is_null(share)) as (alone, shared):
+            with alone:
+                f.call_pointer(task, VOID, args, i64(0), units, i64(0))
+            with shared:
+                f.call_pointer(share, VOID, *f.args)
+
+    with f.b.if_then(f.b.not_(f.eq(f.load(host, inside, I64), i64(0)))):
+        run()
+        f.ret()
+    f.store(i64(1), host, inside)
     start = _now(f)
-    with f.b.if_else(f.is_null(share)) as (alone, shared):
-        with alone:
-            f.call_pointer(task, VOID, args, i64(0), units, i64(0))
-        with shared:
-            f.call_pointer(share, VOID, *f.args)
+    run()
     taken = f.b.sub(_now(f), start)
-    place = f.load(host, _Timing.next.offset, PTR)  # type: ignore[attr-defined]  # a field of ctypes
+    f.store(i64(0), host, inside)
+    place = f.load(host, next_, PTR)
     f.store(taken, place)
-    f.store(f.at(place, 8), host, _Timing.next.offset)  # type: ignore[attr-defined]
+    f.store(f.at(place, 8), host, next_)
     f.ret()
     return str(f.module.ir)
 

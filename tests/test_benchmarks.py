@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hybridflow as hf
+from benchmarks import cliffs
 from benchmarks.suite import __main__ as suite, measuring, picture, report
 from benchmarks.suite.case import Draw, Filter, leaves, mapped
 from benchmarks.suite.libraries import SIDES, NotOffered, NumPy
@@ -37,6 +40,26 @@ def test_a_run_without_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     bars = xml.parse(drawing).getroot()
     assert bars.tag.endswith("svg") and "dict of 10 arrays" in "".join(bars.itertext())
     assert "geometric mean over 3 of 3 programs" in capsys.readouterr().out
+
+
+@pytest.mark.code
+def test_calls_and_pieces_are_compared_with_kernels(capsys: pytest.CaptureFixture[str]) -> None:
+    before = hf.config.get_num_threads()
+    try:
+        cliffs.main(["--only", "rows added to 64 sums,softmax 1000x1000", "--json"])
+    finally:
+        hf.config.set_num_threads(before)
+    for row in json.loads(capsys.readouterr().out):
+        assert row["call"] > 0 and row["kernels"] > 0 and row["pieces"] > 0 and row["kernel"] >= 1 and row["worst"]
+
+
+def test_a_cliff_is_what_threads_cannot_make_up_for() -> None:
+    fine = cliffs.Row("p", call=100e-6, kernels=90e-6, pieces=140e-6, kernel=1.6, worst="sum")
+    assert not fine.cliffs(2)
+    assert len(dataclasses.replace(fine, call=130e-6).cliffs(2)) == 1
+    assert len(dataclasses.replace(fine, kernel=2.5).cliffs(2)) == 1 and not dataclasses.replace(
+        fine, kernel=2.5
+    ).cliffs(3)
 
 
 def test_there_are_programs_of_all_kinds_under_one_name_each() -> None:

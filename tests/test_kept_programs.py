@@ -118,7 +118,7 @@ def test_damage_is_as_if_nothing_were_there(compiled):
     (entry,) = disk_cache.entries()
     disk_cache.clear()
     lines = programs._lines(graph())
-    key = programs._key(graph(), AVX512, (False, False), lines, ["a.py:1", "a.py:2"])
+    key = programs._key(graph(), AVX512, (False, False, False), lines, ["a.py:1", "a.py:2"])
     for payload in (b"", b"nonsense", b"\x80\x05N.", programs._written(made, ["a.py:1", "a.py:2"])[:-9]):
         disk_cache.put(key, payload)
         assert [e.digest for e in disk_cache.entries()] == [entry.digest]

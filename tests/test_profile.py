@@ -110,6 +110,29 @@ def test_rows_are_the_kernels():
     assert times == sorted(times, reverse=True)
 
 
+def test_kernels_run_on_the_threads_that_a_call_has():
+    """Work that a loop shares out itself is part of that loop, and of no other kernel."""
+    w = hf.random.Generator(0).normal((256, 256)) / 20
+    steps = hf.random.Generator(1).normal((6, 256, 256))
+
+    @hf.function
+    def walk(steps, w):
+        last = hf.scan(lambda h, x: hf.tanh(h @ w + x), steps, hf.zeros((256, 256)))
+        return hf.sum(last, axis=0)
+
+    before = hf.config.get_num_threads()
+    try:
+        for threads in (1, 2, 3):
+            hf.config.set_num_threads(threads)
+            expected = walk(steps, w)
+            found = walk.profile(steps, w, runs=3)
+            assert found.kernels[0]["kernel"].startswith("scan")
+            assert found.kernels[0]["share %"] > 50 and all(row["µs"] > 0 for row in found.kernels)
+            assert same_bits(walk(steps, w).numpy(), expected.numpy())
+    finally:
+        hf.config.set_num_threads(before)
+
+
 def test_what_it_prints():
     x = hf.ones((64, 64))
     found = two_kernels.profile(x, x, runs=1)

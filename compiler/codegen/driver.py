@@ -87,7 +87,7 @@ def write_timed(
     """Write an entry that does what those of ``write`` do in the calling thread, or where it is ``shared`` on all
     workers, each turn by itself through the host.  Returns the program's memory, and of which kernel each turn is."""
     steps = Steps(graph, plan, calls if shared else _in_place(module, calls), one_by_one=True)
-    _Shared(module, steps, functools.cache(lambda: Tables(module, name, steps)), dim_names).write(name)
+    _Timed(module, steps, functools.cache(lambda: Tables(module, name, steps)), dim_names).write(name)
     return steps.memory, tuple(turn.kernel for turn in steps.turns)
 
 
@@ -524,6 +524,13 @@ class _Shared(_Function):
     def _share_out_pieces(self, pieces: Ref, work: Ref) -> None:
         task = write_wave_task(self.module, self.for_host)
         parallel_for(self.code, "%host", f"@{task}", self.wave, pieces, 1, 0, work)
+
+
+class _Timed(_Shared):
+    """The same, of single turns all of which a host runs: one that runs what it does not cut in its caller's thread."""
+
+    def _share_out_one(self, task: str, measures: Measures) -> None:
+        parallel_for(self.code, "%host", task, self.args, *measures)
 
 
 class _SharedCalls(_Shared):

@@ -38,7 +38,7 @@ from hybridflow.compiler.ops.lowering import Adding
 from hybridflow.compiler.program import Check
 from hybridflow.compiler.target import Target
 
-COLUMNS = 16  # vectors of columns that pay for a walk over all indices: `benchmarks/thresholds.py scatter`
+COLUMNS = 16  # vectors of columns that pay for a walk over all indices: `benchmarks/cliffs.py`
 FEW_LINES = 4  # cache lines of a slice, of fewer of which two workers add no more than one: the same script
 MANY_ROWS = 1 << 40  # more than there are, where their number is not known
 
@@ -149,7 +149,7 @@ class Scatter:
                 yield outer, (0, self.n), (first, last)
 
     def write(self, outer: Ref, rows: Range, columns: Range) -> None:
-        """Write a part of the result; a part that is the whole of an entry without looking which updates are its own."""
+        """Write a part of the result; where it is the whole of an entry, without looking which updates are its own."""
         if self.whole_rows or not self.by_rows or rows == (0, self.n) or not self.finds_blocks:
             self._write(outer, rows, columns)
             return

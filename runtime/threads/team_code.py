@@ -386,17 +386,38 @@ def _share(module: Module) -> None:
     f.ret()
 
 
+def _least(f: Function, a: ir.Value, b: ir.Value) -> ir.Value:
+    return f.b.select(f.b.icmp_signed("<", a, b), a, b)
+
+
+def _in_whole(f: Function, a: ir.Value, b: ir.Value) -> ir.Value:
+    return f.b.sdiv(f.b.add(a, f.b.sub(b, i64(1))), b)
+
+
+def members_of(f: Function, workers: ir.Value, units: ir.Value, grain: ir.Value, work: ir.Value) -> ir.Value:
+    """How many of ``workers`` are given pieces of a job: 0 or 1 where one thread does it all."""
+    shares = f.b.sdiv(work, f.load(f.module.symbol("team_words"), 8 * PIECE, I64))
+    return _least(f, _least(f, workers, _in_whole(f, units, grain)), shares)
+
+
+def piece_for(
+    f: Function, members: ir.Value, units: ir.Value, grain: ir.Value, least: ir.Value, work: ir.Value
+) -> ir.Value:
+    """The units of the pieces that a job is cut into for two ``members`` or more."""
+    grains, shares = _in_whole(f, units, grain), f.b.sdiv(work, f.load(f.module.symbol("team_words"), 8 * PIECE, I64))
+    each = _least(f, f.b.sdiv(shares, members), i64(PIECES))  # 1 or more: members are no more than shares
+    size, most = _in_whole(f, grains, f.b.mul(each, members)), _in_whole(f, grains, members)
+    wanted = _least(f, _in_whole(f, least, grain), most)
+    # Of units that differ two large ones may be neighbours, which no two members could do side by side in one piece.
+    size = f.b.select(f.eq(least, i64(0)), _in_whole(f, grains, i64(0xFFFF)), size)
+    return f.b.mul(f.b.select(f.b.icmp_signed("<", size, wanted), wanted, size), grain)
+
+
 def _parallel_for(module: Module) -> None:
     """void team_for(ptr host, ptr task, ptr args, i64 units, i64 grain, i64 least, i64 work): see ``program.HOST``.
     Behind the words of the host is the work of the whole program."""
     f = module.function("team_for", VOID, PTR, PTR, PTR, I64, I64, I64, I64)
     host, task, args, units, grain, at_least, work = f.args
-
-    def least(a: ir.Value, b: ir.Value) -> ir.Value:
-        return f.b.select(f.b.icmp_signed("<", a, b), a, b)
-
-    def in_whole(a: ir.Value, b: ir.Value) -> ir.Value:
-        return f.b.sdiv(f.b.add(a, f.b.sub(b, i64(1))), b)
 
     def limit(number: int) -> ir.Value:
         return f.load(f.module.symbol("team_words"), 8 * number, I64)
@@ -407,9 +428,7 @@ def _parallel_for(module: Module) -> None:
 
     with f.b.if_then(f.b.icmp_signed("<", work, limit(LOOKING)), likely=False):
         alone()
-    grains = in_whole(units, grain)
-    shares = f.b.sdiv(work, limit(PIECE))
-    members = least(least(TEAM_HOST.at(f, host).workers, grains), shares)
+    members = members_of(f, TEAM_HOST.at(f, host).workers, units, grain, work)
     with f.b.if_then(f.b.icmp_signed("<=", members, i64(1)), likely=False):
         alone()
     with f.b.if_then(f.b.icmp_signed("<", TEAM_HOST.at(f, host).work, limit(SLEEPING)), likely=False):
@@ -422,18 +441,13 @@ def _parallel_for(module: Module) -> None:
     with f.b.if_then(f.b.not_(got), likely=False):
         alone()
     f.call("make_threads", VOID, members)
-    members = least(members, f.b.add(f.get(_variable(f, "team_started"), I64), i64(1)))
+    members = _least(f, members, f.b.add(f.get(_variable(f, "team_started"), I64), i64(1)))
     with f.b.if_then(f.b.icmp_signed("<=", members, i64(1)), likely=False):
         f.exchange(owner, i32(0))
         alone()
-    each = least(f.b.sdiv(shares, members), i64(PIECES))  # 1 or more: members are no more than shares
-    size, most = in_whole(grains, f.b.mul(each, members)), in_whole(grains, members)
-    wanted = least(in_whole(at_least, grain), most)
-    # Of units that differ two large ones may be neighbours, which no two members could do side by side in one piece.
-    size = f.b.select(f.eq(at_least, i64(0)), in_whole(grains, i64(0xFFFF)), size)
-    piece = f.b.mul(f.b.select(f.b.icmp_signed("<", size, wanted), wanted, size), grain)
-    pieces = in_whole(units, piece)
-    members = least(members, pieces)
+    piece = piece_for(f, members, units, grain, at_least, work)
+    pieces = _in_whole(f, units, piece)
+    members = _least(f, members, pieces)
     f.call("share", VOID, task, args, units, piece, pieces, members)
     f.exchange(owner, i32(0))
     f.ret()

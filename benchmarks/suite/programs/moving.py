@@ -105,6 +105,10 @@ CASES = {
         lambda l, t, i, g: l.added(l.zeros_like(t), i, g),
         lambda d: [d.floats(50_000, 64), d.integers(0, 50_000, 20_000), d.floats(20_000, 64)],
     ),
+    "rows added to 64 sums": Case(
+        lambda l, x, i, g: l.added(x, i, g),
+        lambda d: [d.floats(64, 16), d.integers(0, 64, 100_000), d.floats(100_000, 16)],
+    ),
     "scatter into a vector": Case(
         lambda l, x, i, g: l.added(x, i, g),
         lambda d: [d.floats(10_000), d.integers(0, 10_000, 100_000), d.floats(100_000)],
