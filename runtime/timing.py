@@ -27,7 +27,7 @@ class _Timing(TeamHost):
 
     _fields_ = [("next", ctypes.c_void_p), ("share", ctypes.c_void_p), ("inside", ctypes.c_int64)]
     next: int
-    share: int
+    share: int | None
     inside: int
 
 
