@@ -180,3 +180,175 @@ def bounds_of_all_kinds(n):
     for k in range(n):
         total += k + 1
     return total
+
+
+# ---- objects of the user's
+
+
+class Vector:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __add__(self, other):
+        return Vector(self.x + other.x, self.y + other.y)
+
+    def __mul__(self, k):
+        return Vector(self.x * k, self.y * k)
+
+    __rmul__ = __mul__
+
+    def norm(self):
+        return hf.sqrt(self.x * self.x + self.y * self.y)
+
+
+@program(*SCALARS, gradient=True)
+def vector_in_branches(x):
+    p = Vector(x, 1.0)
+    if x > 0:
+        p = p + Vector(2.0, x)
+    else:
+        p = p * 3
+    return p.norm()
+
+
+@program((s(0.5), i(0)), (s(0.5), i(1)), (s(0.5), i(5)), gradient=True)
+def vector_in_a_loop(x, n):
+    p, q = Vector(x, x * 0.0), Vector(x * 0.5, 1.0 + x)
+    for _ in range(n):
+        p, q = p + 0.5 * q, q * 0.9
+    return p.norm() + q.x
+
+
+class Money(NamedTuple):
+    amount: object
+    rate: float = 0.0
+
+    def grown(self):
+        return self._replace(amount=self.amount * (1 + self.rate))
+
+
+@program(*SCALARS)
+def named_tuple_in_branches(x):
+    m = Money(x, 0.1)
+    if x > 0:
+        m = m.grown()
+    elif x < -1:
+        m = Money(x * 5, 0.1)
+    while m.amount > 1.0:
+        m = Money(m.amount - 1.0, m.rate)
+    return m.amount
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    lo: object
+    hi: object
+
+    def halves(self):
+        mid = (self.lo + self.hi) / 2
+        return Frozen(self.lo, mid), Frozen(mid, self.hi)
+
+
+@program(s(2.0), s(7.0), s(9.0))
+def bisection_of_frozen(x):
+    span = Frozen(0.0 * x, x + 1.0)
+    while span.hi - span.lo > 0.01:
+        left, right = span.halves()
+        if right.lo * right.lo > x:
+            span = left
+        else:
+            span = right
+    return span.lo
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    a: object
+    b: int = 0
+
+
+class Particle:
+    __slots__ = ("position", "velocity")
+
+    def __init__(self, position, velocity):
+        self.position, self.velocity = position, velocity
+
+
+@program(*SCALARS)
+def slots_in_branches(x):
+    p = Particle(x, 1.0)
+    t = Slotted(x)
+    if x > 0:
+        p = Particle(x * 2, -p.velocity)
+        t = Slotted(x + 1, 4)
+    return p.position * p.velocity + t.a * t.b
+
+
+class Account:
+    def __init__(self, balance):
+        self.balance = balance
+        self.moves = 0
+
+    def withdraw(self, amount):
+        if amount > self.balance:
+            raise ValueError("insufficient")
+        self.balance = self.balance - amount
+        self.moves += 1
+        return self
+
+
+@program(*SCALARS)
+def account(x):
+    a = Account(hf.constant(2.0))
+    try:
+        a.withdraw(x)
+        a.withdraw(x * 2)
+    except ValueError:
+        a.balance = a.balance - 0.25
+    return a.balance, a.moves
+
+
+class Node:
+    def __init__(self, value, left=None, right=None):
+        self.value, self.left, self.right = value, left, right
+
+
+@program(*SCALARS)
+def tree(x):
+    leaf = Node(x)
+    root = Node(x * 2, leaf, Node(x + 1)) if x > 0 else Node(x * 3, Node(x - 1), leaf)
+
+    def total(node):
+        return 0.0 if node is None else node.value + total(node.left) + total(node.right)
+
+    return total(root)
+
+
+class Interval:
+    def __init__(self, lo, hi):
+        self.lo, self.hi = lo, hi
+
+    def __contains__(self, x):
+        return self.lo <= x <= self.hi
+
+    def __and__(self, other):
+        return Interval(max(self.lo, other.lo), min(self.hi, other.hi))
+
+    def __bool__(self):
+        return self.lo <= self.hi
+
+    def __lt__(self, other):
+        return self.hi < other.lo
+
+    def __len__(self):
+        return 3
+
+
+@program(*((s(a), s(b)) for a in (-1.0, 0.5, 4.0) for b in (-3.0, 2.0)))
+def operators_of_an_object(a, b):
+    one, two = Interval(a, a + 2), Interval(b, b + 3)
+    both = one & two
+    y = both.hi - both.lo
+    if one < two:
+        y = y * 10
+    return y

@@ -67,7 +67,7 @@ def dtypes_of_branches(x):
     return y
 
 
-@wrong("y has no one type", "tuple(f32[2], f32[2]), where it is false tuple(f32[2])", "the same keys or as many items")
+@wrong("y has no one type", "tuple(f32[2], f32[2]), where it is false tuple(f32[2])", "the same keys, attributes or")
 def structures_of_branches(x):
     if x[0] > 0:
         y = (x, x)
@@ -77,16 +77,19 @@ def structures_of_branches(x):
 
 
 class Point:
+    me: Any
+
     def __init__(self, x: Any) -> None:
         self.x = x
 
 
-@wrong("y has no one type", "a Point, where it is false a Point", "a dataclass or a NamedTuple")
-def objects_of_a_class(x: Any) -> Any:
+@wrong("y has no one type", "Point(x: f32[2], me: a Point), where it is false", "They lead back to themselves")
+def objects_that_hold_themselves(x: Any) -> Any:
+    y = Point(x)
+    y.me = y
     if x[0] > 0:
-        y = Point(x)
-    else:
         y = Point(-x)
+        y.me = y
     return y.x
 
 

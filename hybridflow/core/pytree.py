@@ -10,13 +10,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
 from hybridflow.core.shape import Shape
 from hybridflow.errors import ArgumentError
 
 T = TypeVar("T")
+# The labels and the children of a container; None for a leaf.
+Parts = Callable[[Any], "tuple[tuple[Any, ...], Iterable[Any]] | None"]
 
 
 class Structure:
@@ -127,7 +129,7 @@ def declare_leaf(kind: type[T]) -> type[T]:
     return kind
 
 
-def _parts(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
+def parts_of(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     """Labels and children of a container; None for a leaf."""
     kind = type(value)
     if kind in _SIMPLE:
@@ -147,45 +149,48 @@ def _parts(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
 
 def is_container(value: Any) -> bool:
     """Whether a value is nested: it has children of its own."""
-    return _parts(value) is not None
+    return parts_of(value) is not None
 
 
-def changeable_parts(value: Any) -> dict[int, Any]:
+def changeable_parts(value: Any, opens: Parts = parts_of) -> dict[int, Any]:
     """The containers inside of ``value`` that can be changed in place, by id.  Raises ArgumentError for what contains
     itself."""
     found: dict[int, Any] = {}
-    parts = [] if (held := _parts(value)) is None else list(held[1])
-    while parts:
-        part = parts.pop()
-        held = _parts(part)
+    waiting = [] if (held := opens(value)) is None else list(held[1])
+    while waiting:
+        part = waiting.pop()
+        held = opens(part)
         if held is None or id(part) in found:
             continue
         if not isinstance(part, tuple):
             found[id(part)] = part
-        parts.extend(held[1])  # where += would ask the part, as a Shape has a + of its own
+        waiting.extend(held[1])  # where += would ask the part, as a Shape has a + of its own
     return found
 
 
 def children(value: Any, root: str) -> list[tuple[str, Any]]:
     """The children of a container called ``root``, each with its path."""
-    parts = _parts(value)
+    parts = parts_of(value)
     assert parts is not None, "a leaf has no children"
     held = list(parts[1])
     stand_in = Structure(type(value), parts[0], (LEAF,) * len(held))
     return list(zip(child_paths(stand_in, root), held))
 
 
-def _flatten(value: Any, leaves: list[Any], whole: Collection[int] = ()) -> Structure:
-    parts = None if whole and id(value) in whole else _parts(value)
-    if parts is None:
+def _flatten(value: Any, leaves: list[Any], whole: Collection[int]) -> Structure:
+    found = None if whole and id(value) in whole else parts_of(value)
+    if found is None:
         leaves.append(value)
         return LEAF
-    labels, children = parts
+    labels, children = found
+    return structure_of(value, labels, [_flatten(child, leaves, whole) for child in children])
+
+
+def structure_of(value: Any, labels: tuple[Any, ...], children: Iterable[Structure]) -> Structure:
+    """The structure of a container whose children have these."""
     kind = type(value)
     factory = value.default_factory if kind is defaultdict else None
-    return Structure(
-        kind, labels, tuple([_flatten(child, leaves, whole) for child in children]), _order(value), factory
-    )
+    return Structure(kind, labels, tuple(children), _order(value), factory)
 
 
 def _order(value: Any) -> tuple[Any, ...]:
@@ -215,7 +220,7 @@ def _why_endless(value: Any) -> str:
         for child in level[-1]:
             if id(child) in inside:
                 return f"a {type(child).__name__} contains itself. Pass values that end somewhere."
-            parts = _parts(child)
+            parts = parts_of(child)
             if parts is not None:
                 inside[id(child)] = child
                 level.append(iter(parts[1]))
@@ -276,7 +281,7 @@ def paths(structure: Structure, root: str) -> list[str]:
 
 def ordered_like(structure: Structure, value: Any) -> Structure:
     """``structure``, which ``value`` has down to its leaves, with its dicts in the order of those in ``value``."""
-    parts = None if structure.kind is None else _parts(value)
+    parts = None if structure.kind is None else parts_of(value)
     if parts is None:
         return structure
     children = tuple(map(ordered_like, structure.children, parts[1]))
@@ -290,7 +295,7 @@ def flatten_up_to(structure: Structure, value: Any, root: str) -> list[tuple[str
     """
     if structure.kind is None:
         return [(root, value)]
-    parts = _parts(value)
+    parts = parts_of(value)
     if parts is None or type(value) is not structure.kind or not _same(parts[0], structure.labels):
         raise ValueError(f"{root} is a {type(value).__name__} where {structure!r} is expected")
     children = list(parts[1])

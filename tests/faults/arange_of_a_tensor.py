@@ -3,10 +3,7 @@ import hybridflow as hf
 
 @hf.function
 def f(n):
-    total = 0
-    for i in hf.arange(n):
-        total = total + i
-    return total
+    return hf.sum(hf.arange(n) * 2)
 
 
 f(hf.asarray(3))

@@ -24,6 +24,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.effects import late
 from hybridflow.jit.guards import calls, contents, questions
 from hybridflow.jit.guards.branches import Branches
+from hybridflow.jit.guards.libraries import is_users_class
 from hybridflow.jit.guards.notes import (
     INERT,
     builtins_of,
@@ -54,7 +55,7 @@ from hybridflow.jit.guards.specials import (
 from hybridflow.jit.guards.twins import is_twin
 from hybridflow.tracing import numbers
 from hybridflow.tracing.convert.instrument import OPERATORS
-from hybridflow.tracing.flow import doubles, guarding, journal, stacks, state, taking
+from hybridflow.tracing.flow import doubles, guarding, journal, stacks, state, taking, trees
 from hybridflow.tracing.flow.places import CONTAINERS, cell_place, global_place, place_of
 from hybridflow.tracing.flow.ranges import TensorRange
 from hybridflow.tracing.numbers import SymbolicNumber, refuse
@@ -416,4 +417,5 @@ def recording_to(recording: Recording) -> Iterator[None]:
 
 
 _OWN = os.path.dirname(__file__) + os.sep
+trees.is_users_class.append(is_users_class)
 guarding.is_converted.append(lambda frame: is_twin(frame.f_code) or frame.f_code.co_filename.startswith(_OWN))

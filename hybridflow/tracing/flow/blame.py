@@ -47,9 +47,10 @@ def here(frame: FrameType, what: str) -> Where:
 _FIXES = {
     "dtype": "Give both one dtype, as with hf.astype(x, hf.float32).",
     "shape": "Give both one shape, as with hf.broadcast_to, hf.reshape or hf.pad.",
-    "structure": "Bind containers with the same keys or as many items on both sides.",
+    "structure": "Bind containers with the same keys, attributes or number of items on both sides.",
     "unbound": "Give it a value before, or on the other side.",
-    "object": "Make its class a dataclass or a NamedTuple, which is joined field by field, or change its attributes.",
+    "object": "Change attributes of one object instead, or bind what the two hold.",
+    "cycle": "They lead back to themselves: bind what they hold, or change attributes of one object instead.",
     "changed": "One side changes it in place where the other binds another: make a new one on both sides.",
     "kind": "Bind tensors, or the same Python value, on both sides.",
 }

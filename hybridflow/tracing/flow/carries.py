@@ -18,6 +18,8 @@ from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.core import pytree
 from hybridflow.core.promotion import Typed, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
+from hybridflow.errors import TraceError
+from hybridflow.tracing.flow import trees
 from hybridflow.tracing.flow.places import UNBOUND, Place
 from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.values import (
@@ -82,11 +84,11 @@ class _Held:
         self.conflict: Conflict | None = None
         # Containers inside stay the objects that they are, as long as turns leave the same ones: if these change, they
         # are places of their own.
-        self._flatten(pytree.changeable_parts(start))
+        self._flatten(trees.changeable_parts(start))
 
     def _flatten(self, whole: dict[int, Any]) -> None:
         self._whole = whole
-        leaves, self.structure = pytree.flatten(self.start, whole)
+        leaves, self.structure = trees.flatten(self.start, whole)
         self.leaves = list(map(_leaf_of, leaves))
 
     def _replaces(self, ends: Sequence[Any], structure: pytree.Structure) -> bool:
@@ -180,17 +182,21 @@ class _Held:
         return [x for leaf, x in zip(self.leaves, view.flatten(end, self._whole)[0]) if isinstance(leaf, _Leaf)]
 
 
-def _objects_in(value: Any, whole: Collection[int], view: Side | None = None) -> list[Any]:
+def _objects_in(
+    value: Any, whole: Collection[int], view: Side | None = None, met: frozenset[int] = frozenset()
+) -> list[Any]:
     """A value and all that is inside of it, but not in the ``whole`` ones: as many for each value of one structure."""
-    if not pytree.is_container(value) or id(value) in whole:
+    if not trees.is_container(value) or id(value) in whole or id(value) in met:
         return [value]
-    inside = pytree.changeable_parts(value) if view is None else view.parts(value)
-    leaves, _ = pytree.flatten(value, inside) if view is None else view.flatten(value, inside)
-    return [value, *(part for leaf in leaves for part in _objects_in(leaf, whole, view))]
+    inside = trees.changeable_parts(value) if view is None else view.parts(value)
+    inside.pop(id(value), None)  # of what leads back to itself
+    leaves, _ = trees.flatten(value, inside) if view is None else view.flatten(value, inside)
+    around = met | {id(value)}
+    return [value, *(part for leaf in leaves for part in _objects_in(leaf, whole, view, around))]
 
 
 def _is_changeable(value: Any) -> bool:
-    return isinstance(value, Tensor) or (pytree.is_container(value) and not isinstance(value, tuple))
+    return isinstance(value, Tensor) or (trees.is_container(value) and not isinstance(value, tuple))
 
 
 def _widened(leaf: Any, end: Any) -> Any:
@@ -237,7 +243,7 @@ def _shown(leaf: _Leaf) -> Any:
 
 def unchanged(before: Any, after: Any) -> bool:
     """Whether a place holds what it held."""
-    (ones, structure), (others, other) = pytree.flatten(before), pytree.flatten(after)
+    (ones, structure), (others, other) = trees.flatten(before), trees.flatten(after)
     return structure == other and all(map(same_atom, ones, others))
 
 
@@ -381,6 +387,8 @@ class Late:
         for leaf in leaves:
             if isinstance(leaf, Tensor) and (region is None or is_of(leaf, region)):
                 numbers.append(_Handed(self._number(view.end(leaf)), weak_of(leaf)))
+            elif trees.is_container(leaf):
+                raise TraceError("for", f"a {type(leaf).__name__} holds another one twice. Return what they hold.")
             else:
                 numbers.append(leaf)
         return structure, numbers

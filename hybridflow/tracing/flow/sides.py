@@ -9,6 +9,7 @@ from typing import Any
 from hybridflow.core import pytree
 from hybridflow.core.blocks import block
 from hybridflow.errors import TraceError
+from hybridflow.tracing.flow import trees
 from hybridflow.tracing.flow.places import UNBOUND, Place, place_of
 from hybridflow.tracing.flow.values import is_of
 from hybridflow.tracing.flow.witnesses import Witnesses
@@ -69,17 +70,17 @@ class Side:
 
     def flatten(self, value: Any, whole: Collection[int] = ()) -> tuple[list[Any], pytree.Structure]:
         """The leaves of a value as the side left it, and how they are nested."""
-        if not self.touched or not pytree.is_container(value):
-            return pytree.flatten(value, whole)
+        if not self.touched or not trees.is_container(value):
+            return trees.flatten(value, whole)
         with self.seen():
-            return pytree.flatten(value, whole)
+            return trees.flatten(value, whole)
 
     def parts(self, value: Any) -> dict[int, Any]:
         """The containers inside of a value as the side left it, by id."""
-        if not self.touched or not pytree.is_container(value):
-            return pytree.changeable_parts(value)
+        if not self.touched or not trees.is_container(value):
+            return trees.changeable_parts(value)
         with self.seen():
-            return pytree.changeable_parts(value)
+            return trees.changeable_parts(value)
 
     def has_touched(self, value: Any) -> bool:
         """Whether a value is a place of which the side, which was left, has kept what it held before."""
@@ -93,7 +94,7 @@ class Side:
     def made(self, key: Any) -> bool:
         """Whether a place is of what was made in the side: nobody outside knows it."""
         before = self.touched[key][1] if key in self.touched else None
-        return self.region is not None and any(is_of(x, self.region) for x in pytree.flatten(before)[0])
+        return self.region is not None and any(is_of(x, self.region) for x in trees.flatten(before)[0])
 
     def check(self) -> None:
         """After the side was left: raise TraceError if it changed what cannot be put back."""

@@ -7,9 +7,9 @@ from types import FrameType
 from typing import Any
 
 from hybridflow.array.indexing import getitem
-from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError
+from hybridflow.tracing.flow import trees
 from hybridflow.tracing.flow.carries import Late
 from hybridflow.tracing.flow.doubles import kin, note_doubles
 from hybridflow.tracing.flow.journal import put
@@ -30,7 +30,7 @@ def _row(stack: Tensor, k: int) -> Tensor:
 
 def _is_made(item: Any, leaves: Sequence[Any], side: Side) -> bool:
     """Whether a turn has made an item, if it is one that may be changed."""
-    is_changeable = pytree.is_container(item) and not isinstance(item, tuple)
+    is_changeable = trees.is_container(item) and not isinstance(item, tuple)
     return not is_changeable or any(is_of(x, side.region) for x in leaves)
 
 
@@ -69,7 +69,7 @@ class Stacks:
             side.touched.pop(key, None)
             stack.items = side.finals.pop(key, stack.place.holder)[stack.length :]
             for item in stack.items:
-                leaves = pytree.flatten(item, pytree.changeable_parts(item))[0]
+                leaves = trees.flatten(item, trees.changeable_parts(item))[0]
                 is_stacked = all((isinstance(x, Tensor) and not changes) or is_atom(x) for x in leaves)
                 if not is_stacked or not _is_made(item, leaves, side):
                     raise TraceError("for", "a turn appends what it changes, what it found, or what is no tensor.")

@@ -8,7 +8,7 @@ common value there is a ``Conflict``, which matters only if it is read.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from hybridflow.core.promotion import OpenFloat, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import weak_cast
+from hybridflow.tracing.flow import trees
 from hybridflow.tracing.flow.places import UNBOUND
 from hybridflow.tracing.numbers import Weak, weak_of
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -58,19 +59,24 @@ def text_of(value: Any) -> str:
         return "a Python float"
     if isinstance(value, (*_ATOMS, Dim)):
         return f"the Python {type(value).__name__} {value!r}" if value is not None else "None"
-    if pytree.is_container(value):
-        leaves, structure = pytree.flatten(value)
-        return repr(structure) if len(leaves) > 8 else _nested(value)
+    if trees.is_container(value):
+        leaves, structure = trees.flatten(value)
+        return repr(structure) if len(leaves) > 8 else _nested(structure, iter(leaves))
     name = getattr(value, "__qualname__", None)
     return f"the {type(value).__name__} {name}" if name else f"a {type(value).__name__}"
 
 
-def _nested(value: Any) -> str:
-    leaves, structure = pytree.flatten(value)
-    text = repr(structure)
-    for leaf in leaves:
-        text = text.replace("*", text_of(leaf).removeprefix("the Python ").removeprefix("a Python "), 1)
-    return text
+def _nested(structure: pytree.Structure, leaves: Iterator[Any]) -> str:
+    if structure.kind is None:
+        leaf = next(leaves)
+        if trees.is_container(leaf):  # which is met again in itself
+            return f"a {type(leaf).__name__}"
+        return text_of(leaf).removeprefix("the Python ").removeprefix("a Python ")
+    texts = [_nested(child, leaves) for child in structure.children]
+    if structure.labels:
+        by_label = dict(zip(structure.labels, texts))
+        texts = [f"{label!s}: {by_label[label]}" for label in structure.order or structure.labels]
+    return f"{structure.kind.__name__}({', '.join(texts)})"
 
 
 def same_atom(a: Any, b: Any) -> bool:
@@ -102,9 +108,9 @@ def is_atom(value: Any) -> bool:
 
 def holds(value: Any, trace: Any) -> bool:
     """Whether an object that is no container of ours holds tensors that were made in ``trace``."""
-    for leaf in pytree.flatten(value)[0]:
+    for leaf in trees.flatten(value)[0]:
         own: Any = None if isinstance(leaf, (type, types.ModuleType)) else getattr(leaf, "__dict__", None)
-        if type(own) is dict and any(is_of(x, trace) for x in pytree.flatten(list(own.values()))[0]):
+        if type(own) is dict and any(is_of(x, trace) for x in trees.flatten(list(own.values()))[0]):
             return True
     return False
 
@@ -150,6 +156,7 @@ class Joined:
             return self._numbers(a, b)
         key = id(a), id(b)
         if key not in self._met:  # two names of one object go on to be that
+            self._met[key] = Conflict("cycle", a, b), a, b  # for what they hold, if they are in it
             self._met[key] = self._objects(a, b), a, b
         return self._met[key][0]
 
@@ -157,7 +164,7 @@ class Joined:
         if _is_value(a) and _is_value(b):
             one, two = self._views
             found = self._tensors(one.end(a), two.end(b))
-        elif pytree.is_container(a) and pytree.is_container(b):
+        elif trees.is_container(a) and trees.is_container(b):
             found = self._containers(a, b)
         else:
             return Conflict("kind", a, b)
@@ -178,7 +185,10 @@ class Joined:
             return value
         key = (id(ABSENT), id(value)) if missing == 0 else (id(value), id(ABSENT))
         if key not in self._met:
+            self._met[key] = Conflict("cycle", value, value), value, ABSENT
             found = self._made_in(value, missing)
+            if isinstance(found, Conflict):
+                return found
             found.of = (value,)
             self._met[key] = found, value, ABSENT
         return self._met[key][0]
@@ -191,11 +201,14 @@ class Joined:
         leaves = view.flatten(value, places)[0]
         return not any(is_of(x, view.region) and not view.has_touched(x) for x in leaves)
 
-    def _made_in(self, value: Any, missing: int) -> _Output | _Nested:
+    def _made_in(self, value: Any, missing: int) -> Any:
         view = self._views[1 - missing]
-        if pytree.is_container(value):
-            leaves, structure = view.flatten(value, view.parts(value))
-            return _Nested(structure, [self._only(leaf, missing) for leaf in leaves])
+        if trees.is_container(value):
+            inside = view.parts(value)
+            inside.pop(id(value), None)  # of what leads back to itself
+            leaves, structure = view.flatten(value, inside)
+            found = [self._only(leaf, missing) for leaf in leaves]
+            return next((x for x in found if isinstance(x, Conflict)), None) or _Nested(structure, found)
         with self._within(missing):
             dummy = zeros(value.type)
         pair = (dummy, value) if missing == 0 else (value, dummy)
@@ -228,15 +241,19 @@ class Joined:
 
     def _containers(self, a: Any, b: Any) -> Any:
         # Those inside are joined as what they are: one that both hold stays the one object that it is.
+        insides = []
+        for view, value in zip(self._views, (a, b)):
+            insides.append(view.parts(value))
+            insides[-1].pop(id(value), None)  # of what leads back to itself
         one, two = self._views
-        (ones, structure), (others, other) = one.flatten(a, one.parts(a)), two.flatten(b, two.parts(b))
+        (ones, structure), (others, other) = one.flatten(a, insides[0]), two.flatten(b, insides[1])
         if structure != other:
             return Conflict("structure", a, b)
         found = []
         for x, y in zip(ones, others):
             made = self.value(x, y)
             if isinstance(made, Conflict):
-                is_nested = pytree.is_container(x) or pytree.is_container(y)
+                is_nested = trees.is_container(x) or trees.is_container(y)
                 return (
                     Conflict("structure", a, b) if is_nested and made.kind in ("kind", "object", "structure") else made
                 )
