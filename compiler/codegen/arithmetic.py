@@ -11,7 +11,17 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from hybridflow.compiler.codegen.values import LLVM, Number, Operand, Val, literal_text, mangle, type_text
+from hybridflow.compiler.codegen.values import (
+    LLVM,
+    Number,
+    Operand,
+    Val,
+    known_lanes,
+    literal_text,
+    mangle,
+    mask_of,
+    type_text,
+)
 from hybridflow.compiler.codegen.writer import Writer
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.target import Target
@@ -114,6 +124,9 @@ class Arithmetic(Writer):
 
     def shuffle(self, a: Val, b: Val | None, lanes: Sequence[int]) -> Val:
         """Lanes of ``a`` (0, 1 ...) and ``b`` (counted on from a's width) in the order of ``lanes``."""
+        if dt.is_bool(a.dtype) and a.is_constant and (b is None or b.is_constant):
+            known = [*(known_lanes(a) or ()), *(known_lanes(b) or () if b is not None else ())]
+            return mask_of([known[lane] for lane in lanes])
         vector = type_text(a.dtype, a.width)
         indices = ", ".join(f"i32 {lane}" for lane in lanes)
         other = "poison" if b is None else b.ref

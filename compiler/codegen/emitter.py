@@ -11,7 +11,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hybridflow.compiler.codegen.quotients import Quotients
-from hybridflow.compiler.codegen.values import LLVM, Val, literal_text, mangle, memory_type, struct_text, type_text
+from hybridflow.compiler.codegen.values import (
+    LLVM,
+    Val,
+    known_lanes,
+    literal_text,
+    mangle,
+    memory_type,
+    struct_text,
+    type_text,
+)
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.limits import LINE
@@ -53,8 +62,11 @@ class Emitter(Quotients):
         width = self.width if width is None else width
         align = dtype.itemsize if align is None else align
         memory, stored = memory_type(dtype, width), dt.uint8 if dtype == dt.bool_ else dtype
-        if mask is None:
+        known = None if mask is None else known_lanes(mask)
+        if mask is None or (known is not None and all(known)):
             value = self.assign(f"load {memory}, ptr {ptr}, align {align}", stored, width)
+        elif known is not None and sum(known) <= 1:
+            return self._load_one(ptr, dtype, known, lambda lane: lane)
         elif width == 1:
             value = self._if_active(mask, stored, lambda: self.load(ptr, stored, None, align, 1))
         else:
@@ -66,6 +78,14 @@ class Emitter(Quotients):
             )
         return self._from_memory(value, dtype)
 
+    def _load_one(self, ptr: str, dtype: np.dtype, known: Sequence[bool], position: Callable[[int], Val | int]) -> Val:
+        """Elements at the ``position`` of their lane, of which one at the most is read."""
+        nothing = self.zero(dtype, len(known))
+        if not any(known):
+            return nothing
+        lane = known.index(True)
+        return self.insert(nothing, self.load(self.gep(ptr, dtype, position(lane)), dtype, width=1), lane)
+
     def load_splat(self, ptr: str, dtype: np.dtype) -> Val:
         """One element in every lane."""
         return self.splat(self.load(ptr, dtype, width=1))
@@ -73,11 +93,20 @@ class Emitter(Quotients):
     def store(
         self, value: Val, ptr: str, mask: Val | None = None, align: int | None = None, array: str | None = None
     ) -> None:
-        """Consecutive elements to ``ptr``, which is in ``array``, but for the lanes that ``mask`` switches off."""
+        """Consecutive elements to ``ptr``, which is in ``array``, but for the lanes that ``mask`` switches off.
+
+        LLVM 22 makes a scalar store of a masked one of which it finds late that one lane is on, and then forgets what
+        it has made part of it: how elements are narrowed, or which of them it is.  So what is known of a mask is known
+        here: one is a constant or depends on what only the running program knows.
+        """
+        known = None if mask is None else known_lanes(mask)
+        if known is not None and sum(known) <= 1 < len(known):
+            self._store_one(value, ptr, known, lambda lane: lane)
+            return
         align = value.dtype.itemsize if align is None else align
         value = self._to_memory(value)
         memory = type_text(value.dtype, value.width)
-        if mask is None:
+        if mask is None or (known is not None and all(known)):
             value = self._whole(value)
             past = self.streamed.get(array or "", False)
             if past is not False and value.width * value.dtype.itemsize >= LEAST_STREAMED:
@@ -89,8 +118,13 @@ class Emitter(Quotients):
         else:
             name, lanes = f"@llvm.masked.store.{mangle(value.dtype, value.width)}.p0", f"<{value.width} x i1>"
             self.declare(f"declare void {name}({memory}, ptr, {lanes})")
-            value = self._hidden(value)
             self.line(f"call void {name}({memory} {value.ref}, ptr align {align} {ptr}, {lanes} {mask.ref})")
+
+    def _store_one(self, value: Val, ptr: str, known: Sequence[bool], position: Callable[[int], Val | int]) -> None:
+        """The counterpart of ``_load_one``."""
+        for lane in range(len(known)):
+            if known[lane]:
+                self.store(self.extract(value, lane), self.gep(ptr, value.dtype, position(lane)))
 
     def _store_past_caches(self, value: Val, ptr: str, when: str | bool) -> None:
         """A vector to ``ptr``: past the caches where ``when`` says so, and its address is a multiple of its size."""
@@ -124,29 +158,13 @@ class Emitter(Quotients):
             return value
         return self.settled([value])[0]
 
-    def _hidden(self, value: Val) -> Val:
-        """A vector for a masked store, such that LLVM does not know how it was made.
-
-        Where a mask turns out to be constant, with one lane on, LLVM 22 makes a scalar store of the masked one.  With
-        AVX-512 it has by then made narrowing a part of the store, and forgets it: all bits of the wide element are
-        written, over what lies behind.
-        """
-        bits = 8 * value.width * value.dtype.itemsize
-        type_ = type_text(value.dtype, value.width)
-        wide = value.dtype.itemsize == 8 or not type_.split()[-1].startswith("i")
-        if wide or bits > 512 or not (self.is_x86 and self.target.masked):
-            return value
-        if bits > 64:
-            return self.assign(f'call {type_} asm "", "=v,0"({type_} {value.ref})', value.dtype, value.width)
-        whole, hidden = self.fresh("w"), self.fresh("w")
-        self.line(f"{whole} = bitcast {type_} {value.ref} to i{bits}")
-        self.line(f'{hidden} = call i{bits} asm "", "=r,0"(i{bits} {whole})')
-        return self.assign(f"bitcast i{bits} {hidden} to {type_}", value.dtype, value.width)
-
     def gather(self, base: str, dtype: np.dtype, offsets: Val, mask: Val | None = None) -> Val:
         """One element per lane, at ``offsets`` (int64, in elements) from ``base``; inactive lanes hold zero."""
         if offsets.width == 1:
             return self.load(self.gep(base, dtype, offsets), dtype, mask, width=1)
+        known = None if mask is None else known_lanes(mask)
+        if known is not None and sum(known) <= 1:
+            return self._load_one(base, dtype, known, lambda lane: self.extract(offsets, lane))
         width, stored = offsets.width, dt.uint8 if dtype == dt.bool_ else dtype
         memory, pointers, lanes = memory_type(dtype, width), f"<{width} x ptr>", f"<{width} x i1>"
         name = f"@llvm.masked.gather.{mangle(stored, width)}.v{width}p0"
@@ -164,8 +182,13 @@ class Emitter(Quotients):
     def scatter(self, value: Val, base: str, offsets: Val, mask: Val | None = None) -> None:
         """One element per lane to ``offsets`` (int64, in elements) from ``base``, the last lane last."""
         dtype = value.dtype
+        known = None if mask is None else known_lanes(mask)
         if value.width == 1:
-            return self.store(value, self.gep(base, dtype, offsets), mask)
+            self.store(value, self.gep(base, dtype, offsets), mask)
+            return
+        if known is not None and sum(known) <= 1:
+            self._store_one(value, base, known, lambda lane: self.extract(offsets, lane))
+            return
         value = self._to_memory(value)
         width = value.width
         memory, pointers, lanes = type_text(value.dtype, width), f"<{width} x ptr>", f"<{width} x i1>"

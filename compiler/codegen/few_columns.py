@@ -9,7 +9,6 @@ import numpy as np
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import static_size
 from hybridflow.compiler.loops.index import Ix, LoopVar
@@ -37,6 +36,5 @@ class FewColumns(Elements):
         first = self.counters[self.lane]
         assert isinstance(first, int)
         count, e = static_size((self.lane.extent,)) - first, self.e
-        bits = ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(e.width))
-        inside = Val(f"<{bits}>", dt.bool_, e.width) if count < e.width else None
+        inside = self.code.lanes_below(count) if count < e.width else None
         return e.load(self.code.at(pointer, self.ref(position), dtype.itemsize), dtype, inside)

@@ -14,7 +14,7 @@ import numpy as np
 from hybridflow.compiler.codegen.elements import Elements, Place
 from hybridflow.compiler.codegen.shuffles import joined, picked, separated
 from hybridflow.compiler.codegen.structured import Code, Ref
-from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.codegen.values import Val, mask_of
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import static_size
@@ -87,13 +87,16 @@ class Interleaved(Elements):
         behind = self._reversed(position)[1]
         known = self.first._group_masks
         if (behind, e.block) not in known:
-            active = self.code.value(self.code.mul(self.code.lanes_of(self.mask), count))
-            active = e.splat(e.convert(active, dt.int32))
+            active = self.code.mul(self.code.lanes_of(self.mask), count)
             numbers = range(count * e.width)
             if behind:  # the first lanes come last
                 numbers = numbers[::-1]
-            starts = range(0, count * e.width, e.width)
-            known[behind, e.block] = [e.lt(e.numbers(numbers[k : k + e.width], dt.int32), active) for k in starts]
+            groups = [numbers[k : k + e.width] for k in range(0, count * e.width, e.width)]
+            if isinstance(active, int):
+                known[behind, e.block] = [mask_of([number < active for number in group]) for group in groups]
+            else:
+                limit = e.splat(e.convert(self.code.value(active), dt.int32))
+                known[behind, e.block] = [e.lt(e.numbers(group, dt.int32), limit) for group in groups]
         return known[behind, e.block]
 
     def place(self, turn: int, lane: int, position: Ix) -> int:

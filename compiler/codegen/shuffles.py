@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.codegen.values import Val, mask_of
 from hybridflow.compiler.ir import dtypes as dt
 
 _PICKED = 3  # vectors from which lanes are picked one after the other: of more, rotating them takes fewer instructions
@@ -91,6 +91,5 @@ def spread(e: Emitter, mask: Val | None, step: int, number: int) -> Val:
     of all is active where lane i of ``mask`` is."""
     lanes = [divmod(number * e.width + lane, step) for lane in range(e.width)]
     if mask is None:
-        bits = ", ".join(f"i1 {'false' if rest else 'true'}" for _, rest in lanes)
-        return Val(f"<{bits}>", dt.bool_, e.width)
+        return mask_of([not rest for _, rest in lanes])
     return e.shuffle(mask, e.const(False, dt.bool_), [e.width if rest else source for source, rest in lanes])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.values import Val, type_text
+from hybridflow.compiler.codegen.values import Val, known_lanes, mask_of, type_text
 from hybridflow.compiler.ir.dtypes import DType, int32, int64
 from hybridflow.compiler.ir.extents import Extent, dividend, never_negative, products_of
 from hybridflow.compiler.ir.polynomial import Name, Quotient
@@ -322,9 +322,9 @@ class Code:
     def lanes_below(self, count: Ref) -> Val:
         """The mask of the first ``count`` lanes."""
         e = self.e
-        count = self.min(count, e.width)
-        narrow = e.convert(self.value(count), int32) if isinstance(count, str) else e.const(count, int32, 1)
-        return e.lt(e.iota(int32), e.splat(narrow))
+        if isinstance(count, int):
+            return mask_of([lane < count for lane in range(e.width)])
+        return e.lt(e.iota(int32), e.splat(e.convert(self.value(self.min(count, e.width)), int32)))
 
     def bits_of(self, mask: Val) -> Ref:
         """A mask of up to 64 lanes as a number, lane 0 in its lowest bit."""
@@ -336,6 +336,9 @@ class Code:
 
     def lanes_of(self, mask: Val) -> Ref:
         """How many lanes a mask has."""
+        known = known_lanes(mask)
+        if known is not None:
+            return sum(known)
         bits = self.bits_of(mask)
         self.e.declare("declare i64 @llvm.ctpop.i64(i64)")
         return self._op(f"call i64 @llvm.ctpop.i64(i64 {bits})")

@@ -7,6 +7,7 @@ float32 to compute), float32 float, float64 double.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Sequence
 
@@ -24,6 +25,7 @@ LLVM = {
     dt.float64: "double",
 }
 _MANGLED = {d: {"half": "f16", "float": "f32", "double": "f64"}.get(text, text) for d, text in LLVM.items()}
+_BIT = re.compile("true|false")
 _types: dict[tuple[np.dtype, int], str] = {}
 _manglings: dict[tuple[np.dtype, int], str] = {}
 
@@ -48,6 +50,20 @@ def mangle(dtype: np.dtype, width: int) -> str:
         scalar = _MANGLED[dtype]
         text = _manglings[dtype, width] = scalar if width == 1 else f"v{width}{scalar}"
     return text
+
+
+def mask_of(lanes: Sequence[bool]) -> Val:
+    """A constant mask."""
+    bits = [f"i1 {str(bool(lane)).lower()}" for lane in lanes]
+    return Val(f"<{', '.join(bits)}>" if len(bits) > 1 else bits[0][3:], dt.bool_, len(bits))
+
+
+def known_lanes(mask: Val) -> list[bool] | None:
+    """Which lanes a mask has on, if it is a constant."""
+    if not mask.is_constant:
+        return None
+    bits = [bit == "true" for bit in _BIT.findall(mask.ref)]
+    return bits * (mask.width if mask.ref.startswith("splat") else 1)
 
 
 def struct_text(values: Sequence[Val]) -> str:
