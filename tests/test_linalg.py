@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -231,6 +234,117 @@ def test_second_derivatives() -> None:
             high, low = (np.sum(slope(hf.asarray(SPD[0] + s * 1e-5 * d)).numpy() * SQUARE[1]) for s in (1, -1))
             found = np.sum(outer.gradient(total, x).numpy() * d)
             np.testing.assert_allclose(found, (high - low) / 2e-5, rtol=1e-4, atol=1e-4)
+
+
+def _along(a: np.ndarray, *directions: np.ndarray) -> float:
+    """The derivative of the determinant along several matrices, exactly: each takes the place of a row in turn."""
+
+    def determinant(rows: list[list[Fraction]]) -> Fraction:
+        total = Fraction(0)
+        for order in itertools.permutations(range(len(rows))):
+            odd = sum(i > j for i, j in itertools.combinations(order, 2)) % 2
+            total += math.prod((row[k] for row, k in zip(rows, order)), start=Fraction(-1 if odd else 1))
+        return total
+
+    exact = [[[Fraction(float(x)) for x in row] for row in m] for m in (a, *directions)]
+    total = Fraction(0)
+    for places in itertools.permutations(range(len(a)), len(directions)):
+        rows = list(exact[0])
+        for place, m in zip(places, exact[1:]):
+            rows[place] = m[place]
+        total += determinant(rows)
+    return float(total)
+
+
+def _reverse(f: Any, v: np.ndarray) -> Any:
+    return lambda x: hf.sum(hf.grad(f)(x) * v)
+
+
+def _forward(f: Any, v: np.ndarray) -> Any:
+    return lambda x: hf.jvp(f, (x,), (hf.asarray(v),))[1]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_derivatives_of_determinants_of_all_ranks(n: int) -> None:
+    """Of a polynomial, whatever the matrix is: also where there is no inverse, and hardly one."""
+    rng = np.random.default_rng(n)
+    for rank in range(n + 1):
+        a = (rng.integers(-3, 4, (n, rank)) @ rng.integers(-3, 4, (rank, n))).astype(float)
+        directions = [rng.integers(-3, 4, (n, n)).astype(float) for _ in range(3)]
+        for at in (a, a + 1e-9 * rng.normal(size=(n, n))):
+            x, (p, q, r) = hf.asarray(at), directions
+
+            first, second, third = (_along(at, *directions[:k]) for k in (1, 2, 3))
+            scale = 100.0 * np.abs(at).max() ** max(n - 2, 0) + 100.0
+            ways = [
+                (_reverse(L.det, p), first),
+                (_reverse(_reverse(L.det, p), q), second),
+                (_forward(_reverse(L.det, p), q), second),
+                (_reverse(_forward(L.det, p), q), second),
+                (_forward(_forward(L.det, p), q), second),
+                (_reverse(_reverse(_reverse(L.det, p), q), r), third),
+            ]
+            for way, wanted in ways:
+                np.testing.assert_allclose(way(x).numpy(), wanted, rtol=1e-12, atol=1e-13 * scale)
+            if at is a:
+                found = [way(x) for way, _ in (ways[1], ways[-1])]
+                compiled = hf.function(lambda x: [way(x) for way, _ in (ways[1], ways[-1])])  # noqa: B023
+                assert [*map(bits, compiled(x))] == [*map(bits, found)]
+
+
+def test_second_derivatives_of_determinants_of_open_extents() -> None:
+    compiled = hf.function(lambda x: hf.grad(lambda x: hf.sum(hf.grad(lambda x: hf.sum(L.det(x)))(x) ** 2))(x))
+    for n in (2, 4, 3, 5, 1, 0):
+        x = hf.asarray(np.tril(RNG.normal(size=(2, n, n)), -1) + np.eye(n))
+        assert bits(compiled(x)) == bits(compiled.python_function(x))
+    assert len(compiled.signatures()) < 5
+
+
+def test_derivatives_where_values_are_equal() -> None:
+    """Those that do not depend on how vectors of equal values turn: of symmetric functions of the values, of the polar
+    factor, and of the largest value that is alone.  All others are finite."""
+    basis, other = (np.linalg.qr(RNG.normal(size=(4, 4)))[0] for _ in range(2))
+    weight = RNG.normal(size=(4, 4))
+
+    def polar(x: Any) -> Any:
+        u, _, vh = L.svd(x) if isinstance(x, hf.Tensor) else np.linalg.svd(x)
+        return u @ vh
+
+    def restored(x: Any) -> Any:
+        u, s, vh = L.svd(x)
+        return (u * s) @ vh
+
+    functions = (polar, restored, L.svdvals, lambda x: L.eigvalsh(x + x.mT), lambda x: L.eigh(x + x.mT)[1])
+
+    def seconds(x: Any) -> list[Any]:
+        slopes = [hf.grad(lambda x, f=f: hf.sum(f(x) ** 2)) for f in functions]
+        return [hf.grad(lambda x, slope=slope: hf.sum(slope(x) ** 2))(x) for slope in slopes]
+
+    compiled = hf.function(seconds)
+    for values in ([1.0, 1.0, 1.0, 1.0], [3.0, 2.0, 2.0, 1.0], [2.0, 2.0, 1e-3, 1e-3], [1.0, 1.0, 0.0, 0.0]):
+        at = (basis * values) @ other
+        symmetric = (basis * values) @ basis.T
+        x = hf.asarray(at)
+        if values[-1]:
+            found = hf.grad(lambda x: hf.sum(polar(x) * weight))(x).numpy()
+            for _ in range(4):
+                d = RNG.normal(size=(4, 4))
+                step = 1e-6 * values[-1]
+                wanted = np.sum((polar(at + step * d) - polar(at - step * d)) * weight) / (2 * step)
+                assert np.sum(found * d) == pytest.approx(wanted, rel=1e-5)
+        np.testing.assert_allclose(hf.grad(lambda x: hf.sum(hf.square(restored(x))))(x).numpy(), 2 * at, atol=1e-12)
+        total = hf.grad(lambda x: hf.sum(hf.exp(L.eigh(x).eigenvalues)))(hf.asarray(symmetric)).numpy()
+        np.testing.assert_allclose(total, (basis * np.exp(values)) @ basis.T, atol=1e-12)
+
+        def rebuilt(x: Any) -> Any:
+            w, v = L.eigh(x)
+            return hf.sum(((v * hf.exp(w)) @ v.mT) * symmetric)  # noqa: B023
+
+        wanted = (basis * np.array(values) * np.exp(values)) @ basis.T
+        np.testing.assert_allclose(hf.grad(rebuilt)(hf.asarray(symmetric)).numpy(), wanted, atol=1e-12)
+        eager = seconds(x)
+        assert all(np.isfinite(found.numpy()).all() for found in eager)
+        assert [*map(bits, compiled(x))] == [*map(bits, eager)]
 
 
 def test_sizes_that_vary() -> None:

@@ -232,9 +232,10 @@ _binary(
 
 
 def _logaddexp_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
-    # Equal infinities share the cotangent evenly; their difference would be NaN.
-    zero = b.full(0, like=x.type)
-    difference = b.where(b.equal(x, y), zero, b.subtract(x, y))
+    # Equal infinities share the cotangent evenly; their difference would be NaN.  That of equal numbers is 0, but the
+    # shares have a derivative: it has to be calculated.
+    alike = b.logical_and(b.equal(x, y), b.logical_not(b.isfinite(x)))
+    difference = b.where(alike, b.full(0, like=x.type), b.subtract(x, y))
     return lambda: b.multiply(g, b.sigmoid(difference)), lambda: b.multiply(g, b.sigmoid(b.negative(difference)))
 
 

@@ -5,14 +5,15 @@ matrices are computed otherwise, in both (``elimination``).  All take
 float32 or float64 matrices in the last two axes, with stacks of them in front, and have several results, of which there
 may be one alone.  A matrix for which there is no result is a LinAlgError when the op runs.
 
-Derivatives are made of matrix products, and of these functions again.  Where the result does not depend smoothly on the
-matrix (equal singular values or eigenvalues, a matrix without full rank), they are infinite or NaN, as the formulas
-say, but for those of ``det`` and ``pinv``, which need no inverse.
+Derivatives are made of matrix products, and of these functions again.  Those of ``det`` and ``pinv`` need no inverse.
+Singular vectors and eigenvectors of values that are equal, but for rounding, are any basis of their space.  How they
+turn within it, by an infinite angle, is left out of derivatives, as in TensorFlow.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -155,12 +156,29 @@ def _zero_or(b: Builder, g: Any, like: Any) -> Any:
     return b.full(0, like=like.type) if g is None else g
 
 
+_EQUAL = 8  # rounding errors of the largest value, up to which two are equal
+
+
+def _reciprocal(b: Builder, x: Any, v: Any) -> Any:
+    """1 / x of sums or differences of the elements of vectors, and 0 where that is nothing but rounding error."""
+    axes = tuple(range(len(v.type.shape) - 1))
+    if v.type.shape[-1] == 0:
+        return x
+    largest = b.max(b.abs(b.stop_gradient(v)), axes=(len(axes),))
+    least = b.multiply(largest, b.full(_EQUAL * float(np.finfo(x.type.dtype).eps), like=largest.type))
+    none = b.less_equal(b.abs(x), b.broadcast(least, shape=x.type.shape, axes=axes))
+    zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
+    return b.where(none, zero, b.divide(one, b.where(none, one, x)))
+
+
 def _differences(b: Builder, v: Any, like: Any) -> Any:
-    """1 / (v[j] - v[i]) off the diagonal, and 0 on it."""
-    gap = b.subtract(_across(b, v, like, -1), _across(b, v, like, -2))
-    own = _diagonal_mask(b, like, "equal")
-    zero, one = b.full(0, like=like), b.full(1, like=like)
-    return b.where(own, zero, b.divide(one, b.where(own, one, gap)))
+    """1 / (v[j] - v[i]), and 0 where the two are equal."""
+    return _reciprocal(b, b.subtract(_across(b, v, like, -1), _across(b, v, like, -2)), v)
+
+
+def _sums(b: Builder, v: Any, like: Any) -> Any:
+    """1 / (v[j] + v[i]), and 0 where the two are."""
+    return _reciprocal(b, b.add(_across(b, v, like, -1), _across(b, v, like, -2)), v)
 
 
 # ---- Cholesky, and triangles
@@ -289,32 +307,95 @@ _host(
 # ---- determinants
 
 
-def _adjugate(a: np.ndarray) -> tuple[np.ndarray]:
-    """By singular values, so that no inverse is needed."""
-    u, s, vt = np.linalg.svd(a)
+def _cofactors(a: np.ndarray, *along: np.ndarray) -> tuple[np.ndarray]:
     n = a.shape[-1]
-    others = np.where(np.eye(n, dtype=bool), np.ones((), a.dtype), s[..., None, :]).prod(-1)
-    sign = np.linalg.det(u) * np.linalg.det(vt)
-    swapped = np.swapaxes(vt, -1, -2) * (np.sign(sign)[..., None] * others)[..., None, :]
-    return (swapped @ np.swapaxes(u, -1, -2),)
+    if len(along) >= n:
+        return (np.zeros_like(a),)
+    if n <= 3:
+        return (_few_cofactors(a, along),)
+    # Between the bases of singular values the matrix is diagonal: all minors are products of these, without those of
+    # the rows and columns that the others take, and no inverse is needed.
+    u, s, vt = np.linalg.svd(a)
+    sign = np.sign(np.linalg.det(u) * np.linalg.det(vt))[..., None, None]
+    ut, v = np.swapaxes(u, -1, -2), np.swapaxes(vt, -1, -2)
+    turned = [ut @ x @ v for x in along]
+    places = list(range(len(along) + 1))
+    others, found = _products_without(s, len(places)), np.zeros_like(a)
+    for columns in itertools.permutations(places):
+        odd = sum(x > y for x, y in itertools.combinations(columns, 2)) % 2
+        terms: list[Any] = [others, [..., *places]]
+        for x, row in zip(turned, places):
+            terms += [x, [..., row, columns[row]]]
+        last, column = places[-1], columns[-1]
+        summed = np.einsum(*terms, [..., last, column] if column != last else [..., last])
+        part = summed if column != last else summed[..., None] * np.eye(n, dtype=a.dtype)
+        found = found - part if odd else found + part
+    return (sign * (u @ found @ vt),)
 
 
-def _adjugate_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
-    (c,), (g,) = outs, gs
-    n = len(a.type.shape)
-    along = b.sum(b.multiply(g, c), axes=(n - 2, n - 1))
-    ct = _t(b, c)
-    change = b.subtract(b.multiply(_number(b, along, a.type), ct), _mul(b, ct, g, ct))
-    return (b.divide(change, _number(b, _one(b, b.det(a)), a.type)),)
+def _few_cofactors(a: np.ndarray, along: Sequence[np.ndarray]) -> np.ndarray:
+    """Those of up to three rows, element by element."""
+    n = a.shape[-1]
+    if n == 0 or n == 1:
+        return np.ones_like(a)
+
+    def turned(x: np.ndarray, rows: int, columns: int) -> np.ndarray:
+        return np.roll(x, (-rows, -columns), (-2, -1))
+
+    if n == 2:
+        (x,) = along or (a,)
+        return turned(x, 1, 1) * np.array([[1, -1], [-1, 1]], a.dtype)
+
+    def minors(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return turned(x, 1, 1) * turned(y, 2, 2) - turned(x, 1, 2) * turned(y, 2, 1)
+
+    x, y = (*along, a, a)[:2]
+    return minors(x, y) + minors(y, x) if along else minors(x, y)
+
+
+def _products_without(s: np.ndarray, count: int) -> np.ndarray:
+    """The products of all numbers but ``count``, by the places of those; 0 where a place comes twice.  Nothing is
+    divided by numbers that may be 0."""
+    n = s.shape[-1]
+    one = np.ones((*s.shape[:-1], 1), s.dtype)
+    if count > 2:
+        found = np.zeros((*s.shape[:-1], *[n] * count), s.dtype)
+        for k in range(n):
+            left = s.copy()
+            left[..., k] = 1
+            rest = _products_without(left, count - 1)
+            for axis in range(1, count):
+                rest[(..., k, *[slice(None)] * (axis - 1))] = 0
+            found[..., k] = rest
+        return found
+    before = np.concatenate([one, np.cumprod(s, -1)[..., :-1]], -1)
+    behind = np.concatenate([np.cumprod(s[..., ::-1], -1)[..., -2::-1], one], -1)
+    if count == 1:
+        return before * behind
+    upper = np.triu(np.ones((n, n), bool), 1)
+    up_to = np.cumprod(np.where(upper, s[..., None, :], one[..., None]), -1)  # from i + 1 to j
+    between = np.concatenate([np.broadcast_to(one[..., None], (*s.shape, 1)), up_to[..., :-1]], -1)
+    found = np.where(upper, before[..., :, None] * between * behind[..., None, :], 0)
+    return np.asarray(found + np.swapaxes(found, -1, -2), s.dtype)
+
+
+def _cofactors_vjp(b: Builder, gs: Any, outs: Any, a: Any, *along: Any) -> Any:
+    """A derivative along several matrices is the same in whatever order these come."""
+    (g,) = gs
+
+    def of(k: int) -> Any:
+        return lambda: _one(b, b.cofactors(a, *along[:k], g, *along[k + 1 :]))
+
+    return (lambda: _one(b, b.cofactors(a, *along, g)), *map(of, range(len(along))))
 
 
 _host(
-    "adjugate",
-    1,
-    _adjugate,
-    lambda a: (a,),
-    doc="The transposed matrix of cofactors: the determinant times the inverse, where there is one.",
-    vjp=_adjugate_vjp,
+    "cofactors",
+    None,
+    _cofactors,
+    lambda a, *along: (a,),
+    doc="The matrix of cofactors, the derivative of the determinant; with further matrices its derivative along them.",
+    vjp=_cofactors_vjp,
 )
 
 _host(
@@ -323,7 +404,7 @@ _host(
     lambda a: (np.linalg.det(a),),
     lambda a: (_stacked(a),),
     doc="The determinant.",
-    vjp=lambda b, gs, outs, a: (b.multiply(_number(b, gs[0], a.type), _t(b, _one(b, b.adjugate(a)))),),
+    vjp=lambda b, gs, outs, a: (b.multiply(_number(b, gs[0], a.type), _one(b, b.cofactors(a))),),
 )
 
 
@@ -429,17 +510,20 @@ def _svd_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Exten
         total = _mul(b, b.multiply(u, _across(b, gs[1], u.type, -1)), vt)
     if gs[0] is None and gs[2] is None:
         return (total,)
-    gaps = _differences(b, b.square(s), inner)
-    rows, columns = _across(b, s, inner, -2), _across(b, s, inner, -1)
-    middle = None
+    # How the bases turn where rows and columns do alike, and where they do not: only the former is infinite where
+    # singular values are equal.
+    alike = apart = None
     if gs[0] is not None:
-        turned = b.multiply(_mul(b, _t(b, u), gs[0]), gaps)
-        middle = b.multiply(b.add(turned, _t(b, turned)), columns)
+        alike = apart = _mul(b, _t(b, u), gs[0])
         total = _plus(b, total, _outside(b, u, gs[0], s, vt))
     if gs[2] is not None:
-        turned = b.multiply(_mul(b, vt, _t(b, gs[2])), gaps)
-        middle = _plus(b, middle, b.multiply(rows, b.add(turned, _t(b, turned))))
+        turned = _mul(b, vt, _t(b, gs[2]))
+        alike, apart = _plus(b, alike, turned), b.negative(turned) if apart is None else b.subtract(apart, turned)
         total = _plus(b, total, _t(b, _outside(b, _t(b, vt), _t(b, gs[2]), s, _t(b, u))))
+    middle = b.add(
+        _symmetric(b, b.multiply(alike, _differences(b, s, inner))),
+        b.multiply(_scaled(b, b.subtract(apart, _t(b, apart)), 0.5), _sums(b, s, inner)),
+    )
     return (_plus(b, total, _mul(b, u, middle, vt)),)
 
 
@@ -450,7 +534,7 @@ def _plus(b: Builder, x: Any, y: Any) -> Any:
 def _outside(b: Builder, u: Any, g: Any, s: Any, vt: Any) -> Any:
     """What a cotangent of ``u`` says of directions outside of its columns."""
     beyond = b.subtract(g, _mul(b, u, _mul(b, _t(b, u), g)))
-    return _mul(b, b.divide(beyond, _across(b, s, beyond.type, -1)), vt)
+    return _mul(b, b.multiply(beyond, _across(b, _reciprocal(b, s, s), beyond.type, -1)), vt)
 
 
 _host(

@@ -257,7 +257,8 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
     Unless ``full_matrices``, ``U`` has as many columns, and ``Vh`` as many rows, as there are singular values.
 
-    Gradients need ``full_matrices=False``, but for square matrices, and distinct singular values.
+    Gradients need ``full_matrices=False``, but for square matrices.  Vectors of singular values that are equal, but for
+    rounding, are any basis of their space; how they turn within it is left out of derivatives, as in TensorFlow.
 
     Raises ShapeError for what has fewer than two axes.
 
@@ -284,7 +285,10 @@ def svdvals(x: Any, /) -> Tensor:
 @entered
 def eigh(x: Any, /) -> EighResult:
     """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order, and the eigenvectors as
-    columns.  The gradient is that of a symmetric matrix; through eigenvectors it needs distinct eigenvalues.
+    columns.  The gradient is that of a symmetric matrix.
+
+    Vectors of eigenvalues that are equal, but for rounding, are any basis of their space; how they turn within it is
+    left out of derivatives, as in TensorFlow.
 
     Raises ShapeError for what is no stack of square matrices.
 

@@ -27,7 +27,7 @@ from hybridflow.nn.functional import softplus
 
 def celu(x: Any, alpha: float = 1.0) -> Any:
     """``x`` where it is above 0, ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
-    return maximum(x, 0) + minimum(alpha * expm1(minimum(x, 0) / alpha), 0)
+    return where(x > 0, x, alpha * expm1(minimum(x, 0) / alpha))
 
 
 def glu(x: Any, axis: int = -1) -> Any:

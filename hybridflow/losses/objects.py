@@ -15,7 +15,6 @@ from hybridflow.array.elementwise import (
     logical_and,
     logical_not,
     maximum,
-    minimum,
     multiply,
     not_equal,
     power,
@@ -197,8 +196,8 @@ class LogCosh(_OfEach):
     """
 
     def of_each(self, y: Any, p: Any) -> Any:
-        error = abs(p - y)
-        return error + (logaddexp(-2.0 * error, 0.0) - 0.6931471805599453)
+        error = p - y
+        return logaddexp(error, -error) - 0.6931471805599453
 
 
 class Huber(_OfEach):
@@ -222,9 +221,9 @@ class Huber(_OfEach):
         return "huber_loss"
 
     def of_each(self, y: Any, p: Any) -> Any:
-        error = abs(p - y)
-        inner = minimum(error, self.delta)
-        return multiply(square(inner), 0.5) + (error - inner) * self.delta
+        error = p - y
+        inner = clip(error, -self.delta, self.delta)  # as in ``nn.losses.huber``
+        return multiply(square(inner), 0.5) + (abs(error) - abs(inner)) * self.delta
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"delta": self.delta}

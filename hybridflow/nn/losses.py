@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.array.elementwise import abs, add, less, logaddexp, minimum, multiply, square, subtract, where
+from hybridflow.array.elementwise import abs, add, clip, less, logaddexp, multiply, square, subtract, where
 from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.reductions import logsumexp, mean, sum
 from hybridflow.array.shapes import expand_dims, squeeze
@@ -78,9 +78,10 @@ def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "m
     <Tensor f32[] cpu> 1.3125
     """
     y, p = _pair(labels, predictions, "huber")
-    error = abs(subtract(p, y))
-    inner = minimum(error, delta)
-    return _reduced(add(multiply(square(inner), 0.5), multiply(subtract(error, inner), delta)), reduction, "huber")
+    error = subtract(p, y)
+    inner = clip(error, -delta, delta)  # the square of its magnitude has no second derivative at 0
+    outer = multiply(subtract(abs(error), abs(inner)), delta)
+    return _reduced(add(multiply(square(inner), 0.5), outer), reduction, "huber")
 
 
 @operation

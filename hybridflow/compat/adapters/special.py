@@ -145,7 +145,7 @@ def _inverse(y: Any, rest: Any) -> Any:
     inside = rest > 0
     left = hf.where(inside, rest, 1.0)
     at = hf.where(inside, y, 0.0)
-    x = _first_guess(at, left)
+    x = hf.stop_gradient(_first_guess(at, left))  # which has no derivative at 0; that of the result is of the steps
     near = left > 0.5
     far = left < 1e-3
     for _ in range(3):  # Halley's method; what is far out by Newton's, of logarithms
@@ -211,34 +211,46 @@ def cumulative_logsumexp(
     return hf.flip(found, axis=axis) if reverse else found
 
 
-def bessel_i0e(x: Any, name: str | None = None) -> Any:
-    """``tf.math.bessel_i0e``: the modified Bessel function of order 0, times ``exp(-|x|)``."""
-    return _bessel(x, 0)
-
-
-def bessel_i1e(x: Any, name: str | None = None) -> Any:
-    """``tf.math.bessel_i1e``: the modified Bessel function of order 1, times ``exp(-|x|)``."""
-    return _bessel(x, 1)
-
-
-def _bessel(x: Any, order: int) -> Any:
-    """By the trapezoidal rule of its integral over half a turn, whose error falls faster than any power; for large
-    ``x``, where that is narrow, by Hankel's series (Abramowitz, Stegun 9.7.1)."""
-    value = operand(x)
-    count = 512
-    angles = (np.arange(count) + 0.5) * (math.pi / count)
-    at = hf.astype(value, dtypes.float64)
-    size, weights = hf.abs(at), np.cos(order * angles) / count
-    found = hf.sum(hf.exp(hf.expand_dims(size, axis=-1) * (np.cos(angles) - 1.0)) * weights, axis=-1)
+def _bessel(order: int, x: Any) -> Any:
+    """The modified Bessel function of an order, times ``exp(-|x|)``: by the trapezoidal rule of its integral over half
+    a turn, whose error falls faster than any power; for large ``x``, where that is narrow, by Hankel's series
+    (Abramowitz, Stegun 9.7.1)."""
+    angles = (np.arange(256) + 0.5) * (math.pi / 512)  # and those beyond a quarter, which are had with them
+    weights = np.cos(order * angles) / 512
+    size = hf.abs(x)
+    both = [_scaled_power(hf.expand_dims(x, axis=-1), sign * np.cos(angles), order) for sign in (1.0, -1.0)]
+    found = hf.sum((both[0] - both[1] if order % 2 else both[0] + both[1]) * weights, axis=-1)
     large = hf.where(size > 1e3, size, 1e3)
     term: Any = 1.0
     total: Any = 1.0
     for k in range(1, 6):
         term = term * ((2 * k - 1) ** 2 - 4 * order * order) / (8.0 * k * large)
         total = total + term
-    found = hf.where(size > 1e3, total / hf.sqrt(2 * math.pi * large), found)
-    found = found * hf.sign(at) if order else found
-    return hf.astype(found, value.dtype)
+    far = total / hf.sqrt(2 * math.pi * large)
+    return hf.where(size > 1e3, far * hf.sign(x) if order else far, found)
+
+
+def _scaled_power(x: Any, cosines: Any, order: int) -> Any:
+    """``exp(x * cosines - |x|)``, less 1 for a higher order, whose weights add up to 0: a small sum keeps its digits.
+
+    |x| has no derivative at 0, where those of the rest have to be right: it stands alone, and not before a cosine.
+    """
+    exponent = x * cosines - hf.abs(x)
+    exact = hf.where(x < 0, x * (cosines + 1.0), x * (cosines - 1.0))
+    return (hf.expm1 if order else hf.exp)(exponent + hf.stop_gradient(exact - exponent))
+
+
+def _bessel_i0e(x: Any) -> Any:
+    """``tf.math.bessel_i0e``: the modified Bessel function of order 0, times ``exp(-|x|)``."""
+    return _bessel(0, x)
+
+
+def _bessel_i1e(x: Any) -> Any:
+    """``tf.math.bessel_i1e``: the modified Bessel function of order 1, times ``exp(-|x|)``."""
+    return _bessel(1, x)
+
+
+bessel_i0e, bessel_i1e = _in_float64(_bessel_i0e, "bessel_i0e"), _in_float64(_bessel_i1e, "bessel_i1e")
 
 
 def bessel_i0(x: Any, name: str | None = None) -> Any:
