@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.array import elementwise, reductions
+from hybridflow.array import elementwise
 from hybridflow.autodiff.custom import custom_gradient
 from hybridflow.compiler.ir.dtypes import is_float, is_narrow_float
 from hybridflow.core.context import current
@@ -19,7 +19,7 @@ from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager import numerics
 from hybridflow.eager.operands import as_tensor, common_dtype
-from hybridflow.effects.checks import fail_unless
+from hybridflow.effects.checks import check_all
 from hybridflow.errors import (
     ArgumentError,
     DTypeError,
@@ -48,12 +48,7 @@ def _require(stage: str, ok: Tensor, said: Callable[..., str], values: Sequence[
     def error(message: Any, *values: Any) -> InvalidArgumentError:
         return InvalidArgumentError(stage, _before(message) + said(*values), where)
 
-    holds = reductions.all(ok) if ok.shape else ok
-    if current.trace is not None:
-        text = f"{_before(message)}[{stage}] does not hold."
-        fail_unless(holds, InvalidArgumentError, error, [message, *values], text)
-    elif not bool(holds):
-        raise error(message, *values)
+    check_all(ok, InvalidArgumentError, error, [message, *values], f"{_before(message)}[{stage}] does not hold.")
 
 
 def _before(message: Any) -> str:

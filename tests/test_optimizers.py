@@ -279,6 +279,71 @@ def test_norms_are_those_of_all_elements_and_leave_bits_within_the_bound() -> No
     assert all(np.isnan(part.numpy()).all() for part in infinite)
 
 
+@pytest.mark.parametrize("name", ["clipnorm", "global_clipnorm", "clipvalue"])
+def test_an_infinite_bound_is_none(name: str) -> None:
+    gradients = [np.float32([1.0, -3e30]), np.float32([[0.0], [math.inf]])]
+    for rows in (gradients[:1], gradients):
+        variables = [hf.Variable(hf.ones(g.shape)) for g in rows]
+        same = [hf.Variable(hf.ones(g.shape)) for g in rows]
+        optimizers.SGD(0.5, **{name: math.inf}).apply([hf.asarray(g) for g in rows], variables)
+        optimizers.SGD(0.5).apply([hf.asarray(g) for g in rows], same)
+        for found, wanted in zip(variables, same):
+            np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
+@pytest.mark.parametrize("bound", [0.5, 5.0, 7.0, math.inf])
+@pytest.mark.parametrize("kind", ["number", "tensor", "tensor from outside"])
+def test_bounds_of_norms_are_numbers_or_tensors(bound: float, kind: str) -> None:
+    x = np.array([3.0, -4.0, 0.0])
+    limit: Any = bound if kind == "number" else hf.asarray(np.float64(bound))
+
+    def by_itself(x: Any, limit: Any) -> Any:
+        return optimizers.clip_by_norm(x, limit)
+
+    def with_others(x: Any, limit: Any) -> Any:
+        return hf.concat([g for g in optimizers.clip_by_global_norm([x[:1], None, x[1:]], limit)[0] if g is not None])
+
+    for clip in (by_itself, with_others):
+        gradient = hf.grad(lambda x, limit, clip=clip: hf.sum(clip(x, limit) * [1.0, 2.0, 3.0]))
+        for f, wanted in (
+            (clip, x if bound >= 5 else x * (bound / 5)),
+            (gradient, np.array([1.0, 2.0, 3.0]) if bound > 5 else None),
+        ):
+            eager = f(hf.asarray(x), limit)
+            if wanted is not None:
+                np.testing.assert_allclose(eager.numpy(), wanted, rtol=1e-15)
+            if kind == "tensor":
+                found = hf.function(f)(hf.asarray(x), limit)
+            else:
+                found = hf.function(lambda x, f=f: f(x, limit))(hf.asarray(x))
+            assert found.numpy().tobytes() == eager.numpy().tobytes()
+
+
+def test_gradients_flow_to_the_bound_of_a_norm() -> None:
+    for clip in (
+        lambda b: optimizers.clip_by_norm([3.0, 4.0], b),
+        lambda b: optimizers.clip_by_global_norm([[5.0]], b)[0],
+    ):
+        for f in (clip, hf.function(clip)):
+            with hf.GradientTape() as tape:
+                bound = hf.asarray(2.0)
+                tape.watch(bound)
+                total = hf.sum(hf.concat(f(bound), axis=0) if isinstance(f(bound), list) else f(bound))
+            assert tape.gradient(total, bound).item() == pytest.approx(1.4 if total.item() > 2.5 else 1.0)
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0, math.nan])
+def test_a_tensor_that_is_no_bound_is_refused_in_programs_too(bound: float) -> None:
+    clips = (
+        lambda b: optimizers.clip_by_norm([3.0, 4.0], b),
+        lambda b: optimizers.clip_by_global_norm([[5.0]], b)[0][0],
+    )
+    for clip in clips:
+        for f in (clip, hf.function(clip)):
+            with pytest.raises(errors.ArgumentError, match=f"clip_norm is {bound}; it must be a positive number"):
+                f(hf.asarray(bound))
+
+
 def test_weight_decay_comes_before_the_step_and_spares_what_is_named() -> None:
     w, b = hf.Variable([1.0, 2.0], name="w"), hf.Variable([1.0], name="layer/bias")
     optimizer = optimizers.SGD(0.5, weight_decay=0.2)

@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from hybridflow.array import reductions
+from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.effects.late import Late
 from hybridflow.effects.likeness import made_of, said_of
@@ -34,6 +36,18 @@ def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None =
         raise found from made_of(said_of_cause)
 
     require(ok, fail, late.given(), _text(error))
+
+
+def check_all(
+    ok: Tensor, kind: type[BaseException], make: Callable[..., BaseException], values: Sequence[Any], message: str
+) -> None:
+    """Raise an error of a ``kind``, made of values, unless all elements of ``ok`` are True: now, or when the program
+    that is traced runs."""
+    holds = reductions.all(ok) if ok.shape else ok
+    if now().trace is not None:
+        fail_unless(holds, kind, make, values, message)
+    elif not bool(holds):
+        raise make(*values)
 
 
 def fail_unless(

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.array.elementwise import divide, isfinite, maximum, multiply, sqrt, square, where
+from hybridflow.array.elementwise import (
+    divide,
+    equal,
+    greater,
+    isfinite,
+    less,
+    logical_or,
+    multiply,
+    sqrt,
+    square,
+    where,
+)
 from hybridflow.array.reductions import sum
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast, float_operand
+from hybridflow.effects.checks import check_all
 from hybridflow.errors import ArgumentError
 
 
@@ -24,11 +38,12 @@ def global_norm(tensors: Sequence[Any]) -> Tensor:
     return sqrt(_sum_of_squares([float_operand(t, "global_norm") for t in tensors if t is not None]))
 
 
-def clip_by_norm(tensor: Any, clip_norm: float, axis: int | tuple[int, ...] | None = None) -> Tensor:
+def clip_by_norm(tensor: Any, clip_norm: Any, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """``tensor`` scaled down so that its Euclidean norm (along ``axis``, if given) is at most ``clip_norm``.
 
-    Tensors within the bound keep their bits, those of shape ``()`` and without elements too.  Raises ArgumentError
-    unless the bound is positive, DTypeError for a tensor that is no float.
+    Tensors within the bound, which may be infinite, keep their bits, those of shape ``()`` and without elements too.
+    The bound may be a tensor, which the gradient flows through; it broadcasts.  Raises ArgumentError unless it is
+    positive, DTypeError for a tensor that is no float.
 
     >>> hf.optimizers.clip_by_norm([3.0, 4.0], 1.0)
     <Tensor f32[2] cpu> [0.6 0.8]
@@ -37,17 +52,18 @@ def clip_by_norm(tensor: Any, clip_norm: float, axis: int | tuple[int, ...] | No
     x = float_operand(tensor, "clip_by_norm")
     wide = _widened(x)
     norm = sqrt(sum(square(wide), axis=axis, keepdims=axis is not None))
-    return cast(multiply(wide, divide(bound, maximum(norm, bound))), x.dtype)
+    return cast(multiply(wide, _factor(bound, norm)), x.dtype)
 
 
 def clip_by_global_norm(
-    tensors: Sequence[Any], clip_norm: float, use_norm: Any = None
+    tensors: Sequence[Any], clip_norm: Any, use_norm: Any = None
 ) -> tuple[list[Tensor | None], Tensor]:
     """All tensors scaled by one factor so that their global norm is at most ``clip_norm``; and that norm before.
 
     ``use_norm`` is the norm where it is known already.  None among the tensors stays None.  Where the norm is infinite
-    or NaN all of them become NaN, as in TensorFlow: there is no direction to keep.  Source: Pascanu, Mikolov and
-    Bengio, "On the difficulty of training recurrent neural networks", 2013.  Raises as ``clip_by_norm`` does.
+    or NaN, and the bound is not infinite, all of them become NaN, as in TensorFlow: there is no direction to keep.
+    Source: Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks", 2013.  Raises as
+    ``clip_by_norm`` does.
 
     >>> clipped, norm = hf.optimizers.clip_by_global_norm([hf.asarray([3.0]), hf.asarray([4.0])], 1.0)
     >>> clipped, norm
@@ -56,7 +72,8 @@ def clip_by_global_norm(
     bound = _bound(clip_norm, "clip_by_global_norm")
     found = [None if t is None else float_operand(t, "clip_by_global_norm") for t in tensors]
     norm = global_norm(found) if use_norm is None else float_operand(use_norm, "clip_by_global_norm")
-    scale = where(isfinite(norm), divide(bound, maximum(norm, bound)), float("nan"))
+    known = logical_or(isfinite(norm), equal(bound, math.inf))
+    scale = where(known, _factor(bound, norm), math.nan)
     return [None if t is None else _scaled(t, scale) for t in found], norm
 
 
@@ -65,14 +82,31 @@ def _scaled(tensor: Tensor, scale: Tensor) -> Tensor:
     return cast(multiply(wide, cast(scale, wide.dtype)), tensor.dtype)
 
 
-def _bound(value: Any, stage: str) -> float:
+def _factor(bound: Any, norm: Tensor) -> Tensor:
+    """What brings a norm down to a bound.  One as large as the bound follows it, but for an infinite one."""
+    bound = cast(bound, norm.dtype) if isinstance(bound, Tensor) else bound
+    return where(logical_or(less(norm, bound), equal(bound, math.inf)), 1.0, divide(bound, norm))
+
+
+def _bound(value: Any, stage: str) -> float | Tensor:
+    """The bound as a number, or as the tensor that it is."""
+    if isinstance(value, (Tensor, Variable)):
+        bound = float_operand(value, stage)
+        text = f"[{stage}] clip_norm is not positive."
+        check_all(greater(bound, 0.0), ArgumentError, _refusal, [stage, bound], text)
+        return bound
     try:
-        bound = float(value)
+        number = float(value)
     except (TypeError, ValueError):
-        bound = 0.0
-    if not bound > 0:
-        raise ArgumentError(stage, f"clip_norm is {value!r}; it must be a positive number.")
-    return bound
+        number = 0.0
+    if not number > 0:
+        raise _refusal(stage, value)
+    return number
+
+
+def _refusal(stage: str, value: Any) -> ArgumentError:
+    shown = value.tolist() if isinstance(value, Tensor) else value
+    return ArgumentError(stage, f"clip_norm is {shown!r}; it must be a positive number.")
 
 
 def _widened(tensor: Tensor) -> Tensor:
