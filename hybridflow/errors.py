@@ -42,6 +42,31 @@ def user_location(depth: int = 1) -> str | None:
     return None
 
 
+def called_by_user() -> str | None:
+    """The name of the function, or class, of ours that the user's code has called; None where that asks by itself."""
+    frame: types.FrameType | None = sys._getframe(1)
+    found = None
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        name = frame.f_code.co_name
+        if name.startswith("__"):
+            name = type(frame.f_locals.get("self")).__name__
+        if name.isidentifier() and not name.startswith(("_", "call", "wrap")) and _is_public(frame.f_code.co_filename):
+            found = name.rstrip("_")
+        frame = frame.f_back
+    return found
+
+
+def _is_public(filename: str) -> bool:
+    """Whether it holds functions that users call, rather than what comes between."""
+    if not filename.startswith(_PACKAGE):
+        return False
+    room, _, rest = filename.removeprefix(_PACKAGE).partition(os.sep)
+    return bool(rest) and (room not in _BETWEEN and rest != "facade.py")
+
+
+_BETWEEN = frozenset(("autodiff", "compiler", "core", "eager", "effects", "jit", "runtime", "tracing"))
+
+
 def _is_generated(frame: types.FrameType) -> bool:
     """Whether its code stands nowhere: what ``dataclass`` writes into a module that has a file."""
     return frame.f_code.co_filename == "<string>" and "__file__" in frame.f_globals

@@ -244,3 +244,47 @@ def test_pictures_are_cut_to_keep_their_ratio(tmp_path: Path) -> None:
     assert load(tmp_path / "x.png", "grayscale", (2, 6), keep_aspect_ratio=True).size == (6, 2)
     with pytest.raises(ValueError, match="color_mode"):
         load(tmp_path / "x.png", "gray")
+
+
+N = hf.asarray([1, 2, 3])
+SIZES_OF_VALUES: dict[str, tuple[Any, str]] = {
+    "sequence_mask": (lambda n: tf.sequence_mask(n), "Give maxlen"),
+    "math.bincount": (lambda n: tf.math.bincount(n), "Give minlength and maxlength alike"),
+    "dynamic_stitch": (lambda n: tf.dynamic_stitch([n], [n]), "Give the indices as lists or arrays"),
+    "math.confusion_matrix": (lambda n: tf.math.confusion_matrix(n, n), "Give num_classes"),
+    "math.segment": (lambda n: tf.math.segment_sum(n, n), "unsorted segments"),
+    "image.non_max_suppression": (
+        lambda n: tf.image.non_max_suppression(tf.ones((3, 4)), tf.cast(n, tf.float32), 2),
+        "pad_to_max_output_size",
+    ),
+    "one_hot": (lambda n: tf.one_hot([1], n[0]), "Make it a Python argument"),
+    "top_k": (lambda n: tf.math.top_k(n, n[0]), "Make it a Python argument"),
+    "reduce_sum": (lambda n: tf.reduce_sum(n, axis=n[0] - 1), "Make it a Python argument"),
+    "slice": (lambda n: tf.slice(n, [0], [n[0]]), "Make it a Python argument"),
+    "roll": (lambda n: tf.roll(n, n[0], 0), "Make it a Python argument"),
+}
+
+
+@pytest.mark.parametrize("name", SIZES_OF_VALUES)
+def test_what_values_decide_is_said_of_the_function_that_was_called(name: str) -> None:
+    function, remedy = SIZES_OF_VALUES[name]
+    function(N)
+    with pytest.raises(hf.errors.TraceError, match=rf"^\[{name}\] .*do(es)? not exist while tracing\..*{remedy}"):
+        hf.function(function)(N)
+
+
+def test_sizes_that_do_not_depend_on_values_are_known_in_functions() -> None:
+    functions = {
+        "bincount": lambda n: tf.math.bincount(n, minlength=4, maxlength=4),
+        "sequence_mask": lambda n: tf.sequence_mask([1, 3]),
+        "sequence_mask of what is captured": lambda n: tf.sequence_mask(N[:]),
+        "dynamic_stitch": lambda n: tf.dynamic_stitch([[0, 2], np.array([1])], [n[:2], n[2:]]),
+        "segments": lambda n: tf.math.segment_sum(n, [0, 0, 1]),
+        "confusion_matrix": lambda n: tf.math.confusion_matrix([0, 2, 1], [1, 2, 0]),
+        "expm": lambda n: tf.linalg.expm(tf.reshape(tf.cast(n[:1], tf.float32) * tf.ones(4) * 7.0, (2, 2))),
+    }
+    for name, function in functions.items():
+        eager, compiled = function(N), hf.function(function)(N)
+        assert compiled.numpy().tobytes() == eager.numpy().tobytes() and compiled.type == eager.type, name
+    assert functions["dynamic_stitch"](N).tolist() == [1, 3, 2]
+    assert functions["bincount"](N).tolist() == [0, 1, 1, 1]

@@ -316,9 +316,15 @@ def test_names() -> None:
 
 
 def test_classes_out_of_range_are_no_others() -> None:
-    for labels, predictions in (([0, 0], [0, 5]), ([0, -1], [0, 2])):
-        with pytest.raises(errors.IndexRangeError):
-            metrics.MeanIoU(3)(labels, predictions)
+    for labels, predictions, said in (([0, 0], [0, 5], "prediction 5"), ([0, -1], [0, 2], "label -1")):
+        metric = metrics.MeanIoU(3)
+        for update in (metric.update_state, hf.function(lambda y, p, m=metric: m.update_state(y, p))):
+            with pytest.raises(
+                errors.IndexRangeError, match=rf"\[mean_io_u\] the {said} is no class; with num_classes 3"
+            ):
+                update(hf.asarray(labels), hf.asarray(predictions))
+        assert not metric.total_cm.numpy().any()
+    assert metrics.MeanIoU(3, ignore_class=255)([255, 1], [7, 1]).item() == 1.0
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.array.creation import asarray, eye, zeros
-from hybridflow.array.elementwise import astype, greater, logical_and, maximum, minimum, not_equal, where
+from hybridflow.array.elementwise import astype, greater, logical_and, not_equal, where
 from hybridflow.array.indexing import scatter_add, take
 from hybridflow.array.reductions import argmax, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, reshape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.effects.checks import check_all
+from hybridflow.errors import ArgumentError, IndexRangeError, ShapeError
 from hybridflow.metrics.metric import Metric, ratio
+
+
+def _check_classes(numbers: Tensor, count: int, what: str, stage: str) -> None:
+    """Raise IndexRangeError, when that is known, for a number that is no class."""
+    within = logical_and(numbers >= 0, numbers < count)
+
+    def error(stage: str, what: str, count: int, numbers: Tensor, within: Tensor) -> IndexRangeError:
+        found = numbers.numpy()[~within.numpy()]
+        return IndexRangeError(stage, f"the {what} {found[0]} is no class; with num_classes {count} they are below it.")
+
+    values = [stage, what, count, numbers, within]
+    check_all(within, IndexRangeError, error, values, f"[{stage}] a {what} is no class.")
 
 
 class IoU(Metric):
@@ -65,9 +78,9 @@ class IoU(Metric):
             labels = where(counted, labels, 0)
             predictions = where(reshape(counted, predictions.shape), predictions, 0)
         rows, columns = reshape(labels, (-1,)), reshape(predictions, (-1,))
-        most = maximum(rows, columns)
-        inside = logical_and(minimum(rows, columns) >= 0, most < self.num_classes)
-        cells = where(inside, rows * self.num_classes + columns, self.num_classes**2)  # beyond: an IndexRangeError
+        for numbers, what in ((rows, "label"), (columns, "prediction")):
+            _check_classes(numbers, self.num_classes, what, self.name)
+        cells = rows * self.num_classes + columns
         found = scatter_add(zeros((self.num_classes**2,), dtype=dtypes.float64), cells, reshape(weights, (-1,)))
         self.total_cm.assign_add(reshape(found, self.total_cm.shape))
 

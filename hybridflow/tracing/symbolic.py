@@ -15,7 +15,7 @@ from hybridflow.core.context import Tracer
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
-from hybridflow.errors import TraceError, is_internal, short_location
+from hybridflow.errors import TraceError, called_by_user, is_internal, short_location
 
 
 @pytree.declare_leaf
@@ -98,6 +98,13 @@ class SymbolicTensor(Tensor):
         return None if found is None else found.reshape(self.type.shape)
 
     def _no_value(self, stage: str, wish: str, remedy: str) -> TraceError:
+        asked = called_by_user()
+        if asked is not None:
+            return TraceError(
+                asked,
+                f"the value of {self!r} decides a size, an axis or what is computed, and does not exist while tracing. "
+                f"Make it a Python argument, or call {asked} outside of the traced function.",
+            )
         return TraceError(stage, f"{wish} {self!r} needs its value, which does not exist while tracing. {remedy}")
 
     def numpy(self) -> np.ndarray:

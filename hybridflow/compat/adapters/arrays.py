@@ -16,7 +16,9 @@ from hybridflow.compat.adapters.values import (
     axes,
     check_channels_last,
     convert_to_tensor,
+    count_up_to,
     extents,
+    known_values,
     operand,
     operands,
 )
@@ -290,7 +292,7 @@ def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str = "b
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None) -> Any:
     """``tf.sequence_mask``."""
     counts = operand(lengths)
-    longest = int(hf.max(counts)) if maxlen is None else maxlen
+    longest = count_up_to(lengths, "sequence_mask", "Give maxlen") - 1 if maxlen is None else maxlen
     found = hf.less(hf.arange(longest, dtype=counts.dtype), hf.expand_dims(counts, axis=-1))
     return found if dtype == dtypes.bool_ else hf.astype(found, dtype)
 
@@ -584,10 +586,10 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
 
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     """``tf.dynamic_stitch``: elements at the places that are given for them, of equal ones the last."""
-    places = [hf.reshape(operand(i), (-1,)) for i in indices]
     rest = operand(data[0]).shape[operand(indices[0]).ndim :]
     rows = [hf.reshape(operand(x), (-1, *rest)) for x in data]
-    every = hf.concat(places, axis=0)
-    found = hf.zeros((int(hf.max(every)) + 1, *rest), rows[0].dtype).copy()
+    remedy = "Give the indices as lists or arrays"
+    every = np.concatenate([np.ravel(known_values(i, "dynamic_stitch", remedy)) for i in indices])
+    found = hf.zeros((int(every.max()) + 1 if every.size else 0, *rest), rows[0].dtype).copy()
     found[every] = hf.concat(rows, axis=0)
     return found

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.values import array_of, operand
+from hybridflow.compat.adapters.values import array_of, known_values, operand
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
@@ -113,6 +113,11 @@ def _some(scores: Any, most: Any) -> int:
     return min(int(array_of(most)), int(scores.shape[-1]))
 
 
+def _how_many(found: Any) -> int:
+    remedy = "Use tf.image.non_max_suppression_padded with pad_to_max_output_size=True"
+    return int(np.count_nonzero(known_values(found, "image.non_max_suppression", remedy)))
+
+
 def non_max_suppression(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), name: str | None = None,
@@ -131,7 +136,7 @@ def non_max_suppression_with_scores(
     places, kept, found = _chosen(
         _overlaps(operand(boxes)), values, most, iou_threshold, score_threshold, soft_nms_sigma
     )
-    count = int(hf.sum(hf.astype(found, dtypes.int64)))
+    count = _how_many(found)
     return hf.astype(places[:count], dtypes.int32), kept[:count]
 
 
@@ -148,7 +153,7 @@ def non_max_suppression_overlaps(
         overlap_threshold,
         score_threshold,
     )
-    return hf.astype(places[: int(hf.sum(hf.astype(found, dtypes.int64)))], dtypes.int32)
+    return hf.astype(places[: _how_many(found)], dtypes.int32)
 
 
 def non_max_suppression_padded(
@@ -163,7 +168,7 @@ def non_max_suppression_padded(
     count = hf.sum(hf.astype(found, dtypes.int32), axis=-1, dtype=dtypes.int32)
     places = hf.astype(places, dtypes.int32)
     if not pad_to_max_output_size:
-        return (places[: int(count)] if not count.ndim else places), count
+        return (places[: _how_many(found)] if not count.ndim else places), count
     missing = most - places.shape[-1]
     return hf.pad(places, [*[(0, 0)] * (places.ndim - 1), (0, missing)]), count
 

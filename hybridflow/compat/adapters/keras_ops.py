@@ -9,7 +9,7 @@ from typing import Any
 
 import hybridflow as hf
 from hybridflow.compat.adapters import arrays, images, linear, maths, network
-from hybridflow.compat.adapters.values import array_of, axes, operand, operands
+from hybridflow.compat.adapters.values import array_of, axes, count_up_to, operand, operands
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
@@ -305,7 +305,9 @@ def scan(
 def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> Any:
     """``keras.ops.segment_max``."""
     ids = operand(segment_ids)
-    return maths.unsorted_segment_max(data, ids, int(hf.max(ids)) + 1 if num_segments is None else num_segments)
+    if num_segments is None:
+        num_segments = count_up_to(segment_ids, "ops.segment_max", "Give num_segments")
+    return maths.unsorted_segment_max(data, ids, num_segments)
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import hybridflow as hf
@@ -209,9 +208,12 @@ def expm(input: Any, name: str | None = None) -> Any:
     """``tf.linalg.expm``: by scaling, squaring and Pade's approximation (Higham, "The Scaling and Squaring Method",
     2005), as often as the largest of the matrices needs it."""
     x = operand(input)
-    size = float(hf.max(hf.sum(hf.abs(x), axis=-2))) if x.size else 0.0
-    halvings = max(0, math.ceil(math.log2(size / 5.371920351148152))) if size > 0 else 0
-    a = x / 2.0**halvings
+    if x.size == 0:
+        return hf.positive(x)
+    size = hf.stop_gradient(hf.max(hf.sum(hf.abs(x), axis=-2)))
+    # Of numbers that are not finite there is no end; what comes of them is not finite either.
+    halvings = hf.clip(hf.astype(hf.ceil(hf.log2(size / 5.371920351148152)), dtypes.int64), 0, 1000)
+    a = x * hf.pow(hf.asarray(0.5, x.dtype), hf.astype(halvings, x.dtype))
     one = hf.eye(x.shape[-1], dtype=x.dtype)
     a2 = hf.matmul(a, a)
     a4 = hf.matmul(a2, a2)
@@ -221,9 +223,7 @@ def expm(input: Any, name: str | None = None) -> Any:
     odd = hf.matmul(a, odd)
     even = hf.matmul(a6, b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
     found = hf.linalg.solve(even - odd, even + odd)
-    for _ in range(halvings):
-        found = hf.matmul(found, found)
-    return found
+    return hf.fori_loop(0, halvings, lambda _, root: hf.matmul(root, root), found)
 
 
 class LU(NamedTuple):

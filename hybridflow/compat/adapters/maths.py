@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.values import Extents, axes, operand, operands
+from hybridflow.compat.adapters.values import Extents, axes, count_up_to, known_values, operand, operands
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, ShapeError
@@ -36,7 +36,9 @@ def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
     """``tf.math.multiply_no_nan``: 0 where ``y`` is, whatever ``x`` is there."""
     a, b = operands([x, y], [0, 1])
-    return hf.where(hf.equal(b, 0), 0.0, hf.multiply(a, b))
+    none = hf.equal(b, 0)
+    found = hf.multiply(hf.where(hf.logical_and(none, hf.logical_not(hf.isfinite(a))), 0, a), b)
+    return hf.where(none, found + 0.0, found)  # which depends on ``y`` there, too
 
 
 def truncatediv(x: Any, y: Any, name: str | None = None) -> Any:
@@ -220,9 +222,11 @@ def bincount(
         raise ArgumentError("math.bincount", f"axis is {axis}, of {values.type}; all is counted, or rows of a matrix.")
     hf.debugging.assert_non_negative(values, message="what is counted is negative")
     values = values if axis == -1 and values.ndim == 2 else hf.reshape(values, (1, -1))
-    length = int(hf.max(values)) + 1 if values.size else 0
-    length = max(length, minlength or 0)
-    length = length if maxlength is None else min(length, maxlength)
+    least = minlength or 0
+    if maxlength is None or least < maxlength:
+        largest = count_up_to(arr, "math.bincount", "Give minlength and maxlength alike")
+        least = max(largest, least)
+    length = least if maxlength is None else min(least, maxlength)
     rows = values.shape[0]
     counted = None if weights is None else hf.reshape(operand(weights), (-1,))
     places = hf.expand_dims(hf.arange(rows, dtype=values.dtype), axis=-1) * length + values
@@ -239,7 +243,10 @@ def confusion_matrix(
 ) -> Any:  # fmt: skip
     """``tf.math.confusion_matrix``: rows are labels."""
     rows, columns = operand(labels), operand(predictions)
-    classes = int(max(int(hf.max(rows)), int(hf.max(columns)))) + 1 if num_classes is None else int(num_classes)
+    if num_classes is None:
+        classes = max(count_up_to(x, "math.confusion_matrix", "Give num_classes") for x in (labels, predictions))
+    else:
+        classes = int(num_classes)
     counted = hf.ones(rows.shape, dtype) if weights is None else hf.astype(operand(weights), dtype)
     for numbers in (rows, columns):
         hf.debugging.assert_less(numbers, classes, message=f"a class is not below num_classes, {classes}")
@@ -248,22 +255,22 @@ def confusion_matrix(
     return hf.reshape(flat, (classes, classes))
 
 
-def _count(segment_ids: Any, ids: Any) -> int:
+def _count(segment_ids: Any) -> int:
     """How many segments there are, by the number of the last one."""
-    last = ids[-1] if isinstance(segment_ids, hf.Tensor) else np.asarray(segment_ids)[-1]
-    return int(last) + 1
+    remedy = "Use the function of unsorted segments, which is told how many there are"
+    return int(known_values(segment_ids, "math.segment", remedy)[-1]) + 1
 
 
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     """``tf.math.segment_sum``."""
     ids = operand(segment_ids)
-    return unsorted_segment_sum(data, ids, _count(segment_ids, ids))
+    return unsorted_segment_sum(data, ids, _count(segment_ids))
 
 
 def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     """``tf.math.segment_mean``: 0 for a segment without elements."""
     ids = operand(segment_ids)
-    return unsorted_segment_mean(data, ids, _count(segment_ids, ids))
+    return unsorted_segment_mean(data, ids, _count(segment_ids))
 
 
 def _unsorted(function: Any, data: Any, segment_ids: Any, num_segments: Any) -> Any:
@@ -360,7 +367,7 @@ def _of_sorted(folded: Any, name: str) -> Any:
 
     def segments(data: Any, segment_ids: Any, name: str | None = None) -> Any:
         ids = operand(segment_ids)
-        count = _count(segment_ids, ids)
+        count = _count(segment_ids)
         found = folded(data, ids, count)
         is_there = hf.bincount(ids, length=count) > 0
         return hf.where(hf.reshape(is_there, (-1, *[1] * (found.ndim - 1))), found, 0)
@@ -377,7 +384,7 @@ segment_min = _of_sorted(unsorted_segment_min, "segment_min")
 def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     """``tf.math.segment_prod``."""
     ids = operand(segment_ids)
-    return unsorted_segment_prod(data, ids, _count(segment_ids, ids))
+    return unsorted_segment_prod(data, ids, _count(segment_ids))
 
 
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:

@@ -17,7 +17,7 @@ from hybridflow.core.context import now
 from hybridflow.core.late import parts_of
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Operators
-from hybridflow.errors import ArgumentError, DTypeError
+from hybridflow.errors import ArgumentError, DTypeError, TraceError
 
 UNSET: Any = object()  # an argument that was not given, where None is a value
 
@@ -319,6 +319,24 @@ def rank(input: Any, name: str | None = None) -> Any:
 def array_of(value: Any) -> np.ndarray:
     """The values of a tensor, a list or an array.  Raises TraceError while there are none."""
     return np.asarray(value.numpy() if isinstance(value, (hf.Tensor, hf.Variable)) else value)
+
+
+def known_values(x: Any, stage: str, remedy: str) -> np.ndarray:
+    """The elements of what a size depends on.  Raises TraceError, with a remedy, for a tensor that has none yet."""
+    found = operand(x)._known() if isinstance(x, Operators) else np.asarray(x)
+    if found is None:
+        raise TraceError(
+            stage,
+            f"the result's size depends on the values of {x!r}, which do not exist while tracing. {remedy}, or call it "
+            "outside of the traced function.",
+        )
+    return np.asarray(found)
+
+
+def count_up_to(x: Any, stage: str, remedy: str) -> int:
+    """How many numbers there are from 0 to the largest, as ``known_values`` has them; none where there are none."""
+    found = known_values(x, stage, remedy)
+    return int(found.max()) + 1 if found.size else 0
 
 
 def extents(shape: Any) -> Any:
