@@ -56,6 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 _OF_CODE = frozenset(
     [
         "test_added_losses",
+        "test_architectures",
         "test_array_functions",
         "test_array_libraries",
         "test_array_standard",
