@@ -18,6 +18,7 @@ ever: others, whose checks come in between, may read what is made here.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ from hybridflow.compiler.codegen.turns import Memory
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.watch import Watch
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.extents import Extent, aligned, larger
+from hybridflow.compiler.ir.extents import Extent, aligned, calculated, dividend, larger, products_of
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
 from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import Shape, product
@@ -47,6 +48,8 @@ from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Requiring, Sized, Walk
 from hybridflow.compiler.program import HOST, INTERRUPTED, Check, HostFunction
 from hybridflow.errors import CompileError, HybridflowError
+
+_BEYOND = 2.0**62  # bytes that no memory has
 
 
 class Function(NamedTuple):
@@ -473,7 +476,8 @@ class _Control:
         workers: Ref = 1
         if self.asks_host:
             workers = load(code, load_host(code, "%status"), HOST.index("workers"))
-        memory = self._allocated(code.add(code.add(arena, code.mul(scratch, workers)), ALIGNMENT))
+        size = code.add(code.add(arena, code.mul(scratch, workers)), ALIGNMENT)
+        memory = self._allocated(self._unless_beyond(size, larger(function.memory.arena, inner)))
         whole = e.fresh("i")
         e.line(f"{whole} = ptrtoint ptr {memory} to i64")
         skipped = e.fresh("i")
@@ -483,6 +487,29 @@ class _Control:
         self.inner_arena = code.at(memory, misplaced, 1)
         step = _Step(how.body, self.first + 1, function)
         self._call(step, table, dims, code.at(self.inner_arena, arena, 1), scratch, freed=memory)
+
+    def _unless_beyond(self, size: Ref, extent: Extent) -> Ref:
+        """``size``; -1, of which there is no memory, where what is met on the way to ``extent`` is more than 64 bits
+        hold."""
+        e = self.e
+        with self.code.width(1), e.strict():
+            beyond = [e.gt(self._rounded(met), _BEYOND) for met in calculated(extent)]
+            return self.code.choose(functools.reduce(e.or_, beyond).ref, -1, size)
+
+    def _rounded(self, extent: Extent) -> Val:
+        """An extent in float64, which does not wrap."""
+        e, code = self.e, self.code
+        total = e.const(0.0, dt.float64, 1)
+        for factor, names in products_of(extent):
+            part = e.const(float(factor), dt.float64, 1)
+            for name in names:
+                if isinstance(name, str):
+                    value = e.convert(code.value(code.name(name)), dt.float64)
+                else:
+                    value = e.div(self._rounded(dividend(name)), self._rounded(name.divisor))
+                part = e.mul(part, value)
+            total = e.add(total, part)
+        return total
 
     def _allocated(self, size: Ref) -> str:
         """Memory of the system's; without it the program ends like one with a check that fails."""

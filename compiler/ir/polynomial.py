@@ -7,19 +7,23 @@ were made from.  What is said of one holds for all values of its symbols, which 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Union
 
+from hybridflow.errors import SymbolicExtentError
+
 LEAST = 2
 """The least value of a symbol."""
 
-_MOST_TERMS = 1 << 12  # of a polynomial of which something is to be seen
-_MOST_WORK = 1 << 20  # terms that are looked at for that
+_MOST_TERMS = 1 << 8  # of a polynomial of which something is to be seen
+_MOST_WORK = 1 << 14  # terms that are looked at for that
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +145,20 @@ def atom_range(atom: Any) -> tuple[Bound, Bound | None]:
     return {}, plus(bound(extent), {(): -1}) if extent != 0 else {}
 
 
+def length(value: Whole) -> int:
+    """How many terms there are, those within quotients too."""
+    total = 1
+    for (_, names), _ in terms_of(value):
+        total += 1 + sum(length(n.value) + length(n.divisor) for n in names if isinstance(n, Quotient))
+    return total
+
+
+def depth(value: Whole) -> int:
+    """How deep quotients lie within each other."""
+    nested = (n for (_, names), _ in terms_of(value) for n in names if isinstance(n, Quotient))
+    return max((1 + max(depth(n.value), depth(n.divisor)) for n in nested), default=0)
+
+
 # ---- division
 
 
@@ -170,6 +188,31 @@ def divided(terms: Iterable[tuple[Term, int]], divisor: Polynomial) -> tuple[dic
 # ---- what is known of a polynomial
 
 
+class _Effort(threading.local):
+    left: int | None = None  # terms that may still be looked at; None where nobody counts
+
+
+_effort = _Effort()
+
+
+@contextlib.contextmanager
+def limited_effort(terms: int) -> Iterator[None]:
+    """Raise SymbolicExtentError once more terms were looked at: what others wrote may be made to take long."""
+    _effort.left = terms
+    try:
+        yield
+    finally:
+        _effort.left = None
+
+
+def _spend(terms: int) -> None:
+    left = _effort.left
+    if left is not None:
+        _effort.left = left - terms
+        if left < terms:
+            raise SymbolicExtentError("extent", "what is to be shown of extents takes too long.")
+
+
 def bound(extent: Whole) -> Bound:
     """An extent as a polynomial over names."""
     return {names: factor for (_, names), factor in terms_of(extent) if factor}
@@ -196,8 +239,10 @@ def at_least_zero(a: Bound) -> bool:
     if flat is None:
         return False
     negative = [names for names, factor in flat.items() if factor < 0]
-    if sum(1 << len(names) for names in negative) * len(flat) > _MOST_WORK:
+    work = len(flat) * (1 + sum(1 << len(names) for names in negative))
+    if work > _MOST_WORK:
         return False
+    _spend(work)
     parts = {part for names in negative for n in range(len(names) + 1) for part in itertools.combinations(names, n)}
     return all(_shifted_factor(flat, part) >= 0 for part in parts if part) and (
         not negative or _shifted_factor(flat, ()) > -1
@@ -219,6 +264,7 @@ def _shifted_factor(a: Bound, part: Names) -> Any:
 def _without_quotients(a: Bound) -> Bound | None:
     """At most ``a``: with bounds in place of quotients.  None where one has no bound, or that would be too long."""
     while len(a) <= _MOST_TERMS:
+        _spend(len(a))
         found = next(((n, q) for n in a for q in n if isinstance(q, Quotient) and a[n]), None)
         if found is None:
             return a

@@ -46,7 +46,12 @@ from hybridflow.compiler.ir.types import TensorType, shape_fault
 from hybridflow.errors import ParseError
 
 _READABLE = 16  # elements of a constant that print as numbers; more print as bytes
-_DEEPEST = 50  # graphs within graphs, and tuples within tuples
+_DEEPEST = 50  # graphs, tuples and brackets of extents within each other
+_MOST_NODES = 1 << 18  # of a text, those of sub-graphs too
+_MOST_ITEMS = 1 << 16  # of a list, such as the inputs of a node
+_MOST_TERMS, _MOST_NAMES, _MOST_BITS = 1 << 8, 16, 128  # of an extent: terms, names of one, bits of a factor
+_MOST_QUOTIENTS = 8  # within each other
+_EFFORT, _PER_LETTER = 1 << 16, 4  # products of terms that a text may take, beside so many for each of its letters
 _NAN_BITS = float_bits(float("nan"))
 _DIGITS = 1000  # of a whole number: Python itself refuses to read some thousands
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -228,21 +233,25 @@ class _Parser:
     def __init__(self, text: str, table: Mapping[str, Any]) -> None:
         self.text, self.table = text, table
         self.values: dict[str, Node] = {}
-        self.tokens: list[_Token] = []
         self.depth = 0  # of what is being read
-        self.comments: dict[int, str] = {}  # position of a token -> the comment behind it on its line
-        self.position = 0
-        line_break = True
-        for found in _TOKEN.finditer(text):
-            token = _Token(found.lastgroup or "", found.group(), found.start())
-            if token.kind == "space":
-                line_break |= "\n" in token.text
-            elif token.kind != "comment":
-                self.tokens.append(token)
-                line_break = False
+        self.nodes = self.effort = 0  # so far
+        self.position = 0  # the number of tokens that were read
+        self._ahead: list[_Token] = []  # those that were looked at
+        self._comments: dict[int, str] = {}  # the number of a token -> the comment behind it on its line
+        self._scanned = _TOKEN.finditer(text)  # a token at a time: all of them take many times the text
+
+    def _scan(self) -> _Token:
+        """The next token of the text."""
+        line_break = self.position + len(self._ahead) == 0
+        for found in self._scanned:
+            kind = found.lastgroup or ""
+            if kind == "space":
+                line_break |= "\n" in found.group()
+            elif kind != "comment":
+                return _Token(kind, found.group(), found.start())
             elif not line_break:
-                self.comments[len(self.tokens) - 1] = token.text[1:].strip()
-        self.tokens.append(_Token("end", "", len(text.rstrip())))
+                self._comments[self.position + len(self._ahead) - 1] = found.group()[1:].strip()
+        return _Token("end", "", len(self.text.rstrip()))
 
     def fail(self, message: str, at: _Token | None = None) -> NoReturn:
         start = (at or self.peek()).start
@@ -254,12 +263,18 @@ class _Parser:
         shown, marked = shown[cut : cut + 160], column - cut
         raise ParseError("parse", f"line {line}, column {column + 1}: {message}\n  {shown}\n  {' ' * marked}^")
 
-    def peek(self) -> _Token:
-        return self.tokens[self.position]
+    def peek(self, further: int = 0) -> _Token:
+        """The next token, or one further on."""
+        while len(self._ahead) <= further:
+            self._ahead.append(self._scan())
+        return self._ahead[further]
 
     def next(self) -> _Token:
         token = self.peek()
-        self.position += token.kind != "end"
+        if token.kind != "end":
+            del self._ahead[0]
+            self._comments.pop(self.position - 1, None)
+            self.position += 1
         return token
 
     def accept(self, text: str) -> bool:
@@ -288,6 +303,8 @@ class _Parser:
                 self.expect(",")
                 if self.accept(close):
                     break
+            if len(items) == _MOST_ITEMS:
+                self.fail(f"more than {_MOST_ITEMS} entries")
             items.append(item())
         return items
 
@@ -295,7 +312,7 @@ class _Parser:
     def deeper(self) -> Iterator[None]:
         self.depth += 1
         if self.depth > _DEEPEST:
-            self.fail(f"more than {_DEEPEST} graphs or tuples within each other")
+            self.fail(f"more than {_DEEPEST} graphs, tuples or brackets within each other")
         yield
         self.depth -= 1
 
@@ -315,7 +332,8 @@ class _Parser:
 
     def location(self) -> str | None:
         """The comment behind the token that was read last: where the user wrote this."""
-        return self.comments.get(self.position - 1) or None
+        self.peek()
+        return self._comments.get(self.position - 1) or None
 
     # values and types
 
@@ -325,32 +343,54 @@ class _Parser:
         while True:
             token = self.peek()
             if self.accept("+"):
-                total = total + self._product(None, 1)
+                total = self._small(total + self._product(None, 1), token)
             elif self.accept("-"):
-                total = total + self._product(None, -1)
+                total = self._small(total + self._product(None, -1), token)
             elif token.kind == "number" and token.text[0] == "-":  # n-1: the sign goes with the number
-                total = total + self._product(-self._integer(), -1)
+                total = self._small(total + self._product(-self._integer(), -1), token)
             else:
                 return total
 
     def _product(self, first: Extent | None, sign: int) -> Extent:
         value = self._factor() if first is None else first
         while True:
+            token = self.peek()
             if self.accept("*"):
-                value = value * self._factor()
+                other = self._factor()
+                self._spend(value, other, token)
+                value = self._small(value * other, token)
             elif self.accept("//"):
-                token = self.peek()
-                divisor = self._factor()
-                if divisor == 0:
+                other = self._factor()
+                if other == 0:
                     self.fail("an extent is divided by 0", token)
-                value = value // divisor
+                self._spend(value, other, token)
+                value = self._small(value // other, token)
             else:
                 return value * sign
+
+    def _spend(self, a: Extent, b: Extent, token: _Token) -> None:
+        """Take note of an operation on extents: what looks short may take long."""
+        self.effort += polynomial.length(a) * polynomial.length(b)
+        if self.effort > _EFFORT + _PER_LETTER * token.start:
+            self.fail("extents whose products take too long", token)
+
+    def _small(self, extent: Extent, token: _Token) -> Extent:
+        """The extent, unless it is larger than those of any program."""
+        terms = () if isinstance(extent, int) else extent.terms
+        factors = [extent] if isinstance(extent, int) else [factor for _, factor in terms]
+        if len(terms) > _MOST_TERMS or any(len(names) > _MOST_NAMES for (_, names), _ in terms):
+            self.fail(f"an extent of more than {_MOST_TERMS} terms, or {_MOST_NAMES} factors in one", token)
+        if polynomial.depth(extent) > _MOST_QUOTIENTS:
+            self.fail(f"more than {_MOST_QUOTIENTS} quotients within each other", token)
+        if any(factor.bit_length() > _MOST_BITS for factor in factors):
+            self.fail("an extent with a factor that no program calculates with", token)
+        return extent
 
     def _factor(self) -> Extent:
         token = self.peek()
         if self.accept("("):
-            value = self.extent()
+            with self.deeper():
+                value = self.extent()
             self.expect(")")
             return value
         if token.kind == "number":
@@ -455,7 +495,7 @@ class _Parser:
         if token.text == str(TOKEN):
             return self.type()
         if token.text in dtypes.FROM_SHORT:
-            if self.tokens[self.position + 1].text == "[":
+            if self.peek(1).text == "[":
                 return self.literal()
             return dtypes.FROM_SHORT[self.next().text]
         return _WORDS[self.next().text] if token.text in _WORDS else self.extent()
@@ -531,6 +571,9 @@ class _Parser:
         self.expect("(")
         inputs = self.separated(")", self.use)
         attrs = self.attributes()
+        self.nodes += 1
+        if self.nodes > _MOST_NODES:
+            self.fail(f"more than {_MOST_NODES} nodes", token)
         node = self.values[name] = Node(self.table[token.text], inputs, attrs, type, self.location())
         return node
 
@@ -577,7 +620,10 @@ class _Parser:
 
 
 def parse(text: str, table: Mapping[str, Any]) -> Graph:
-    """Read a graph; ``table`` maps the names of ops to them.  Raises ParseError, which shows the place."""
+    """Read a graph; ``table`` maps the names of ops to them.  Raises ParseError, which shows the place.
+
+    What others wrote takes no more time and memory than a text of that length may: see the limits above.
+    """
     parser = _Parser(text, table)
     graph = parser.graph()
     if parser.peek().kind != "end":

@@ -15,11 +15,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 from hybridflow.compiler.ir.extents import Conditions, Dim, Extent, affine, from_products, judged_by, symbols
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
-from hybridflow.compiler.ir.polynomial import Bound, bound, plus, times
+from hybridflow.compiler.ir.polynomial import Bound, bound, limited_effort, plus, times
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.text import node_text, value_names
 from hybridflow.compiler.ir.types import MAX_SIZE, Shape, product
@@ -30,17 +30,21 @@ from hybridflow.compiler.loops.space import over
 from hybridflow.compiler.ops import Kind
 from hybridflow.errors import CompileError, VerifyError
 
+_EFFORT = 1 << 23  # terms of extents that may be looked at
 _TIMES = 1 << 12  # so many times the elements of an input can be counted: inputs lie in memory
 
 
 def check_inside(graph: Graph) -> None:
-    """Raise VerifyError where a node breaks a rule of the IR, or an element may be read where there is none."""
+    """Raise VerifyError where a node breaks a rule of the IR, or an element may be read where there is none.
+
+    Raises SymbolicExtentError where extents are such that it takes too long to tell.
+    """
     prover = _Prover(graph)
-    with judged_by(prover.conditions):
+    with judged_by(prover.conditions), limited_effort(_EFFORT):
         verify(graph)
         for _ in prover.looked_at():
             if prover.conditions.missing:
-                prover.fail(f"relies on {prover.conditions.missing[0]} >= 0")
+                prover.fail(f"relies on {prover.conditions.missing[0]} >= 0, which is not assumed")
     if prover.conditions.missing:  # of a rule of the IR
         raise VerifyError(
             "verify", f"{graph.name} relies on {prover.conditions.missing[0]} >= 0, which is not assumed."
@@ -95,12 +99,12 @@ class _Prover:
             for inner in graphs_in(node.attrs):
                 yield from self._in_graph(inner)
 
-    def fail(self, what: str) -> None:
+    def fail(self, what: str) -> NoReturn:
         node = self._node
         assert node is not None
         raise VerifyError(
             "verify",
-            f"{self._names.get(node, 'a value')} {what}, which does not follow.\n  in: {node_text(node, self._names)}",
+            f"{self._names.get(node, 'a value')} {what}.\n  in: {node_text(node, self._names)}",
             node.where or "",
         )
 
@@ -135,12 +139,15 @@ class _Prover:
             if extent < 0:
                 self.fail("reads outside of an array")
         elif not self.conditions.required(extent):
-            self.fail(f"relies on {extent} >= 0")
+            self.fail(f"relies on {extent} >= 0, which is not so")
 
     # ---- index maps
 
     def _look_at(self, node: Node) -> None:
         op = node.op
+        own = () if isinstance(op.internal, bool) else op.internal
+        for what in [op.name] if op.internal is True else [name for name in own if name in node.attrs]:
+            self.fail(f"has {what!r}, which passes alone write")
         if is_token(node.type) or any(0 in part.shape for part in parts_of(node.type)):
             return
         try:

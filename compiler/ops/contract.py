@@ -201,4 +201,5 @@ define(
     contracting=_matmul_contracting,
     samples=_matmul_samples,
     dtypes=rules.NUMERIC,
+    internal=("gaps",),
 )

@@ -548,5 +548,6 @@ define(
     vjp=lambda b, g, out, x, y, z: (lambda: b.multiply(g, y), lambda: b.multiply(g, x), g),
     samples=_multiply_add_samples,
     dtypes=dt.FLOATS,
+    internal=True,
     facts={"domain": (*_WIDE, _WIDE[0])},
 )

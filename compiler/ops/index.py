@@ -284,9 +284,11 @@ def _scatter_set_reference(
 ) -> np.ndarray:
     out = x.copy()
     if updates.size:
-        count = indices.size
+        count, size = indices.size, x.shape[axis]
         rows = updates.reshape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
-        for j, index in enumerate(_wrapped("scatter_set", x, indices, axis).reshape(-1)):
+        which = np.flatnonzero((indices >= -size) & (indices < size)) if known else np.arange(count)
+        taken = indices.reshape(-1)[which]
+        for j, index in zip(which, _wrapped("scatter_set", x, taken, axis)):
             out[(slice(None),) * axis + (index,)] = rows[(slice(None),) * axis + (j,)]
     return out
 
@@ -368,7 +370,8 @@ define(
     Kind.SCATTER,
     3,
     doc="""x with the updates in the place of the slices at the indices along an axis; of several for one slice the last
-    in row-major order stays.  Where ``known`` is true, the indices have been looked at before.""",
+    in row-major order stays.  An index out of range raises; where ``known`` is true nobody looks for such indices,
+    which have no effect.""",
     canon=lambda types, attrs: {
         **rules.canon_axis("scatter_set")(types, {"axis": attrs["axis"]}),
         "known": bool(attrs.get("known", False)),

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir.extents import required
+from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.results import TupleType
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops.lowering import Panels
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ShapeError
@@ -43,6 +45,12 @@ def _infer(*types: TensorType, **attrs: Any) -> TupleType:
         for node in graph.outputs[: len(graph.outputs) - how.sums]:
             if node.shape[0] != height:
                 raise ShapeError("panels", f"a result of {height} rows is {node.type}.")
+        if _of_a_row(graph, how.sums) != _of_a_row(how.body, how.sums):
+            raise ShapeError("panels", f"results of {height} rows are others than those of {how.block}.")
+    for x, start, steps in zip(types, how.starts, how.steps):
+        last = sum(step * (count - 1) for step, count in zip(steps, (*how.batch, how.rows)) if count != 0)
+        if not required(start) or not all(map(required, steps)) or not required(product(x.shape) - 1 - start - last):
+            raise ShapeError("panels", f"rows begin at {start} and go on by {steps}, which leads out of {x}.")
     found = [n.type for n in how.body.outputs]
     stacked = found[: len(found) - how.sums]
     return TupleType(
@@ -51,6 +59,13 @@ def _infer(*types: TensorType, **attrs: Any) -> TupleType:
             *(t.with_shape((*how.batch, *t.shape)) for t in found[len(stacked) :]),
         )
     )
+
+
+def _of_a_row(graph: Graph, sums: int) -> list[TensorType]:
+    """The types of what a graph makes of a row, and of the sums."""
+    types = [node.type for node in graph.outputs]
+    rows = len(types) - sums
+    return [*(t.with_shape(t.shape[1:]) for t in types[:rows]), *types[rows:]]
 
 
 def _reference(run: Any, *xs: np.ndarray, **attrs: Any) -> tuple[np.ndarray, ...]:
@@ -93,6 +108,7 @@ define(
     lower=lambda types, attrs: Panels(**attrs),
     reference=_reference,
     vjp=NOT_DIFFERENTIABLE,  # passes make it, which run when derivatives have been made
+    internal=True,
     samples=lambda rng, dtype: [],
     dtypes=(),
 )

@@ -388,6 +388,7 @@ def _position_with_value(name: str, find: Any, larger: bool, doc: str) -> None:
         vjp=vjp,
         samples=lambda rng, dtype: [s for s in _position_samples(rng, dtype) if len(s[1]["axes"]) == 1],
         dtypes=rules.NUMERIC,
+        internal=True,
         facts={"exact": True},
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.extents import never_negative
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import arrays, rules, samples
 from hybridflow.compiler.ops.batched import in_front
@@ -37,10 +38,17 @@ def _element(g: ElementSource, index: Any, right: bool, batch: int) -> Val:
     e, count = g.e, g.types[0].shape[batch]
     kind = dt.uint8 if dt.is_bool(g.types[0].dtype) else dt.compute_dtype(g.types[0].dtype)
     wanted = e.convert(g.load(1, index), kind)
+    if count == 0:  # nothing is read, but it is an operand all the same
+        nowhere = g.linear(index) * 0
+        g.inside(0, (*index[:batch], nowhere), [(nowhere, 0)], 0)
+        return e.zero(dt.int64)
 
     def turn(found: Val, left: Val) -> list[Val]:
         half = e.lshr(e.add(left, 1), 1)
-        middle = g.sure(e.sub(e.add(found, half), 1), count)
+        middle = e.sub(e.add(found, half), 1)
+        if not never_negative(count - 1):  # of nothing the first element is looked at in vain
+            middle = e.maximum(middle, 0)
+        middle = g.sure(middle, count)
         value = e.convert(g.load(0, (*index[:batch], middle)), kind)
         with e.strict():
             before = e.le(value, wanted) if right else e.lt(value, wanted)

@@ -139,6 +139,8 @@ class OpDef:
     shares_memory                    VIEW: the elements are the input's in the same row-major order, in its memory
     origin(x, **attrs)               VIEW: where in memory its first element lies, and the attributes of the same view
                                      from x's first element on; None where the two cannot be told apart
+    internal                         True where no function of the front end writes it, but passes alone, so that no
+                                     program of a file may hold it; or the names of the attributes of which that is so
     paired                           GATHER and SCATTER: there is an index for each element, not for whole slices
     facts                            algebra, true of every dtype's bits: commutative, associative, idempotent
                                      (f(x, x) = x, or f(f(x)) = f(x)), involution, identity=<number>,
@@ -180,6 +182,7 @@ class OpDef:
     numpy: Callable[..., Any] | None = None
     shares_memory: bool = False
     origin: Callable[..., tuple[Extent, dict[str, Any]] | None] | None = None
+    internal: bool | tuple[str, ...] = False
     paired: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 
