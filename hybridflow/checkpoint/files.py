@@ -17,9 +17,10 @@ import math
 import os
 import platform
 import re
+import secrets
 import weakref
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,11 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import CheckpointError
 from hybridflow.runtime.checksums import crc32, joined
 from hybridflow.runtime.memory import blocks
+
+try:
+    import fcntl
+except ImportError:  # where there is no POSIX
+    fcntl = None  # type: ignore[assignment]
 
 _NAMES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -64,18 +70,29 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts:
 
     Raises OSError where that fails, for one if the disk is full: then there is what there was before.
     """
+    replace(path, lambda file: _write_into(file, arrays, texts))
+
+
+def replace(path: str | os.PathLike[str], write_into: Callable[[Any], Any]) -> None:
+    """Write a file beside its place, flush it to the disk and rename it: whoever reads finds the old one or the new
+    one, whole, however many threads, processes and machines write there.
+
+    Raises OSError where that fails: then there is what there was before.
+    """
     target = Path(path)
     _drop_parts(target)
-    beside = target.with_name(f".{target.name}.{_HOST}-{os.getpid()}.part")
+    beside = target
     try:
-        with open(beside, "wb") as file:
-            _write_into(file, arrays, texts)
+        beside, file = _begun(target)
+        with file:
+            write_into(file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, target)
+            os.replace(beside, target)  # while it is locked still
     except BaseException as error:
-        with contextlib.suppress(OSError):
-            beside.unlink()
+        if beside != target:
+            with contextlib.suppress(OSError):
+                beside.unlink()
         if isinstance(error, OSError):
             there = "what was there before is unharmed" if target.exists() else "nothing is left there"
             error.add_note(f"[checkpoint] {target} could not be written; {there}.")
@@ -83,17 +100,53 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts:
     _flush_folder(target.parent)
 
 
+def _begun(target: Path) -> tuple[Path, Any]:
+    """A new part beside a file, of a name that nobody else has, and locked for as long as it is open."""
+    while True:
+        beside = target.with_name(f".{target.name}.{_HOST}-{os.getpid()}-{secrets.token_hex(8)}.part")
+        file = open(beside, "xb")  # noqa: SIM115  # the caller closes it
+        if lock(file) and beside.exists():
+            return beside, file
+        file.close()  # somebody took it for one that was left, in the moment before it was locked
+
+
+def lock(file: Any) -> bool:
+    """Lock an open file while it is open; False where somebody has it locked.  Where files cannot be locked, True."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # of a file system that has no locks
+        return True
+    return True
+
+
+def is_left(path: Path) -> bool:
+    """Whether nobody writes a part of a file any more: whoever does has it locked, on this machine and others."""
+    if fcntl is None:
+        return False
+    try:
+        with open(path, "rb+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def _drop_parts(target: Path) -> None:
-    """Remove the parts of such files that processes here left when they were killed: of those with this name, but for
-    the numbers in it."""
+    """Remove the parts of such files that processes left when they were killed: of those with this name, but for the
+    numbers in it."""
     name = re.sub(r"\d+", r"\\d+", re.escape(target.name))
-    pattern = re.compile(rf"\.{name}\.{re.escape(_HOST)}-(\d+)\.part")
+    pattern = re.compile(rf"\.{name}\.{re.escape(_HOST)}-(\d+)(-[0-9a-f]+)?\.part")
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for entry in os.listdir(target.parent):
             match = pattern.fullmatch(entry)
-            if match and not _is_running(int(match[1])):
+            part = target.with_name(entry)
+            if match and (is_left(part) if match[2] else not _is_running(int(match[1]))):
                 with contextlib.suppress(OSError):
-                    target.with_name(entry).unlink()
+                    part.unlink()
 
 
 def _is_running(process: int) -> bool:

@@ -8,10 +8,12 @@ import os
 import re
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hybridflow.checkpoint import files
 from hybridflow.checkpoint.checkpoint import SUFFIX, Checkpoint, Report, write_state
 from hybridflow.errors import ArgumentError
 
@@ -130,12 +132,20 @@ class CheckpointManager:
         if self._max is None:
             return
         kept = self._for_ever()
+        if kept is None:
+            warnings.warn(
+                f"{self._index} cannot be read, which says what is kept for ever: no checkpoint is deleted. "
+                "Remove that file if none is to be kept.",
+                stacklevel=4,
+            )
+            return
         others = [path for path in self.checkpoints if os.path.basename(path) not in kept and path != written]
         for path in others[: max(len(others) + 1 - self._max, 0)]:
             if self._hours is not None and time.time() - self._kept_at >= self._hours * 3600:
                 self._kept_at = time.time()
                 kept.append(os.path.basename(path))
-                self._index.write_text(json.dumps(kept), encoding="utf-8")
+                text = json.dumps(kept).encode()
+                files.replace(self._index, lambda file: file.write(text))  # noqa: B023  # it is called at once
                 continue
             with contextlib.suppress(FileNotFoundError):
                 Path(path).unlink()
@@ -144,13 +154,15 @@ class CheckpointManager:
     def _index(self) -> Path:
         return Path(self.directory) / f"{self._name}-kept.json"
 
-    def _for_ever(self) -> list[str]:
-        """The files that are kept beside the last ones, in later processes too."""
+    def _for_ever(self) -> list[str] | None:
+        """The files that are kept beside the last ones, in later processes too; None where nobody can tell."""
         try:
-            found = json.loads(self._index.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+            found = json.loads(self._index.read_bytes().decode())
+        except FileNotFoundError:
             return []
-        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+        except (OSError, ValueError, RecursionError):
+            return None
+        return found if isinstance(found, list) and all(isinstance(name, str) for name in found) else None
 
     def restore_or_initialize(self) -> str | None:
         """Restore the last file and return its path; where there is none call ``init_fn`` and return None."""
