@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow import errors
 from hybridflow.checkpoint import files
+from hybridflow.data import kept
 
 
 def test_threads_that_write_to_one_path(tmp_path: Path) -> None:
@@ -93,3 +97,103 @@ def test_nothing_is_deleted_where_nobody_knows_what_is_kept(tmp_path: Path, text
     with pytest.warns(UserWarning, match="no checkpoint is deleted"):
         manager(tmp_path, v, 1.0).save()
     assert before < set(os.listdir(tmp_path))
+
+
+# ---- configurations that ask for more than their file has
+
+
+def with_text(path: Path, old: str, new: str) -> None:
+    """The file with another text, and right sums."""
+    file = files.File(path)
+    assert old in file.texts["plain"]
+    texts = {**file.texts, "plain": file.texts["plain"].replace(old, new)}
+    files.write(path, {name: np.array(file.tensor(name)) for name in file.names}, texts)
+
+
+def network() -> Any:
+    model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(3), hf.layers.Dense(2)])
+    model.compile("adam", "mse", metrics=[hf.metrics.AUC(num_thresholds=77)])
+    return model
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('\\"units\\": 3', '\\"units\\": 300000000'),
+        ('\\"units\\": 3', '\\"units\\": 1000000000000000'),
+        ('\\"num_thresholds\\": 77', '\\"num_thresholds\\": 3000000000'),
+    ],
+)
+def test_shapes_are_compared_before_anything_is_made(tmp_path: Path, old: str, new: str) -> None:
+    path = tmp_path / "m.safetensors"
+    network().save(path)
+    with_text(path, old, new)
+    tracemalloc.start()
+    try:
+        with pytest.raises(errors.CheckpointError, match="is to be made, and the file has none"):
+            hf.models.load_model(path)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_models_are_read_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    model = network()
+    model.save(path)
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(hf.models.load_model(path)(x), model(x))
+
+
+# ---- damaged texts
+
+
+DEEP = "[" * 3000 + "]" * 3000
+
+
+@pytest.mark.parametrize("key", ["plain", "architecture", "shape", "compiled"])
+@pytest.mark.parametrize("text", [DEEP, "[1", '{"$tuple": 3}', '{"$object": "layer"}', '{"$slice": []}', "3", "null"])
+def test_damaged_texts_of_models(tmp_path: Path, key: str, text: str) -> None:
+    path = tmp_path / "m.safetensors"
+    network().save(path)
+    file = files.File(path)
+    plain = json.loads(file.texts["plain"])
+    told = text if key == "plain" else json.dumps({**plain, key: text})
+    files.write(path, {name: np.array(file.tensor(name)) for name in file.names}, {**file.texts, "plain": told})
+    try:
+        hf.models.load_model(path)
+    except errors.HybridflowError:
+        return
+    assert key in ("shape", "compiled")  # which may be of anything, or of nothing
+
+
+@pytest.mark.parametrize(
+    "state", [DEEP, '{"dict": [[]]}', '{"array": 3, "tensor": true}', '{"texts": [], "shape": [7]}']
+)
+def test_damaged_states_of_iterators(tmp_path: Path, state: str) -> None:
+    path = tmp_path / "c.safetensors"
+    given = iter(hf.data.Dataset.range(5).shuffle(3))
+    checkpoint = hf.checkpoint.Checkpoint(it=given)
+    checkpoint.write(path)
+    file = files.File(path)
+    told = f'{{"it": {state}}}'
+    files.write(path, {name: np.array(file.tensor(name)) for name in file.names}, {**file.texts, "plain": told})
+    with pytest.raises(errors.CheckpointError):
+        checkpoint.restore(path, partial=True)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        DEEP,
+        "[null, [[]]]",
+        '[null, [["float32", [-1]]]]',
+        '[{}, [["U9", [1]]]]',
+        "[3, [3]]",
+        '[null, [["str", [1], [9, 9]]]]',
+    ],
+)
+def test_damaged_elements(header: str) -> None:
+    data = header.encode()
+    with pytest.raises(errors.DataError):
+        kept.unpacked(len(data).to_bytes(4, "little") + data + bytes(64), "here")

@@ -14,9 +14,10 @@ from hybridflow.array.creation import asarray
 from hybridflow.checkpoint import files, states
 from hybridflow.checkpoint.waiting import Waiting, check_fit
 from hybridflow.core.context import suspended
+from hybridflow.core.reading import reading
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentError, CheckpointError
+from hybridflow.errors import ArgumentError, CheckpointError, DataError
 
 SUFFIX = ".safetensors"
 _KIND, _VERSION = "hybridflow-checkpoint", 1
@@ -191,10 +192,11 @@ class Checkpoint(states.Group):
         for new, old in found.items():
             check_fit(file, old, new, targets[new], "checkpoint")
         read = file.tensors(found.values())  # all of them, before anything is changed
-        kept = {new: states.unpacked(plain[old], _reader(file)) for new, old in values.items()}
-        for name, value in kept.items():
-            if isinstance(objects[name], states.STATED):
-                objects[name].restore(value)  # which raises where it is of another dataset
+        with reading(CheckpointError, "checkpoint", file.path, ArgumentError, DataError):
+            kept = {new: states.unpacked(plain[old], _reader(file)) for new, old in values.items()}
+            for name, value in kept.items():
+                if isinstance(objects[name], states.STATED):
+                    objects[name].restore(value)  # which raises where it is of another dataset
         for new, old in found.items():
             targets[new].assign(asarray(read[old], dtype=targets[new].dtype))
         for name, value in kept.items():
@@ -246,7 +248,7 @@ def opened(path: str | os.PathLike[str]) -> tuple[files.File, dict[str, Any], in
     try:
         version, counter = int(file.texts.get("version", "1")), int(file.texts.get("counter", "0"))
         plain = json.loads(file.texts.get("plain", "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CheckpointError("checkpoint", f"{path} cannot be read: its description is damaged.") from None
     if file.texts.get("kind", _KIND) != _KIND or not isinstance(plain, dict):
         raise CheckpointError("checkpoint", f"{path} holds no checkpoint, but {file.texts.get('kind')!r}.")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.core.promotion import to_dtype
+from hybridflow.core.reading import reading
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data.node import Elements, Node, Runner, State, skipped
 from hybridflow.data.records import framed, records
@@ -156,7 +157,7 @@ def _nested(element: Any, leaves: list[Any], stage: str) -> Any:
 
 def unpacked(record: bytes, path: str, stage: str = _STAGE) -> Any:
     """What ``packed`` packed.  Raises DataError for other bytes."""
-    try:
+    with reading(DataError, stage, path):
         stop = 4 + int.from_bytes(record[:4], "little")
         nesting, kinds = _header(record[4:stop])
         leaves = []
@@ -166,8 +167,6 @@ def unpacked(record: bytes, path: str, stage: str = _STAGE) -> Any:
             stop = start + size
             leaves.append(leaf)
         return _rebuilt(nesting, iter(leaves))
-    except (ValueError, TypeError, IndexError, StopIteration) as error:
-        raise DataError(stage, f"{path} holds no elements that were kept: {error!r}.") from None
 
 
 @lru_cache(64)
@@ -177,6 +176,8 @@ def _header(text: bytes) -> Any:
 
 def _leaf(record: bytes, start: int, kind: list[Any]) -> tuple[Any, int]:
     """A leaf, and how many bytes it takes."""
+    if any(type(extent) is not int or extent < 0 for extent in kind[1]):
+        raise ValueError(f"the shape {kind[1]}")
     if kind[0] in KINDS:
         stops = list(accumulate(kind[2]))
         texts = [record[start + stop - size : start + stop] for stop, size in zip(stops, kind[2])]

@@ -19,6 +19,7 @@ from hybridflow.core import calling, pytree
 from hybridflow.core.configured import Configured, described_of, description, snake_case
 from hybridflow.core.context import enter_narrow, recorded_by
 from hybridflow.core.promotion import to_dtype
+from hybridflow.core.room import take_room
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
@@ -347,6 +348,7 @@ class Layer(Module, Configured):
                 self.name, f"a weight of the shape {tuple(shape)} cannot be made: call the layer with a known extent."
             )
         chosen = self._policy.variable_dtype if dtype is None else to_dtype(dtype, self.name)
+        take_room(self.name, shape)
         start = initializers.get(initializer)(tuple(shape), chosen)
         made = Variable(start, trainable=trainable, name=name)
         around = calling.labels_now()

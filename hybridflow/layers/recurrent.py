@@ -11,6 +11,7 @@ from hybridflow.array.elementwise import add, divide, multiply, where
 from hybridflow.array.shapes import concat, expand_dims, flip, moveaxis, reshape
 from hybridflow.control.leaves import Nest
 from hybridflow.control.turns import run_for
+from hybridflow.core.room import take_room
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers import cells
@@ -72,6 +73,7 @@ class RNN(Layer, one_tensor=True):
         if self.stateful:
             if input_shape[0] is None:
                 raise ShapeError(self.name, "a stateful layer is first called with a batch of known size.")
+            take_room(self.name, (input_shape[0],))
             first = Nest(cells.initial_state(self.cell, input_shape[0], self.compute_dtype), "states")
             self.states = first.filled([Variable(x, trainable=False, name="state") for x in first.values])
 

@@ -28,6 +28,7 @@ from hybridflow.array.reductions import max, mean, sum
 from hybridflow.array.shapes import broadcast_to, reshape
 from hybridflow.array.sorting import top_k as largest
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.room import take_room
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ShapeError
@@ -237,6 +238,7 @@ class _OverThresholds(_Decisions):
         super().__init__(name, dtype)
         if num_thresholds < 2:
             raise ArgumentError(self.name, f"num_thresholds is {num_thresholds!r}; it must be 2 or more.")
+        take_room(self.name, (num_thresholds,))
         self.num_thresholds, self.class_id = num_thresholds, class_id
 
     def _even(self) -> list[float]:

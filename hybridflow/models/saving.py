@@ -9,6 +9,8 @@ from typing import Any
 from hybridflow.checkpoint import Checkpoint
 from hybridflow.checkpoint.checkpoint import opened, written
 from hybridflow.checkpoint.states import OF_MODELS, OF_SOME_MODELS
+from hybridflow.core.reading import reading
+from hybridflow.core.room import room_for
 from hybridflow.errors import ArgumentError, CheckpointError
 from hybridflow.layers.graph import build_for, symbols_of
 from hybridflow.models.model import Model
@@ -67,7 +69,7 @@ def load_model(
     >>> bool(hf.all(hf.models.load_model(path)(hf.ones((1, 3))) == model(hf.ones((1, 3)))))
     True
     """
-    _, told, _ = opened(filepath)
+    file, told, _ = opened(filepath)
     version = told.get("version")
     if not isinstance(version, int) or any(not isinstance(told.get(name), str) for name in _TEXTS):
         raise CheckpointError("load_model", f"{os.fspath(filepath)} holds no model, as save_model writes them.")
@@ -75,17 +77,27 @@ def load_model(
         raise CheckpointError(
             "load_model", f"{os.fspath(filepath)} is of format {version}; this hybridflow reads up to {_VERSION}."
         )
+    with (
+        reading(CheckpointError, "load_model", os.fspath(filepath), ArgumentError),
+        room_for(map(file.shape, file.names)),
+    ):
+        model = _made(os.fspath(filepath), told, custom_objects, compile)
+    known = [name for name in (*OF_MODELS, *OF_SOME_MODELS) if name in told]
+    Checkpoint(**_parts(model), **dict.fromkeys(known)).restore(filepath, partial=not compile)
+    return model
+
+
+def _made(path: str, told: Mapping[str, Any], custom_objects: Mapping[str, Any] | None, compile: bool) -> Any:
+    """The model of a file, with what it was compiled with, before it has its state."""
     model = from_text(told["architecture"], "load_model", custom_objects)
     shape = from_text(told["shape"], "load_model")
     if not isinstance(model, Model):
-        raise CheckpointError("load_model", f"{os.fspath(filepath)} holds {model!r:.60}, which is no model.")
+        raise CheckpointError("load_model", f"{path} holds {model!r:.60}, which is no model.")
     if shape is not None and not model.built:
         build_for(model, symbols_of(shape, told.get("dtype") or model.compute_dtype))
     arguments = from_text(told["compiled"], "load_model", custom_objects) if compile else None
     if arguments is not None:
         model.compile(**arguments)
-    known = [name for name in (*OF_MODELS, *OF_SOME_MODELS) if name in told]
-    Checkpoint(**_parts(model), **dict.fromkeys(known)).restore(filepath, partial=not compile)
     return model
 
 

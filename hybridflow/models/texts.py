@@ -11,9 +11,10 @@ import numpy as np
 from hybridflow import constraints, initializers, regularizers
 from hybridflow.array.creation import asarray
 from hybridflow.core.configured import Configured, custom_objects, described_of, description
+from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentError, ArgumentTypeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, CheckpointError
 from hybridflow.layers.layer import Layer
 from hybridflow.losses import Loss
 from hybridflow.metrics import Metric
@@ -49,10 +50,13 @@ def from_text(text: str, stage: str, objects: Mapping[str, Any] | None = None) -
     """
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArgumentError(stage, f"the configuration is no JSON: {error}.") from None
     with custom_objects(objects or {}):
-        return _made(found, stage, objects or {})
+        try:
+            return _made(found, stage, objects or {})
+        except RecursionError:
+            raise ArgumentError(stage, "the configuration is nested too deep.") from None
 
 
 def _plain(value: Any, stage: str) -> Any:
@@ -110,12 +114,14 @@ def _made(value: Any, stage: str, objects: Mapping[str, Any]) -> Any:
         if tag == "$ellipsis":
             return ...
         if tag == "$array":
-            array = np.array(part, value["dtype"])
+            array = np.array(part, to_dtype(value["dtype"], stage))  # of NumPy's own "U999999999" is a dtype, too
             return asarray(array) if value["tensor"] else array
         if tag == "$object":
             given = {key: value[key] for key in ("class_name", "module") if key in value}
             return described_of(_ROOMS[part], given | {"config": _made(value["config"], stage, objects)}, stage)
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, CheckpointError):
+            raise
         raise ArgumentError(stage, f"the configuration is damaged: {tag} is {value!r:.80} ({error}).") from None
     if tag == "$function":
         if part in objects:

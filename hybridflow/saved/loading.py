@@ -23,11 +23,12 @@ from hybridflow.compiler.loops.inside import check_inside, with_conditions
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core import pytree
 from hybridflow.core.context import suspended
+from hybridflow.core.reading import reading
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError, CheckpointError, HybridflowError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, CheckpointError, ShapeError
 from hybridflow.jit.binding import split
 from hybridflow.jit.function import function
 from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
@@ -331,15 +332,8 @@ def load(path: str | os.PathLike[str]) -> Loaded:
         raise CheckpointError("saved", f"{path} is of format {version!r:.20}; this hybridflow reads up to {VERSION}.")
     if not file.is_checked:
         raise CheckpointError("saved", f"{path} cannot be read: its header has no sum. The file is damaged.")
-    try:
-        with suspended():
-            return _read(file, int(version))
-    except CheckpointError as error:
-        raise CheckpointError("saved", f"{path} cannot be read: {error}") from None
-    except (HybridflowError, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise CheckpointError(
-            "saved", f"{path} cannot be read: {type(error).__name__}: {str(error)[:300]}. The file is damaged."
-        ) from None
+    with reading(CheckpointError, "saved", path), suspended():
+        return _read(file, int(version))
 
 
 def _read(file: files.File, version: int) -> Loaded:

@@ -1,0 +1,34 @@
+"""The one place where what others wrote is read: whatever goes wrong there is an error of the file."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hybridflow.errors import HybridflowError
+
+_OF_TEXTS = (
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, NotImplementedError, RecursionError),
+    *(StopIteration, TypeError, ValueError, struct.error, zlib.error),
+)
+
+
+@contextmanager
+def reading(kind: type[HybridflowError], stage: str, what: object, *passed: type[Exception]) -> Iterator[None]:
+    """Within this, what is raised of damaged bytes is a ``kind``, which names the file; but for ``passed`` errors.
+
+    Errors of the system, such as a file that is not there, and MemoryError stay what they are.
+    """
+    try:
+        yield
+    except passed:
+        raise
+    except kind as error:
+        if str(what) in str(error):
+            raise
+        raise kind(stage, f"{what} cannot be read: {error}") from None
+    except (HybridflowError, *_OF_TEXTS) as error:
+        text = " ".join(str(error).split())[:300]
+        raise kind(stage, f"{what} cannot be read: {type(error).__name__}: {text}. The file is damaged.") from None
