@@ -17,7 +17,7 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors
 from hybridflow.checkpoint import files
-from hybridflow.data import kept
+from hybridflow.data import folders, kept
 
 
 def test_threads_that_write_to_one_path(tmp_path: Path) -> None:
@@ -197,3 +197,33 @@ def test_damaged_elements(header: str) -> None:
     data = header.encode()
     with pytest.raises(errors.DataError):
         kept.unpacked(len(data).to_bytes(4, "little") + data + bytes(64), "here")
+
+
+# ---- folders of elements
+
+
+def elements(n: int) -> Any:
+    return hf.data.Dataset.range(n)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_saving_that_is_killed_leaves_nothing_for_ever(tmp_path: Path) -> None:
+    elements(3).save(str(tmp_path))
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            writer = folders.Writer(str(tmp_path), None, None, "Dataset.save")
+            writer.add(hf.asarray(1))
+            writer._files[0].flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert len(os.listdir(tmp_path)) == 4, "the files of the last one alone are left"
+    other = folders.Writer(str(tmp_path), None, None, "Dataset.save")  # of somebody who is still writing
+    other.add(hf.asarray(7))
+    elements(5).save(str(tmp_path))
+    assert [int(x) for x in hf.data.Dataset.load(str(tmp_path))] == [0, 1, 2, 3, 4]
+    assert len(os.listdir(tmp_path)) == 4, os.listdir(tmp_path)
+    other.finish()
+    other.drop()
+    assert [int(x) for x in hf.data.Dataset.load(str(tmp_path))] == [7]
+    assert len(os.listdir(tmp_path)) == 2

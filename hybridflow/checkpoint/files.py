@@ -28,15 +28,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hybridflow.core.locked_files import is_left, lock
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import CheckpointError
 from hybridflow.runtime.checksums import crc32, joined
 from hybridflow.runtime.memory import blocks
-
-try:
-    import fcntl
-except ImportError:  # where there is no POSIX
-    fcntl = None  # type: ignore[assignment]
 
 _NAMES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -108,31 +104,6 @@ def _begun(target: Path) -> tuple[Path, Any]:
         if lock(file) and beside.exists():
             return beside, file
         file.close()  # somebody took it for one that was left, in the moment before it was locked
-
-
-def lock(file: Any) -> bool:
-    """Lock an open file while it is open; False where somebody has it locked.  Where files cannot be locked, True."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # of a file system that has no locks
-        return True
-    return True
-
-
-def is_left(path: Path) -> bool:
-    """Whether nobody writes a part of a file any more: whoever does has it locked, on this machine and others."""
-    if fcntl is None:
-        return False
-    try:
-        with open(path, "rb+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _drop_parts(target: Path) -> None:

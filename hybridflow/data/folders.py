@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import secrets
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from hybridflow.core.locked_files import is_left, lock
 from hybridflow.data import elements
 from hybridflow.data.kept import packed, unpacked
 from hybridflow.data.node import Elements, Node, Runner, State
@@ -27,6 +29,7 @@ from hybridflow.jit.tensor_spec import TensorSpec
 
 _DESCRIPTION, _FORMAT, _VERSION = "dataset.json", "hybridflow.dataset", 1
 _ENDING = ".records"
+_PART = re.compile(r"[0-9a-f]{16}\.part")
 _PLAIN, _PACKED = (None, "", "NONE", "AUTO"), "GZIP"
 
 
@@ -46,6 +49,11 @@ class Writer:
         self._counts: dict[int, int] = {}
         self._spec: Any = None
         self.folder.mkdir(parents=True, exist_ok=True)
+        # It becomes the description, and says until then that somebody writes.
+        self._beside = self.folder / f"{self._token}.part"
+        self._lock = open(self._beside, "xb")  # noqa: SIM115  # closed at the end
+        lock(self._lock)
+        _drop_left(self.folder)
 
     def add(self, element: Any) -> None:
         """Write an element.  Raises ShapeError where it is of another structure, rank or dtype than the others."""
@@ -80,12 +88,12 @@ class Writer:
             before = [name for name, _ in _description(self.folder)["files"]]
         except (DataError, FileNotFoundError):
             before = []
-        beside = self.folder / f"{self._token}.part"
-        with writing_to(beside), open(beside, "w") as file:
-            json.dump(told, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, self.folder / _DESCRIPTION)
+        with writing_to(self._beside):
+            self._lock.write(json.dumps(told).encode())
+            self._lock.flush()
+            os.fsync(self._lock.fileno())
+        os.replace(self._beside, self.folder / _DESCRIPTION)
+        self._lock.close()
         self._files.clear()
         for name in before:
             with suppress(OSError):
@@ -107,12 +115,31 @@ class Writer:
 
     def drop(self) -> None:
         """Remove what was written, unless it was finished."""
+        if not self._lock.closed:
+            with suppress(OSError):
+                self._lock.close()
+            with suppress(OSError):
+                self._beside.unlink()
         for shard, file in self._files.items():
             with suppress(OSError, ValueError):
                 self._close(file, whole=False)
             with suppress(OSError):
                 (self.folder / self._name(shard)).unlink()
         self._files.clear()
+
+
+def _drop_left(folder: Path) -> None:
+    """Remove the files that writers which were killed left in a folder."""
+    names = os.listdir(folder)
+    for name in names:
+        if _PART.fullmatch(name) and is_left(folder / name):
+            token = name.removesuffix(".part")
+            for other in names:  # the part goes last: it says that the others are left
+                if other.startswith(f"{token}-") and other.endswith(_ENDING):
+                    with suppress(OSError):
+                        (folder / other).unlink()
+            with suppress(OSError):
+                (folder / name).unlink()
 
 
 def save(node: Node, writer: Writer) -> None:
