@@ -414,3 +414,61 @@ def test_numbers_that_do_not_fit_change_nothing() -> None:
         with pytest.raises(kind):
             tensor[key] = value
         assert tensor.tolist() == held
+
+
+def _up_to(x: Any, v: Any, n: Any) -> Any:
+    z = x + 0.0
+    z[:n] = v
+    return hf.sum(z * 2.0)
+
+
+def _from(x: Any, v: Any, n: Any) -> Any:
+    z = x + 0.0
+    z[n:] = v
+    return hf.sum(z * 2.0)
+
+
+def _every_second(x: Any, v: Any, n: Any) -> Any:
+    z = x + 0.0
+    z[n::2] = v
+    return hf.sum(z * 2.0)
+
+
+def _at_indices(x: Any, v: Any, n: Any) -> Any:
+    z = x + 0.0
+    z[hf.arange(n)] = v
+    return hf.sum(z * 2.0)
+
+
+@pytest.mark.parametrize("function", [_up_to, _from, _every_second, _at_indices])
+def test_what_has_a_gradient_is_no_matter_of_extents(function: Any) -> None:
+    """Where nothing is left of the old elements, or of the new ones, their gradient is zero, and not missing."""
+
+    def gradients(x: Any, v: Any, n: Any, f: Any = function) -> Any:
+        with hf.GradientTape() as tape:
+            tape.watch([x, v])
+            y = f(x, v, n)
+        return tape.gradient(y, [x, v])
+
+    outer, inner = hf.function(function), hf.function(gradients)
+    for size, n in ((3, 1), (4, 2), (5, 3), (5, 5), (5, 0), (6, 6), (2, 2)):
+        x, v = hf.asarray(np.arange(1.0, size + 1)), hf.asarray(np.float64(7.0))
+        taken = np.zeros(size, bool)
+        taken[{_from: slice(n, None), _every_second: slice(n, None, 2)}.get(function, slice(None, n))] = True
+        for found in (gradients(x, v, n), gradients(x, v, n, outer), inner(x, v, n)):
+            assert [g.numpy().tolist() for g in found] == [np.where(taken, 0.0, 2.0).tolist(), 2.0 * taken.sum()]
+
+
+def test_a_key_that_takes_everything_replaces_it() -> None:
+    def replaced(x: Any, v: Any) -> Any:
+        z = x + 0.0
+        z[:] = v
+        return hf.sum(z)
+
+    for f in (replaced, hf.function(replaced)):
+        x, v = hf.ones(4), hf.asarray(2.0)
+        with hf.GradientTape() as tape:
+            tape.watch([x, v])
+            y = f(x, v)
+        of_x, of_v = tape.gradient(y, [x, v])
+        assert of_x is None and of_v.item() == 4.0

@@ -101,7 +101,14 @@ def updated(x: Tensor, key: Any, value: Any) -> Tensor:
             return _set(x, apply(TABLE["take"], numbers, indices, axis=0), fill, axis)
     if any(isinstance(entry, Lookup) for entry in entries):
         return _scattered(x, key, fill)
-    return _placed(x, entries, fill)
+    return _placed(x, entries, fill, all(map(_is_everything, parts)))
+
+
+def _is_everything(part: Any) -> bool:
+    """Whether a part of a key takes a whole axis, or several, whatever their extents are."""
+    return part is Ellipsis or (
+        isinstance(part, slice) and part.start is part.stop is None and part.step in (None, 1, -1)
+    )
 
 
 def _is_mask(part: Any) -> bool:
@@ -175,18 +182,20 @@ def _masked(x: Tensor, mask: Tensor, fill: Tensor) -> Tensor | None:
     return where(expand(wide, x.shape), fill, x)
 
 
-def _placed(x: Tensor, entries: list[Any], fill: Tensor) -> Tensor:
-    """Slices and single positions: the value is padded to the shape of ``x``, and chosen where it is not padding."""
+def _placed(x: Tensor, entries: list[Any], fill: Tensor, whole: bool) -> Tensor:
+    """Slices and single positions: the value is padded to the shape of ``x``, and chosen where it is not padding.
+
+    Unless the key says that ``x`` is replaced as a ``whole``, the result depends on both, to tapes, be it that the
+    extents of a call leave nothing of one: what has a gradient is no matter of these.
+    """
     shape = tuple([_length(e) if isinstance(e, Range) else 1 for e in entries if not isinstance(e, Position)])
     kept = [e for e in entries if isinstance(e, (Range, Position))]
     inner = tuple([_length(e) if isinstance(e, Range) else 1 for e in kept])
     fill = reshape_to(_spread(fill, shape), inner)
-    if any(isinstance(n, int) and n == 0 for n in inner):
-        return own(x)
     turned = tuple([axis for axis, e in enumerate(kept) if isinstance(e, Range) and e.reverse])
     if turned:
         fill = apply(TABLE["reverse"], fill, axes=turned)
-    if same_extents(inner, x.shape):
+    if whole:
         return own(fill)
     starts = [e.start if isinstance(e, Range) else e.at for e in kept]
     steps = [e.step if isinstance(e, Range) else 1 for e in kept]
@@ -230,8 +239,6 @@ def _scattered(x: Tensor, key: Any, fill: Tensor) -> Tensor:
     chosen = getitem(reshape_to(iota((size,), 0, default_int), x.shape), key)
     fill = _spread(fill, chosen.shape)
     count = product(chosen.shape)
-    if isinstance(count, int) and count == 0:
-        return own(x)
     flat, places, values = (reshape_to(t, (n,)) for t, n in ((x, size), (chosen, count), (fill, count)))
     return reshape_to(_set(flat, places, values, 0), x.shape)
 
