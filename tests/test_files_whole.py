@@ -17,7 +17,7 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors
 from hybridflow.checkpoint import files
-from hybridflow.data import folders, kept
+from hybridflow.data import folders, kept, numpy_files
 
 
 def test_threads_that_write_to_one_path(tmp_path: Path) -> None:
@@ -227,3 +227,63 @@ def test_saving_that_is_killed_leaves_nothing_for_ever(tmp_path: Path) -> None:
     other.drop()
     assert [int(x) for x in hf.data.Dataset.load(str(tmp_path))] == [7]
     assert len(os.listdir(tmp_path)) == 2
+
+
+# ---- NumPy's files
+
+
+@pytest.fixture(params=["as a whole", "row by row"])
+def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(numpy_files, "_SMALL", 1 << 40 if request.param == "as a whole" else 0)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("shape", [(5,), (6, 3), (4, 2, 2), (3, 0), (0, 4)])
+def test_rows_of_files(tmp_path: Path, how: str, shape: tuple[int, ...]) -> None:
+    array = np.arange(np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
+    np.save(tmp_path / "x.npy", array)
+    data = hf.data.NumpyDataset(tmp_path / "x.npy")
+    assert [x.tolist() for x in data] == array.tolist()
+    assert [x.tolist() for x in data.batch(2)] == [array[k : k + 2].tolist() for k in range(0, len(array), 2)]
+    shuffled = [x for batch in data.shuffle(10, seed=1).batch(3) for x in batch.tolist()]
+    assert sorted(shuffled) == sorted(array.tolist())
+
+
+def test_a_file_that_is_written_anew_ends_no_process(tmp_path: Path, how: str) -> None:
+    """A mapped file would end it: SIGBUS."""
+    path = tmp_path / "x.npy"
+    array = np.arange(300_000.0).reshape(3000, 100)
+    np.save(path, array)
+    given = iter(hf.data.NumpyDataset(path).batch(10))
+    assert next(given).tolist() == array[:10].tolist()
+    np.save(path, np.zeros((2, 2)))  # in place, and shorter
+    if how == "as a whole":
+        assert next(given).tolist() == array[10:20].tolist()
+    else:
+        with pytest.raises(errors.DataError, match="written anew"):
+            next(given)
+
+
+def test_a_file_that_is_replaced_is_read_as_it_was(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(6.0))
+    given = iter(hf.data.NumpyDataset(path))
+    next(given)
+    np.save(tmp_path / "y.npy", np.zeros(2))
+    os.replace(tmp_path / "y.npy", path)
+    assert [float(x) for x in given] == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_damaged_headers(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(60.0).reshape(6, 10))
+    whole = path.read_bytes()
+    for damaged in (
+        whole[:-8], whole[:100], whole[:7], whole.replace(b"(6, 10)", b"(6,1000)"), whole.replace(b"<f8", b"|O8"),
+        whole.replace(b"(6, 10)", b"(-6, 1)"), whole.replace(b"{", b"["), b"",
+    ):  # fmt: skip
+        path.write_bytes(damaged)
+        with pytest.raises(errors.HybridflowError):
+            list(hf.data.NumpyDataset(path))
+    with pytest.raises(FileNotFoundError):
+        hf.data.NumpyDataset(tmp_path / "nothing.npy")

@@ -13,15 +13,13 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from hybridflow.data import arguments
 from hybridflow.data.dataset import Dataset
 from hybridflow.data.node import Elements, Node, Runner, State, TableNode
+from hybridflow.data.numpy_files import table_of
 from hybridflow.data.order import Concatenate
 from hybridflow.data.paths import paths_of
 from hybridflow.data.records import records
-from hybridflow.data.tables import rows_of
 from hybridflow.data.texts import TextSpec
 from hybridflow.errors import ArgumentError, DataError
 
@@ -165,8 +163,9 @@ class FixedLengthRecordDataset(Dataset):
 
 
 class NumpyDataset(Dataset):
-    """The rows of arrays in files of NumPy's: ``.npy``, which are mapped and read as needed, or ``.npz``, whose rows
-    are dicts of arrays by name.  Those of several files come one file after another.
+    """The rows of arrays in files of NumPy's: ``.npy``, of which large ones are read row by row as needed, or
+    ``.npz``, whose rows are dicts of arrays by name.  Those of several files come one file after another.  Raises
+    DataError for a file that is damaged, or that somebody writes anew while it is read.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -177,22 +176,8 @@ class NumpyDataset(Dataset):
     """
 
     def __init__(self, filenames: Any) -> None:
-        nodes: list[Node] = [TableNode(rows_of(_loaded(path))) for path in paths_of(filenames, "NumpyDataset")]
+        nodes: list[Node] = [TableNode(table_of(path)) for path in paths_of(filenames, "NumpyDataset")]
         self._made = nodes[0] if len(nodes) == 1 else Concatenate(nodes)
-
-
-def _loaded(path: str) -> Any:
-    """What a file of NumPy's holds.  Raises DataError for a damaged one, and for arrays of objects."""
-    try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return found
-        with found:
-            return {name: found[name] for name in found.files}
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # whatever zipfile, zlib and NumPy's own parser raise
-        raise DataError("NumpyDataset", f"{path} cannot be read: {error}.") from None
 
 
 class Lines(Reader):
