@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -686,3 +687,52 @@ def test_diff_takes_scalars_at_the_ends() -> None:
 def test_odd_arguments(kind: type, call: Callable[[], object], message: str) -> None:
     with pytest.raises(kind, match=rf"{message}.*\(test_array_functions\.py:"):
         call()
+
+
+RANGES: list[tuple[tuple[int, ...], str]] = [
+    ((2**63, 2**63 + 3), "uint64"),
+    ((2**64 - 1, 2**64 - 4, -1), "uint64"),
+    ((0, 2**64, 2**62), "uint64"),
+    ((2**64 - 1, 2**63, -(2**62)), "uint64"),
+    ((-(2**63), 2**63, 2**62), "int64"),
+    ((127, -129, -85), "int8"),
+    ((0, 5, 2**70), "int64"),
+    ((5, 0, 2**70), "int64"),
+    ((0, -5), "uint8"),
+]
+
+
+@pytest.mark.parametrize(("bounds", "dtype"), RANGES, ids=str)
+def test_ranges_up_to_the_ends_of_a_dtype(bounds: tuple[int, ...], dtype: str) -> None:
+    for f in (lambda: hf.arange(*bounds, dtype=dtype), hf.function(lambda: hf.arange(*bounds, dtype=dtype))):
+        assert f().tolist() == list(range(*bounds)) and f().dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("bounds", "dtype", "number"),
+    [
+        ((0, 2**64, 2**62), "int64", 3 * 2**62),
+        ((2**63 - 2, 2**63 + 3), "int64", 2**63 + 2),
+        ((-5, 5), "uint8", -5),
+        ((300,), "int8", 299),
+        ((129,), "int8", 128),
+        ((-3.0, 3.0), "uint8", -3),
+    ],
+    ids=str,
+)
+def test_ranges_beyond_their_dtype_are_refused(bounds: tuple[Any, ...], dtype: str, number: int) -> None:
+    for f in (lambda: hf.arange(*bounds, dtype=dtype), hf.function(lambda: hf.arange(*bounds, dtype=dtype))):
+        with pytest.raises(errors.ArgumentError, match=rf"^\[arange\] the Python number {number} does not fit {dtype}"):
+            f()
+
+
+def test_ranges_of_open_extents_are_held_against_their_dtype() -> None:
+    by_number = hf.function(lambda n: hf.arange(n, dtype="int8"))
+    by_shape = hf.function(lambda x: hf.arange(x.shape[0], dtype="int8"))
+    for n in (3, 4, 5, 100, 128, 129, 300, 7):
+        for f, argument in ((by_number, n), (by_shape, hf.zeros(n))):
+            if n <= 128:
+                assert f(argument).tolist() == list(range(n))
+            else:
+                with pytest.raises(errors.ArgumentError, match="does not fit int8"):
+                    f(argument)

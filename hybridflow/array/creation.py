@@ -9,11 +9,12 @@ import numpy as np
 
 from hybridflow.array.elementwise import add, floor, greater_equal, less_equal, multiply, where
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import Extent, Shape, product
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core import devices
 from hybridflow.core.likes import ArrayLike, DTypeLike, ShapeLike
-from hybridflow.core.promotion import default_float, default_int, result_dtype, to_dtype, weak_kind
+from hybridflow.core.promotion import check_whole, default_float, default_int, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
@@ -241,7 +242,7 @@ def arange(
     """``start``, ``start + step``, ... below ``stop`` (above it for a negative step); ``arange(n)`` counts from 0.
 
     Element i is ``start + i * step``; int64 when all three are integers, else float32.  Raises ArgumentError for a step
-    of 0.
+    of 0, and for numbers that the dtype does not hold.
 
     >>> hf.arange(2, 10, 3)
     <Tensor i64[3] cpu> [2 5 8]
@@ -258,9 +259,34 @@ def arange(
     # Positions are exact in the wide dtype; the values are rounded to the chosen dtype once, at the end.
     wide = dtypes.float64 if is_float else default_int
     values = iota((count,), 0, wide)
-    if by != 1:
-        values = multiply(values, by)
-    return _placed(cast(add(values, first) if first != 0 else values, chosen), device)
+    if not (isinstance(count, int) and count == 0):
+        _check_ends(first, first + (count - 1) * by, chosen, is_float)
+    if by != 1 and not (isinstance(count, int) and count <= 1):
+        values = multiply(values, by if is_float else _in_64_bits(by))
+    if first != 0 and not (isinstance(count, int) and count == 0):
+        values = add(values, first if is_float else _in_64_bits(first))
+    return _placed(cast(values, chosen), device)
+
+
+def _check_ends(first: Any, last: Any, dtype: np.dtype[Any], is_float: bool) -> None:
+    """Raise ArgumentError unless the first and the last number of a range are some that the dtype holds, or, of ints
+    that become floats, int64."""
+    if not dtypes.is_integer(dtype):
+        if is_float:
+            return
+        dtype = default_int
+    limits = np.iinfo(dtype)
+    for end in (first, last):
+        if isinstance(end, Dim):
+            if limits.bits < 64 and not (end <= int(limits.max) and end >= int(limits.min)):
+                raise ArgumentError("arange", f"{end} does not fit {dtype} ({limits.min} to {limits.max}).")
+        else:
+            check_whole(int(end), dtype, "arange")
+
+
+def _in_64_bits(value: Any) -> Any:
+    """An int as one of int64 that is equal to it modulo 2**64, as which numbers of uint64 are calculated."""
+    return (value + 2**63) % 2**64 - 2**63 if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
 def _number(value: Any, name: str) -> Any:
