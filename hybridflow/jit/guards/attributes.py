@@ -37,8 +37,14 @@ def in_class(kind: type, name: str) -> Any:
 
 
 def own_dict(value: Any) -> dict[str, Any] | None:
+    """The dict of an instance's attributes; it may be of a class of the user's (``self.__dict__ = self``)."""
     own = getattr(value, "__dict__", None)
-    return own if type(own) is dict else None
+    return own if isinstance(own, dict) else None
+
+
+def holds(own: dict[str, Any], name: str) -> bool:
+    """Whether there is an attribute of this name among an instance's own, as attribute lookup sees it."""
+    return dict.__contains__(own, name)
 
 
 def read_attribute(recording: Recording, value: Any, name: str, given: Any) -> None:
@@ -177,14 +183,14 @@ def _of_object(recording: Recording, value: Any, name: str, given: Any) -> None:
         lookup_of(recording, value, "__getattribute__")
         return  # what it reads is recorded as it reads
     shared, own = in_class(kind, name), own_dict(value)
-    held = own is not None and name in own
+    held = own is not None and holds(own, name)
     if name == "__class__":
         if slot is not None:
             recording.read(slot, "class", None, kind, f"type({recording.texts[slot]})")
     elif name == "__dict__":
         if slot is not None:
             recording.read(slot, "own", None, given, f"vars({recording.texts[slot]})")
-    elif slot is not None and _is_librarys(shared if shared is not MISSING or held else in_class(kind, "__getattr__")):
+    elif slot is not None and (_is_librarys(shared) or (shared is MISSING and not held and _finds_unseen(kind))):
         _stored(recording, value, name, given)
     elif isinstance(shared, property) or (
         not held and shared is not MISSING and isinstance(in_class(type(shared), "__get__"), types.FunctionType)
@@ -211,20 +217,27 @@ def _of_object(recording: Recording, value: Any, name: str, given: Any) -> None:
 
 
 def _is_librarys(found: Any) -> bool:
-    """Whether a property, or a ``__getattr__``, is Python code of a library's, of which nothing is recorded."""
-    function = found.fget if isinstance(found, property) else found
-    is_getter = isinstance(found, property) or getattr(function, "__name__", "") == "__getattr__"
-    return is_getter and isinstance(function, types.FunctionType) and not is_recorded(function.__code__)
+    """Whether a property is Python code of a library's, of which nothing is recorded."""
+    function = found.fget if isinstance(found, property) else None
+    return isinstance(function, types.FunctionType) and not is_recorded(function.__code__)
+
+
+def _finds_unseen(kind: type) -> bool:
+    """Whether a class finds attributes by a ``__getattr__`` of which nothing is recorded: a library's, or one in C
+    (``__getattr__ = dict.__getitem__``)."""
+    getter = in_class(kind, "__getattr__")
+    is_seen = isinstance(getter, types.FunctionType) and is_recorded(getter.__code__)
+    return getter is not MISSING and not is_seen
 
 
 def read_plain_attribute(recording: Recording, value: Any, name: str) -> None:
     """Note what ``object.__getattribute__(value, name)`` looks at, whatever the class makes of attributes."""
     slot, own = recording.slot_of(value), own_dict(value)
-    if own is not None and name in own:
+    if own is not None and holds(own, name):
         if slot is not None:
             text = recording.texts[slot]
             where = recording.read(slot, "own", None, own, f"vars({text})")
-            recording.read(where, "item", name, own[name], f"{text}.{name}")
+            recording.read(where, "item", name, dict.__getitem__(own, name), f"{text}.{name}")
     else:
         _not_in_instance(recording, value, name)
     shared = lookup_of(recording, value, name)

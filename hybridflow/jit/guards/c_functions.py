@@ -30,6 +30,7 @@ from hybridflow.jit.guards.contents import (
     is_plain,
     note_write,
     read_elements,
+    read_entry,
     read_item,
     read_items,
     read_text,
@@ -190,7 +191,7 @@ def _note_entry(recording: Recording, owner: Any, key: Any) -> None:
     if found is MISSING:
         recording.absent(slot, "item", key, f"{recording.texts[slot]}[{key!r}]")
     else:
-        read_item(recording, owner, key, found, False)
+        read_entry(recording, owner, key, found)
 
 
 def _context_variable(recording: Recording, f: Any, variable: contextvars.ContextVar[Any]) -> Any:

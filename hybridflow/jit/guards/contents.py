@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array as array_module
 import collections
 import decimal
 import functools
@@ -28,13 +27,15 @@ from hybridflow.jit.guards.attributes import (
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import (
     ATOMS,
-    CONTAINERS,
     MAPPINGS,
     ArrayContents,
     ArrayType,
     SameItems,
     SameResult,
+    container_of,
     items_of,
+    keys_of,
+    length_of,
     same_items,
 )
 from hybridflow.jit.guards.recording import Recording
@@ -61,13 +62,7 @@ def is_plain(value: Any) -> bool:
 
 def base_container(value: Any) -> type | None:
     """The built-in container that a value is, or that its class extends; None for other values."""
-    kind = type(value)
-    if kind in CONTAINERS:
-        return kind
-    for base in (list, tuple, dict, set, frozenset, collections.deque, bytearray, array_module.array):
-        if isinstance(value, base):
-            return base
-    return None
+    return container_of(type(value))
 
 
 def read_length(recording: Recording, value: Any) -> None:
@@ -77,7 +72,7 @@ def read_length(recording: Recording, value: Any) -> None:
     if type(value) in (list, tuple, dict, set, frozenset):
         recording.check(slot, "length", len(value))
     else:
-        recording.check(slot, "call", SameResult(len, len(value)), "length")
+        recording.check(slot, "call", SameResult(length_of, length_of(value)), "length")
 
 
 def read_items(recording: Recording, value: Any, depth: int = 0) -> None:
@@ -85,7 +80,7 @@ def read_items(recording: Recording, value: Any, depth: int = 0) -> None:
     slot = recording.slot_of(value)
     if slot is not None:
         ordered = isinstance(value, (list, tuple, dict))
-        if ordered and len(value) <= _MOST_ITEMS:
+        if ordered and length_of(value) <= _MOST_ITEMS:
             read_length(recording, value)
             for key, item in _pairs(value):
                 recording.read(
@@ -105,9 +100,10 @@ def read_items(recording: Recording, value: Any, depth: int = 0) -> None:
 
 def _read_keys(recording: Recording, slot: int, mapping: dict[Any, Any]) -> None:
     """Note which keys there are and in which order, where that does not follow from their number and the items."""
-    if len(mapping) > 1 or any(type(key) is not str for key in mapping):
+    keys = keys_of(mapping)
+    if len(keys) > 1 or any(type(key) is not str for key in keys):
         recording.check(slot, "call", KeyOrder(mapping), "order")
-    for key in mapping:
+    for key in keys:
         if not is_plain(key):
             recording.weak_root(key, f"a key of {recording.texts[slot]}")
 
@@ -116,14 +112,17 @@ class KeyOrder:
     """Whether the keys of a dict are the same, in the same order."""
 
     def __init__(self, mapping: Any) -> None:
-        self._keys = list(mapping)
+        self._keys = keys_of(mapping)
 
     def __call__(self, mapping: Any) -> bool:
-        return same_items(list(mapping), self._keys)
+        return same_items(keys_of(mapping), self._keys)
 
 
 def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
-    return iter(list(dict.items(value))) if isinstance(value, dict) else enumerate(list(value))
+    if not isinstance(value, dict):
+        return enumerate(keys_of(value))
+    held = items_of(value)
+    return zip(held[::2], held[1::2])
 
 
 def _entry(recording: Recording, slot: int, key: Any) -> str:
@@ -152,15 +151,16 @@ def read_item(recording: Recording, value: Any, key: Any, given: Any, missing: b
         if missing:
             recording.absent(slot, "item", key, _entry(recording, slot, key))
             before_operator(recording, value, "__missing__")
-            if type(value) is collections.defaultdict and value.default_factory is not None:
+            adds = in_class(type(value), "__missing__") is _ADDS_KEY
+            if adds and value.default_factory is not None:
                 recording.effect(value, "adds a key to {}")
         else:
-            recording.read(slot, "item", key, given, _entry(recording, slot, key))
+            read_entry(recording, value, key, given)
     elif base in (list, tuple) and type(key) is not slice and not missing:
         position = operator.index(key)
         if position < 0:
             read_length(recording, value)
-            position += len(value)
+            position += length_of(value)
         recording.read(slot, "index", position, given, _entry(recording, slot, key))
     elif base is types.MappingProxyType and not missing:
         recording.check(slot, "call", SameResult(operator.itemgetter(key), given), ("key", key))
@@ -168,6 +168,16 @@ def read_item(recording: Recording, value: Any, key: Any, given: Any, missing: b
             recording.weak_root(given, _entry(recording, slot, key))
     else:
         read_items(recording, value)
+
+
+_ADDS_KEY = collections.defaultdict.__dict__["__missing__"]
+
+
+def read_entry(recording: Recording, mapping: Any, key: Any, given: Any) -> None:
+    """Note that an outside mapping holds ``given`` under a key."""
+    slot = recording.slot_of(mapping)
+    if slot is not None:
+        recording.read(slot, "item", key, given, _entry(recording, slot, key))
 
 
 def _read_element(recording: Recording, array: np.ndarray, key: Any, given: Any) -> None:
@@ -225,10 +235,15 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
                 recording.reason(f"hands on more than {_WALKED} objects in one container", "pass them as arguments")
             for item in items[:_WALKED]:
                 consume(recording, item, depth - 1, whole=whole)  # an array in a list is copied with it
+        if is_users_class(type(value)):
+            follow_methods(recording, value, depth, whole)
     elif isinstance(value, _FUNCTIONS):
         recording.prepare(recording, value)
     elif is_users_class(type(value)):
         follow_methods(recording, value, depth, whole)
+    elif _has_recorded_methods(type(value)):  # ``UserList``, the views of ``UserDict``
+        follow_methods(recording, value, depth, whole)
+        read_state(recording, value, min(depth, _STATE_DEPTH))
     elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
         recording.effect(value, "takes items from {}, which outlives the call")
     elif is_foreign_array(value):
@@ -293,19 +308,35 @@ def follow_methods(recording: Recording, value: Any, depth: int = 0, whole: bool
         return
     recording.consumed.add(key)
     for base in type(value).__mro__:
-        if not is_users_class(base):
-            continue
-        for name, function in list(base.__dict__.items()):
-            special = name.startswith("__") and name.endswith("__") and name not in _NOT_CALLED
-            if special and isinstance(function, types.FunctionType):
+        for name, function in _special_methods(base):
+            if is_recorded(function.__code__):
                 lookup_of(recording, value, name)
                 follow(recording, function)
                 whole = whole or is_generated(function.__code__)
+            else:
+                whole = True  # a library's, of which nothing is recorded when it runs
     if whole and recording.slot_of(value) is not None:
         for name, held in _fields(value):
             read_attribute(recording, value, name, held)
             if depth > 0:
                 consume(recording, held, depth - 1, whole=True)
+
+
+def _special_methods(kind: type) -> list[tuple[str, types.FunctionType]]:
+    """The methods written in Python that a class itself has and that code in C may call."""
+    return [
+        (name, function)
+        for name, function in list(kind.__dict__.items())
+        if name.startswith("__")
+        and name.endswith("__")
+        and name not in _NOT_CALLED
+        and isinstance(function, types.FunctionType)
+    ]
+
+
+def _has_recorded_methods(kind: type) -> bool:
+    """Whether a library's class has special methods in Python that are recorded as they run."""
+    return any(is_recorded(function.__code__) for base in kind.__mro__ for _, function in _special_methods(base))
 
 
 def _fields(value: Any) -> list[tuple[str, Any]]:

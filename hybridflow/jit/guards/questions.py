@@ -28,8 +28,8 @@ from hybridflow.jit.guards.contents import (
     read_items,
     read_length,
 )
-from hybridflow.jit.guards.libraries import is_users_function
-from hybridflow.jit.guards.recognition import ATOMS, SameResult
+from hybridflow.jit.guards.libraries import is_users_class, is_users_function
+from hybridflow.jit.guards.recognition import ATOMS, SameResult, keys_of
 from hybridflow.jit.guards.recording import Recording
 
 
@@ -212,10 +212,12 @@ def iterate(recording: Recording, value: Any, depth: int = 0) -> None:
         return
     if isinstance(value, np.ndarray):
         read_elements(recording, value)
-    elif base_container(value) is not None and not isinstance(in_class(type(value), "__iter__"), types.FunctionType):
+    elif base_container(value) is not None:
         if recording.slot_of(value) is not None:
             read_items(recording, value)
-        for item in list(value) if depth > 0 else ():
+        if is_users_class(type(value)):
+            before_operator(recording, value, "__iter__", "__getitem__", "__len__", "keys")
+        for item in keys_of(value) if depth > 0 else ():
             iterate(recording, item, depth - 1)
     elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
         recording.effect(value, "takes items from {}, which outlives the call")

@@ -42,6 +42,7 @@ CONTAINERS = (
     array.array,
     memoryview,
 )
+_CONTAINERS = frozenset(CONTAINERS)
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 # Values that cannot change, and are told apart by type and equality.
 _EQUAL = frozenset(
@@ -199,11 +200,31 @@ class SameItems:
         return same_items(items_of(container), self._items)
 
 
+def container_of(kind: type) -> type | None:
+    """The container of the standard library that a class is, or extends; None for other classes."""
+    return next((base for base in kind.__mro__ if base in _CONTAINERS), None)
+
+
+def keys_of(container: Any) -> list[Any]:
+    """What iterating over a container gives, whatever methods its class has of its own."""
+    kind = type(container)
+    base: Any = container_of(kind)
+    return list(container if base is None or base is kind else base.__iter__(container))
+
+
 def items_of(container: Any) -> list[Any]:
     """What a container holds, in its order; a mapping's keys and values."""
-    if isinstance(container, (dict, types.MappingProxyType)):
-        return [part for pair in container.items() for part in pair]
-    return list(container)
+    kind = type(container)
+    if not issubclass(kind, (dict, types.MappingProxyType)):
+        return keys_of(container)
+    base: Any = container_of(kind)
+    return [part for pair in base.items(container) for part in pair]
+
+
+def length_of(container: Any) -> int:
+    """How many items a container holds, whatever its class says."""
+    base: Any = container_of(type(container))
+    return len(container) if base is None or base is type(container) else base.__len__(container)
 
 
 def same_items(a: list[Any], b: list[Any]) -> bool:
