@@ -1,4 +1,7 @@
-"""Instrumented functions do what the functions do: the standard library's, as its own tests see them."""
+"""Instrumented functions do what the functions do: the standard library's, as its own tests see them.
+
+Once by their source, and once by their byte code.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,20 @@ _PROGRAM = """
 import gc, importlib, io, sys, types, unittest
 import hybridflow
 from hybridflow.jit.guards import twins
+from hybridflow.jit.guards.code_recorder import CODE_RECORDER
 from hybridflow.jit.guards.recorder import RECORDER
+from hybridflow.tracing.convert.instrument_code import instrument_code
 
 names = [sys.argv[1], "test.test_" + sys.argv[1]]
 for name in names:
     importlib.import_module(name)
 count = 0
 for function in [f for f in gc.get_objects() if isinstance(f, types.FunctionType) and f.__module__ in names]:
-    twin = twins.twin_of(function, RECORDER)
+    by_code = sys.argv[2] == "byte code"
+    if by_code:
+        twin = instrument_code(function.__code__, CODE_RECORDER)
+    else:
+        twin = twins.twin_of(function, RECORDER, CODE_RECORDER)
     if isinstance(twin, types.CodeType):
         function.__code__ = twin
         count += 1
@@ -56,9 +65,14 @@ sys.exit(not result.wasSuccessful())
         "textwrap",
     ],
 )
-def test_instrumented_functions_pass_their_own_tests(name: str) -> None:
+@pytest.mark.parametrize("by", ["source", "byte code"])
+def test_instrumented_functions_pass_their_own_tests(name: str, by: str) -> None:
     pytest.importorskip(f"test.test_{name}", reason="this Python came without the standard library's tests")
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", _PROGRAM, name], cwd=ROOT, capture_output=True, text=True, timeout=900
+        [sys.executable, "-W", "ignore", "-c", _PROGRAM, name, by],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -114,7 +114,10 @@ class SymbolicTensor(Tensor):
         raise self._no_value("item", "reading the element of", "Return it and read the result.")
 
     def __bool__(self) -> bool:
-        remedy = _why_unconverted() or "Choose by value with hf.where(condition, a, b), or branch on a Python argument."
+        remedy = (
+            why_unconverted(sys._getframe(1))
+            or "Choose by value with hf.where(condition, a, b), or branch on a Python argument."
+        )
         raise self._no_value("bool", "branching on", remedy)
 
     def __int__(self) -> int:
@@ -145,17 +148,22 @@ class SymbolicTensor(Tensor):
         return f'<sym {node.type}{source} "{node.op.name}">'
 
 
-def _why_unconverted() -> str | None:
-    """What to say where the function that branches has a text that nobody knows, so that its statements mean what they
-    mean to Python; None where it was converted, or is not a user's."""
+def why_unconverted(frame: FrameType | None) -> str | None:
+    """What to say where the function that branches, in this frame or outside of it, has a text that nobody knows, so
+    that its statements mean what they mean to Python; None where it was converted, or is not a user's."""
     from hybridflow.runtime.calls.steps import stand_ins
+    from hybridflow.tracing.convert.instrument_code import original_of
     from hybridflow.tracing.convert.source import Missing, find
 
-    frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
-    found = None if frame is None or id(frame.f_code) in stand_ins else find(frame.f_code)
-    if frame is None or not isinstance(found, Missing):
+    if frame is None:
+        return None
+    original = original_of(frame.f_code)
+    if original is None and id(frame.f_code) in stand_ins:
+        return None
+    found = find(original or frame.f_code)
+    if not isinstance(found, Missing):
         return None
     return (
         f"Statements like if and while take tensors where the text of a function can be read, but that of "

@@ -45,8 +45,7 @@ def note_name(recording: Recording, namespace: dict[str, Any], name: str) -> Non
         recording.absent(slot, "item", name, name)
 
 
-def note_cell(recording: Recording, probe: types.FunctionType) -> None:
-    (cell,), (name,) = probe.__closure__ or (), probe.__code__.co_freevars
+def note_cell(recording: Recording, cell: types.CellType, name: str) -> None:
     slot = recording.cell_slot(cell, name)
     try:
         value = cell.cell_contents
@@ -59,6 +58,7 @@ def note_cell(recording: Recording, probe: types.FunctionType) -> None:
 def note_truth(recording: Recording, value: Any) -> None:
     if contents.base_container(value) is not None:
         contents.read_length(recording, value)
+        contents.before_operator(recording, value, "__bool__", "__len__")
     elif isinstance(value, np.ndarray):
         contents.read_elements(recording, value)
     else:

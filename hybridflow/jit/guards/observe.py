@@ -12,6 +12,7 @@ from hybridflow.core import pytree
 from hybridflow.core.blocks import block
 from hybridflow.jit.cache import Guards
 from hybridflow.jit.guards import calls
+from hybridflow.jit.guards.code_recorder import CODE_RECORDER
 from hybridflow.jit.guards.contents import is_plain
 from hybridflow.jit.guards.libraries import is_recorded
 from hybridflow.jit.guards.recorder import RECORDER, recording_to
@@ -36,7 +37,7 @@ class Observer:
         self, recording: Recording, python: Callable[..., Any], paths: Sequence[str], values: Any
     ) -> Iterator[None]:
         """Record what the block, a call of ``python`` with the bound arguments ``values``, reads and changes."""
-        recording.swaps, recording.prepare = Swaps(RECORDER), calls.prepare
+        recording.swaps, recording.prepare = Swaps(RECORDER, CODE_RECORDER), calls.prepare
         for path, value in zip(paths, values):
             _note_argument(recording, path, value)
         try:

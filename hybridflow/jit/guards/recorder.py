@@ -46,13 +46,14 @@ from hybridflow.jit.guards.specials import (
     check_repeats,
     is_open,
     known,
+    known_number,
     method_of_list,
     method_of_lookup,
     method_of_tensor,
     method_of_text,
     special,
 )
-from hybridflow.jit.guards.twins import is_twin
+from hybridflow.jit.guards.twins import is_converted
 from hybridflow.tracing import numbers
 from hybridflow.tracing.convert.instrument import OPERATORS
 from hybridflow.tracing.flow import doubles, guarding, journal, stacks, state, taking, trees
@@ -69,17 +70,17 @@ class Recorder(Branches):
 
     def name(self, name: str) -> Any:
         """A global or builtin name."""
-        return _global(sys._getframe(1).f_globals, name)
+        return global_value(sys._getframe(1).f_globals, name)
 
     def name_in_class(self, name: str, body: Mapping[str, Any]) -> Any:
         """A global or builtin name in the body of a class, unless that has one of its own."""
-        return body[name] if name in body else _global(sys._getframe(1).f_globals, name)
+        return body[name] if name in body else global_value(sys._getframe(1).f_globals, name)
 
     def cell(self, probe: types.FunctionType) -> Any:
         """A variable of an enclosing function, which ``probe`` refers to and returns."""
         recording = active.recording
         if recording is not None:
-            recording.note(note_cell, probe)
+            recording.note(note_cell, *cell_of(probe))
         return stacks.seen(probe())
 
     def attribute(self, value: Any, name: str) -> Any:
@@ -87,25 +88,13 @@ class Recorder(Branches):
         if type(value) is SymbolicNumber:
             return numbers.attribute(value, name)
         if recording is None or type(value) in INERT:
-            return getattr(known(value) if type(value) is Dim and hasattr(int, name) else value, name)
+            return getattr(known_number(value) if type(value) is Dim and hasattr(int, name) else value, name)
         return stacks.seen(questions.get_attribute(recording, value, name))
 
     def method(self, value: Any, name: str) -> Any:
         """An attribute that is called."""
-        if state.active.path is not None:
-            if type(value) in CONTAINERS:
-                journal.touch(place_of(value))
-            taking.check_takes(value)
-        if state.active.doubles and type(value) in CONTAINERS and name in _CHANGES and not stacks.is_appended(value):
-            doubles.check_single(value, sys._getframe(1))
-        found = self.fn(self.attribute(value, name))
-        if isinstance(value, (dict, set, frozenset)):
-            return method_of_lookup(value, found)
-        if isinstance(value, list):
-            return method_of_list(value, name, found)
-        if isinstance(value, (Tensor, Variable)):
-            return method_of_tensor(value, name, found)
-        return found if type(value) is not str else method_of_text(value, name, found)
+        before_method(value, name, sys._getframe(1))
+        return prepared_method(value, name, self.fn(self.attribute(value, name)))
 
     def fn(self, function: Any) -> Any:
         """Something that is called."""
@@ -187,14 +176,14 @@ class Recorder(Branches):
         """An operand of a chain of ``is``, or of one beside a constant that is a number."""
         check_identity(value, 0)
         note_identity(value)
-        return self.identity(known(value))
+        return self.identity(known_number(value))
 
     def identical(self, left: Any, right: Any) -> bool:
         """``left is right``, neither of them a constant."""
         check_identity(left, right)
         note_identity(left)
         note_identity(right)
-        return self.identity(known(left)) is self.identity(known(right))
+        return self.identity(known_number(left)) is self.identity(known_number(right))
 
     def matched(self, value: Any, *names: str) -> Any:
         """The subject of ``match``, whose attributes ``names`` and items the patterns may look at."""
@@ -241,11 +230,7 @@ class Recorder(Branches):
 
     def writes_cell(self, probe: types.FunctionType) -> None:
         """Before a variable of an enclosing function, which ``probe`` refers to, is assigned or deleted."""
-        recording = active.recording
-        if recording is not None:
-            cell, name = (probe.__closure__ or ())[0], probe.__code__.co_freevars[0]
-            recording.note(Recording.writes_cell, cell, name)
-            journal.touch(cell_place(cell, name))
+        write_cell(*cell_of(probe))
 
     def writes(self, value: Any, name: str) -> Any:
         """Before ``value.name`` is assigned or deleted."""
@@ -283,15 +268,56 @@ class Recorder(Branches):
 
     def updates_in_place(self, name: str, value: Any) -> None:
         """Before ``name += ...``: lists and arrays change in place."""
-        recording = active.recording
-        if recording is not None and type(value) not in INERT:
-            recording.note(note_update, name, value)
-            if state.active.doubles:
-                doubles.check_single(value, sys._getframe(1))
-            if type(value) in CONTAINERS and state.active.path is not None:
-                journal.touch(place_of(value))
-            elif isinstance(value, np.ndarray):
-                journal.check_can_be_undone("a NumPy array is changed")
+        update_in_place(name, value, sys._getframe(1))
+
+
+def cell_of(probe: types.FunctionType) -> tuple[types.CellType, str]:
+    """The cell that a function over one variable refers to, and the variable's name."""
+    (cell,), (name,) = probe.__closure__ or (), probe.__code__.co_freevars
+    return cell, name
+
+
+def write_cell(cell: types.CellType, name: str) -> None:
+    """Before a variable of an enclosing function is assigned or deleted."""
+    recording = active.recording
+    if recording is not None:
+        recording.note(Recording.writes_cell, cell, name)
+        journal.touch(cell_place(cell, name))
+
+
+def update_in_place(name: str, value: Any, frame: types.FrameType) -> None:
+    """Before ``frame`` does an operation that may change ``value`` in place."""
+    recording = active.recording
+    if recording is not None and type(value) not in INERT:
+        recording.note(note_update, name, value)
+        if state.active.doubles:
+            doubles.check_single(value, frame)
+        if type(value) in CONTAINERS and state.active.path is not None:
+            journal.touch(place_of(value))
+        elif isinstance(value, np.ndarray):
+            journal.check_can_be_undone("a NumPy array is changed")
+
+
+def before_method(value: Any, name: str, frame: types.FrameType) -> None:
+    """Before ``frame`` calls a method of ``value``."""
+    if state.active.path is not None:
+        if type(value) in CONTAINERS:
+            journal.touch(place_of(value))
+        taking.check_takes(value)
+    if state.active.doubles and type(value) in CONTAINERS and name in _CHANGES and not stacks.is_appended(value):
+        doubles.check_single(value, frame)
+
+
+def prepared_method(value: Any, name: str, found: Any) -> Any:
+    """What to call for a method of ``value``, which was prepared as ``found``."""
+    kind = type(value)  # ``isinstance`` may run the user's ``__getattribute__``
+    if issubclass(kind, (dict, set, frozenset)):
+        return method_of_lookup(value, found)
+    if issubclass(kind, list):
+        return method_of_list(value, name, found)
+    if issubclass(kind, (Tensor, Variable)):
+        return method_of_tensor(value, name, found)
+    return found if kind is not str else method_of_text(value, name, found)
 
 
 # Methods of containers that change them.
@@ -380,7 +406,8 @@ def _touching(function: Any, found: Any) -> Any:
     return call
 
 
-def _global(namespace: dict[str, Any], name: str) -> Any:
+def global_value(namespace: dict[str, Any], name: str) -> Any:
+    """A global or builtin name of the code that these are the globals of."""
     recording = active.recording
     if recording is not None:
         recording.note(note_name, namespace, name)
@@ -418,4 +445,4 @@ def recording_to(recording: Recording) -> Iterator[None]:
 
 _OWN = os.path.dirname(__file__) + os.sep
 trees.is_users_class.append(is_users_class)
-guarding.is_converted.append(lambda frame: is_twin(frame.f_code) or frame.f_code.co_filename.startswith(_OWN))
+guarding.is_converted.append(lambda frame: is_converted(frame.f_code) or frame.f_code.co_filename.startswith(_OWN))

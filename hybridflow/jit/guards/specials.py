@@ -46,17 +46,23 @@ NAMESAKES = (
 )
 
 
+def known_number(value: Any) -> Any:
+    """A number whose value the user's code is about to see: the program is for this one from now on.  A trace that is
+    made without a call has no values, and shows names."""
+    if type(value) not in (Dim, SymbolicFloat):
+        return value
+    trace = current.trace
+    if trace is None or (type(value) is Dim and trace.assumptions.examples is None):
+        return value
+    return int(value) if type(value) is Dim else value.value()
+
+
 def known(value: Any) -> Any:
-    """A number whose value the user's code is about to see: the program is for this one from now on.  Also within
-    tuples and lists; a trace that is made without a call has no values, and shows names."""
-    if type(value) in (Dim, SymbolicFloat):
-        trace = current.trace
-        if trace is None or (type(value) is Dim and trace.assumptions.examples is None):
-            return value
-        return int(value) if type(value) is Dim else value.value()
-    if type(value) in _SEQUENCES and any(type(part) in (Dim, SymbolicFloat, *_SEQUENCES) for part in value):
-        return type(value)(map(known, value))
-    return value
+    """As ``known_number``, also within tuples and lists, which are others then."""
+    if type(value) not in _SEQUENCES or not any(type(part) in (Dim, SymbolicFloat, *_SEQUENCES) for part in value):
+        return known_number(value)
+    parts = list(map(known, value))
+    return value if all(map(operator.is_, parts, value)) else type(value)(parts)
 
 
 def _open_kind(value: Any) -> type | None:

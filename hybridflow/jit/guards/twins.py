@@ -17,12 +17,14 @@ from hybridflow.jit.guards.recording import Recording
 from hybridflow.runtime import locks
 from hybridflow.runtime.calls.steps import stand_ins
 from hybridflow.tracing.convert.instrument import instrument
+from hybridflow.tracing.convert.instrument_code import Unknown, instrument_code, original_of
 from hybridflow.tracing.convert.rebuild import Rebuilder
-from hybridflow.tracing.convert.source import Source
+from hybridflow.tracing.convert.source import ByCode, Missing, Source
 from hybridflow.tracing.convert.unit import Function
 
 _lock = locks.make()
 _instrumented: dict[int, weakref.ref[types.CodeType]] = {}  # twins, and the code of what is defined in them, by id
+_of_code: ByCode[types.CodeType | str] = ByCode()  # twins made of byte code, or why there is none
 _swapped: dict[
     int, list[Any]
 ] = {}  # by id of the function: [function, its code, twin, count of the traces that need it]
@@ -32,6 +34,11 @@ def is_twin(code: types.CodeType) -> bool:
     """Whether code is instrumented."""
     known = _instrumented.get(id(code))
     return known is not None and known() is code
+
+
+def is_converted(code: types.CodeType) -> bool:
+    """Whether code is instrumented, and its statements take tensors."""
+    return is_twin(code) and original_of(code) is None
 
 
 def original_code(function: types.FunctionType) -> types.CodeType:
@@ -64,7 +71,7 @@ def run_recorded(recording: Recording, function: types.FunctionType) -> None:
     if why is not None and not is_generated(function.__code__):
         code = original_code(function)
         recording.reason(
-            f"runs {function.__qualname__}, whose source is not known: {why}",
+            f"runs {function.__qualname__}, of which neither the source nor the byte code can be read: {why}",
             "define it in a file, or set HF_KEEP_TEXT=1 before hybridflow is imported",
             where=f"{code.co_filename}:{code.co_firstlineno}",
         )
@@ -94,8 +101,8 @@ def is_generated(code: types.CodeType) -> bool:
 class Swaps:
     """The functions that run their twins for one trace; ``undo`` gives them their own code back."""
 
-    def __init__(self, recorder: object) -> None:
-        self._recorder = recorder
+    def __init__(self, recorder: object, code_recorder: object) -> None:
+        self._recorders = recorder, code_recorder
         self._functions: list[types.FunctionType] = []
 
     def add(self, function: types.FunctionType) -> str | None:
@@ -107,7 +114,7 @@ class Swaps:
                 self._functions.append(function)
                 return None
             code = function.__code__
-            twin = twin_of(function, self._recorder)
+            twin = twin_of(function, *self._recorders)
             if isinstance(twin, str):
                 return twin
             _swapped[id(function)] = [function, code, twin, 1]
@@ -132,15 +139,30 @@ class Swaps:
                 self._functions.pop()
 
 
-def twin_of(function: types.FunctionType, recorder: object) -> types.CodeType | str:
-    """A function's code with calls of ``recorder`` in it; the reason if its source is not known."""
+def twin_of(function: types.FunctionType, recorder: object, code_recorder: object) -> types.CodeType | str:
+    """A function's code with calls of ``recorder`` in it, or of ``code_recorder`` if its source is not known.
+
+    The reason if there is none.
+    """
     code = function.__code__
-    twin = _rebuilder(recorder).code(code, function)
-    if not isinstance(twin, types.CodeType):
-        return twin.reason
-    if not is_twin(twin):
+    twin: types.CodeType | Missing | str = _rebuilder(recorder).code(code, function)
+    if isinstance(twin, Missing):
+        twin = _twin_of_code(code, code_recorder, twin.reason)
+    if isinstance(twin, types.CodeType) and not is_twin(twin):
         _note(twin)
     return twin
+
+
+def _twin_of_code(code: types.CodeType, recorder: object, missing: str) -> types.CodeType | str:
+    known = _of_code.get(code)
+    if known is not None:
+        return known
+    if is_generated(code):
+        return missing  # nothing needs to be recorded
+    try:
+        return _of_code.put(code, instrument_code(code, recorder))
+    except Unknown as error:
+        return _of_code.put(code, f"{missing}; {error}")
 
 
 def _note(twin: types.CodeType) -> None:
