@@ -303,3 +303,21 @@ def test_derivatives_of_open_cuts() -> None:
     for n in (30, 40, 5, 12):
         x = line(n)
         assert of(x).tolist() == [2 * v if k < 10 else 0.0 for k, v in enumerate(x.tolist())]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: hf.take(x, hf.asarray([1]), axis=0),
+        lambda x: hf.take_along_axis(x, hf.argsort(x, axis=0), axis=0),
+        lambda x: hf.searchsorted(hf.sort(x), hf.asarray([1.0, 2.0], dtype="float32")),
+        lambda x: hf.take(x, hf.zeros((0,), "int64"), axis=0),
+    ],
+)
+def test_looking_up_in_nothing(tmp_path: Path, f: Any) -> None:
+    """Of no elements none is found: that is an error when it runs, and none when it is saved."""
+    live = hf.function(f, input_signature=[hf.TensorSpec((None,))])
+    loaded = hf.saved.load(hf.saved.save(live, tmp_path / "f"))
+    for n in (5, 2, 1, 0):
+        a, b = outcome(live, line(n)), outcome(loaded, line(n))
+        assert same(a, b) or (type(a) is type(b) and isinstance(a, errors.HybridflowError)), (n, a, b)

@@ -184,10 +184,12 @@ class _Source:
 
     def __init__(self, prover: _Prover, node: Node) -> None:
         self.prover, self.types, self.out = prover, tuple(n.type for n in node.inputs), node.type
+        self._never: list[Ix] = []  # indices of which none is in range
 
     def load(self, k: int, index: Any) -> Any:
         for position, extent in zip(index, self.types[k].shape, strict=True):
-            self.prover.within(as_index(position), extent)
+            if not any(position is one for one in self._never):
+                self.prover.within(as_index(position), extent)
         return ANYTHING
 
     def load_linear(self, k: int, position: Ix) -> Any:
@@ -217,7 +219,10 @@ class _Source:
         return turn(*start)
 
     def checked(self, value: Any, extent: Extent, check: Any) -> Ix:
-        return computed(value, extent)
+        found = computed(value, extent)
+        if extent == 0:  # no index is in range: the check ends the program
+            self._never.append(found)
+        return found
 
     def literal(self, value: Any, index: Index) -> Any:
         if value.type.shape:

@@ -27,25 +27,22 @@ _STAGE = "NumpyDataset"
 
 def table_of(path: str) -> Table:
     """The rows of a file of NumPy's.  Raises DataError for a damaged one, and for arrays of objects."""
-    try:
-        with open(path, "rb") as file:
+    with open(path, "rb") as file:  # what the system says of a file that cannot be opened is an error of its own
+        try:
             layout = _layout(file) if os.fstat(file.fileno()).st_size > _SMALL else None
-        if layout is not None:
-            return FileTable(path, *layout)
-        found = np.load(path, allow_pickle=False)
-        if isinstance(found, np.ndarray):
+            if layout is not None:
+                return FileTable(path, *layout)
+            file.seek(0)
+            found = np.load(file, allow_pickle=False)
+            if not isinstance(found, np.ndarray):
+                with found:
+                    return rows_of({name: found[name] for name in found.files})
             found.flags.writeable = False
             return rows_of(found)
-        with found:
-            return rows_of({name: found[name] for name in found.files})
-    except OSError as error:
-        if error.errno is not None:  # of the system
+        except DataError:
             raise
-        raise DataError(_STAGE, f"{path} cannot be read: {error}.") from None
-    except DataError:
-        raise
-    except Exception as error:  # whatever zipfile, zlib and NumPy's own parser raise
-        raise DataError(_STAGE, f"{path} cannot be read: {error}.") from None
+        except Exception as error:  # whatever zipfile, zlib and NumPy's own parser raise
+            raise DataError(_STAGE, f"{path} cannot be read: {error}.") from None
 
 
 def _layout(file: BinaryIO) -> tuple[int, tuple[int, ...], np.dtype[Any]] | None:
