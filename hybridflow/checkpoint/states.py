@@ -223,7 +223,7 @@ def _packed(value: Any, path: str, arrays: dict[str, Any]) -> Any:
 
 def unpacked(value: Any, array: Callable[[str], Any]) -> Any:
     """What ``_packed`` packed; ``array`` reads an array by name."""
-    if not isinstance(value, dict):
+    if isinstance(value, PLAIN):
         return value
     try:
         if "array" in value:
