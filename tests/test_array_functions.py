@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -736,3 +738,68 @@ def test_ranges_of_open_extents_are_held_against_their_dtype() -> None:
             else:
                 with pytest.raises(errors.ArgumentError, match="does not fit int8"):
                     f(argument)
+
+
+_WITHOUT_WIDENING = """
+import resource
+import numpy as np
+import hybridflow as hf
+
+x = hf.asarray(np.ones(60_000_000, np.uint8))
+hf.sum(x[:1000]), hf.count_nonzero(x[:1000]), hf.bincount(x[:1000], length=3)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = [hf.sum(x), hf.prod(x), hf.count_nonzero(x), hf.bincount(x)[1], hf.bincount(x, length=3)[1]]
+print(*[int(y) for y in found], (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_many_small_integers_are_folded_without_a_wider_copy() -> None:
+    run = subprocess.run([sys.executable, "-c", _WITHOUT_WIDENING], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    *found, more = map(int, run.stdout.split())
+    assert found == [60_000_000, 1, *[60_000_000] * 3]
+    assert more < 150  # megabytes; all of them as int64 are 480
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_folds_of_many_integers_wrap_as_those_of_few(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    limits = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    array = rng.integers(*limits, (300, 4, 80), dtype="int64", endpoint=True).astype(dtype)
+    x, wide = hf.asarray(array), "uint64" if dtype.startswith("u") else "int64"
+    for name in ("sum", "prod"):
+        ours, theirs = getattr(hf, name), getattr(np, name)
+        for axis, keepdims in ((None, False), (0, True), (1, False), ((0, 2), False), (-1, True), ((), False)):
+            found = ours(x, axis=axis, keepdims=keepdims)
+            wanted = np.asarray(theirs(array, axis=axis, keepdims=keepdims, dtype=wide))
+            assert found.dtype == wide and found.shape == wanted.shape
+            np.testing.assert_array_equal(found.numpy(), wanted)
+        compiled = hf.function(lambda x, ours=ours: (ours(x), ours(x, axis=1)))(x)
+        assert [y.numpy().tobytes() for y in compiled] == [y.numpy().tobytes() for y in (ours(x), ours(x, axis=1))]
+
+
+def test_counts_of_many_integers() -> None:
+    numbers = np.random.default_rng(0).integers(-3, 40, 700_000).astype(np.int16)
+    x, inside = hf.asarray(numbers), numbers[numbers >= 0]
+    for length in (20, 50, 0, 300_000):
+        wanted = np.bincount(inside[inside < length], minlength=length)
+        np.testing.assert_array_equal(hf.bincount(x, length=length).numpy(), wanted)
+    np.testing.assert_array_equal(hf.bincount(hf.asarray(inside), minlength=60), np.bincount(inside, minlength=60))
+    with pytest.raises(errors.ArgumentError, match="-3 is among the numbers"):
+        hf.bincount(x)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+def test_distinct_elements_with_nan(dtype: str) -> None:
+    array = np.array([np.nan, np.inf, 0.5, 2.5, np.nan, -1.0, 0.5, -np.inf])
+    x = hf.asarray(array).astype(dtype)
+    wanted = np.unique(array, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    found = hf.unique_all(x)
+    np.testing.assert_array_equal(found.values.numpy().astype(float), wanted[0])
+    for ours, theirs in zip(found[1:], wanted[1:]):
+        np.testing.assert_array_equal(ours.numpy(), theirs)
+    np.testing.assert_array_equal(hf.unique_values(x).numpy().astype(float), wanted[0])
+    known = hf.function(lambda: hf.unique_values(x))()
+    np.testing.assert_array_equal(known.numpy().astype(float), wanted[0])
+    sized = hf.function(lambda x: hf.unique_values(x, size=7))(x)
+    np.testing.assert_array_equal(sized.numpy().astype(float), wanted[0])

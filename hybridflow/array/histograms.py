@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,11 @@ from hybridflow.array.segments import added_up, numbers
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import rules
+from hybridflow.core.context import now
 from hybridflow.core.likes import ArrayLike
 from hybridflow.core.promotion import default_float, default_int
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled, reshape_to
 from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentError, ShapeError, TraceError, entered
@@ -47,6 +50,8 @@ def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length
     >>> hf.bincount([1, 3, 1], length=3)
     <Tensor i64[3] cpu> [0 2 0]
     """
+    if weights is None and (few := _small_integers(x)) is not None:
+        return _counted_in_parts(few, minlength, length)
     found = numbers(x, "bincount")
     if found.ndim != 1:
         raise ShapeError("bincount", f"the numbers are {found.type}; they must be one-dimensional.")
@@ -60,13 +65,44 @@ def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length
             f"the result's size depends on the values of {found!r}; say how many numbers there may be, "
             "bincount(x, length=...), or call it outside of the traced function.",
         )
+    return _counted(found, counted, _length_of(known, minlength))
+
+
+def _length_of(known: np.ndarray, minlength: Any) -> int:
+    """How many numbers are counted, by those that there are."""
     if known.size and known.min() < 0:
         raise ArgumentError("bincount", f"{known.min()} is among the numbers; they must not be negative.")
     least = rules.integer("bincount", "minlength", minlength)
     if least < 0:
         raise ArgumentError("bincount", f"minlength is {least}; it must not be negative.")
     largest = int(known.max()) + 1 if known.size else 0
-    return _counted(found, counted, largest if largest > least else least)
+    return largest if largest > least else least
+
+
+_PART = 1 << 18  # numbers that are counted at once
+
+
+def _small_integers(x: Any) -> np.ndarray | None:
+    """Many integers along one axis, of less than 64 bits, that are known outside of a trace; None for others."""
+    if not isinstance(x, (Tensor, Variable)) or now().trace is not None:
+        return None
+    array = as_tensor(x, "bincount")._array
+    if type(array) is not np.ndarray or array.ndim != 1 or array.size < 2 * _PART or array.dtype.itemsize == 8:
+        return None
+    return array if dtypes.is_integer(array.dtype) else None
+
+
+def _counted_in_parts(array: np.ndarray, minlength: Any, length: Any) -> Tensor:
+    """So that not all of them have to be there as int64."""
+    if length is None:
+        count = _length_of(array, minlength)
+    else:
+        count = int(rules.extent("bincount", "length", length))
+    total = np.zeros(count, np.int64)
+    for start in builtins.range(0, array.size, part := builtins.max(_PART, count)):
+        few = wrap(np.ascontiguousarray(array[start : start + part]))
+        total += _counted(numbers(few, "bincount"), None, count)._array
+    return wrap(total)
 
 
 def _weights(stage: str, weights: Any, x: Tensor) -> Tensor | None:

@@ -28,9 +28,10 @@ from hybridflow.array.elementwise import (
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.core.context import now
 from hybridflow.core.likes import ArrayLike, DTypeLike
 from hybridflow.core.promotion import default_int, to_dtype
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, float_operand, reshape_to, scalar
 from hybridflow.eager.operations import operation
@@ -57,12 +58,31 @@ def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 _ALL_AXES = [tuple(range(ndim)) for ndim in range(65)]  # NumPy's bound on axes is 64
 
 
+_LARGE = 1 << 16  # elements, from which on a fold does not have all of them in a wider dtype first
+
+
+def _folded_at_once(name: str, x: Tensor, wanted: np.dtype[Any], axis: Any, keepdims: bool) -> Tensor | None:
+    """The sum or product of many small integers by NumPy, which widens a few at a time, and has the same bits: those of
+    integers do not depend on an order.  None while tracing, and for others."""
+    if now().trace is not None or type(x._array) is not np.ndarray or x._array.size < _LARGE:
+        return None
+    if not np.can_cast(x.dtype, wanted, "same_kind"):  # of which NumPy makes no such sum
+        return None
+    fold: Any = np.add if name == "sum" else np.multiply
+    axes = rules.axes(name, x.type, axis)
+    return wrap(np.asarray(fold.reduce(x._array, axis=axes, dtype=wanted, keepdims=bool(keepdims))))
+
+
 def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
     if type(x) is not Tensor:
         x = as_tensor(x, name)
     if axis is None and dtype is None and not keepdims and dtypes.is_float(x.dtype):  # the usual loss
         return apply(TABLE[name], x, axes=_ALL_AXES[len(x.shape)])
     wanted = sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, name)
+    if x.dtype.itemsize < wanted.itemsize and not dtypes.is_float(wanted):
+        found = _folded_at_once(name, x, wanted, axis, keepdims)
+        if found is not None:
+            return found
     return _reduce(TABLE[name], x if x.dtype == wanted else cast(x, wanted), rules.axes(name, x.type, axis), keepdims)
 
 

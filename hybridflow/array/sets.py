@@ -12,6 +12,7 @@ from hybridflow.array.searching import searchsorted
 from hybridflow.array.selection import unique_of, unique_parts
 from hybridflow.array.shapes import reshape
 from hybridflow.array.sorting import sort
+from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
@@ -55,7 +56,8 @@ def _unique(x: Any, stage: str, size: int | None, fill_value: Any) -> UniqueAll:
             f"the result's size depends on the values of {x!r}; say how many there may be, {stage}(x, size=...), or "
             "call it outside of the traced function.",
         )
-    found = np.unique(array.reshape(-1), return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    flat = array.reshape(-1).astype(dtypes.compute_dtype(array.dtype), copy=False)  # NumPy knows no NaN of bfloat16
+    found = np.unique(flat, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
     _, first, inverse, counts = (np.asarray(part, np.int64) if k else part for k, part in enumerate(found))
     indices = from_numpy(first, stage)
     values = apply(TABLE["take"], reshape(x, (x.size,)), indices, axis=0)  # a gather, so that gradients flow
