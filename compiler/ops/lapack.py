@@ -56,7 +56,7 @@ def _stacked(x: TensorType, *shape: Extent) -> TensorType:
 
 
 def _host(
-    name: str, arity: int, reference: Callable[..., Any], results: Any, *, square: bool = True, **fields: Any
+    name: str, arity: int | None, reference: Callable[..., Any], results: Any, *, square: bool = True, **fields: Any
 ) -> None:
     """``results(*types, **attrs)`` are the types of what ``reference`` makes."""
 
@@ -90,7 +90,7 @@ def _host(
     )
 
 
-def _batch(arity: int, b: Any, op: Any, size: Any, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
+def _batch(arity: int | None, b: Any, op: Any, size: Any, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
     """Examples are one axis more in front of the stacks."""
     inputs = tuple(x if own else in_front(b, x, own, size) for x, own in zip(inputs, batched))
     return b.emit(op, *inputs, **attrs)
@@ -365,7 +365,8 @@ def _products_without(s: np.ndarray, count: int) -> np.ndarray:
             left[..., k] = 1
             rest = _products_without(left, count - 1)
             for axis in range(1, count):
-                rest[(..., k, *[slice(None)] * (axis - 1))] = 0
+                place: Any = (..., k, *[slice(None)] * (axis - 1))
+                rest[place] = 0
             found[..., k] = rest
         return found
     before = np.concatenate([one, np.cumprod(s, -1)[..., :-1]], -1)
