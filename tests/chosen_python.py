@@ -182,6 +182,221 @@ def bounds_of_all_kinds(n):
     return total
 
 
+# ---- names bound in one branch
+
+
+@program(*SCALARS, gradient=True)
+def bound_and_used_under_one_condition(x):
+    flag = x > 0
+    if flag:
+        root = hf.sqrt(x)
+    y = x * 2
+    if flag:
+        y = y + root
+    return y
+
+
+@program(*SCALARS)
+def bound_but_not_on_all_ways(x):
+    if x > 0:
+        y = x + 1
+    if x > 1:
+        return y
+    elif x < -1:
+        return y
+    return x
+
+
+@program(*SCALARS)
+def first_turn_binds(x):
+    for k in range(3):
+        if k == 0 or x > 100:
+            best = x
+        elif x * k > 1:
+            best = best + k
+    return best
+
+
+@program((v(1.0, 2.0), i(0)), (v(1.0, 2.0), i(1)), (v(1.0, 2.0), i(3)))
+def first_turn_of_the_program_binds(x, n):
+    for k in range(n):
+        if k == 0:
+            total = x
+        else:
+            total = total + x * k
+    return total
+
+
+@program((v(1.0, 2.0), i(0)), (v(1.0, 2.0), i(1)), (v(1.0, 2.0), i(3)))
+def name_of_a_loop_afterwards(x, n):
+    for k in range(n):
+        x = x + k
+    return x, k
+
+
+@program(*SCALARS)
+def bound_in_a_while(x):
+    while x < 3:
+        step = hf.abs(x) * 0.5 + 1
+        x = x + step
+    return step
+
+
+@program(*SCALARS)
+def nothing_until_something(x):
+    best = None
+    for k in range(3):
+        candidate = x * k - 1
+        if candidate > 0:
+            if best is None or candidate < best:
+                best = candidate
+    return (-1.0 if best is None else best) * x
+
+
+@program(*VECTORS, v(-1.0, -1.0, -1.0))
+def nothing_until_something_in_rows(x):
+    best, where = None, None
+    for k, row in enumerate(x):
+        if row > 0 and (best is None or row < best):
+            best, where = row, k
+    if best is not None:
+        return best * 10, where
+    return x[0], -1
+
+
+@program(*SCALARS)
+def found_or_else(x):
+    found = None
+    if x > 0:
+        found = x * 2
+    y = x
+    if found is not None:
+        y = y + found
+    if not found:
+        y = y - 100
+    return y
+
+
+@program(*SCALARS)
+def optional_argument(x):
+    def scaled(t, by=None):
+        if by is None:
+            by = 3.0
+        return t * by
+
+    factor = x if x > 1 else None
+    return scaled(x, factor) + scaled(x)
+
+
+# ---- functions and strings that a branch chooses
+
+
+@program(*SCALARS, gradient=True)
+def chosen_function(x):
+    f = hf.tanh if x > 0 else hf.sin
+    return f(x) * 2
+
+
+@program(*SCALARS, gradient=True)
+def chosen_function_of_the_users(x):
+    def double(t, by=2.0):
+        return t * by
+
+    def square(t, by=1.0):
+        return t * t * by
+
+    if x > 1:
+        f = double
+    elif x > 0:
+        f = square
+    else:
+        f = lambda t, by=3.0: t - by
+    return f(x) + f(x, by=0.5)
+
+
+@program(*SCALARS)
+def chosen_text(x):
+    kind = "positive" if x > 0 else "other"
+    if kind == "positive":
+        y = x * 2
+    else:
+        y = x - 1
+    return y * len(kind)
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    SLOW = 2
+    OFF = 3
+
+
+@program(*SCALARS)
+def state_machine(x):
+    mode, total = Mode.SLOW, x
+    for _ in range(4):
+        if mode is Mode.SLOW:
+            total = total + 1
+            if total > 2:
+                mode = Mode.FAST
+        elif mode is Mode.FAST:
+            total = total * 2
+            if total > 10:
+                mode = Mode.OFF
+        else:
+            total = total - 0.5
+    return total
+
+
+@program(*SCALARS)
+def state_machine_in_a_while(x):
+    state, n = "grow", 0
+    while state != "done":
+        if state == "grow":
+            x = x * 2 + 1
+            if x > 5 or x < -5:
+                state = "shrink"
+        elif state == "shrink":
+            x = x / 2
+            if hf.abs(x) < 2:
+                state = "done"
+        n += 1
+    return x, n
+
+
+@program(*SCALARS)
+def chosen_method(x):
+    class Thing:
+        def __init__(self, w):
+            self.w = w
+
+        def up(self, t):
+            return t * self.w
+
+        def down(self, t):
+            return t - self.w
+
+    thing = Thing(3.0)
+    act = thing.up if x > 0 else thing.down
+    return act(x)
+
+
+class Scaling(hf.Module):
+    def __init__(self, w):
+        self.w = hf.Variable(w)
+
+    def __call__(self, x):
+        return x * self.w
+
+
+EXPERTS = [Scaling(2.0), Scaling(-1.0), Scaling(0.5)]
+
+
+@program(*SCALARS)
+def chosen_layer(x):
+    layer = EXPERTS[0] if x > 0 else EXPERTS[1]
+    return layer(x)
+
+
 # ---- objects of the user's
 
 

@@ -33,23 +33,10 @@ def wrong(*texts: str) -> Callable[[Any], Any]:
 
 @wrong(
     "[if] y has no one type after this if",
-    "it is f32[2], where it is false not bound",
+    "f32[1], where it is false f32[2]",
+    "hf.broadcast_to, hf.reshape or hf.pad",
     "    if x[0] > 0:\n       ^^^^^^^^",
 )
-def bound_in_one_branch(x):
-    if x[0] > 0:
-        y = x
-    return y
-
-
-@wrong("z has no one type", "it is f32[2], where it is false not bound", "Give it a value before")
-def bound_in_an_operand_that_may_not_run(x):
-    if x[0] > 0 and hf.sum(z := x + 1) > 0:
-        return z
-    return x
-
-
-@wrong("y has no one type", "f32[1], where it is false f32[2]", "hf.broadcast_to, hf.reshape or hf.pad")
 def shapes_of_branches(x):
     if x[0] > 0:
         y = x[:1]
@@ -83,6 +70,9 @@ class Point:
         self.x = x
 
 
+OUTSIDE = Point(1.0)
+
+
 @wrong("y has no one type", "Point(x: f32[2], me: a Point), where it is false", "They lead back to themselves")
 def objects_that_hold_themselves(x: Any) -> Any:
     y = Point(x)
@@ -93,7 +83,7 @@ def objects_that_hold_themselves(x: Any) -> Any:
     return y.x
 
 
-@wrong("y has no one type", "f32[2], where it is false None", "the same Python value")
+@wrong("[return] which value is returned depends on a tensor", "one is f32[2], another None", "the same Python value")
 def nothing_in_one_branch(x):
     y = None
     if not x[0] > 0:
@@ -137,12 +127,28 @@ def list_grows_in_a_loop(x):
     return out
 
 
-@wrong("t has no one type after this while", "before a turn it is not bound, after it f32[2]")
-def bound_in_a_loop_only(x):
-    while x[0] < 5:
-        t = x + 1
-        x = t
-    return t
+@wrong(
+    "whether a value is tuple(f32[2], f32[2]) or dict(a: int 1, b: int 2)",
+    "its items are taken",
+    "Give it one type on all ways",
+)
+def items_of_what_is_a_tuple_or_a_dict(x):
+    y = {"a": 1, "b": 2}
+    if x[0] > 0:
+        y = (x, x)
+    return sum(len(part) for part in y)
+
+
+@wrong("it depends on a tensor whether a value is the Python str 'a' or the Python str 'b'", "it is a key of a dict")
+def chosen_text_is_a_key(x):
+    return len({"a" if x[0] > 0 else "b"})
+
+
+@wrong("whether a value is a Point or Point(x: f32[2])", "its attribute x is set")
+def attribute_of_one_of_two(x):
+    y = OUTSIDE if x[0] > 0 else Point(x)
+    y.x = x + 1
+    return y.x
 
 
 @wrong("[bool] f32[2] has 2 elements, one is needed")

@@ -18,10 +18,9 @@ from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import scalar
 from hybridflow.effects.checks import raise_unless
-from hybridflow.effects.late import LateText
 from hybridflow.effects.likeness import made_of, said_of
 from hybridflow.errors import HybridflowError
-from hybridflow.tracing.flow import blame, endings, guarding, joins, journal, outcomes, paths
+from hybridflow.tracing.flow import blame, endings, guarding, joins, journal, outcomes, paths, trees
 from hybridflow.tracing.flow.clauses import Guarded
 from hybridflow.tracing.flow.guarding import Raised
 from hybridflow.tracing.flow.outcomes import ERROR, NORMAL, Bundle, Kind
@@ -58,10 +57,9 @@ class _Given:
 
 
 def _map(value: Any, leaf_of: Any) -> Any:
-    """A nested value with other leaves; those of texts that are made later are leaves too."""
-    leaves, structure = pytree.flatten(value)
-    made = [leaf.mapped(lambda x: _map(x, leaf_of)) if isinstance(leaf, LateText) else leaf_of(leaf) for leaf in leaves]
-    return pytree.unflatten(structure, made)
+    """A nested value with other leaves; those of texts that are made later, and of choices, are leaves too."""
+    leaves, structure = trees.flatten(value)
+    return pytree.unflatten(structure, list(map(leaf_of, leaves)))
 
 
 def _packed(error: BaseException, cause: BaseException | None) -> list[Any]:

@@ -21,6 +21,8 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import scalar
 from hybridflow.errors import HybridflowError, TraceError, user_location
+from hybridflow.tracing.flow import trees
+from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.numbers import is_number
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -36,6 +38,7 @@ class LateText:
     """
 
     __slots__ = ("_make", "_values", "_where")
+    is_weak = is_python = False  # no number: who asks that does not want to know its letters
 
     def __init__(self, make: Callable[..., str], *values: Any) -> None:
         self._make, self._values, self._where = make, values, user_location(2)
@@ -107,6 +110,9 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "len", "iter", "contai
 LateText.__bool__ = lambda self: bool(self.decided())  # type: ignore[attr-defined]
 
 
+trees.containers[LateText] = lambda text: (("_make", "_values", "_where"), (text._make, text._values, text._where))
+
+
 class Late:
     """Values, nested as they may be: ``operands`` are the tensors in them that the program has to say.  Variables are
     shown as such, or stand for their values where these are ``unwrapped``."""
@@ -142,6 +148,8 @@ class Late:
             return self._operand(leaf.as_operand(float64, "print"), lambda array: float(array))
         if isinstance(leaf, LateText):
             return self._text(leaf)
+        if isinstance(leaf, Choice):
+            return self._choice(leaf)
         if isinstance(leaf, BaseException) and is_late(leaf):
             return self._error(leaf)
         if isinstance(leaf, (Tensor, *_ATOMS)):
@@ -156,6 +164,15 @@ class Late:
 
     def _text(self, text: LateText) -> Fill:
         return self._made(text._make, text._values)
+
+    def _choice(self, choice: Choice) -> Fill:
+        inner = Late(choice.options, unwrapped=self._unwrapped)
+        number = len(self.operands)
+        self.operands.append(choice.code)
+        begin = len(self.operands)
+        self.operands += inner.given()
+        end = len(self.operands)
+        return lambda arrays: inner.filled(arrays[begin:end])[int(arrays[number])]
 
     def _error(self, error: BaseException) -> Fill:
         from hybridflow.effects.likeness import made_of, said_of  # most programs do without
@@ -172,7 +189,7 @@ class Late:
 
 def is_late(value: Any) -> bool:
     """Whether something of what a value shows is not known before the program runs."""
-    if isinstance(value, (SymbolicTensor, LateText, Variable)) or type(value) is Dim:
+    if isinstance(value, (SymbolicTensor, LateText, Variable, Choice)) or type(value) is Dim:
         return True
     if isinstance(value, OpenFloat):
         return True

@@ -60,6 +60,10 @@ class Region(Trace):
         """Record into the region."""
         return tracing(self)
 
+    def around(self) -> AbstractContextManager[None]:
+        """Record into the trace around the region, for the length of a block."""
+        return resumed(self._around)
+
     def carry(self, type: Any, name: str) -> SymbolicTensor:
         """An input of the region's own."""
         return SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self)

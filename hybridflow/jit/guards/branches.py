@@ -10,13 +10,15 @@ from typing import Any
 from hybridflow.array.elementwise import logical_not
 from hybridflow.core.context import current
 from hybridflow.effects import caught
-from hybridflow.jit.guards import questions
+from hybridflow.jit.guards import choosing, questions
 from hybridflow.jit.guards.notes import INERT, note_truth
 from hybridflow.jit.guards.recording import active
 from hybridflow.jit.guards.specials import is_open
-from hybridflow.tracing.flow import blame, clauses, endings, guarding, paths, state, taking
+from hybridflow.tracing.flow import blame, clauses, endings, guarding, narrowing, paths, state, taking
+from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.forks import Fork, truth
 from hybridflow.tracing.flow.loops import Loop
+from hybridflow.tracing.flow.outcomes import listed
 from hybridflow.tracing.flow.places import UNBOUND
 
 
@@ -28,6 +30,8 @@ class Branches:
     def iterate(self, value: Any, depth: int = 0) -> Any:
         """What is iterated over, or unpacked; the items, too, so many levels down."""
         recording = active.recording
+        if isinstance(value, Choice):
+            value = choosing.iterated(value, sys._getframe(1))
         if recording is not None and type(value) not in INERT:
             recording.note(questions.iterate, value, depth)
             taking.check_takes(value)
@@ -50,19 +54,22 @@ class Branches:
         """The condition of a statement or operator: a bool, or a Fork where it is a tensor."""
         if value is True or value is False:
             return value
+        value = choosing.truth(value)
         if is_open(value):
             frame = sys._getframe(1)
-            return _forked(value, frame, names, loop)
+            return _forked(value, frame, listed(names), loop)
         return bool(self.test(value))
 
     def fork_not(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
         """As ``fork``, of the opposite."""
+        value = choosing.truth(value)
         if is_open(value):
-            return _forked(logical_not(truth(value)), sys._getframe(1), names, loop)
+            return _forked(logical_not(truth(value)), sys._getframe(1), listed(names), loop)
         return not self.test(value)
 
     def negated(self, value: Any) -> Any:
         """``not value``"""
+        value = choosing.truth(value)
         return logical_not(truth(value)) if is_open(value) else not self.test(value)
 
     @staticmethod
@@ -71,24 +78,39 @@ class Branches:
         return one if fork is True else other if fork is False else fork.value(one, other)
 
     @staticmethod
-    def second(first: Any, second: Any, fork: Any) -> Any:
+    def second(first: Any, second: Any, fork: Any, is_and: bool) -> Any:
         """``first and second``, ``first or second``, where ``fork`` says whether it is the second."""
         if fork is True:
             return second
         if fork is False:
             return first
         fork.between()
-        return fork.value(second, first, binds=False)
+        found = fork.value(second, first, binds=False)
+        narrowing.note_meaning(found, is_and, fork.pred, second)
+        return found
 
-    def truth_of_second(self, first: Any, second: Any, fork: Any) -> Any:
+    def truth_of_second(self, first: Any, second: Any, fork: Any, is_and: bool) -> Any:
         """As ``second``, where nothing but its truth matters."""
         if fork is True:
             return second
         if fork is False:
             return first
+        second = choosing.truth(second)
         second = truth(second) if is_open(second) else bool(self.test(second))
         fork.between()
-        return fork.value(second, truth(first), binds=False)
+        found = fork.value(second, not is_and, binds=False)
+        narrowing.note_meaning(found, is_and, fork.pred, second)
+        return found
+
+    @staticmethod
+    def condition(value: Any) -> Any:
+        """The condition of a ``while``."""
+        return choosing.truth(value)
+
+    @staticmethod
+    def bound(value: Any) -> Any:
+        """A local name that may have no value is read."""
+        return choosing.bound(value, sys._getframe(1)) if isinstance(value, Choice) else value
 
     @staticmethod
     def live() -> bool:
@@ -98,7 +120,9 @@ class Branches:
 
     def returns(self, value: Any, names: Sequence[str]) -> Any:
         """What ``return`` returns in fact, or ``stays``; ``finally`` may yet read the names."""
-        return value if state.active.path is None else endings.returned(sys._getframe(1), value, self.stays, names)
+        if state.active.path is None:
+            return narrowing.narrowed(value)
+        return endings.returned(sys._getframe(1), value, self.stays, listed(names))
 
     def returned_by_end(self) -> Any:
         """What a function returns that has come to its end."""
@@ -119,12 +143,12 @@ class Branches:
     @staticmethod
     def pause(since: Any, names: Sequence[str]) -> Any:
         """At the end of a block that may have been left, but at whose end something is to run."""
-        return None if state.active.path is None else endings.pause(sys._getframe(1), since, names)
+        return None if state.active.path is None else endings.pause(sys._getframe(1), since, listed(names))
 
     @staticmethod
     def common(bundle: Any, names: Sequence[str]) -> list[Any]:
         """When ``finally`` begins after a pause."""
-        return endings.common(sys._getframe(1), bundle, names)
+        return endings.common(sys._getframe(1), bundle, listed(names))
 
     @staticmethod
     def resume(bundle: Any, names: Sequence[str], ended: int) -> list[Any]:
@@ -133,7 +157,7 @@ class Branches:
         if ended:
             endings.changed(frame, bundle)
             bundle = caught.passed_on(frame, bundle, ended)
-        return endings.resume(frame, bundle, names)
+        return endings.resume(frame, bundle, listed(names))
 
     @staticmethod
     def caught_really(since: Any) -> None:
@@ -155,7 +179,7 @@ class Branches:
         frame = sys._getframe(1)
         if loop is not None:
             loop.enter_path(blame.here(frame, "try"))
-        guarded = clauses.Guarded(frame, first, last, catches, names, is_group=is_group)
+        guarded = clauses.Guarded(frame, first, last, catches, listed(names), is_group=is_group)
         guarding.guard(guarded)
         return caught.Try(frame, guarded)
 
@@ -171,7 +195,7 @@ class Branches:
             frame = sys._getframe(1)
             if loop is not None:
                 loop.enter_path(blame.here(frame, "try"))
-            guarding.guard(clauses.Guarded(frame, first, last, (), names, is_finally=True))
+            guarding.guard(clauses.Guarded(frame, first, last, (), listed(names), is_finally=True))
 
     @staticmethod
     def manager(value: Any, first: int, last: int) -> Any:
@@ -206,7 +230,7 @@ class Branches:
     @staticmethod
     def require(value: Any, *message: Any) -> None:
         """``assert value, message`` of a tensor."""
-        caught.require(sys._getframe(1), truth(value), AssertionError(*message))
+        caught.require(sys._getframe(1), truth(choosing.truth(value)), AssertionError(*message))
 
     is_open = staticmethod(is_open)
     assertion = AssertionError
@@ -214,11 +238,11 @@ class Branches:
     @staticmethod
     def loop(names: Sequence[str], outer: Loop | None, has_else: bool) -> Loop:
         """A ``while`` begins."""
-        return Loop(sys._getframe(1), names, outer, has_else)
+        return Loop(sys._getframe(1), listed(names), outer, has_else)
 
     def each(self, names: Sequence[str], outer: Loop | None, has_else: bool, lists: Sequence[str], value: Any) -> Loop:
         """A ``for`` over ``value`` begins; of what the names ``lists`` hold its body does nothing but append to it."""
-        found = Loop(sys._getframe(1), names, outer, has_else, lists)
+        found = Loop(sys._getframe(1), listed(names), outer, has_else, lists)
         found.over_items(self.iterate(value))
         return found
 

@@ -22,9 +22,9 @@ from hybridflow.core.blocks import block
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import late
-from hybridflow.jit.guards import calls, contents, questions
+from hybridflow.jit.guards import calls, choosing, contents, questions
 from hybridflow.jit.guards.branches import Branches
-from hybridflow.jit.guards.libraries import is_users_class
+from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.notes import (
     INERT,
     builtins_of,
@@ -56,7 +56,8 @@ from hybridflow.jit.guards.specials import (
 from hybridflow.jit.guards.twins import is_converted
 from hybridflow.tracing import numbers
 from hybridflow.tracing.convert.instrument import OPERATORS
-from hybridflow.tracing.flow import doubles, guarding, journal, stacks, state, taking, trees
+from hybridflow.tracing.flow import doubles, guarding, journal, narrowing, stacks, state, taking, trees
+from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.places import CONTAINERS, cell_place, global_place, place_of
 from hybridflow.tracing.flow.ranges import TensorRange
 from hybridflow.tracing.numbers import SymbolicNumber, refuse
@@ -87,27 +88,41 @@ class Recorder(Branches):
         recording = active.recording
         if type(value) is SymbolicNumber:
             return numbers.attribute(value, name)
+        if isinstance(value, Choice):
+            return choosing.each(value, lambda one: self.attribute(one, name), is_pure=True)
         if recording is None or type(value) in INERT:
             return getattr(known_number(value) if type(value) is Dim and hasattr(int, name) else value, name)
         return stacks.seen(questions.get_attribute(recording, value, name))
 
     def method(self, value: Any, name: str) -> Any:
         """An attribute that is called."""
+        if isinstance(value, Choice):
+            value = choosing.of_owner(value, lambda one: self.attribute(one, name))
+            if isinstance(value, Choice):
+                return functools.partial(choosing.call_each, lambda one: self.method(one, name), value)
         before_method(value, name, sys._getframe(1))
-        return prepared_method(value, name, self.fn(self.attribute(value, name)))
+        found = self.fn(self.attribute(value, name))
+        if type(value) in CONTAINERS and name in choosing.KEEPS:
+            found = getattr(found, "__wrapped__", found)
+        return prepared_method(value, name, found)
 
     def fn(self, function: Any) -> Any:
         """Something that is called."""
         recording = active.recording
+        if isinstance(function, Choice):
+            return functools.partial(choosing.call_each, self.fn, function)
         if recording is None or function is breakpoint:  # which looks at the frame that calls it
             return function
         found = recording.note(calls.prepare, function)
         if state.active.path is not None or state.active.spent:
             found = _touching(function, found)
-        return special(function, found)
+        found = special(function, found)
+        return choosing.spread(found) if state.active.chosen and not _is_followed(function) else found
 
     def item(self, value: Any, key: Any) -> Any:
         recording = active.recording
+        if isinstance(value, Choice) or isinstance(key, Choice):
+            return self._item_of_each(value, key)
         if recording is None:
             return value[key]
         if type(value) in INERT:
@@ -116,11 +131,18 @@ class Recorder(Branches):
             return value[key]
         return stacks.seen(questions.get_item(recording, value, questions.sought(value, key)))
 
+    def _item_of_each(self, value: Any, key: Any) -> Any:
+        if isinstance(value, Choice):
+            return choosing.each(value, lambda one: self.item(one, key), is_pure=True)
+        return choosing.each(key, lambda one: self.item(value, one), is_pure=True)
+
     slice = staticmethod(slice)
 
     def use(self, value: Any) -> Any:
         """An operand of a comparison or a unary operator."""
         recording = active.recording
+        if isinstance(value, Choice):
+            return narrowing.narrowed(value)
         if recording is not None and type(value) not in INERT:
             recording.note(contents.consume, value)
             taking.check_takes(value)
@@ -138,6 +160,10 @@ class Recorder(Branches):
     def binary(self, name: str, left: Any, right: Any) -> Any:
         recording = active.recording
         operation = _OPERATORS[name]
+        if isinstance(left, Choice):
+            return choosing.each(left, lambda one: self.binary(name, one, right), is_pure=True)
+        if isinstance(right, Choice):
+            return choosing.each(right, lambda one: self.binary(name, left, one), is_pure=True)
         if type(left) is str and name == "mod":
             operation = functools.partial(late.text_of, operation)
         elif type(right) is SymbolicNumber or type(left) is SymbolicNumber:
@@ -152,6 +178,10 @@ class Recorder(Branches):
     def contains(self, item: Any, container: Any) -> Any:
         """``item in container``"""
         recording = active.recording
+        if isinstance(container, Choice):
+            return choosing.each(container, lambda one: self.contains(item, one), is_pure=True)
+        if isinstance(item, Choice):
+            return choosing.known_of_each(item, lambda one: self.contains(one, container))
         if isinstance(container, TensorRange):
             return container.holds(item)
         if isinstance(container, SymbolicTensor) or (is_open(item) and type(container) in _SEQUENCES):
@@ -178,8 +208,15 @@ class Recorder(Branches):
         note_identity(value)
         return self.identity(known_number(value))
 
-    def identical(self, left: Any, right: Any) -> bool:
-        """``left is right``, neither of them a constant."""
+    def is_none(self, value: Any) -> Any:
+        """``value is None``"""
+        return choosing.is_same(value, None) if isinstance(value, Choice) else self.identity(value) is None
+
+    def identical(self, left: Any, right: Any) -> Any:
+        """``left is right``, neither of them None."""
+        if isinstance(left, Choice) or isinstance(right, Choice):
+            one, other = (left, right) if isinstance(left, Choice) else (right, left)
+            return choosing.is_same(one, other)
         check_identity(left, right)
         note_identity(left)
         note_identity(right)
@@ -187,6 +224,8 @@ class Recorder(Branches):
 
     def matched(self, value: Any, *names: str) -> Any:
         """The subject of ``match``, whose attributes ``names`` and items the patterns may look at."""
+        if isinstance(value, Choice):
+            value = choosing.one(value, "match looks at it")
         refuse(value, "match looks at", "Ask with if and ==.")
         value = known(value)
         recording = active.recording
@@ -202,6 +241,8 @@ class Recorder(Branches):
 
     def enter(self, value: Any) -> Any:
         """The context manager of ``with``."""
+        if isinstance(value, Choice):
+            value = choosing.one(value, "it is the manager of a with")
         recording = active.recording
         if recording is not None:
             recording.note(contents.before_operator, value, "__enter__", "__exit__", "__aenter__", "__aexit__")
@@ -234,6 +275,8 @@ class Recorder(Branches):
 
     def writes(self, value: Any, name: str) -> Any:
         """Before ``value.name`` is assigned or deleted."""
+        if isinstance(value, Choice):
+            value = choosing.one(value, f"its attribute {name} is set")
         recording = active.recording
         if recording is not None:
             recording.note(contents.before_write, value, name)
@@ -245,11 +288,15 @@ class Recorder(Branches):
 
     def updates(self, value: Any, name: str) -> Any:
         """Before ``value.name += ...``"""
+        if isinstance(value, Choice):
+            value = choosing.one(value, f"its attribute {name} is set")
         self.attribute(value, name)
         return self.writes(value, name)
 
     def writes_item(self, value: Any) -> Any:
         """Before ``value[...]`` is assigned or deleted."""
+        if isinstance(value, Choice):
+            value = choosing.one(value, "an item of it is set")
         recording = active.recording
         if recording is not None and type(value) not in INERT:
             recording.note(note_item_write, value)
@@ -420,6 +467,14 @@ def global_value(namespace: dict[str, Any], name: str) -> Any:
     if name in names:
         return names[name]
     raise NameError(f"name '{name}' is not defined", name=name)
+
+
+def _is_followed(function: Any) -> bool:
+    """Whether code of the user's takes what a function is given, and asks itself."""
+    if isinstance(function, type):
+        return is_users_class(function) or issubclass(function, BaseException)
+    python = function.__func__ if isinstance(function, types.MethodType) else function
+    return isinstance(python, types.FunctionType) and is_recorded(python.__code__)
 
 
 def _quiet(_: Recording, operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:

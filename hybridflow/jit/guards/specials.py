@@ -30,6 +30,7 @@ from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
 from hybridflow.tracing.flow import forks, joins
+from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.ranges import TensorRange, paired
 from hybridflow.tracing.flow.walks import Reversed, enumerated, rows_of, zipped
 from hybridflow.tracing.numbers import SymbolicNumber, is_number
@@ -75,7 +76,7 @@ def _open_kind(value: Any) -> type | None:
 
 def is_open(value: Any) -> bool:
     """Whether the truth of a value is not known before the program runs."""
-    if isinstance(value, Variable) and current.trace is not None:
+    if isinstance(value, (Variable, Choice)) and current.trace is not None:
         return True
     return isinstance(value, SymbolicTensor) and value._known() is None
 

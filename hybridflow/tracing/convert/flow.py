@@ -26,7 +26,6 @@ from typing import Any
 from hybridflow.tracing.convert import jumps
 from hybridflow.tracing.convert.scope import LOCAL, Scope, names_bound
 
-_ALWAYS_BOOL = (ast.Is, ast.IsNot)
 _MOST_GUARDS = 4
 
 
@@ -35,6 +34,7 @@ class Flow(ast.NodeTransformer):
 
     _scope: Scope
     _temporaries = 0
+    _unsure: frozenset[str] | set[str] = frozenset()  # names that may be read where nothing has bound them
     _inner: set[str] = set()  # names that functions made inside of this one assign
     _read: set[str] | None = None  # names that the function reads; None if any may be read
     _returns = False  # whether returns ask first
@@ -115,6 +115,8 @@ class Flow(ast.NodeTransformer):
 
     def _names(self, at: ast.AST, names: Sequence[str]) -> ast.expr:
         held: Any = tuple(map(self._mangled, names))
+        unsure = tuple(name for name in held if name in self._unsure)
+        held = (*held, unsure) if unsure else held
         made: ast.expr = self._at(at, ast.Constant(held))
         return made
 
@@ -239,9 +241,7 @@ class Flow(ast.NodeTransformer):
             return self._is_plain(test.operand)
         if isinstance(test, ast.BoolOp):
             return all(map(self._is_plain, test.values))
-        return isinstance(test, ast.Constant) or (
-            isinstance(test, ast.Compare) and all(isinstance(op, _ALWAYS_BOOL) for op in test.ops)
-        )
+        return isinstance(test, ast.Constant)
 
     # ---- operators
 
@@ -274,7 +274,8 @@ class Flow(ast.NodeTransformer):
         fork, names = self._temporary(), self._names(at, self._bound(*nodes))
         asked = self._call(at, "fork" if both else "fork_not", self._load(at, first), names, self._loop_around(at))
         second = self._at(at, ast.IfExp(self._bind(at, fork, asked), rest(), self._none(at)))
-        return self._with_names(at, self._call(at, method, operand, second, self._load(at, fork)), fork, nodes)
+        is_and = self._at(at, ast.Constant(both))
+        return self._with_names(at, self._call(at, method, operand, second, self._load(at, fork), is_and), fork, nodes)
 
     def _with_names(self, at: ast.AST, value: ast.expr, fork: str, nodes: Sequence[ast.expr]) -> ast.expr:
         """The value of an operator, whose operands may bind names: those that nobody reads may have no value after."""
@@ -365,7 +366,10 @@ class Flow(ast.NodeTransformer):
         names = self._bound(node.test, *node.body, *node.orelse)
         made = [self._set(at, loop, self._begun(at, "loop", names, node))]
         is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-        asked = self._of(at, loop, "endless") if is_endless else self._of(at, loop, "test", self._truth(node.test))
+        if is_endless:
+            asked = self._of(at, loop, "endless")
+        else:
+            asked = self._of(at, loop, "test", self._call(at, "condition", self._truth(node.test)))
         head: list[ast.stmt] = []
         if jumps.leaves(node.body):
             head.append(self._fresh(at, loop, names))

@@ -13,6 +13,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from hybridflow.tracing.convert import definite
 from hybridflow.tracing.convert.flow import Flow
 from hybridflow.tracing.convert.patterns import as_choices
 from hybridflow.tracing.convert.scope import CELL, GLOBAL, LOCAL, Scope
@@ -55,7 +56,8 @@ def instrument(node: Function, cells: frozenset[str], owner: str | None, recorde
     touched.
     """
     as_choices(node)
-    _Instrumenter(Scope(node, None, cells), owner, recorder).body_of(node)
+    unsure = definite.mark(node)
+    _Instrumenter(Scope(node, None, cells), owner, recorder, unsure).body_of(node)
     return node
 
 
@@ -68,8 +70,9 @@ def mangled(name: str, owner: str | None) -> str:
 
 
 class _Instrumenter(Flow):
-    def __init__(self, scope: Scope, owner: str | None, recorder: str) -> None:
+    def __init__(self, scope: Scope, owner: str | None, recorder: str, unsure: set[str]) -> None:
         self._scope, self._owner, self._recorder = scope, owner, recorder
+        self._unsure = {mangled(name, owner) for name in unsure} if owner is not None else unsure
         self._written: dict[str, str] = {}  # outside names that the present statement binds, and their kinds
 
     # Pieces
@@ -251,7 +254,7 @@ class _Instrumenter(Flow):
                 self._written[node.id] = kind
             return node
         if kind == LOCAL or node.id == "__class__":
-            return node
+            return self._call(node, "bound", node) if hasattr(node, "is_unsure") else node
         if kind == CELL:
             return self._call(node, "cell", self._probe(node))
         name = self._text(node, mangled(node.id, self._owner))
@@ -364,17 +367,27 @@ class _Instrumenter(Flow):
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             found = self._call(node, "contains", self._visit(node.left), self._visit(node.comparators[0]))
             return self._call(node, "negated", found) if isinstance(node.ops[0], ast.NotIn) else found
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            return self._identity_of(node)
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
         look = self._identity if identity else self._use
         constants = [part.value for part in (node.left, *node.comparators) if isinstance(part, ast.Constant)]
-        if identity and len(node.ops) == 1 and not constants:
-            found = self._call(node, "identical", self._visit(node.left), self._visit(node.comparators[0]))
-            return self._at(node, ast.UnaryOp(ast.Not(), found)) if isinstance(node.ops[0], ast.IsNot) else found
         if identity and (not constants or any(isinstance(value, (bool, int, float)) for value in constants)):
             look = self._same
         node.left = look(node.left)
         node.comparators = [look(part) for part in node.comparators]
         return node if identity or not self._may_bind else self._chain(node)
+
+    def _identity_of(self, node: ast.Compare) -> ast.expr:
+        """``left is right``"""
+        left, right = node.left, node.comparators[0]
+        if isinstance(left, ast.Constant) and left.value is None:
+            left, right = right, left
+        if isinstance(right, ast.Constant) and right.value is None:
+            found = self._call(node, "is_none", self._visit(left))
+        else:
+            found = self._call(node, "identical", self._visit(left), self._visit(right))
+        return self._call(node, "negated", found) if isinstance(node.ops[0], ast.IsNot) else found
 
     def _use(self, node: ast.expr) -> ast.expr:
         return node if isinstance(node, ast.Constant) else self._call(node, "use", self._visit(node))
@@ -421,7 +434,10 @@ class _Instrumenter(Flow):
             target.value = self._call(target.value, "updates_item", self._visit(target.value))
             target.slice = self._visit(target.slice)
             return node
-        read = self._visit(self._at(target, ast.Name(target.id, ast.Load())))
+        name = self._at(target, ast.Name(target.id, ast.Load()))
+        if hasattr(target, "is_unsure"):
+            name.is_unsure = True  # type: ignore[attr-defined]
+        read = self._visit(name)
         self.visit(target)
         note = self._call(node, "updates_in_place", self._text(node, operator), read)
         return [self._at(node, ast.Expr(note)), node]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hybridflow.core.blocks import block
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import HybridflowError, ShapeError, TraceError, short_location
-from hybridflow.tracing.flow.values import Conflict
+from hybridflow.tracing.flow.texts import Conflict
 
 
 class Where(NamedTuple):

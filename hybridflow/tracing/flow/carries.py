@@ -9,6 +9,7 @@ that matters only to who reads it there.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Container, Sequence
 from typing import Any, NamedTuple
 
@@ -20,12 +21,17 @@ from hybridflow.core.promotion import Typed, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow import trees
-from hybridflow.tracing.flow.places import UNBOUND, Place
+from hybridflow.tracing.flow.choices import MOST_OPTIONS, Choice, options_of
+from hybridflow.tracing.flow.places import UNBOUND, Place, is_unbound
 from hybridflow.tracing.flow.sides import Side
+from hybridflow.tracing.flow.state import active
+from hybridflow.tracing.flow.texts import Conflict
 from hybridflow.tracing.flow.values import (
-    Conflict,
+    alike,
     as_typed,
+    code_of,
     is_of,
+    may_choose,
     same_atom,
     zeros,
 )
@@ -76,10 +82,27 @@ def _leaf_of(value: Any) -> Any:
 class _Held:
     """One name or place: how its value is nested, and its leaves; those that are not carried are values."""
 
-    __slots__ = ("_ends", "_whole", "conflict", "leaves", "start", "structure")
+    __slots__ = (
+        "__weakref__",
+        "_ends",
+        "_fits",
+        "_last",
+        "_may_choose",
+        "_region",
+        "_whole",
+        "conflict",
+        "current",
+        "leaves",
+        "start",
+        "structure",
+    )
 
-    def __init__(self, start: Any) -> None:
-        self.start = start
+    def __init__(self, start: Any, may_choose: bool) -> None:
+        self.start, self._may_choose = start, may_choose
+        self.current = start  # what the turn that is traced finds
+        self._region: Region | None = None  # of that turn
+        self._last: Any = UNBOUND  # what the turn before left, where names held nothing at first
+        self._fits: tuple[Any, Any] | None = None  # what a turn left, and that as what is carried
         self._ends: list[Any] | None = None  # the objects that the latest turn left
         self.conflict: Conflict | None = None
         # Containers inside stay the objects that they are, as long as turns leave the same ones: if these change, they
@@ -99,6 +122,14 @@ class _Held:
 
     def carried(self) -> list[_Leaf]:
         return [] if self.conflict is not None else [leaf for leaf in self.leaves if isinstance(leaf, _Leaf)]
+
+    def begin(self, values: Any, region: Region) -> Any:
+        """What a turn in ``region`` finds, given the next of ``values`` for each carried leaf."""
+        self._region, self._fits = region, None
+        self.current = self.built(values)
+        if self.current is self.conflict and self.start is UNBOUND and not is_unbound(self._last):
+            self.current = Awaited(self, region)
+        return self.current
 
     def built(self, values: Any) -> Any:
         """The value, with the next of ``values`` for each carried leaf."""
@@ -121,10 +152,49 @@ class _Held:
             groups = ((one, end) for one, _, end in groups if not is_new(end))
         return [tuple(filter(_is_changeable, group)) for group in groups]
 
+    def carry(self, region: Region) -> Choice:
+        """What a turn finds that reads a name before it binds it: nothing, or what a turn before it has left.  From now
+        on that is carried."""
+        if not self._may_choose:
+            raise TraceError("for", "a turn reads what the one before it has bound.")
+        with region.around():
+            self.start = _widened_choice(UNBOUND, self._last)
+        self.conflict = None
+        self._flatten({})
+        for leaf in self.carried():
+            leaf.input = region.carry(leaf.type, "carry")
+        found: Choice = self.built(iter([leaf.input for leaf in self.carried()]))
+        return found
+
+    def _chooses(self, end: Any, view: Side) -> bool:
+        """Whether more choices, or options, are carried from now on: of what there was and of what a turn leaves."""
+        if not self._may_choose:
+            return False
+        with view.seen():
+            widened = _with_choices(self.start, end)
+        if widened is self.start:
+            return False
+        self.start = widened
+        self._flatten({})
+        return True
+
+    def fitted(self, end: Any, view: Side) -> Any:
+        """What a turn leaves, nested as what it finds: a choice where that is one."""
+        if not _has_choice(self.current) or is_unbound(end) or isinstance(end, Conflict):
+            return end
+        if self._fits is None or self._fits[0] is not end:
+            assert self._region is not None
+            with self._region.entered(), view.seen():
+                self._fits = end, _fitted(self.current, end)
+        return self._fits[1]
+
     def agrees(self, end: Any, view: Side, asks: bool) -> bool:
         """Whether a turn leaves a value of the type that it found; else the type becomes wider, or a conflict.  A turn
         that ``asks`` which objects it finds knows that only once another has left them."""
         is_known = self._ends is not None
+        if isinstance(self.current, Awaited) and self.current.taken is not None:
+            self.current = self.current.taken
+        end = self.fitted(end, view)
         same = self._agrees(end, view)
         if self.conflict is None:
             self._ends = _objects_in(end, self._whole, view)
@@ -132,12 +202,15 @@ class _Held:
 
     def _agrees(self, end: Any, view: Side) -> bool:
         if self.conflict is not None:
+            if self.start is UNBOUND and not isinstance(end, (Awaited, Conflict)):
+                self._last = end
             return True
-        if self.start is UNBOUND:
-            if end is not UNBOUND:
+        if is_unbound(self.start):
+            if not is_unbound(end):
                 self.conflict = end if isinstance(end, Conflict) else Conflict("unbound", UNBOUND, end)
-            return end is UNBOUND
-        if end is UNBOUND or isinstance(end, Conflict):
+                self._last = UNBOUND if isinstance(end, Conflict) else end
+            return is_unbound(end)
+        if is_unbound(end) or isinstance(end, Conflict):
             self.conflict = end if isinstance(end, Conflict) else Conflict("unbound", self.start, end)
             return False
         ends, structure = view.flatten(end, self._whole)
@@ -145,6 +218,8 @@ class _Held:
             self._flatten({})
             self._ends = None
             self._agrees(end, view)
+            return False
+        if (structure != self.structure or _has_choice(self.start)) and self._chooses(end, view):
             return False
         if structure != self.structure:
             self.conflict = Conflict("kind" if len(ends) == len(self.leaves) == 1 else "structure", self.start, end)
@@ -155,15 +230,29 @@ class _Held:
                 found: Any = Conflict("changed", self.start, end)
             else:
                 found = _widened(self.leaves[k], value)
+            if isinstance(found, Conflict) and found.kind in ("kind", "object"):
+                found = self._leaf_of_choice(k, value, found)
             if isinstance(found, Conflict):
                 self.conflict = found
+                return False
+            if isinstance(found, Choice):
+                leaves = [leaf.start if isinstance(leaf, _Leaf) else leaf for leaf in self.leaves]
+                self.start = pytree.unflatten(self.structure, [*leaves[:k], found, *leaves[k + 1 :]])
+                self._flatten(self._whole)
                 return False
             if found is not self.leaves[k]:
                 self.leaves[k], same = found, False
         return same
 
+    def _leaf_of_choice(self, number: int, end: Any, conflict: Conflict) -> Choice | Conflict:
+        leaf = self.leaves[number]
+        start = leaf.start if isinstance(leaf, _Leaf) else leaf
+        found = _widened_choice(start, end) if self._may_choose and may_choose(start, end) else None
+        return conflict if found is None else found
+
     def stays(self, end: Any, view: Side) -> bool:
         """Whether a turn leaves just what it found."""
+        end = self.fitted(end, view)
         ends, structure = view.flatten(end, self._whole)
         found = [x.found() if isinstance(x, _Leaf) else x for x in self.leaves]
         return self.conflict is None and structure == self.structure and all(map(same_atom, found, ends))
@@ -179,6 +268,7 @@ class _Held:
         """The values of the carried leaves after a turn."""
         if self.conflict is not None or not self.carried():
             return []
+        end = self.fitted(end, view)
         return [x for leaf, x in zip(self.leaves, view.flatten(end, self._whole)[0]) if isinstance(leaf, _Leaf)]
 
 
@@ -195,7 +285,122 @@ def _objects_in(
     return [value, *(part for leaf in leaves for part in _objects_in(leaf, whole, view, around))]
 
 
+def _has_choice(value: Any) -> bool:
+    """Whether a value is a choice, or holds one."""
+    if isinstance(value, Choice) or not active.chosen:
+        return isinstance(value, Choice) and not value.is_awaited
+    parts = trees.changeable_parts(value).values() if trees.is_container(value) else ()
+    return any(isinstance(part, Choice) and not part.is_awaited for part in parts)
+
+
+def _widened_choice(start: Any, end: Any) -> Choice | None:
+    """A choice of what something was before a loop and of what a turn leaves; it is the former."""
+    options = list(options_of(start))
+    for option in options_of(end):
+        if not any(alike(option, other) for other in options):
+            options.append(_stand_in(option))
+    return None if len(options) > MOST_OPTIONS else Choice(code_of(start, range(len(options_of(start)))), options)
+
+
+def _with_choices(start: Any, end: Any) -> Any:
+    """``start`` with choices where it, and ``end``, have no one type."""
+    if isinstance(start, Choice) or isinstance(end, Choice):
+        if all(any(alike(option, other) for other in options_of(start)) for option in options_of(end)):
+            return start if isinstance(start, Choice) else Choice(code_of(start, [0]), [start])
+        found = _widened_choice(start, end)
+        return start if found is None else found
+    one, other = trees.parts_of(start), trees.parts_of(end)
+    if one is None or other is None or type(start) is not type(end) or one[0] != other[0]:
+        needs = (one is not None or other is not None) and may_choose(start, end)
+        found = _widened_choice(start, end) if needs else None
+        return start if found is None else found
+    ones, others = list(one[1]), list(other[1])
+    made = list(map(_with_choices, ones, others))
+    if len(ones) != len(others) or all(x is y for x, y in zip(made, ones)):
+        return start
+    return pytree.unflatten(pytree.structure_of(start, one[0], [pytree.LEAF] * len(made)), made)
+
+
+def _stand_in(value: Any) -> Any:
+    """Something of the type of a value, where nobody looks at the value."""
+    leaves, structure = trees.flatten(value)
+    made = [_zero(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    return pytree.unflatten(structure, made)
+
+
+def _zero(x: Tensor) -> Any:
+    weak = weak_of(x)
+    return zeros(x.type) if weak is None else weak.scalar(zeros(TensorType((), weak.dtype)))
+
+
+def _fitted(model: Any, end: Any) -> Any:
+    """``end`` with choices where ``model``, which a turn found, has them, as far as it has such options."""
+    if not _has_choice(model):
+        return end
+    if isinstance(model, Choice):
+        return _arranged(model, end)
+    one, other = trees.parts_of(model), trees.parts_of(end)
+    if one is None or other is None or type(model) is not type(end) or one[0] != other[0]:
+        return end
+    ones, others = list(one[1]), list(other[1])
+    if len(ones) != len(others):
+        return end
+    made = list(map(_fitted, ones, others))
+    if all(x is y for x, y in zip(made, others)):
+        return end
+    structure = pytree.structure_of(end, other[0], [pytree.LEAF] * len(made))
+    return pytree.unflatten(structure, made)
+
+
+def _arranged(model: Choice, end: Any) -> Any:
+    """``end`` as a choice with the options of ``model``, which keep what they were where it is another."""
+    options, places = list(model.options), []
+    for option in options_of(end):
+        found = next((k for k, other in enumerate(model.options) if alike(option, other)), None)
+        if found is None or found in places:
+            return end
+        options[found] = option
+        places.append(found)
+    return Choice(code_of(end, places), options)
+
+
+class Awaited(Choice):
+    """What a name holds in a turn that may be the first to bind it.  Who looks at it has the value of the turn before
+    carried."""
+
+    __slots__ = ("_held", "_within", "taken")
+
+    def __init__(self, held: _Held, region: Region) -> None:
+        self._held, self._within = weakref.ref(held), region  # which refers to what it finds
+        self.taken: Choice | None = None
+        active.chosen = True
+
+    def _take(self) -> Choice:
+        if self.taken is None:
+            held = self._held()
+            assert held is not None, "a loop that is over has nothing to carry"
+            self.taken = held.carry(self._within)
+        return self.taken
+
+    @property
+    def is_awaited(self) -> bool:  # type: ignore[override]
+        return self.taken is None
+
+    @property
+    def code(self) -> Any:  # type: ignore[override]
+        return self._take().code
+
+    @property
+    def options(self) -> Any:  # type: ignore[override]
+        return self._take().options
+
+
+trees.containers[Awaited] = lambda value: None if value.is_awaited else trees.containers[Choice](value)
+
+
 def _is_changeable(value: Any) -> bool:
+    if isinstance(value, Choice):
+        return False
     return isinstance(value, Tensor) or (trees.is_container(value) and not isinstance(value, tuple))
 
 
@@ -250,8 +455,9 @@ def unchanged(before: Any, after: Any) -> bool:
 class Carried:
     """All that one loop carries."""
 
-    def __init__(self, values: dict[str, Any]) -> None:
-        self._names = {name: _Held(value) for name, value in values.items()}
+    def __init__(self, values: dict[str, Any], may_choose: bool = True) -> None:
+        self._may_choose = may_choose
+        self._names = {name: _Held(value, may_choose) for name, value in values.items()}
         self._places: dict[Any, tuple[Place, _Held]] = {}
         self._added: list[Any] = []  # the places that the latest turn was the first to change
         self._repeats = False  # whether the turn that is traced begins as the latest one did, these places apart
@@ -267,6 +473,16 @@ class Carried:
         """New inputs of a body."""
         for k, leaf in enumerate(self._leaves()):
             leaf.input = region.carry(leaf.type, f"carry{k}")
+        return [leaf.input for leaf in self._leaves() if leaf.input is not None]
+
+    def begin(self, tensors: Sequence[Any], region: Region) -> tuple[dict[str, Any], list[tuple[Place, Any]]]:
+        """What a turn in ``region`` finds, given the tensors of the leaves."""
+        rest = iter(tensors)
+        names = {name: held.begin(rest, region) for name, held in self._names.items()}
+        return names, [(place, held.begin(rest, region)) for place, held in self._places.values()]
+
+    def all_inputs(self) -> list[SymbolicTensor]:
+        """The inputs of a body, those among them that a turn has asked for."""
         return [leaf.input for leaf in self._leaves() if leaf.input is not None]
 
     def starts(self) -> list[Tensor]:
@@ -304,7 +520,7 @@ class Carried:
             elif (
                 not repeats and key not in gone and not side.made(key) and not unchanged(place.get(), side.finals[key])
             ):
-                self._places[key] = place, _Held(place.get())
+                self._places[key] = place, _Held(place.get(), self._may_choose)
                 self._added.append(key)
         self._repeats = same
         same = same and not self._added and not any(held.carried() for held in gone.values())
@@ -322,7 +538,7 @@ class Carried:
 
     def needs_python(self) -> bool:
         """Whether turns differ in what has no one type."""
-        is_known = any(held.conflict is not None and held.start is not UNBOUND for held in self._names.values())
+        is_known = any(held.conflict is not None and not is_unbound(held.start) for held in self._names.values())
         return is_known or self.conflicting_place() is not None
 
     def numbers_change(self, counts: str) -> bool:
@@ -334,7 +550,7 @@ class Carried:
 
     def unbound(self) -> list[str]:
         """The names that held nothing before the first turn, and then something."""
-        return [name for name, held in self._names.items() if held.start is UNBOUND and held.conflict is not None]
+        return [name for name, held in self._names.items() if is_unbound(held.start) and held.conflict is not None]
 
     def conflicting_place(self) -> tuple[Place, Conflict] | None:
         return next(((p, held.conflict) for p, held in self._places.values() if held.conflict is not None), None)

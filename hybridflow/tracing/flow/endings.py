@@ -10,19 +10,22 @@ from typing import Any
 
 from hybridflow.array import elementwise
 from hybridflow.errors import TraceError
-from hybridflow.tracing.flow import blame
+from hybridflow.tracing.flow import blame, narrowing
+from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.clauses import Guarded
 from hybridflow.tracing.flow.guarding import Raised
 from hybridflow.tracing.flow.joins import either
 from hybridflow.tracing.flow.outcomes import ERROR, NORMAL, VALUE, Bundle, given_back, renamed, values_of
 from hybridflow.tracing.flow.paths import Path, depth, path_in, unwound
+from hybridflow.tracing.flow.places import is_unbound
 from hybridflow.tracing.flow.state import active
-from hybridflow.tracing.flow.values import Conflict
+from hybridflow.tracing.flow.texts import Conflict
 
 
 def returned(frame: FrameType, value: Any, stays: Any, names: Sequence[str] = ()) -> Any:
     """What a function returns in fact; ``stays`` where it goes on, because a condition above was a tensor."""
     path: Path | None = active.path
+    value = narrowing.narrowed(value)
     if path is None or path.frame is not frame:
         return value
     block = path
@@ -66,6 +69,8 @@ def closed(path: Path, value: Any) -> Any:
         found = bundle.kinds[kind][VALUE]
     if isinstance(found, Conflict):
         raise blame.returns(found)
+    if isinstance(found, Choice):
+        found.where = blame.here(path.frame, "return").location
     return found
 
 
@@ -94,9 +99,13 @@ def common(frame: FrameType, bundle: Bundle, names: Sequence[str]) -> list[Any]:
 def changed(frame: FrameType, bundle: Bundle) -> None:
     """What began with ``common`` is over: what it bound is what names hold now, however the block was left."""
     now_held = values_of(frame, list(bundle.common))
-    bound = {name: value for name, value in now_held.items() if value is not bundle.common[name]}
+    bound = {name: value for name, value in now_held.items() if not _is_one(value, bundle.common[name])}
     for values in bundle.kinds.values():
         values.update(bound)
+
+
+def _is_one(a: Any, b: Any) -> bool:
+    return a is b or (is_unbound(a) and is_unbound(b))
 
 
 def resume(frame: FrameType, bundle: Bundle, names: Sequence[str]) -> list[Any]:

@@ -13,15 +13,16 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, reshape_to
 from hybridflow.errors import TraceError
-from hybridflow.tracing.flow import blame
+from hybridflow.tracing.flow import blame, narrowing
+from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.joins import combined
 from hybridflow.tracing.flow.journal import containers_of, innermost
 from hybridflow.tracing.flow.outcomes import NORMAL, VALUE, Bundle, Values, given_back, values_of
 from hybridflow.tracing.flow.paths import Path, path_in
-from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.flow.places import UNBOUND, is_unbound
 from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.state import active
-from hybridflow.tracing.flow.values import Conflict
+from hybridflow.tracing.flow.texts import Conflict
 from hybridflow.tracing.region import Region
 
 
@@ -49,7 +50,7 @@ class Fork:
         self._begin()
 
     def _begin(self) -> None:
-        side = Side(Region("a branch"), innermost())
+        side = Side(Region("a branch"), innermost()).under(self._pred, not self._sides)
         for place in containers_of(self._frame):
             side.touch(place)
         if self._sides:
@@ -110,7 +111,9 @@ class Fork:
     def value(self, a: Any, b: Any, binds: bool = True) -> Any:
         """The value of an expression that is ``a`` in one block, which is over, and ``b`` in the other; if that
         ``binds`` no names, they hold there what they held before, and nobody has set them back."""
-        self._bundles[0].kinds[NORMAL][VALUE] = a
+        b = narrowing.narrowed(b)
+        if NORMAL in self._bundles[0].kinds:  # else it has raised an error
+            self._bundles[0].kinds[NORMAL][VALUE] = narrowing.narrowed(a, self._sides[:1])
         names = values_of(self._frame, self._names) if binds else self._values
         values = self._after({**names, VALUE: b})
         assert values is not None
@@ -118,7 +121,13 @@ class Fork:
         self._values = values
         if isinstance(found, Conflict):
             raise blame.Cause(found, self._where).error("the value")
+        if isinstance(found, Choice):
+            found.where = self._where.location
         return found
+
+    @property
+    def pred(self) -> Tensor:
+        return self._pred
 
     def before(self, name: str) -> Any:
         """What a name held before the first block of an expression, which may have bound it."""
@@ -127,7 +136,7 @@ class Fork:
     def held(self, name: str) -> Any:
         """What an operand bound a name to."""
         found = self._values[name]
-        if found is UNBOUND or isinstance(found, Conflict):
+        if is_unbound(found) or isinstance(found, Conflict):
             conflict = found if isinstance(found, Conflict) else Conflict("unbound", UNBOUND, UNBOUND)
             raise blame.Cause(conflict, self._where).error(name)
         return found

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
+from hybridflow.core.blocks import block
 from hybridflow.errors import DivisionError, IndexRangeError, TraceError
 from hybridflow.tracing import number_faults
 from hybridflow.tracing.flow.clauses import Guarded
@@ -105,6 +106,16 @@ def check_not_caught(kind: type[BaseException] | None, finally_too: bool = True)
             if (one.catches if kind is None else one.may_catch(kind)) or _suppresses(one.manager, kind):
                 raise _not_caught(kind, one, "it is caught")
         frame = frame.f_back
+
+
+@block
+def unguarded() -> Iterator[None]:
+    """Ops of the block raise no error: what they are given has been looked at."""
+    before, active.guarded = active.guarded, []
+    try:
+        yield
+    finally:
+        active.guarded = before
 
 
 number_faults.guards.append(check_not_caught)

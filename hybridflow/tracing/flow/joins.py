@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hybridflow.core.tensor import Tensor
-from hybridflow.tracing.flow import blame
+from hybridflow.tracing.flow import blame, narrowing
 from hybridflow.tracing.flow.doubles import note_doubles
 from hybridflow.tracing.flow.journal import put
 from hybridflow.tracing.flow.outcomes import VALUE, Bundle, Kind, Values, only_code, renamed
-from hybridflow.tracing.flow.places import UNBOUND, Place
+from hybridflow.tracing.flow.places import UNREAD, Place, is_unbound
 from hybridflow.tracing.flow.sides import Side
-from hybridflow.tracing.flow.values import ABSENT, Conflict, Joined
+from hybridflow.tracing.flow.texts import Conflict
+from hybridflow.tracing.flow.values import ABSENT, Joined
 from hybridflow.tracing.nodes import emit_cond
 from hybridflow.tracing.region import Region
 
@@ -45,6 +46,7 @@ def combined(pred: Tensor, pairs: Sequence[tuple[Side, Bundle]], alias: Mapping[
         for kind, values in found.items()
     }
     note_doubles(joined.made)
+    narrowing.note_choices(pred, joined.choices)
     return Bundle(made, None if code is None else joined.finished(code, tensors))
 
 
@@ -55,7 +57,7 @@ def _joined_values(joined: Joined, a: Values | None, b: Values | None) -> Values
             name: joined.value(ABSENT, value) if a is None else joined.value(value, ABSENT)
             for name, value in one.items()
         }
-    return {name: joined.value(a.get(name, UNBOUND), b.get(name, UNBOUND)) for name in dict.fromkeys([*a, *b])}
+    return {name: joined.value(a.get(name, UNREAD), b.get(name, UNREAD)) for name in dict.fromkeys([*a, *b])}
 
 
 def _joined_places(joined: Joined, sides: Sequence[Side], raised: Sequence[bool]) -> list[tuple[Place, Any, bool]]:
@@ -67,7 +69,7 @@ def _joined_places(joined: Joined, sides: Sequence[Side], raised: Sequence[bool]
     places = {key: place for side in sides for key, (place, _) in side.touched.items()}
     for key, place in places.items():
         before = place.get()
-        a, b = (ABSENT if gone else side.finals.get(key, before) for side, gone in zip(sides, raised))
+        a, b = (ABSENT if gone else _read(side.finals.get(key, before)) for side, gone in zip(sides, raised))
         news = [side.made(key) for side in sides]
         if any(news):
             found.append((place, joined.value(a if news[0] else ABSENT, b if news[1] else ABSENT), True))
@@ -75,18 +77,24 @@ def _joined_places(joined: Joined, sides: Sequence[Side], raised: Sequence[bool]
         value = joined.value(a, b)
         if isinstance(value, Conflict):
             raise blame.changed(place, value)
-        if value is not before:
+        if value is not before and not (is_unbound(value) and is_unbound(before)):
             found.append((place, value, False))
     return found
+
+
+def _read(value: Any) -> Any:
+    """What a place holds, which has a value or none, and never may have one."""
+    return UNREAD if is_unbound(value) else value
 
 
 def either(pred: Tensor, a: Values, b: Values, names: Sequence[str]) -> Values:
     regions = [Region("a choice"), Region("a choice")]
     joined = Joined(lambda k: regions[k].entered(), [Side(region) for region in regions])
-    found = {name: joined.value(a.get(name, UNBOUND), b.get(name, UNBOUND)) for name in names}
+    found = {name: joined.value(a.get(name, UNREAD), b.get(name, UNREAD)) for name in names}
     tensors = emit_cond(pred, regions, joined.outputs)
     made = {name: joined.finished(value, tensors) for name, value in found.items()}
     note_doubles(joined.made)
+    narrowing.note_choices(pred, joined.choices)
     return made
 
 

@@ -17,6 +17,7 @@ from hybridflow.tracing.flow.outcomes import (
     Bundle,
     Values,
     given_back,
+    listed,
     values_of,
 )
 from hybridflow.tracing.flow.paths import Path
@@ -259,7 +260,7 @@ class Loop(LoopStatement):
         """The values that names are to take."""
         self.fresh = False
         assert self.where is not None
-        return given_back(self.held, names, self.frame, self.where)
+        return given_back(self.held, listed(tuple(names)), self.frame, self.where)
 
     def breaks(self) -> bool:
         """Whether ``break`` leaves the loop in fact."""
@@ -274,7 +275,7 @@ class Loop(LoopStatement):
 
     def leave(self, names: Sequence[str]) -> None:
         """The loop is over, and its ``else``."""
-        path, before = self.path, self.before
+        path, before, names = self.path, self.before, listed(tuple(names))
         if path is None:
             return
         self.path = self.before = None

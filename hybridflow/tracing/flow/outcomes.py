@@ -5,6 +5,7 @@ A side that raises an error which nobody catches ends the program: it has no out
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
@@ -13,10 +14,11 @@ from hybridflow.array import elementwise
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import scalar
-from hybridflow.tracing.flow import blame
-from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.flow import blame, narrowing
+from hybridflow.tracing.flow.choices import Choice
+from hybridflow.tracing.flow.places import UNBOUND, UNREAD, is_unbound
 from hybridflow.tracing.flow.state import active
-from hybridflow.tracing.flow.values import Conflict
+from hybridflow.tracing.flow.texts import Conflict
 from hybridflow.tracing.region import Region
 
 
@@ -59,10 +61,28 @@ class Bundle:
         return self.goes_on and len(self.kinds) == 1
 
 
+class Names(tuple[str, ...]):
+    """Names that blocks bind.  Those of them that are ``unsure`` may be read where nothing has bound them."""
+
+    unsure: frozenset[str] = frozenset()
+
+
+@functools.cache
+def listed(names: tuple[Any, ...]) -> Names:
+    """The names of a constant in converted code: behind them those that are unsure, in a tuple of their own."""
+    unsure = names[-1] if names and isinstance(names[-1], tuple) else ()
+    found = Names(names[:-1] if unsure else names)
+    found.unsure = frozenset(unsure)
+    return found
+
+
 def values_of(frame: FrameType, names: Sequence[str]) -> Values:
-    """What names hold now; UNBOUND for those that hold nothing."""
-    held = frame.f_locals
-    return {name: held.get(name, UNBOUND) for name in names}
+    """What names hold now: of those that hold nothing UNBOUND, or UNREAD if that matters to nobody."""
+    held, unsure = frame.f_locals, getattr(names, "unsure", ())
+    return {
+        name: narrowing.narrowed(held[name]) if name in held else UNBOUND if name in unsure else UNREAD
+        for name in names
+    }
 
 
 def given_back(values: Values, names: Sequence[str], frame: FrameType, where: blame.Where) -> list[Any]:
@@ -73,7 +93,9 @@ def given_back(values: Values, names: Sequence[str], frame: FrameType, where: bl
         if isinstance(value, Conflict):
             active.conflicts[frame.f_code, name] = blame.Cause(value, where)
             value = UNBOUND
-        found.append(value)
+        elif isinstance(value, Choice):
+            value.name, value.where = name, where.location
+        found.append(UNBOUND if is_unbound(value) else value)
     return found
 
 

@@ -95,7 +95,7 @@ class Path:
     def open(self, pred: Tensor, left: Side, bundle: Bundle, going: Side, left_first: bool) -> None:
         """Go on in the side ``going`` of a fork, whose other side has ``left``."""
         self.opens.append(_Open(pred, left, bundle, left_first))
-        self.sides.append(going)
+        self.sides.append(going.under(pred, not left_first))
         going.watch(self.frame)
         going.enter()
 

@@ -15,7 +15,22 @@ from hybridflow.core.context import recorders
 from hybridflow.core.tensor import Tensor
 from hybridflow.tracing.symbolic import SymbolicTensor
 
-UNBOUND: Any = type("Unbound", (), {"__slots__": (), "__repr__": lambda self: "<nothing>"})()
+
+class _Unbound:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<nothing>"
+
+
+UNBOUND: Any = _Unbound()
+"""What holds no value."""
+UNREAD: Any = _Unbound()
+"""The same of a name that nothing reads unless it has just been bound."""
+
+
+def is_unbound(value: Any) -> bool:
+    return type(value) is _Unbound
 
 
 class Place:
@@ -91,7 +106,7 @@ class _Attribute(Place):
         return getattr(self.holder, self.key, UNBOUND)
 
     def put(self, value: Any) -> None:
-        if value is not UNBOUND:
+        if not is_unbound(value):
             setattr(self.holder, self.key, value)
         elif hasattr(self.holder, self.key):
             delattr(self.holder, self.key)
@@ -106,7 +121,7 @@ class _ClassAttribute(Place):
         return vars(self.holder).get(self.key, UNBOUND)
 
     def put(self, value: Any) -> None:
-        if value is not UNBOUND:
+        if not is_unbound(value):
             setattr(self.holder, self.key, value)
         elif self.key in vars(self.holder):
             delattr(self.holder, self.key)
@@ -121,7 +136,7 @@ class _Name(Place):
         return self.holder.get(self.key, UNBOUND)
 
     def put(self, value: Any) -> None:
-        if value is not UNBOUND:
+        if not is_unbound(value):
             self.holder[self.key] = value
         else:
             self.holder.pop(self.key, None)
@@ -139,7 +154,7 @@ class _Cell(Place):
             return UNBOUND
 
     def put(self, value: Any) -> None:
-        if value is not UNBOUND:
+        if not is_unbound(value):
             self.holder.cell_contents = value
         elif self.get() is not UNBOUND:
             del self.holder.cell_contents

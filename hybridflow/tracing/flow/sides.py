@@ -22,17 +22,37 @@ class Side:
 
     It is inside of the side ``around``, if any; its ``twin`` is the other side of the same condition."""
 
-    __slots__ = ("_context", "_holders", "around", "finals", "news", "region", "touched", "twin", "witnesses")
+    __slots__ = (
+        "_context",
+        "_holders",
+        "around",
+        "condition",
+        "finals",
+        "known",
+        "news",
+        "region",
+        "touched",
+        "twin",
+        "witnesses",
+    )
 
     def __init__(self, region: Region | None, around: Side | None = None) -> None:
         self.region, self.around = region, around
         self.twin: Side | None = None
+        self.condition: tuple[Any, bool] | None = None  # the node of what decides, and whether it is true here
+        self.known: dict[int, frozenset[int]] = {}  # which options of choices are left, see ``narrowing``
         self.touched: dict[Any, tuple[Place, Any]] = {}  # the place, and what it held before
         self.finals: dict[Any, Any] = {}
         self.news: dict[int, Any] = {}  # objects that are made in it, by id
         self._holders: frozenset[int] = frozenset()  # the ids of what was touched, once the side was left
         self.witnesses: Witnesses | None = None
         self._context: Any = None
+
+    def under(self, pred: Any, truth: bool) -> Side:
+        """The side, in which a condition holds or not."""
+        if isinstance(pred, SymbolicTensor):
+            self.condition = pred._node, truth
+        return self
 
     def watch(self, frame: FrameType) -> None:
         """Before the side is entered: see to it that what a function's names hold is not changed unseen."""

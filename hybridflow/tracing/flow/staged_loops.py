@@ -18,7 +18,8 @@ from hybridflow.eager.operands import scalar
 from hybridflow.errors import TraceError
 from hybridflow.tracing.control import read_elsewhere
 from hybridflow.tracing.flow import blame
-from hybridflow.tracing.flow.carries import Carried, IsNew, Late
+from hybridflow.tracing.flow.carries import Awaited, Carried, IsNew, Late
+from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.doubles import kin, note_doubles
 from hybridflow.tracing.flow.forks import truth
 from hybridflow.tracing.flow.journal import containers_of, put
@@ -32,12 +33,13 @@ from hybridflow.tracing.flow.outcomes import (
     values_of,
 )
 from hybridflow.tracing.flow.paths import Path, path_in
-from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.flow.places import UNBOUND, is_unbound
 from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.stacks import Stacks
 from hybridflow.tracing.flow.state import active
 from hybridflow.tracing.flow.statements import LoopStatement
-from hybridflow.tracing.flow.values import Conflict, as_typed, holds, is_of
+from hybridflow.tracing.flow.texts import Conflict
+from hybridflow.tracing.flow.values import as_typed, holds, is_of
 from hybridflow.tracing.flow.walks import Numbered, Numbers, Turns, Walk
 from hybridflow.tracing.nodes import assign, emit_scan, emit_while
 from hybridflow.tracing.region import Region
@@ -68,7 +70,7 @@ class StagedLoop:
         self.element: Any = None
         self._starts = values_of(self._frame, self._names)
         self._stacks = Stacks(self._frame, loop.lists if loop.attempt is not None and self._scanned is not None else ())
-        self._carried = Carried({**self._starts, INDEX: self._first})
+        self._carried = self._new_carried()
         self._containers = containers_of(self._frame)
         self._variables: list[Variable] = []
         self._passes = 0
@@ -82,17 +84,16 @@ class StagedLoop:
             raise TraceError("while", "the types of what the loop carries differ again after each turn.")
         self._region = region = Region("the body of the loop")
         self._side, self._changes = Side(region), active.changes
-        self._inputs = [] if self._pred is None else [region.carry(self._pred.type, "go")]
+        self._goes = [] if self._pred is None else [region.carry(self._pred.type, "go")]
         leaves = self._carried.inputs(region)
-        self._inputs += leaves
-        self._inputs += [region.carry_variable(v, v.name or f"variable{k}") for k, v in enumerate(self._variables)]
+        self._held = [region.carry_variable(v, v.name or f"variable{k}") for k, v in enumerate(self._variables)]
         self._slices = [region.carry(x.type.with_shape(x.shape[1:]), f"slice{k}") for k, x in enumerate(self._sources)]
         self.path = active.path = Path(self._frame, self._parent, self._side)
         for place in self._containers:
             self._side.touch(place)
         self._side.watch(self._frame)
         self._side.enter()
-        names, places = self._carried.built(leaves)
+        names, places = self._carried.begin(leaves, region)
         for place, value in places:
             put(place, value)
         note_doubles(self._carried.doubles(names, places))
@@ -103,6 +104,11 @@ class StagedLoop:
             self.element = self._walk.element(self.index)
         self._stacks.begin()
         self._loop.offer(names)
+
+    @property
+    def _inputs(self) -> list[SymbolicTensor]:
+        """What the body is given from turn to turn."""
+        return [*self._goes, *self._carried.all_inputs(), *self._held]
 
     def turn_ends(self) -> None:
         """The body is over, and its condition is asked next, unless it has left."""
@@ -168,23 +174,31 @@ class StagedLoop:
         """As a scan of something else, or as none."""
         self._scanned, self._variables = scanned, []
         self._sources = [] if scanned is None else scanned.remaining()
-        self._carried = Carried({**self._starts, INDEX: self._first})
+        self._carried = self._new_carried()
         self._pass()
+
+    def _new_carried(self) -> Carried:
+        return Carried({**self._starts, INDEX: self._first}, may_choose=self._loop.attempt is None)
 
     def _lasts(self, late: Late, values: Values | None) -> dict[str, Any]:
         """What names hold after the last turn that held nothing before the first one, where there is a turn: in the
         turn, and as ``late`` has it."""
-        if values is None or not self._has_turned:
-            return {}
-        bound = {name: values[name] for name in self._carried.unbound()}
-        for value in bound.values():
-            if holds(value, self._region):
-                raise TraceError("for", f"a {type(value).__name__} is made in each turn.")
+        bound = {} if values is None else {name: values[name] for name in self._carried.unbound()}
+        if not self._has_turned:
+            bound = {name: value for name, value in bound.items() if name in self._unsure}
+        elif any(holds(value, self._region) for value in bound.values()):
+            made = next(value for value in bound.values() if holds(value, self._region))
+            raise TraceError("for", f"a {type(made).__name__} is made in each turn.")
         return {
             name: (value, late.add(value, self._side, self._region))
             for name, value in bound.items()
-            if value is not UNBOUND and not isinstance(value, Conflict)
+            if not (is_unbound(value) or isinstance(value, (Conflict, Awaited)) or holds(value, self._region))
         }
+
+    @property
+    def _unsure(self) -> frozenset[str]:
+        """The names that may be read where nothing has bound them."""
+        return frozenset(getattr(self._names, "unsure", ()))
 
     def _emit_scan(self, values: Values) -> None:
         region, side, late = self._region, self._side, Late()
@@ -192,6 +206,7 @@ class StagedLoop:
             outputs = self._carried.outputs(values, side)
         leaves = len(outputs)
         lasts = self._lasts(late, values)
+        turned = self._turned(late, lasts)
         outputs += [region.value_of(variable) for variable in self._variables]
         outputs += late.outputs
         carries = len(outputs)
@@ -207,7 +222,16 @@ class StagedLoop:
         assign(self._variables, found[leaves:count])
         ends = {id(x): tensor for x, tensor in zip(outputs, found[:carries])}
         self._stacks.take(found[carries:], length, ends, self._carried.links(values, side), side)
-        self._after(self._left(found[:leaves], lasts, found[count:carries]), False, literal_code(NORMAL), {})
+        lates = found[count:carries]
+        names = self._left(found[:leaves], lasts, lates, late.taken(turned, lates))
+        self._after(names, False, literal_code(NORMAL), {})
+
+    def _turned(self, late: Late, lasts: dict[str, Any]) -> Any:
+        """What is 1 after a turn, if it is needed."""
+        if self._has_turned or not lasts:
+            return late.add(None, self._side)
+        with self._region.entered():
+            return late.add(scalar(1, dtypes.int32, "for"), self._side)
 
     @property
     def _has_turned(self) -> bool:
@@ -221,8 +245,10 @@ class StagedLoop:
         first: dict[int, Tensor] = {}
         return [first.setdefault(id(x), tensor) for x, tensor in zip(outputs, found)]
 
-    def _left(self, leaves: list[Tensor], lasts: dict[str, Any], lates: list[Tensor]) -> Values:
-        """The values of names after the loop; places take theirs."""
+    def _left(
+        self, leaves: list[Tensor], lasts: dict[str, Any], lates: list[Tensor], turned: Tensor | None = None
+    ) -> Values:
+        """The values of names after the loop; places take theirs.  ``turned`` is 1 if there was a turn."""
         names, places = self._carried.built(leaves)
         chosen = kin({id(x) for x in self._inputs})
         note_doubles(self._carried.doubles(names, places, self._is_new() if self._has_turned else None))
@@ -230,6 +256,9 @@ class StagedLoop:
             put(place, value)
         for name, (value, added) in lasts.items():
             names[name] = Late.taken(added, lates)
+            if not self._has_turned:
+                assert turned is not None
+                names[name] = Choice(turned, [UNBOUND, names[name]])
             note_doubles(Late.doubles(names[name], value, self._side, chosen))
         return names
 
@@ -256,6 +285,7 @@ class StagedLoop:
             broke = late.add(False if values is None else values[BROKE], side)
             code = late.add(only_code(bundle) if bundle.code is None else bundle.code, side)
         lasts = self._lasts(late, values)
+        turned = self._turned(late, lasts)
         ways = {kind: found for kind, found in bundle.kinds.items() if kind is not NORMAL}
         left = {kind: {name: late.add(x, side, region) for name, x in found.items()} for kind, found in ways.items()}
         leaves = len(outputs) - 1
@@ -274,7 +304,7 @@ class StagedLoop:
         lates = found[leaves + 1 + len(self._variables) :]
         if self._walk is not None:
             self._walk.over()
-        names = self._left(found[1 : leaves + 1], lasts, lates)
+        names = self._left(found[1 : leaves + 1], lasts, lates, late.taken(turned, lates))
         taken = {kind: {name: late.taken(x, lates) for name, x in found.items()} for kind, found in left.items()}
         self._after(names, late.taken(broke, lates), late.taken(code, lates), taken)
 

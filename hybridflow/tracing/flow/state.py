@@ -29,6 +29,11 @@ class _Active(threading.local):
         self.guarded: list[Guarded] = []  # what may come to know of an error, see ``guarding``
         self.appended: tuple[Any, ...] = ()  # lists that turns of a loop append to, and see nothing of
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
+        self.facts: dict[Any, Any] = {}  # what conditions say of choices, see ``narrowing``
+        self.meanings: dict[int, Any] = {}
+        self.known: dict[int, frozenset[int]] = {}
+        self.alive: list[Any] = []
+        self.chosen = False  # whether there may be choices
 
 
 active = _Active()
@@ -40,6 +45,9 @@ def converting() -> Iterator[None]:
     before = active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended
     active.path, active.conflicts, active.numbers, active.spent, active.doubles = None, {}, itertools.count(1), [], []
     active.appended = ()
+    choices = active.facts, active.meanings, active.known, active.alive
+    active.facts, active.meanings, active.known, active.alive = {}, {}, {}, []
+    chosen, active.chosen = active.chosen, False
     guarded, active.guarded = active.guarded, list(active.guarded)
     try:
         yield
@@ -52,6 +60,8 @@ def converting() -> Iterator[None]:
     finally:
         active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended = before
         active.guarded, active.refusal, active.passing = guarded, None, None
+        active.facts, active.meanings, active.known, active.alive = choices
+        active.chosen = chosen
 
 
 def _began(error: Exception) -> Exception:

@@ -52,8 +52,15 @@ def is_object(value: Any) -> bool:
     return is_plain_class(type(value)) and is_made_here(value)
 
 
+containers: dict[type, Callable[[Any], tuple[tuple[str, ...], Iterable[Any]] | None]] = {}
+"""What else is a container: names of attributes, and what these hold."""
+
+
 def parts_of(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     """Labels and children of a container; None for a leaf."""
+    own = containers.get(type(value))
+    if own is not None:
+        return own(value)
     found = pytree.parts_of(value)
     if found is not None or isinstance(value, (type, types.FunctionType)) or not is_object(value):
         return found

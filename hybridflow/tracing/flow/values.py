@@ -8,75 +8,28 @@ common value there is a ``Conflict``, which matters only if it is read.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
-import numpy as np
-
+from hybridflow.array import elementwise
+from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.core import pytree
 from hybridflow.core.promotion import OpenFloat, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
-from hybridflow.eager.operands import weak_cast
+from hybridflow.eager.operands import scalar, weak_cast
 from hybridflow.tracing.flow import trees
-from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.flow.choices import MOST_OPTIONS, Choice, options_of
+from hybridflow.tracing.flow.places import UNBOUND, UNREAD, is_unbound
+from hybridflow.tracing.flow.texts import ATOMS, Conflict
+from hybridflow.tracing.flow.witnesses import BUFFERS, is_iterator
 from hybridflow.tracing.numbers import Weak, weak_of
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 ABSENT: Any = type("Absent", (), {"__slots__": ()})()  # on a side that is not asked for the value
-
-_ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic)
-
-
-class Conflict:
-    """Why there is no value: ``one`` and ``other`` say what the two are."""
-
-    __slots__ = ("kind", "one", "other")
-
-    def __init__(self, kind: str, one: Any, other: Any) -> None:
-        self.kind, self.one, self.other = kind, text_of(one), text_of(other)
-        if kind == "kind" and type(one) is type(other) and _is_object(one):
-            self.kind = "object"
-
-
-def _is_object(value: Any) -> bool:
-    """Whether a value is an instance of a class of the user's, and not what has a name of its own."""
-    return type(getattr(value, "__dict__", None)) is dict and not hasattr(value, "__qualname__")
-
-
-def text_of(value: Any) -> str:
-    """A value in a message: its type where it is a tensor."""
-    if value is UNBOUND:
-        return "not bound"
-    if isinstance(value, Tensor):
-        weak = weak_of(value)
-        if weak is None:
-            return str(value.type)
-        return f"a NumPy scalar {weak.dtype}" if weak.kind is None else f"a Python {weak.kind.__name__}"
-    if isinstance(value, OpenFloat):
-        return "a Python float"
-    if isinstance(value, (*_ATOMS, Dim)):
-        return f"the Python {type(value).__name__} {value!r}" if value is not None else "None"
-    if trees.is_container(value):
-        leaves, structure = trees.flatten(value)
-        return repr(structure) if len(leaves) > 8 else _nested(structure, iter(leaves))
-    name = getattr(value, "__qualname__", None)
-    return f"the {type(value).__name__} {name}" if name else f"a {type(value).__name__}"
-
-
-def _nested(structure: pytree.Structure, leaves: Iterator[Any]) -> str:
-    if structure.kind is None:
-        leaf = next(leaves)
-        if trees.is_container(leaf):  # which is met again in itself
-            return f"a {type(leaf).__name__}"
-        return text_of(leaf).removeprefix("the Python ").removeprefix("a Python ")
-    texts = [_nested(child, leaves) for child in structure.children]
-    if structure.labels:
-        by_label = dict(zip(structure.labels, texts))
-        texts = [f"{label!s}: {by_label[label]}" for label in structure.order or structure.labels]
-    return f"{structure.kind.__name__}({', '.join(texts)})"
+_UNKNOWN: Any = type("Unknown", (), {"__slots__": ()})()  # while it is found what stands for two values
 
 
 def same_atom(a: Any, b: Any) -> bool:
@@ -93,7 +46,50 @@ def same_atom(a: Any, b: Any) -> bool:
         return a._node is b._node and a.is_weak == b.is_weak
     if type(a) is frozenset:
         return bool(a == b)
-    return isinstance(a, _ATOMS) and repr(a) == repr(b)
+    if type(a) is types.MethodType:
+        return a.__func__ is b.__func__ and a.__self__ is b.__self__
+    if type(a) is types.FunctionType:
+        return _same_function(a, b)
+    return isinstance(a, ATOMS) and repr(a) == repr(b)
+
+
+def _same_function(a: types.FunctionType, b: types.FunctionType) -> bool:
+    """Whether two functions are one that was made twice."""
+    parts = [
+        (f.__code__, f.__globals__, f.__defaults__ or (), tuple((f.__kwdefaults__ or {}).items()), f.__closure__ or ())
+        for f in (a, b)
+    ]
+    (code, names, *held), (other, others, *rest) = parts
+    same = code is other and names is others and not vars(a) and not vars(b)
+    return same and all(len(x) == len(y) and all(map(_same_held, x, y)) for x, y in zip(held, rest))
+
+
+def _same_held(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is not types.CellType and type(a) in (*ATOMS, tuple) and a == b)
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether one value may stand for two."""
+    if same_atom(a, b):
+        return True
+    one, other = weak_of(a), weak_of(b)
+    if one is not None and other is not None:
+        return one.joined(other) is not None
+    if _is_value(a) and _is_value(b):
+        return _typed_alike(a, b) is None
+    if not (trees.is_container(a) and trees.is_container(b)):
+        return False
+    (ones, structure), (others, other_structure) = trees.flatten(a), trees.flatten(b)
+    return structure == other_structure and all(map(alike, ones, others))
+
+
+def may_choose(a: Any, b: Any) -> bool:
+    """Whether there may be a ``Choice`` of two values that have no one type."""
+    if _is_value(a) and _is_value(b):
+        return False
+    if trees.is_container(a) and type(a) is type(b) and not trees.is_object(a):
+        return False
+    return not any(isinstance(x, BUFFERS) or is_iterator(x) for x in (a, b))
 
 
 def is_of(value: Any, trace: Any) -> bool:
@@ -103,7 +99,7 @@ def is_of(value: Any, trace: Any) -> bool:
 
 def is_atom(value: Any) -> bool:
     """Whether a value is one that has no parts and never changes."""
-    return isinstance(value, (*_ATOMS, Dim, type))
+    return isinstance(value, (*ATOMS, Dim, type))
 
 
 def holds(value: Any, trace: Any) -> bool:
@@ -141,6 +137,8 @@ class Joined:
         self._weak: list[Weak | None] = []
         self._met: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
         self.made: list[tuple[Any, ...]] = []  # what stands for two objects, and those
+        self.choices: list[_Chosen] = []
+        self._codes: dict[Any, _Output] = {}
 
     def value(self, a: Any, b: Any) -> Any:
         """What stands for ``a`` and ``b``: a value, a Conflict, or something that ``finished`` makes a value of."""
@@ -148,29 +146,72 @@ class Joined:
             return a
         if a is ABSENT or b is ABSENT:
             return self._only(b if a is ABSENT else a, 0 if a is ABSENT else 1)
-        if a is UNBOUND or b is UNBOUND or isinstance(a, Conflict) or isinstance(b, Conflict):
-            return a if isinstance(a, Conflict) else b if isinstance(b, Conflict) else Conflict("unbound", a, b)
+        if isinstance(a, Conflict) or isinstance(b, Conflict):
+            return a if isinstance(a, Conflict) else b
+        if a is UNREAD or b is UNREAD:
+            return a if is_unbound(a) and is_unbound(b) else Conflict("unbound", a, b)
         if same_atom(a, b):
             return a
         if weak_kind(a) is not None and weak_kind(b) is not None:
             return self._numbers(a, b)
         key = id(a), id(b)
         if key not in self._met:  # two names of one object go on to be that
-            self._met[key] = Conflict("cycle", a, b), a, b  # for what they hold, if they are in it
+            self._met[key] = _UNKNOWN, a, b  # for what they hold, if they are in it
             self._met[key] = self._objects(a, b), a, b
-        return self._met[key][0]
+        found = self._met[key][0]
+        return Conflict("cycle", a, b) if found is _UNKNOWN else found
 
     def _objects(self, a: Any, b: Any) -> Any:
+        if isinstance(a, Choice) or isinstance(b, Choice) or a is UNBOUND or b is UNBOUND:
+            return self._choice(a, b)
         if _is_value(a) and _is_value(b):
             one, two = self._views
             found = self._tensors(one.end(a), two.end(b))
         elif trees.is_container(a) and trees.is_container(b):
             found = self._containers(a, b)
+        elif may_choose(a, b):
+            return self._choice(a, b)
         else:
             return Conflict("kind", a, b)
         if not isinstance(found, Conflict):
             found.of = a, b
+        elif found.kind == "structure" and may_choose(a, b):
+            return self._choice(a, b)
         return found
+
+    def _choice(self, a: Any, b: Any) -> Any:
+        """What stands for values without one type: a choice of what either may be."""
+        slots: list[list[Any]] = [[option, ABSENT] for option in options_of(a)]
+        known = len(slots)
+        places = [list(range(known)), []]
+        for option in options_of(b):
+            free = (k for k in range(known) if slots[k][1] is ABSENT and alike(slots[k][0], option))
+            found = next(free, len(slots))
+            if found == len(slots):
+                slots.append([ABSENT, option])
+            else:
+                slots[found][1] = option
+            places[1].append(found)
+        if len(slots) > MOST_OPTIONS:
+            return Conflict("kind", a, b)
+        values = [self.value(*slot) for slot in slots]
+        conflict = next((value for value in values if isinstance(value, Conflict)), None)
+        if conflict is not None or len(values) == 1:
+            return conflict or values[0]
+        made = _Chosen(self._code(a, b, places), values, (frozenset(places[0]), frozenset(places[1])))
+        self.choices.append(made)
+        return made
+
+    def _code(self, a: Any, b: Any, places: Sequence[Sequence[int]]) -> _Output:
+        """Which of its options a choice is: one tensor for choices that are decided together."""
+        key = tuple([(id(value.code) if isinstance(value, Choice) else 0, *own) for value, own in zip((a, b), places)])
+        if key not in self._codes:
+            codes = []
+            for side, value in enumerate((a, b)):
+                with self._within(side):
+                    codes.append(code_of(value, places[side]))
+            self._codes[key] = self.output(codes[0], codes[1])
+        return self._codes[key]
 
     def output(self, one: Tensor, other: Tensor, weak: Weak | None = None) -> _Output:
         self.outputs[0].append(one)
@@ -185,13 +226,14 @@ class Joined:
             return value
         key = (id(ABSENT), id(value)) if missing == 0 else (id(value), id(ABSENT))
         if key not in self._met:
-            self._met[key] = Conflict("cycle", value, value), value, ABSENT
+            self._met[key] = _UNKNOWN, value, ABSENT
             found = self._made_in(value, missing)
             if isinstance(found, Conflict):
                 return found
             found.of = (value,)
             self._met[key] = found, value, ABSENT
-        return self._met[key][0]
+        found = self._met[key][0]
+        return Conflict("cycle", value, value) if found is _UNKNOWN else found
 
     def _stays(self, value: Any, view: View) -> bool:
         """Whether a value goes on to be the object that it is: what of it changes is a place of its own."""
@@ -227,12 +269,9 @@ class Joined:
 
     def _tensors(self, a: Any, b: Any) -> Any:
         typed = b if _is_weak(a) else a
-        if any(x.dtype != typed.dtype for x in (a, b) if not _is_weak(x)) or (
-            any(map(_is_weak, (a, b))) and result_dtype("convert", [a, b]) != typed.dtype
-        ):
-            return Conflict("dtype", a, b)
-        if not same_extents(_shape(a), _shape(b)):
-            return Conflict("shape", a, b)
+        differs = _typed_alike(a, b)
+        if differs is not None:
+            return Conflict(differs, a, b)
         made = []
         for side, x in enumerate((a, b)):
             with self._within(side):
@@ -262,12 +301,20 @@ class Joined:
 
     def finished(self, value: Any, tensors: Sequence[Tensor]) -> Any:
         """The value with ``tensors`` in the place of outputs."""
+        if isinstance(value, _Chosen):
+            return self._made_choice(value, tensors)
         if not isinstance(value, (_Output, _Nested)):
             return value
         if value.made is None:
             value.made = self._made(value, tensors)
             if value.of is not None:
                 self.made.append((value.made, *value.of))
+        return value.made
+
+    def _made_choice(self, value: _Chosen, tensors: Sequence[Tensor]) -> Choice:
+        if value.made is None:
+            options = [self.finished(option, tensors) for option in value.options]
+            value.made = Choice(self.finished(value.code, tensors), options)
         return value.made
 
     def _made(self, value: _Output | _Nested, tensors: Sequence[Tensor]) -> Any:
@@ -287,6 +334,16 @@ class _Output:
         self.of: tuple[Any, ...] | None = None  # the objects that it stands for
 
 
+class _Chosen:
+    """A choice: each side may be one of those ``options`` whose numbers are its ``ways``."""
+
+    __slots__ = ("code", "made", "options", "ways")
+
+    def __init__(self, code: _Output, options: list[Any], ways: tuple[frozenset[int], frozenset[int]]) -> None:
+        self.code, self.options, self.ways = code, options, ways
+        self.made: Choice | None = None
+
+
 class _Nested:
     __slots__ = ("leaves", "made", "of", "structure")
 
@@ -294,6 +351,28 @@ class _Nested:
         self.structure, self.leaves = structure, leaves
         self.made: Any = None
         self.of: tuple[Any, ...] | None = None
+
+
+def _typed_alike(a: Any, b: Any) -> str | None:
+    """What of two tensors and numbers differs, so that none can stand for both: ``dtype`` or ``shape``."""
+    typed = b if _is_weak(a) else a
+    if any(x.dtype != typed.dtype for x in (a, b) if not _is_weak(x)) or (
+        any(map(_is_weak, (a, b))) and result_dtype("convert", [a, b]) != typed.dtype
+    ):
+        return "dtype"
+    return None if same_extents(_shape(a), _shape(b)) else "shape"
+
+
+def code_of(value: Any, places: Sequence[int]) -> Tensor:
+    """Which of some options a value is, where its own options have these ``places`` among them."""
+    if not isinstance(value, Choice):
+        return scalar(places[0], dtypes.int32, "convert")
+    if list(places) == list(range(len(places))):
+        return value.code
+    found = scalar(places[-1], dtypes.int32, "convert")
+    for k, place in enumerate(places[:-1]):
+        found = elementwise.where(elementwise.equal(value.code, k), scalar(place, dtypes.int32, "convert"), found)
+    return found
 
 
 def _is_value(value: Any) -> bool:
