@@ -18,22 +18,35 @@ _holders: set[int] = set()  # the threads that hold it back
 _was_on = False  # before the first of them did
 
 
-@contextmanager
-def held_back() -> Iterator[None]:
-    """Nothing is collected in here, and, if something was before, it is again when no thread is in here any more."""
+def hold_back() -> bool:
+    """Have nothing collected from now on.  Whether this thread has not said so before, and is to ``let_go``."""
     global _was_on
     thread = threading.get_ident()
     with _lock:
-        outermost = thread not in _holders
+        if thread in _holders:
+            return False
         if not _holders:
             _was_on = gc.isenabled()
-            gc.disable()
         _holders.add(thread)
+        gc.disable()
+        return True
+
+
+def let_go() -> None:
+    """Have things collected as before, if no other thread holds the collector back.  Nothing is, in here."""
+    _release({threading.get_ident()})
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Nothing is collected in here, and, if something was before, it is again when no thread is in here any more."""
+    outermost = True
     try:
+        outermost = hold_back()
         yield
     finally:
         if outermost:
-            _release({thread})
+            let_go()
 
 
 def _release(threads: set[int]) -> None:

@@ -43,6 +43,7 @@ LEVELS = {
     "hybridflow.runtime": 6,  # the package itself
     "hybridflow.runtime.arguments": 6,
     "hybridflow.runtime.dtypes": 6,
+    "hybridflow.runtime.apart": 6,
     "hybridflow.runtime.locks": 6,
     "hybridflow.runtime.collector": 6,
     "hybridflow.runtime.callbacks": 6,

@@ -227,7 +227,7 @@ class _Replaced:
     """A block with another trace, and other tapes than those from outside.
 
     A class: a signal handler that raises as a generator's context manager is entered leaves the block open.  Where one
-    raises as ``__exit__`` begins, the block is left when nobody holds this any more.
+    raises as ``__exit__`` begins, the block is left when nobody holds this any more: it is an ``_Open`` one meanwhile.
     """
 
     __slots__ = ("_before", "_inside", "_tapes", "_trace")
@@ -239,6 +239,7 @@ class _Replaced:
     def __enter__(self) -> None:
         self._before = now()
         try:
+            self.__class__ = _Open
             _enter(self._trace, self._tapes, self._before.device, self._before.narrow)
             self._inside = now()
         except BaseException:
@@ -255,6 +256,13 @@ class _Replaced:
     def _leave(self) -> None:
         _enter(self._before.trace, self._before.tapes, now().device, self._before.narrow)
         self._inside = idle
+        self.__class__ = _Replaced  # which goes without any code in Python, where an interrupt would get lost
+
+
+class _Open(_Replaced):
+    """One that was entered."""
+
+    __slots__ = ()
 
     def __del__(self) -> None:
         try:

@@ -29,7 +29,7 @@ from hybridflow.jit.observed import converted
 from hybridflow.jit.relaxing import Relaxing
 from hybridflow.jit.retracing import Cause, Retrace, RetraceLog, cause_of
 from hybridflow.jit.tensor_spec import TensorSpec
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart, locks
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.machine import machine_code
 
@@ -595,7 +595,7 @@ class Function(Dispatcher, Generic[P, R]):
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
 
 
-@locks.once
+@apart.once
 def _use_slots() -> bool:
     """Let native code call functions and take them from instances, where it can."""
     return _method_slots().install(Function, BoundFunction, InstanceTable, Held)

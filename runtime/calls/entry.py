@@ -15,7 +15,7 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
+from types import GeneratorType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import ArgumentError, CompileError, of_user
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart
 from hybridflow.runtime.calls import front_end, steps, turns
 from hybridflow.runtime.calls.log import Log, Recording
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
@@ -148,7 +148,7 @@ def problem() -> str | None:
     return found if isinstance(found, str) else None
 
 
-@locks.once
+@apart.once
 def _enabled() -> dict[str, int] | str:
     """Addresses by symbol, or what is wrong: calls must work wherever Python does."""
     try:
@@ -162,6 +162,12 @@ def _enabled() -> dict[str, int] | str:
     native_call = functions.method(definition, Dispatcher)
     if not _self_test(native_call, addresses):
         return "its self-test failed"
+    state_type: Any = type(front_end.known().reasons.idle)
+    try:
+        forget = functions.slot(state_type, layout.slot_kind("__del__", GeneratorType), addresses["forget_state"])
+    except AttributeError as error:
+        return f"native code does not load: {error}"
+    state_type.__del__ = forget  # an interrupt of one in Python would get lost, and leave the state counted
     Dispatcher.__call__ = native_call  # type: ignore[method-assign]
     return addresses
 
@@ -236,7 +242,16 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "running": ctypes.addressof(turns.running),
         "closed": ctypes.addressof(turns.closed),
     }
-    own = ("call", "answer", "bind", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
+    own = (
+        "call",
+        "answer",
+        "bind",
+        "elementwise",
+        "fixed",
+        "sample",
+        "forget_state",
+        *(("owned_references",) if checked else ()),
+    )
     places = offsets()
     settings = (places, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
     return functions.load(

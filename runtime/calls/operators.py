@@ -13,7 +13,7 @@ from typing import Any
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart, locks
 from hybridflow.runtime.calls import entry, front_end
 from hybridflow.runtime.calls.op_calls import ElementwiseOp, address_of
 from hybridflow.runtime.machine import machine_code
@@ -45,8 +45,12 @@ def install(ops: Mapping[str, ElementwiseOp]) -> bool:
     addresses = _addresses()
     if addresses is None:
         return False
-    with _lock:
-        return bool(_covered) or _install(ops, addresses)
+
+    def install() -> bool:
+        with _lock:
+            return bool(_covered) or _install(ops, addresses)
+
+    return apart.run(install)
 
 
 def _install(ops: Mapping[str, ElementwiseOp], addresses: Mapping[str, int]) -> bool:
@@ -103,7 +107,7 @@ def _kept(value: Any) -> Any:
     return value
 
 
-@locks.once
+@apart.once
 def _addresses() -> dict[str, int] | None:
     """Addresses by symbol, or None where operators stay in Python."""
     pool, entries = blocks.pool(), entry.enable()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow import flags
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart
 from hybridflow.runtime.cuda import cublaslt
 from hybridflow.runtime.cuda.driver import WALKED, Driver, failure
 from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, PRODUCT, TOGETHER, WORDS, ZERO
@@ -78,7 +78,7 @@ def _code() -> ModuleType:
 machine_code.import_before_fork(_code)
 
 
-@locks.once
+@apart.once
 def _walk() -> Callable[..., int]:
     checked = bool(flags.VERIFY.value)
     address = functions.load(lambda: _code().build(checked), ("walk", WALKED, checked), ("walk",), {})["walk"]
