@@ -43,20 +43,27 @@ class Job(Generic[T]):
         self._over = _thread.allocate_lock()
         self._over.acquire()
         context = contextvars.copy_context()  # settings of the caller, NumPy's among them
+        steps = self._steps()
+        next(steps)
         before = _thread.stack_size(_STACK)
         try:
-            _thread.start_new_thread(context.run, (self._run,))
+            _thread.start_new_thread(context.run, (next, steps, None))
         finally:
             _thread.stack_size(before)
 
-    def _run(self) -> None:
-        self._thread = _thread.get_ident()
-        _jobs.add(self)
+    def _steps(self) -> Iterator[None]:
+        """A generator, as its caller begins it: a thread that begins has the number of the one which made it, for a
+        moment, so what is set for that one meets it right at its beginning, here within the block."""
         try:
+            yield
+            self._thread = _thread.get_ident()
+            _jobs.add(self)
             if len(sys._current_frames()) > 2:
                 self._results.append(self._work())
             else:
                 self._work_alone()
+        except GeneratorExit:  # no thread can be had
+            raise
         except BaseException as error:
             self._error = error
         finally:
@@ -130,7 +137,7 @@ def _begun(work: Callable[[], T]) -> Job[T] | None:
         return None
 
 
-_RUN = Job._run.__code__
+_RUN = Job._steps.__code__
 _WORKING = _RUN, _in_place.__code__
 
 

@@ -270,3 +270,32 @@ def test_what_was_raised_keeps_nothing_alive() -> None:
         assert not [x for x in gc.get_objects() if type(x) is Large]
     finally:
         gc.enable()
+
+
+def test_what_is_set_for_the_caller_meets_the_caller() -> None:
+    """A thread that begins has the number of the one which made it, for a moment."""
+    program = """
+        import ctypes, _thread, threading
+        from hybridflow.runtime import apart
+
+        class Stop(BaseException):
+            pass
+
+        def begun(function, arguments):
+            made = start(function, arguments)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(caller), ctypes.py_object(Stop))
+            return made
+
+        def work():
+            return 1
+
+        start, _thread.start_new_thread = _thread.start_new_thread, begun
+        caller, met = _thread.get_ident(), 0
+        for _ in range(300):
+            try:
+                assert apart.run(work) == 1
+            except Stop:
+                met += 1
+        print(met)
+    """
+    assert run(program) == "300\n"

@@ -11,6 +11,7 @@ module is cheap.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import sys
@@ -163,11 +164,9 @@ def _enabled() -> dict[str, int] | str:
     if not _self_test(native_call, addresses):
         return "its self-test failed"
     state_type: Any = type(front_end.known().reasons.idle)
-    try:
-        forget = functions.slot(state_type, layout.slot_kind("__del__", GeneratorType), addresses["forget_state"])
-    except AttributeError as error:
-        return f"native code does not load: {error}"
-    state_type.__del__ = forget  # an interrupt of one in Python would get lost, and leave the state counted
+    with contextlib.suppress(AttributeError):  # an interrupt of one in Python would get lost, and leave it counted
+        kind = layout.slot_kind("__del__", GeneratorType)
+        state_type.__del__ = functions.slot(state_type, kind, addresses["forget_state"])
     Dispatcher.__call__ = native_call  # type: ignore[method-assign]
     return addresses
 
