@@ -157,6 +157,17 @@ def _callers() -> Iterator[CodeType]:
         frame = frame.f_back  # type: ignore[assignment]
 
 
+loaders: list[Callable[[], Any]] = []  # all that import what is not there at first, see ``loaded``
+
+
+def loaded(load: Callable[[], T]) -> Callable[[], T]:
+    """For a function that imports what is not there at first: a handler of signals never meets half a module, and a
+    process with several threads imports it before it forks."""
+    loaders.append(load)
+    found: Callable[[], T] = once(load)
+    return found
+
+
 def once(compute: Callable[[], T]) -> Any:
     """``functools.cache`` for a function without arguments that must not run twice, whatever threads call it, and is
     run apart.  What it has returned is in ``made``."""

@@ -18,7 +18,6 @@ from types import ModuleType
 from hybridflow import flags
 from hybridflow.compiler.program import LOOK
 from hybridflow.runtime import apart
-from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.native import functions
 
 _kept = threading.local()  # its ``error``; not by threads' numbers, which systems give to later ones
@@ -38,13 +37,11 @@ def raise_kept() -> None:
             del error  # whose traceback holds this frame
 
 
+@apart.loaded
 def _code() -> ModuleType:
     from hybridflow.runtime import interrupts_code  # only where the disk cache has no machine code for it
 
     return interrupts_code
-
-
-machine_code.import_before_fork(_code)
 
 
 @apart.once

@@ -229,7 +229,7 @@ def test_a_handler_that_forks_while_work_goes_on() -> None:
         from hybridflow.runtime import apart
         from hybridflow.runtime.machine import machine_code
         warnings.simplefilter("ignore")
-        for load in machine_code._fork_guard.imports:  # else they are imported before the fork
+        for load in apart.loaders:  # else they are imported before the fork
             load()
 
         def fork(*_):

@@ -12,7 +12,6 @@ from hybridflow.core import devices
 from hybridflow.eager import host_ops, numerics
 from hybridflow.eager.programs import program_for
 from hybridflow.runtime import apart
-from hybridflow.runtime.machine import machine_code
 
 if TYPE_CHECKING:
     from hybridflow.runtime.cpu import Executable
@@ -61,8 +60,6 @@ def _on_cpu(
     return apart.run(load)
 
 
+@apart.loaded
 def _import_compiler() -> None:
     from hybridflow.compiler import pipeline  # noqa: F401
-
-
-machine_code.import_before_fork(_import_compiler)

@@ -21,11 +21,19 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import scalar
 from hybridflow.errors import HybridflowError, TraceError, user_location
+from hybridflow.runtime import apart
 from hybridflow.tracing.numbers import is_number
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 Fill = Callable[[Any], Any]
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), type, np.generic, np.dtype)
+
+
+@apart.loaded
+def _likeness() -> Any:
+    from hybridflow.effects import likeness  # most programs do without
+
+    return likeness
 
 
 class LateText:
@@ -158,9 +166,8 @@ class Late:
         return self._made(text._make, text._values)
 
     def _error(self, error: BaseException) -> Fill:
-        from hybridflow.effects.likeness import made_of, said_of  # most programs do without
-
-        return self._made(lambda *said: made_of(list(said)), said_of(error))
+        likeness = _likeness()
+        return self._made(lambda *said: likeness.made_of(list(said)), likeness.said_of(error))
 
     def _made(self, make: Callable[..., Any], values: Sequence[Any]) -> Fill:
         inner = Late(values)
@@ -177,9 +184,7 @@ def is_late(value: Any) -> bool:
     if isinstance(value, OpenFloat):
         return True
     if isinstance(value, BaseException):
-        from hybridflow.effects.likeness import said_of
-
-        return is_late(said_of(value))
+        return is_late(_likeness().said_of(value))
     return pytree.is_container(value) and any(map(is_late, pytree.flatten(value)[0]))
 
 

@@ -258,22 +258,19 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
     )
 
 
+@apart.loaded
 def _entry_code() -> ModuleType:
     from hybridflow.runtime.calls import entry_code  # only where the disk cache has no machine code for it
 
     return entry_code
 
 
-machine_code.import_before_fork(_entry_code)
-
-
+@apart.loaded
 def _native_call() -> ModuleType:
     from hybridflow.runtime.calls import native_call  # only where there is something to call
 
     return native_call
 
-
-machine_code.import_before_fork(_native_call)
 
 # What the code of tapes calls.
 TAPE_SYMBOLS = ("attempt", "log_entry", "log_start", "log_place", "log_track", "log_number", "log_write")

@@ -16,7 +16,6 @@ from hybridflow.errors import CompileError
 from hybridflow.runtime import apart, locks
 from hybridflow.runtime.calls import entry, front_end
 from hybridflow.runtime.calls.op_calls import ElementwiseOp, address_of
-from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import ARITHMETIC, COMPARISONS, OPS_OF_SLOTS, SLOTS, WORD
@@ -125,10 +124,8 @@ def _addresses() -> dict[str, int] | None:
         return None
 
 
+@apart.loaded
 def _slot_code() -> ModuleType:
     from hybridflow.runtime.calls import slot_code  # only where the disk cache has no machine code for it
 
     return slot_code
-
-
-machine_code.import_before_fork(_slot_code)

@@ -15,7 +15,6 @@ from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import apart, locks
 from hybridflow.runtime.calls import entry, front_end, log
-from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import PassOffsets
@@ -97,10 +96,8 @@ def _loaded(passes: dict[bytes, Any]) -> dict[str, int] | None:
 _definitions: list[functions.MethodDef] = []
 
 
+@apart.loaded
 def _tape_code() -> ModuleType:
     from hybridflow.runtime.calls import tape_code  # only where the disk cache has no machine code for it
 
     return tape_code
-
-
-machine_code.import_before_fork(_tape_code)

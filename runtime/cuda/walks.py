@@ -14,7 +14,6 @@ from hybridflow.runtime import apart
 from hybridflow.runtime.cuda import cublaslt
 from hybridflow.runtime.cuda.driver import WALKED, Driver, failure
 from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, PRODUCT, TOGETHER, WORDS, ZERO
-from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.native import functions
 
 _KINDS = (
@@ -69,13 +68,11 @@ def product(words: Any) -> Step:
     return PRODUCT, words.ctypes.data, 0, 0, 0, 0, 0, 0, 0
 
 
+@apart.loaded
 def _code() -> ModuleType:
     from hybridflow.runtime.cuda import walk_code  # only where the disk cache has no machine code for it
 
     return walk_code
-
-
-machine_code.import_before_fork(_code)
 
 
 @apart.once

@@ -54,13 +54,10 @@ class _ForkGuard:
     Besides our lock it takes llvmlite's own: finalizers of llvmlite's objects enter LLVM wherever they run.
     """
 
-    def __init__(self) -> None:
-        self.imports: list[Callable[[], object]] = []  # what is to be loaded completely before a fork
-
     def before(self) -> None:
         if len(sys._current_frames()) > 1:
             # Another thread may be in the middle of an import, whose lock nobody would release in the child.
-            for load in self.imports:
+            for load in apart.loaders:
                 load()
         for lock in self._locks():
             lock.acquire()
@@ -80,20 +77,14 @@ _fork_guard = _ForkGuard()
 locks.at_fork(before=_fork_guard.before, after_in_parent=_fork_guard.after, after_in_child=_fork_guard.after)
 
 
-def import_before_fork(load: Callable[[], object]) -> None:
-    """Have a function that imports what compiling needs called before a process with several threads forks."""
-    _fork_guard.imports.append(load)
-
-
+@apart.loaded
 def _parts() -> ModuleType:
     from hybridflow.runtime.machine import parts  # only where there is code to compile or to link
 
     return parts
 
 
-import_before_fork(_parts)
-
-
+@apart.loaded
 def _import_all() -> None:
     import hashlib  # noqa: F401
     import tempfile  # noqa: F401
@@ -105,8 +96,6 @@ def _import_all() -> None:
 
     binding()
 
-
-import_before_fork(_import_all)
 
 _names = itertools.count()
 

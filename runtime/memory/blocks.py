@@ -21,7 +21,7 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import apart
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host
 from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import POOL_STATE
 
@@ -79,13 +79,11 @@ def set_limit(bytes_: int) -> None:
                 blocks.trim()
 
 
+@apart.loaded
 def _pool_code() -> ModuleType:
     from hybridflow.runtime.memory import pool_code  # only where the disk cache has no machine code for it
 
     return pool_code
-
-
-machine_code.import_before_fork(_pool_code)
 
 
 class Pool:

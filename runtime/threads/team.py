@@ -12,7 +12,6 @@ from types import ModuleType
 from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import apart, locks
-from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.native import functions
 from hybridflow.runtime.program_host import I64, TYPES, Host
 from hybridflow.runtime.team_words import PARALLEL_FOR, THREADS, words
@@ -70,13 +69,11 @@ def problem() -> str | None:
     return found if isinstance(found, str) else None
 
 
+@apart.loaded
 def _team_code() -> ModuleType:
     from hybridflow.runtime.threads import team_code  # only where the disk cache has no machine code for it
 
     return team_code
-
-
-machine_code.import_before_fork(_team_code)
 
 
 @apart.once
