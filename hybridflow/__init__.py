@@ -438,6 +438,7 @@ _INSIDE = (
     "runtime.calls.method_slots",
     "runtime.calls.native_call",
     "runtime.cpu",
+    "runtime.handlers",
     "runtime.interrupts",
     "runtime.threads.team",
     "tracing.convert.source",

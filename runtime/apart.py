@@ -47,7 +47,7 @@ class Job(Generic[T]):
         next(steps)
         before = _thread.stack_size(_STACK)
         try:
-            _thread.start_new_thread(context.run, (next, steps, None))
+            _thread.start_new_thread(functools.partial(context.run, next, steps, None), ())
         finally:
             _thread.stack_size(before)
 

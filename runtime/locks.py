@@ -12,6 +12,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+# What threads keep of what they are doing, which code that interrupts it is not to see (see ``handlers``).
+thread_states: list[threading.local] = []
+
 # No WeakSet: its callbacks are in Python, where what interrupts them would get lost.
 _locks: set[weakref.ref[Any]] = set()
 

@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from hybridflow.runtime import apart
 from hybridflow.runtime.calls.front_end import Reasons
 
 
@@ -288,8 +289,49 @@ def only_tape() -> Recorder | None:
 
 
 def tracing(trace: Tracer) -> AbstractContextManager[None]:
-    """Record ops into ``trace``.  Tapes from outside do not see what happens inside."""
-    return _Replaced(trace)
+    """Record ops into ``trace``.  Tapes from outside do not see what happens inside; nor do handlers of signals take
+    part in it."""
+    return _Replaced(trace) if now().trace is not None else _Begun(trace)
+
+
+class _Begun:
+    """The block of a trace that is part of no other."""
+
+    __slots__ = ("_block", "_handlers")
+
+    def __init__(self, trace: Tracer) -> None:
+        self._block, self._handlers = _Replaced(trace), without_handlers()
+
+    def __enter__(self) -> None:
+        self._handlers.__enter__()
+        try:
+            self._block.__enter__()
+        except BaseException:
+            self._handlers.__exit__(None, None, None)
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._block.__exit__()
+        finally:
+            self._handlers.__exit__(None, None, None)
+
+
+def without_handlers(is_outermost: bool = False) -> AbstractContextManager[None]:
+    """A block of which handlers of signals are no part (see ``runtime.handlers``)."""
+    block: AbstractContextManager[None] = _handlers().Apart(_leave_all, is_outermost)
+    return block
+
+
+def _leave_all() -> None:
+    _state.set(idle)
+
+
+@apart.loaded
+def _handlers() -> Any:
+    from hybridflow.runtime import handlers  # which a first operation does without
+
+    return handlers
 
 
 def suspended() -> AbstractContextManager[None]:

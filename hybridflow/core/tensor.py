@@ -179,7 +179,6 @@ class Operators:
         return product(self.shape)
 
 
-@pytree.declare_leaf
 @apart.loaded
 def _dlpack() -> Any:
     from hybridflow.core import dlpack  # which few programs need
@@ -187,6 +186,7 @@ def _dlpack() -> Any:
     return dlpack
 
 
+@pytree.declare_leaf
 class Tensor(Operators):
     """An n-dimensional array value; make one with ``hf.asarray`` or ``hf.constant``.
 
