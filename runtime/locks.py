@@ -14,6 +14,7 @@ from typing import Any
 
 # What threads keep of what they are doing, which code that interrupts it is not to see (see ``handlers``).
 thread_states: list[threading.local] = []
+trace_states: list[threading.local] = []  # those among them that a trace which is part of no other begins anew
 
 # No WeakSet: its callbacks are in Python, where what interrupts them would get lost.
 _locks: set[weakref.ref[Any]] = set()

@@ -21,6 +21,7 @@ from hybridflow.core import transaction
 from hybridflow.core.context import now, tracing, without_handlers
 from hybridflow.jit.guards.recording import active
 from hybridflow.runtime import collector, handlers
+from hybridflow.tracing.flow import state as flow
 from hybridflow.tracing.trace import Trace
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs POSIX signals")
@@ -325,3 +326,12 @@ def test_calls_import_nothing_in_the_main_thread(kept: str, tmp_path_factory: An
     command = [sys.executable, "-c", textwrap.dedent(_IMPORTS)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.stdout == "[]\n", (done.stdout[-2000:], done.stderr[-2000:])
+
+
+def test_a_trace_begins_with_nothing_of_an_earlier_one() -> None:
+    """Interrupts in quick succession may come while that is put back what a trace has set."""
+    flow.active.path, flow.active.refusal = object(), hf.errors.TraceError("f", "left behind.")
+    active.recording = object()  # type: ignore[assignment]
+    doubled = hf.function(lambda x, n: x * 2.0 if n > 1 else x)
+    assert doubled(hf.ones(2), hf.asarray(3)).tolist() == [2.0, 2.0]
+    assert flow.active.path is None and flow.active.refusal is None and active.recording is None

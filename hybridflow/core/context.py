@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from hybridflow.runtime import apart
 from hybridflow.runtime.calls.front_end import Reasons
+from hybridflow.runtime.locks import trace_states
 
 
 class Recorder(Protocol):
@@ -305,6 +306,9 @@ class _Begun:
     def __enter__(self) -> None:
         self._handlers.__enter__()
         try:
+            for state in trace_states:  # interrupts in quick succession may have left what an earlier trace set
+                state.__dict__.clear()
+                state.__init__()  # type: ignore[misc]
             self._block.__enter__()
         except BaseException:
             self._handlers.__exit__(None, None, None)
