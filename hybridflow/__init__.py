@@ -200,7 +200,7 @@ from hybridflow.core.devices import device as device, list_devices as list_devic
 from hybridflow.core.tensor import Tensor as Tensor
 from hybridflow.core.variable import Variable as Variable
 from hybridflow.eager import operations as _operations, wholes as _wholes
-from hybridflow.runtime.machine import machine_code as _machine_code
+from hybridflow.runtime import apart as _apart
 
 _operators.install()
 _assignment.install()
@@ -209,21 +209,25 @@ _numpy_protocols.install()
 _native_type.introduce()
 
 
-def _planner() -> _operations.Planner:
+@_apart.loaded
+def _plans() -> _typing.Any:
     from hybridflow.jit import operation_plans
 
-    return operation_plans.plan
+    return operation_plans
+
+
+def _planner() -> _operations.Planner:
+    planner: _operations.Planner = _plans().plan
+    return planner
 
 
 def _whole_maker() -> _wholes.Maker:
-    from hybridflow.jit import operation_plans
-
-    return operation_plans.whole
+    maker: _wholes.Maker = _plans().whole
+    return maker
 
 
 _operations.set_planner(_planner)
 _wholes.set_maker(_whole_maker)
-_machine_code.import_before_fork(_planner)
 
 if _typing.TYPE_CHECKING:  # what is loaded when it is first used, see ``_LATER``
     from hybridflow import (
@@ -410,6 +414,36 @@ _LATER = {
     "vmap": "mapping.vmap",
     "while_loop": "control.loops",
 }
+# What functions need besides, some of them at first calls alone: by then nothing is imported any more but the compiler,
+# where handlers of signals might come upon half of it (see ``runtime.apart``).
+_INSIDE = (
+    "array.scattering",
+    "compiler.inlining",
+    "compiler.ops.control_batching",
+    "compiler.ops.control_derivatives",
+    "compiler.ops.elimination",
+    "compiler.ops.exact",
+    "compiler.ops.without_effects",
+    "core.dlpack",
+    "core.foreign",
+    "data.turns",
+    "eager.one_op",
+    "eager.sights",
+    "eager.small_matrices",
+    "effects.likeness",
+    "jit.guards.observe",
+    "jit.hidden",
+    "jit.operation_plans",
+    "jit.profiling",
+    "runtime.calls.method_slots",
+    "runtime.calls.native_call",
+    "runtime.cpu",
+    "runtime.handlers",
+    "runtime.interrupts",
+    "runtime.threads.team",
+    "tracing.convert.source",
+    "tracing.examples",
+)
 _PUBLIC_MODULES = frozenset(
     (
         "callbacks",
@@ -450,18 +484,19 @@ if not _typing.TYPE_CHECKING:  # a checker would take every name for one of ours
 
 
 def _load(name: str) -> _typing.Any:
-    module = _importlib.import_module(f"hybridflow.{_LATER[name] or name}")
+    module = _apart.run(lambda: _importlib.import_module(f"hybridflow.{_LATER[name] or name}"))
     found = globals()[name] = getattr(module, name) if _LATER[name] else module
     _hide_rooms()
     return found
 
 
+@_apart.loaded
 def _load_all() -> None:
     for name in _LATER:
         _load(name)
-
-
-_machine_code.import_before_fork(_load_all)
+    for inside in _INSIDE:
+        _importlib.import_module(f"hybridflow.{inside}")
+    _hide_rooms()
 
 
 def __dir__() -> list[str]:

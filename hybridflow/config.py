@@ -9,6 +9,7 @@ from types import ModuleType
 from hybridflow.core.blocks import block
 from hybridflow.core.context import add_process_reason
 from hybridflow.errors import ArgumentError
+from hybridflow.runtime import apart
 from hybridflow.runtime.machine import disk_cache
 from hybridflow.runtime.memory import blocks
 
@@ -115,6 +116,7 @@ def get_num_threads() -> int:
     return _team().threads()
 
 
+@apart.loaded
 def _team() -> ModuleType:
     from hybridflow.runtime.threads import team  # only where somebody asks, or there is a program
 

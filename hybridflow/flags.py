@@ -45,7 +45,7 @@ VERIFY = Flag(
     "1 holds graphs against every rule after each pass, and has native calls count references and poison their stack",
 )
 POISON = Flag("HF_POISON", 0, "1 fills fresh and freed memory with NaN, to expose reads of dead values")
-CACHE_DIR = Flag("HF_CACHE_DIR", "", "folder of the on-disk cache of machine code; 'off' disables it")
+CACHE_DIR = Flag("HF_CACHE_DIR", "", "folder in which the on-disk cache of machine code has its own; 'off' disables it")
 KEEP_TEXT = Flag(
     "HF_KEEP_TEXT",
     "auto",

@@ -6,10 +6,12 @@ again and again, for up to a sixth of the time of a large program, and find noth
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, cast
 
 from hybridflow.runtime import locks
 
@@ -18,22 +20,51 @@ _holders: set[int] = set()  # the threads that hold it back
 _was_on = False  # before the first of them did
 
 
-@contextmanager
-def held_back() -> Iterator[None]:
-    """Nothing is collected in here, and, if something was before, it is again when no thread is in here any more."""
+def hold_back() -> bool:
+    """Have nothing collected from now on.  Whether this thread has not said so before, and is to ``let_go``."""
     global _was_on
     thread = threading.get_ident()
     with _lock:
-        outermost = thread not in _holders
+        if thread in _holders:
+            return False
         if not _holders:
             _was_on = gc.isenabled()
-            gc.disable()
         _holders.add(thread)
+        gc.disable()
+        return True
+
+
+def let_go() -> None:
+    """Have things collected as before, if no other thread holds the collector back.  Nothing is, in here."""
+    _release({threading.get_ident()})
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Nothing is collected in here, and, if something was before, it is again when no thread is in here any more."""
+    outermost = True
     try:
+        outermost = hold_back()
         yield
     finally:
         if outermost:
-            _release({thread})
+            let_go()
+
+
+class _Off:
+    """A block in which nothing is collected, entered and left in C, so that no interrupt leaves it open."""
+
+    __enter__ = staticmethod(ctypes.PYFUNCTYPE(None)(("PyGC_Disable", ctypes.pythonapi)))
+    __exit__ = staticmethod(ctypes.PYFUNCTYPE(None, *[ctypes.py_object] * 3)(("PyGC_Enable", ctypes.pythonapi)))
+
+
+def off() -> AbstractContextManager[None]:
+    """Nothing is collected in the block, unless another thread leaves one meanwhile.
+
+    What a collection runs is in nobody's code: interrupts of it get lost, be it of the callbacks of ``gc`` alone.
+    """
+    block: Any = _Off() if gc.isenabled() else nullcontext()
+    return cast("AbstractContextManager[None]", block)
 
 
 def _release(threads: set[int]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from hybridflow.compiler.program import Program, Slot, shared_entry, value_at
 from hybridflow.errors import CompileError
-from hybridflow.runtime import arguments, callbacks, locks, program_host
+from hybridflow.runtime import apart, arguments, callbacks, locks, program_host
 from hybridflow.runtime.dtypes import NUMPY
 from hybridflow.runtime.machine import host, machine_code
 from hybridflow.runtime.memory import blocks
@@ -31,20 +31,18 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases th
 _sharing = locks.make()  # held while an entry for a host is made
 
 
+@apart.loaded
 def _team() -> ModuleType:
     from hybridflow.runtime.threads import team  # only where there is a program
 
     return team
 
 
+@apart.loaded
 def _interrupts() -> ModuleType:
     from hybridflow.runtime import interrupts  # only where there are loops, or calls of Python
 
     return interrupts
-
-
-machine_code.import_before_fork(_team)
-machine_code.import_before_fork(_interrupts)
 
 
 class Executable:

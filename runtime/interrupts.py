@@ -17,11 +17,10 @@ from types import ModuleType
 
 from hybridflow import flags
 from hybridflow.compiler.program import LOOK
-from hybridflow.runtime import locks
-from hybridflow.runtime.machine import machine_code
+from hybridflow.runtime import apart
 from hybridflow.runtime.native import functions
 
-_kept: dict[int, BaseException] = {}  # by threads
+_kept = threading.local()  # its ``error``; not by threads' numbers, which systems give to later ones
 
 
 def _attend() -> None:
@@ -30,7 +29,7 @@ def _attend() -> None:
 
 def raise_kept() -> None:
     """Raise what interrupted the program that ran last in this thread, if anything did."""
-    error = _kept.pop(threading.get_ident(), None)
+    error = _kept.__dict__.pop("error", None)
     if error is not None:
         try:
             raise error
@@ -38,16 +37,14 @@ def raise_kept() -> None:
             del error  # whose traceback holds this frame
 
 
+@apart.loaded
 def _code() -> ModuleType:
     from hybridflow.runtime import interrupts_code  # only where the disk cache has no machine code for it
 
     return interrupts_code
 
 
-machine_code.import_before_fork(_code)
-
-
-@locks.once
+@apart.once
 def _loaded() -> dict[str, int]:
     """Addresses by symbol."""
     imports = {"attend": id(_attend), "kept": id(_kept)}
@@ -61,7 +58,7 @@ def imports() -> dict[str, int]:
     return {LOOK: _loaded()[LOOK]}
 
 
-@locks.once
+@apart.once
 def _definition() -> functions.MethodDef:
     return functions.method_def("answer", _loaded()["answer"])
 

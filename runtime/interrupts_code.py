@@ -68,10 +68,7 @@ def _keep(module: Module) -> None:
     kind, value, traceback = (f.get(slot, PTR) for slot in slots)
     with f.b.if_then(f.b.not_(f.is_null(traceback))):
         f.call("PyException_SetTraceback", I32, value, traceback)
-    thread = f.call("PyLong_FromUnsignedLong", PTR, f.call("PyThread_get_thread_ident", I64))
-    with f.b.if_then(f.b.not_(f.is_null(thread))):
-        f.call("PyDict_SetItem", I32, module.symbol("kept"), thread, value)
-        f.call("Py_DecRef", VOID, thread)
+    f.call("PyObject_SetAttrString", I32, module.symbol("kept"), module.text("error", "error"), value)
     f.call("PyErr_Clear", VOID)  # where there was no memory to keep it
     for reference in (kind, value, traceback):
         with f.b.if_then(f.b.not_(f.is_null(reference))):

@@ -6,42 +6,31 @@ What these locks guard is changed by single operations of the interpreter, so it
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
+# What threads keep of what they are doing, which code that interrupts it is not to see (see ``handlers``).
+thread_states: list[threading.local] = []
+trace_states: list[threading.local] = []  # those among them that a trace which is part of no other begins anew
 
-_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+# No WeakSet: its callbacks are in Python, where what interrupts them would get lost.
+_locks: set[weakref.ref[Any]] = set()
 
 
 def make() -> Any:
     """A new reentrant lock."""
     lock = threading.RLock()
-    _locks.add(lock)
+    _locks.add(weakref.ref(lock, _locks.discard))
     return lock
 
 
-def once(compute: Callable[[], T]) -> Any:
-    """``functools.cache`` for a function without arguments that must not run twice, whatever threads call it."""
-    lock = make()
-    cached = functools.cache(compute)
-
-    @functools.wraps(compute)
-    def get() -> T:
-        with lock:
-            return cached()
-
-    get.cache_info = cached.cache_info  # type: ignore[attr-defined]
-    return get
-
-
 def _open_in_child() -> None:
-    for lock in list(_locks):
-        if not lock._is_owned():  # by the thread that forked, which will release it
+    for reference in list(_locks):
+        lock = reference()
+        if lock is not None and not lock._is_owned():  # by the thread that forked, which will release it
             lock._at_fork_reinit()
 
 

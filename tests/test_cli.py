@@ -327,7 +327,7 @@ def test_doctor_reports_what_breaks(run: Run, monkeypatch: pytest.MonkeyPatch) -
 def test_cache(run: Run, file: str, tmp_path: Path) -> None:
     with flags.CACHE_DIR(str(tmp_path / "cache")):
         assert run("cache", "ls").out == ""
-        assert run("cache", "stat").out.startswith(f"{tmp_path}/cache: 0 entries, 0 of ")
+        assert run("cache", "stat").out.startswith(f"{disk_cache.folder()}: 0 entries, 0 of ")
         assert run("explain", f"{file}::double", "--shapes=7").code == 0
         line = run("cache", "ls").out.splitlines()[0]
         assert re.fullmatch(r"[0-9a-f]{16} +\d+  \d{4}-\d\d-\d\d \d\d:\d\d  (program|code) of \w+", line)

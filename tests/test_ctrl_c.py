@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
+
+import pytest
 
 import hybridflow as hf
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import LOOK
 from hybridflow.compiler.target import AVX2, CUDA_SM80
 from hybridflow.jit.concrete import ConcreteFunction
+from hybridflow.runtime import interrupts
 
 LIMIT = 60  # seconds, for a machine that does much else
 
@@ -207,3 +211,34 @@ def test_only_loops_that_may_be_long_look_and_none_on_a_gpu() -> None:
     concrete = loop.get_concrete_function(hf.asarray(1.0))
     assert LOOK in _text(concrete, AVX2)
     assert LOOK not in _text(concrete, CUDA_SM80)
+
+
+def test_what_a_thread_kept_meets_no_later_one() -> None:
+    """Systems give the numbers of threads that have ended to others."""
+
+    def raises() -> int:
+        raise KeyboardInterrupt
+
+    def leaves() -> None:
+        numbers.add(threading.get_ident())
+        assert interrupts.keeping(raises)() == 1
+
+    def asks() -> None:
+        again.append(threading.get_ident() in numbers)
+        try:
+            interrupts.raise_kept()
+        except KeyboardInterrupt:
+            wrong.append(True)
+
+    numbers: set[int] = set()
+    again: list[bool] = []
+    wrong: list[bool] = []
+    for work in [leaves, asks] * 20:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert any(again) and not wrong
+    leaves()
+    with pytest.raises(KeyboardInterrupt):
+        interrupts.raise_kept()
+    interrupts.raise_kept()

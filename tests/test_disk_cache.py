@@ -23,12 +23,13 @@ from hybridflow.runtime.machine import disk_cache, machine_code
 from hybridflow.runtime.native import functions
 from tests.runtime_programs import plus_one
 
+OWN = f"hybridflow-{os.geteuid()}"
+
 
 @pytest.fixture
 def folder(tmp_path):
-    where = tmp_path / "cache"
-    with flags.CACHE_DIR(str(where)):
-        yield where
+    with flags.CACHE_DIR(str(tmp_path / "cache")):
+        yield tmp_path / "cache" / OWN
 
 
 def only_file(folder):
@@ -154,7 +155,7 @@ def test_switched_off(monkeypatch, tmp_path):
     with flags.CACHE_DIR("off"):
         disk_cache.put("key", b"payload")
         assert disk_cache.get("key") is None and disk_cache.clear() == 0
-        assert disk_cache.stat() == disk_cache.Stat(None, 0, 0, disk_cache.limit(), False)
+        assert disk_cache.stat() == disk_cache.Stat(None, 0, 0, disk_cache.limit(), False, "switched off")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -166,11 +167,95 @@ def test_default_folder(monkeypatch, tmp_path):
         monkeypatch.setenv("HOME", str(tmp_path))
         assert disk_cache.folder() == str(tmp_path / ".cache" / "hybridflow")
     with flags.CACHE_DIR("~/mine"):
-        assert disk_cache.folder() == str(tmp_path / "mine")
+        assert disk_cache.folder() == str(tmp_path / "mine" / OWN)
+
+
+@pytest.mark.parametrize("chosen", ["", "~/mine", "~no such user/mine"])
+@pytest.mark.parametrize("home", ["missing", "file", "", "relative", "/proc/no such home", "other user's"])
+def test_where_there_is_no_home_nothing_is_kept(monkeypatch, tmp_path, home, chosen):
+    """Service accounts have /nonexistent for a home; nobody makes it."""
+    (tmp_path / "file").touch()
+    (tmp_path / "other user's").mkdir()
+    if home == "other user's":
+        if os.geteuid() != 0 or chosen:
+            pytest.skip("root alone is not itself in another's home")
+        os.chown(tmp_path / home, 12345, -1)
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", home if home in ("", "relative") or home.startswith("/") else str(tmp_path / home))
+    with flags.CACHE_DIR(chosen):
+        disk_cache.put("key", b"payload")
+        assert disk_cache.get("key") is None and disk_cache.entries() == [] and disk_cache.clear() == 0
+        stat = disk_cache.stat()
+        assert not stat.writable and stat.problem
+    assert sorted(tmp_path.iterdir()) == before and not (tmp_path / "missing").exists()
+
+
+def test_a_cache_folder_of_the_user_that_is_not_there(monkeypatch, tmp_path):
+    """One level is made, not what would be a home."""
+    with flags.CACHE_DIR(""):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home" / "cache"))
+        assert disk_cache.folder() is None
+        (tmp_path / "home").mkdir()
+        disk_cache.put("key", b"payload")
+        assert disk_cache.get("key") == b"payload" and (tmp_path / "home" / "cache" / "hybridflow").is_dir()
+
+
+@pytest.mark.parametrize("fault", ["group", "everybody", "other user", "link of other user", "file"])
+def test_a_folder_that_others_could_have_filled_is_not_used(folder, fault, capsys):
+    disk_cache.put("key", b"payload")
+    elsewhere = folder.with_name("elsewhere")
+    if fault in ("group", "everybody"):
+        folder.chmod(0o770 if fault == "group" else 0o707)
+    elif fault == "file":
+        folder.rename(elsewhere)
+        folder.touch()
+    elif os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    elif fault == "other user":
+        os.chown(folder, 12345, -1)
+    else:
+        folder.rename(elsewhere)
+        folder.symlink_to(elsewhere)
+        assert disk_cache.get("key") == b"payload"  # the user's own link
+        os.chown(folder, 12345, -1, follow_symlinks=False)
+    there = sorted(os.walk(folder.parent))
+    for _ in range(2):
+        assert disk_cache.get("key") is None and disk_cache.entries() == [] and disk_cache.clear() == 0
+        disk_cache.put("other", b"payload")
+    assert sorted(os.walk(folder.parent)) == there
+    said = capsys.readouterr().err
+    assert said.count("[cache] works without") == (fault != "file")
+    stat = disk_cache.stat()
+    assert not stat.writable and stat.problem and stat.folder == str(folder)
+
+
+def test_entries_with_other_names_elsewhere_are_ignored(folder, tmp_path):
+    """A file that this user owns, but somebody else wrote, can be linked into a folder."""
+    disk_cache.put("key", b"payload")
+    path = only_file(folder)
+    os.link(path, tmp_path / "download")
+    assert disk_cache.get("key") is None
+    disk_cache.put("key", b"new")
+    assert disk_cache.get("key") == b"new" and path.stat().st_nlink == 1 == (tmp_path / "download").stat().st_nlink
+
+
+def test_the_folder_that_is_named_may_hold_other_things(tmp_path):
+    """A temporary folder, a project: nothing of it is touched, however old it is."""
+    files = [tmp_path / name for name in ("thesis.tmp", "entry.hfc", f"{'a' * 64}.hfc", f"{'b' * 64}.12345678.tmp")]
+    for path in files:
+        path.write_text("three years")
+        os.utime(path, (1, 1))
+    with flags.CACHE_DIR(str(tmp_path)):
+        cpu.load(plus_one()).run([np.zeros(3, np.float32)])
+        assert len(disk_cache.entries()) > 0 and disk_cache.clear() > 0
+    assert [path.read_text() for path in files] == ["three years"] * 4
+    assert {path.name for path in tmp_path.iterdir()} == {OWN, *(path.name for path in files)}
 
 
 def test_stat_entries_and_clear(folder):
-    assert disk_cache.stat() == disk_cache.Stat(str(folder), 0, 0, disk_cache.limit(), True)
+    assert disk_cache.stat() == disk_cache.Stat(str(folder), 0, 0, disk_cache.limit(), True, None)
     for k in range(3):
         disk_cache.put(f"key {k}", bytes(1000))
         os.utime(sorted(folder.iterdir(), key=os.path.getmtime)[-1], (k, k))
@@ -202,13 +287,23 @@ def test_least_recently_used_go_first(folder, monkeypatch):
 
 
 def test_left_over_temporary_files_go(folder):
-    folder.mkdir(mode=0o700)
-    old, new = folder / "a.tmp", folder / "b.tmp"
-    old.write_text("x")
-    new.write_text("x")
-    os.utime(old, (1, 1))
-    disk_cache.entries()
-    assert not old.exists() and new.exists()
+    folder.mkdir(mode=0o700, parents=True)
+    old, new = (folder / f"{digit * 64}.a_1bcdef.tmp" for digit in "ab")
+    foreign = [
+        folder / "thesis.tmp",
+        folder / f"{'a' * 63}.a_1bcdef.tmp",
+        folder / "notes.hfc",
+        folder.parent / old.name,
+    ]
+    for path in (old, new, *foreign):
+        path.write_text("x")
+        os.utime(path, (1, 1))
+    (folder / f"{'c' * 64}.hfc").mkdir()
+    os.utime(new)
+    assert disk_cache.entries() == [] and not old.exists()
+    disk_cache.put("key", b"payload")
+    assert disk_cache.clear() == 1
+    assert all(path.exists() for path in (new, *foreign))
 
 
 def test_threads_share_a_folder(folder):
@@ -249,7 +344,7 @@ machine_code.compile_object = lambda *a, **k: compiled.append(1) or real(*a, **k
 assert cpu.load(plus_one()).run([np.ones(2, np.float32)])[0].tolist() == [2, 2]
 print(len(compiled))
 """
-    environment = {**os.environ, "HF_CACHE_DIR": str(folder)}
+    environment = {**os.environ, "HF_CACHE_DIR": str(folder.parent)}
     for expected in ("2", "0"):  # the program and the pool, then neither
         done = subprocess.run(
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, cwd=ROOT
@@ -332,7 +427,7 @@ def entry_path(folder, key):
 
 
 def test_pipes_sockets_and_folders_are_no_entries(folder):
-    folder.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700, parents=True)
     paths = [entry_path(folder, f"key {k}") for k in range(4)]
     os.mkfifo(paths[0])
     paths[1].mkdir()
@@ -347,7 +442,7 @@ def test_pipes_sockets_and_folders_are_no_entries(folder):
         )
         done = subprocess.run(
             [sys.executable, "-c", code],
-            env={**os.environ, "HF_CACHE_DIR": str(folder)},
+            env={**os.environ, "HF_CACHE_DIR": str(folder.parent)},
             capture_output=True,
             text=True,
             cwd=ROOT,

@@ -43,7 +43,9 @@ LEVELS = {
     "hybridflow.runtime": 6,  # the package itself
     "hybridflow.runtime.arguments": 6,
     "hybridflow.runtime.dtypes": 6,
+    "hybridflow.runtime.apart": 6,
     "hybridflow.runtime.locks": 6,
+    "hybridflow.runtime.handlers": 6,
     "hybridflow.runtime.collector": 6,
     "hybridflow.runtime.callbacks": 6,
     "hybridflow.runtime.program_host": 6,

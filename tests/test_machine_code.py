@@ -220,10 +220,11 @@ def test_unloading_returns_memory_to_the_process():
     assert resident() - before < 2 << 20  # 9 MiB with one linker for all
 
 
-# Raises in each line of every ``close`` of llvmlite's objects in turn, while something is compiled.
+# Raises in each line of every ``close`` of llvmlite's objects in turn, while something is compiled in place.
 _INTERRUPTED = """
     import gc, sys
     import hybridflow as hf
+    from hybridflow.runtime import apart
 
     class Interrupt(BaseException):
         pass
@@ -238,6 +239,7 @@ _INTERRUPTED = """
             raise Interrupt
         return in_line
 
+    apart._is_ending = True  # no thread is begun any more
     interrupted = 0
     for last in range(1, 200):
         lines = 0
@@ -256,11 +258,168 @@ _INTERRUPTED = """
 """
 
 
+def run(program: str) -> str:
+    """What a program prints that keeps nothing on disk."""
+    command = [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(program)]
+    environment = {**os.environ, "HF_CACHE_DIR": "off"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
 def test_interrupts_while_llvm_gives_memory_back() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_INTERRUPTED)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "HF_CACHE_DIR": "off"},
-    )
-    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr[-2000:]
+    assert run(_INTERRUPTED) == "interrupted\n"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_module_and_its_context_are_finalized_in_any_order(order: tuple[int, int]) -> None:
+    program = f"""
+        import gc
+        from hybridflow.runtime.machine.llvm import binding
+
+        llvm = binding()
+        for how in range(3):
+            context = llvm.create_context()
+            module = llvm.parse_assembly("define i32 @f() {{ ret i32 1 }}", context)
+            if how == 0:  # the collector of cycles goes by the order in which they were made
+                cycle = [context, module]
+                cycle.append(cycle)
+                del cycle
+            elif how == 1:
+                [(context, module)[k].close() for k in {order}]
+            else:  # interrupted while it was made
+                del module._context
+                context.close()
+            del context, module
+            gc.collect()
+        print("fine")
+    """
+    assert run(program) == "fine\n"
+
+
+def test_errors_that_are_kept_in_cycles_hold_nothing_of_llvm() -> None:
+    """As debuggers and notebooks keep them; also those of threads that make parts."""
+    program = """
+        import gc, sys
+        from hybridflow.errors import CompileError
+        from hybridflow.runtime import apart
+        from hybridflow.runtime.machine import host, machine_code
+
+        def attempt(text):
+            try:
+                machine_code.compile_object(text, host.target(), threads=lambda: 3)
+            except (CompileError, KeyboardInterrupt) as error:
+                kept = error  # error -> traceback -> this frame -> kept
+
+        def interrupted(machine, module):
+            raise KeyboardInterrupt
+
+        lines = "".join(f"  %r{k + 1} = add i64 %r{k}, 1\\n" for k in range(300))
+        long = "".join(
+            f"define i64 @f{n}(i64 noundef %x) #0 {{\\nentry:\\n  %r0 = add i64 %x, 0\\n{lines}  ret i64 %r300\\n}}\\n"
+            for n in range(3)
+        ) + "attributes #0 = { nounwind }\\n"
+        emit = machine_code._emit_object
+        for in_place in (False, True):
+            apart._is_ending = in_place
+            for text in ("define i32 @f(", "define i32 @f() { ret i32 1 }", long):
+                machine_code._emit_object = interrupted
+                attempt(text)
+                machine_code._emit_object = emit
+                gc.collect()
+                names = [type(x).__name__ for x in gc.get_objects()]
+                assert not {"ContextRef", "ModuleRef", "PassBuilder"} & set(names)
+        assert len(machine_code.compile_object(long, host.target(), threads=lambda: 3)) > 1000
+        print("fine")
+    """
+    assert run(program) == "fine\n"
+
+
+def test_bursts_of_interrupts_leave_no_lock_taken() -> None:
+    program = """
+        import random, signal, sys, threading
+        import hybridflow as hf
+        import llvmlite.binding as llvm
+
+        class Stop(Exception): pass
+        def stop(*_): raise Stop
+        signal.signal(signal.SIGALRM, stop)
+        random.seed(0)
+
+        def attempt(k):
+            @hf.function
+            def f(x):
+                for i in range(3): x = hf.tanh(x @ x) + float(k * 60 + i)
+                return x
+            x = hf.ones((30 + k % 5, 30 + k % 5))
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.001, 0.05), 0.0005)
+            try:
+                f(x)
+            except Stop:
+                pass
+            finally:
+                while True:
+                    try:
+                        signal.setitimer(signal.ITIMER_REAL, 0)
+                        return
+                    except Stop:
+                        pass
+
+        def ask():
+            lock = llvm.ffi.lib._lock._lock
+            free.append(lock.acquire(timeout=60) and not lock.release())
+
+        free = []
+        for k in range(10):
+            try:
+                attempt(k)
+            except Stop:
+                pass
+        thread = threading.Thread(target=ask)
+        thread.start(), thread.join()
+        @hf.function
+        def last(x):
+            return hf.tanh(x @ x) + 0.125
+        print(free, last(hf.zeros((3, 3))).tolist()[0])
+    """
+    assert run(program) == "[True] [0.125, 0.125, 0.125]\n"
+
+
+def test_who_wants_to_be_told_of_llvms_lock_is() -> None:
+    program = """
+        import llvmlite.binding as llvm
+        from hybridflow.runtime.machine import host, machine_code
+
+        def compiled():
+            machine_code.compile_assembly("define i32 @f() { ret i32 1 }", host.target())
+            return len(taken), len(left)
+
+        def in_c():
+            '''An interrupt within methods in Python would leave the lock taken.'''
+            locks = {function._lock for function in llvm.ffi.lib._fntab.values()}
+            return [type(type(lock).__enter__).__name__ for lock in locks]
+
+        taken, left = [], []
+        told = lambda: taken.append(1), lambda: left.append(1)
+        assert compiled() == (0, 0) and in_c() == ["method_descriptor"]
+        llvm.ffi.register_lock_callback(*told)
+        some = compiled()
+        assert in_c() == ["function"]
+        llvm.ffi.unregister_lock_callback(*told)
+        print(some[0] > 5, some[0] == some[1], compiled() == some, in_c())
+    """
+    assert run(program) == "True True True ['method_descriptor']\n"
+
+
+def test_code_that_nobody_has_waits_for_the_next_load() -> None:
+    """Its finalizer runs no Python, where an interrupt would get lost."""
+    program = plus_one()
+    image = machine_code.compile_object(program.text, program.target)
+    machine_code.load_object(image, program.entry)
+    before = len(machine_code._trackers)
+    held = [machine_code.load_object(image, program.entry) for _ in range(5)]
+    del held
+    gc.collect()
+    assert len(machine_code._dead) >= 5
+    code = machine_code.load_object(image, program.entry)
+    assert not machine_code._dead and len(machine_code._trackers) <= before and code.addresses

@@ -1,8 +1,11 @@
 """Long modules, of which several threads make machine code part by part."""
 
+import _thread
 import ctypes
 import re
+import signal
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +13,13 @@ import pytest
 import hybridflow as hf
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.errors import CompileError
+from hybridflow.runtime import apart
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.machine import host, machine_code, parts
+
+
+class Stop(BaseException):
+    pass
 
 
 def function(name: str, lines: int, body: str = "", linkage: str = "internal ") -> str:
@@ -95,42 +103,43 @@ def test_errors_of_parts_are_raised(broken: str) -> None:
     text = MODULE[:start] + MODULE[start:].replace("add i64", "add nonsense", 1)
     with pytest.raises(CompileError, match="LLVM rejects the module"):
         machine_code.compile_object(text, host.target(), threads=lambda: 3)
-    assert not [t for t in threading.enumerate() if t.name == "hybridflow-compile"]
+    assert not apart._jobs
 
 
 def test_without_threads_the_caller_makes_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(self: threading.Thread) -> None:
+    def refused(*_: Any) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", refused)
+    monkeypatch.setattr(_thread, "start_new_thread", refused)
     image = machine_code.compile_object(MODULE, host.target(), threads=lambda: 3)
     assert len(parts.separate(image)) == 3
     assert called(image, 4) == [expected(4)]
 
 
-def test_an_interrupt_waits_for_the_threads_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, go_on, ended = threading.Event(), threading.Event(), []
-    later = threading.Timer(0.05, go_on.set)
-    made = machine_code._object
+def test_threads_at_work_end_by_themselves_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is raised at once; whoever compiles next waits until they are done, as their target machines are the same."""
+    go_on, begun, made = threading.Event(), [], machine_code._object
 
     def watched(text: str, target: object, optimize: bool, number: int = 0) -> bytes:
-        if not number:
-            assert begun.wait(60)
-            later.start()
-            raise KeyboardInterrupt
-        begun.set()
+        begun.append(number)
         assert go_on.wait(60)
-        image = made(text, target, optimize, number)  # type: ignore[arg-type]
-        ended.append(number)
-        return image
+        return made(text, target, optimize, number)  # type: ignore[arg-type]
+
+    def stop(*_: Any) -> None:
+        raise Stop
 
     monkeypatch.setattr(machine_code, "_object", watched)
-    with pytest.raises(KeyboardInterrupt):
-        machine_code.compile_object(MODULE, host.target(), threads=lambda: 2)
-    later.join()
-    assert ended == [1]
-    monkeypatch.undo()
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Stop):
+            machine_code.compile_object(MODULE, host.target(), threads=lambda: 2)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    go_on.set()
     assert called(machine_code.compile_object(MODULE, host.target(), threads=lambda: 2), 3) == [expected(3)]
+    assert sorted(begun) == [0, 0, 1, 1]
 
 
 def test_programs_are_the_same_bits_in_parts() -> None:

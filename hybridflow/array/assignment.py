@@ -16,6 +16,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import DTypeError, ShapeError
+from hybridflow.runtime import apart
 from hybridflow.runtime.calls.turns import in_turn
 
 _AS_IT_IS = frozenset((Tensor, float, int))  # types of most of what is added: operators take them as they are
@@ -147,10 +148,15 @@ def _scatter_nd_min(self: Variable, indices: Any, updates: Any, name: str | None
     return _changed(self, "smallest_at", indices, updates)
 
 
-def _changed(variable: Variable, how: str, *args: Any) -> Variable:
+@apart.loaded
+def _scattering() -> Any:
     from hybridflow.array import scattering  # which few programs need
 
-    change: Callable[..., Tensor] = getattr(scattering, how)
+    return scattering
+
+
+def _changed(variable: Variable, how: str, *args: Any) -> Variable:
+    change: Callable[..., Tensor] = getattr(_scattering(), how)
     return in_turn((variable._gate,), lambda: variable.assign(change(variable._read(), *args)))
 
 

@@ -29,6 +29,7 @@ from hybridflow.errors import (
     TraceError,
     entered,
 )
+from hybridflow.runtime import apart
 
 
 @entered
@@ -97,9 +98,15 @@ def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) 
     return tensor if device is None else tensor.to_device(device)
 
 
-def _from_capsule(x: Any, copy: bool | None) -> Tensor:
-    from hybridflow.core import dlpack, foreign
+@apart.loaded
+def _sharing() -> tuple[Any, Any]:
+    from hybridflow.core import dlpack, foreign  # which a first operation does without
 
+    return dlpack, foreign
+
+
+def _from_capsule(x: Any, copy: bool | None) -> Tensor:
+    dlpack, foreign = _sharing()
     gpu_array = foreign.on_gpu(x, "from_dlpack")
     if gpu_array is not None:
         to_dtype(gpu_array.dtype, "from_dlpack")

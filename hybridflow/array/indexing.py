@@ -37,6 +37,7 @@ from hybridflow.eager.operands import (
 )
 from hybridflow.eager.operations import operation
 from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError
+from hybridflow.runtime import apart
 
 
 class New(NamedTuple):
@@ -163,10 +164,15 @@ def key_part(part: Any) -> Any:
         ) from None
 
 
-def _is_foreign_array(part: Any) -> bool:
+@apart.loaded
+def _foreign() -> Any:
     from hybridflow.core import foreign  # which a first operation does without
 
-    return foreign.is_array(part)
+    return foreign
+
+
+def _is_foreign_array(part: Any) -> bool:
+    return bool(_foreign().is_array(part))
 
 
 def _unfolded(x: Tensor, parts: list[Any]) -> Tensor:

@@ -16,6 +16,7 @@ from hybridflow.core.methods import give
 from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError
+from hybridflow.runtime import apart
 
 
 def _no_out(out: Any, name: str) -> None:
@@ -203,11 +204,17 @@ def _take(self: Any, indices: Any, axis: int | None = None, out: None = None) ->
     return indexing.take(x, indices, axis)
 
 
+@apart.loaded
+def _selection() -> Any:
+    from hybridflow.array import selection  # which a first operation does without
+
+    return selection
+
+
 def _repeat(self: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """See ``hf.repeat``."""
-    from hybridflow.array.selection import repeat  # which a first operation does without
-
-    return repeat(self, repeats, axis)
+    repeated: Tensor = _selection().repeat(self, repeats, axis)
+    return repeated
 
 
 _METHODS: tuple[Callable[..., Any], ...] = (

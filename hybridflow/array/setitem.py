@@ -263,7 +263,7 @@ def _getitem(self: Variable, key: Any, /) -> Tensor:
     found = getitem(self, key)
     if found is not self._tensor:  # which others may have too
         number = id(found)
-        _parts[number] = weakref.ref(found, lambda _: _parts.pop(number, None)), weakref.ref(self), key
+        _parts[number] = weakref.ref(found, functools.partial(_parts.pop, number)), weakref.ref(self), key
     return found
 
 

@@ -23,6 +23,7 @@ from hybridflow.core.late import LateTensor, late, parts_of
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import reshape_to
+from hybridflow.runtime import apart
 from hybridflow.tracing.symbolic import SymbolicTensor
 
 if TYPE_CHECKING:
@@ -96,6 +97,13 @@ def _is_zero(node: Node) -> bool:
     return node.op is TABLE["constant"] and not any(node.attrs["value"].data)
 
 
+@apart.loaded
+def _indexed_slices() -> Any:
+    from hybridflow.array import indexed_slices  # which few programs need
+
+    return indexed_slices
+
+
 def slices_of(gradient: Tensor) -> IndexedSlices | None:
     """The rows that a gradient adds up, those of all look-ups one after another; None where somebody has looked at the
     whole, or where it was none."""
@@ -103,14 +111,13 @@ def slices_of(gradient: Tensor) -> IndexedSlices | None:
     terms = parts_of(gradient) if traced is None else traced.terms
     if terms is None:
         return None
-    from hybridflow.array.indexed_slices import IndexedSlices  # which few programs need
-
     inner = gradient.shape[1:]
     with suspended() if traced is None else nullcontext():
         places = [reshape_to(found.indices, (product(found.indices.shape),)) for found in lookups(terms)]
         rows = [reshape_to(found.rows, (product(found.indices.shape), *inner)) for found in lookups(terms)]
         values, indices = (x[0] if len(x) == 1 else builder.concat(*x, axis=0) for x in (rows, places))
-    return IndexedSlices(values, indices, gradient.shape)
+    found: IndexedSlices = _indexed_slices().IndexedSlices(values, indices, gradient.shape)
+    return found
 
 
 def _part(name: str, fault: str) -> Any:

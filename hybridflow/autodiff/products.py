@@ -21,6 +21,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
+from hybridflow.runtime.apart import loaded
 
 Function = Callable[..., Any]
 
@@ -263,18 +264,24 @@ def _rows(tape: GradientTape, results: Sequence[Tensor], sources: Sequence[Any])
     return [tape.jacobian(result, list(sources), unconnected_gradients="zero") for result in results]
 
 
-def _columns(tape: GradientTape, results: Sequence[Tensor], sources: Sequence[Any]) -> list[list[Tensor]]:
-    from hybridflow.tracing.examples import one_hots, over_examples  # which gradients do without
+@loaded
+def _examples() -> Any:
+    from hybridflow.tracing import examples  # which gradients do without
 
+    return examples
+
+
+def _columns(tape: GradientTape, results: Sequence[Tensor], sources: Sequence[Any]) -> list[list[Tensor]]:
+    examples = _examples()
     found: list[list[Tensor]] = [[] for _ in results]
     for source in sources:
-        seeds = one_hots(source.type)
+        seeds = examples.one_hots(source.type)
         size = seeds.shape[0]
 
         def tangents(seed: list[Tensor], source: Any = source) -> list[Any]:
             return _pushed(tape, [(source, seed[0])], results)
 
-        columns, own = over_examples("jacfwd", tangents, [seeds], size)
+        columns, own = examples.over_examples("jacfwd", tangents, [seeds], size)
         for row, result, column, flag in zip(found, results, columns, own):
             shape = (*result.shape, *source.shape)
             if column is None:

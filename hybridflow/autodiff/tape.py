@@ -33,6 +33,7 @@ from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, own
 from hybridflow.eager.wholes import Whole, taken_apart, tensors_among
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, entered, user_location
+from hybridflow.runtime import apart
 from hybridflow.runtime.calls.log import Recording
 from hybridflow.runtime.calls.recording import make_native
 
@@ -95,6 +96,13 @@ class _WhereTheyRan(list[Record]):
             else:
                 with devices.placing(record.outputs[0].device):
                     yield record
+
+
+@apart.loaded
+def _examples() -> Any:
+    from hybridflow.tracing import examples  # which gradients do without
+
+    return examples
 
 
 class GradientTape(Recording):
@@ -570,11 +578,10 @@ class GradientTape(Recording):
     def _rows(self, target: Tensor, type: TensorType, sources: Sequence[Any], together: bool) -> list[Tensor | None]:
         """The cotangents of the sources for each element of ``type``, the target's or without its first axis, stacked;
         None for sources on which the target does not depend."""
-        from hybridflow.tracing.examples import one_hots, over_examples  # which gradients do without
-
+        examples = _examples()
         if not self._is_tracked(target):
             return [None] * len(sources)
-        seeds = one_hots(type)
+        seeds = examples.one_hots(type)
         size, *shape = seeds.shape
         if len(shape) < len(target.shape):
             seeds = builder.broadcast(seeds, shape=(size, *target.shape), axes=(0, *range(2, len(shape) + 2)))
@@ -582,7 +589,7 @@ class GradientTape(Recording):
         def cotangents(seed: list[Tensor]) -> list[Tensor | None]:
             return self._walk([(target, seed[0])], sources)
 
-        found, own = over_examples("jacobian", cotangents, [seeds], size, together=together)
+        found, own = examples.over_examples("jacobian", cotangents, [seeds], size, together=together)
         return [None if x is None else in_front(builder, x, flag, size) for x, flag in zip(found, own)]
 
     # Explanations

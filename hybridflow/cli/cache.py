@@ -46,8 +46,8 @@ def _stat(as_json: bool) -> None:
 def describe(stat: disk_cache.Stat) -> str:
     """The state of the cache in one line."""
     if stat.folder is None:
-        return "switched off"
-    state = "" if stat.writable else ", not writable: nothing more is kept"
+        return "switched off" if stat.problem == "switched off" else f"off: {stat.problem}. HF_CACHE_DIR names another"
+    state = "" if stat.problem is None else f". Nothing more is kept: {stat.problem}"
     return f"{stat.folder}: {stat.entries} entries, {stat.bytes >> 10} of {stat.limit >> 10} KiB{state}"
 
 

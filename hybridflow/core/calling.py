@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Iterable, MutableMapping
 from contextvars import ContextVar, Token
@@ -183,4 +184,4 @@ def keep_mask(value: Any, mask: Any) -> None:
         masks, key = _masks.get(), id(value)
         if key not in masks:
             # A late mask may be made of the value, and would keep it alive.
-            masks[key] = weakref.ref(value, lambda _: masks.pop(key, None)), looked_at(mask)
+            masks[key] = weakref.ref(value, functools.partial(masks.pop, key)), looked_at(mask)

@@ -18,7 +18,9 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from hybridflow.runtime import apart
 from hybridflow.runtime.calls.front_end import Reasons
+from hybridflow.runtime.locks import trace_states
 
 
 class Recorder(Protocol):
@@ -227,7 +229,7 @@ class _Replaced:
     """A block with another trace, and other tapes than those from outside.
 
     A class: a signal handler that raises as a generator's context manager is entered leaves the block open.  Where one
-    raises as ``__exit__`` begins, the block is left when nobody holds this any more.
+    raises as ``__exit__`` begins, the block is left when nobody holds this any more: it is an ``_Open`` one meanwhile.
     """
 
     __slots__ = ("_before", "_inside", "_tapes", "_trace")
@@ -239,6 +241,7 @@ class _Replaced:
     def __enter__(self) -> None:
         self._before = now()
         try:
+            self.__class__ = _Open
             _enter(self._trace, self._tapes, self._before.device, self._before.narrow)
             self._inside = now()
         except BaseException:
@@ -255,6 +258,13 @@ class _Replaced:
     def _leave(self) -> None:
         _enter(self._before.trace, self._before.tapes, now().device, self._before.narrow)
         self._inside = idle
+        self.__class__ = _Replaced  # which goes without any code in Python, where an interrupt would get lost
+
+
+class _Open(_Replaced):
+    """One that was entered."""
+
+    __slots__ = ()
 
     def __del__(self) -> None:
         try:
@@ -280,8 +290,52 @@ def only_tape() -> Recorder | None:
 
 
 def tracing(trace: Tracer) -> AbstractContextManager[None]:
-    """Record ops into ``trace``.  Tapes from outside do not see what happens inside."""
-    return _Replaced(trace)
+    """Record ops into ``trace``.  Tapes from outside do not see what happens inside; nor do handlers of signals take
+    part in it."""
+    return _Replaced(trace) if now().trace is not None else _Begun(trace)
+
+
+class _Begun:
+    """The block of a trace that is part of no other."""
+
+    __slots__ = ("_block", "_handlers")
+
+    def __init__(self, trace: Tracer) -> None:
+        self._block, self._handlers = _Replaced(trace), without_handlers()
+
+    def __enter__(self) -> None:
+        self._handlers.__enter__()
+        try:
+            for state in trace_states:  # interrupts in quick succession may have left what an earlier trace set
+                state.__dict__.clear()
+                state.__init__()  # type: ignore[misc]
+            self._block.__enter__()
+        except BaseException:
+            self._handlers.__exit__(None, None, None)
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._block.__exit__()
+        finally:
+            self._handlers.__exit__(None, None, None)
+
+
+def without_handlers(is_outermost: bool = False) -> AbstractContextManager[None]:
+    """A block of which handlers of signals are no part (see ``runtime.handlers``)."""
+    block: AbstractContextManager[None] = _handlers().Apart(_leave_all, is_outermost)
+    return block
+
+
+def _leave_all() -> None:
+    _state.set(idle)
+
+
+@apart.loaded
+def _handlers() -> Any:
+    from hybridflow.runtime import handlers  # which a first operation does without
+
+    return handlers
 
 
 def suspended() -> AbstractContextManager[None]:

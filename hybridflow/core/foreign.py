@@ -13,6 +13,7 @@ import numpy as np
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Operators, wrap
 from hybridflow.errors import ArgumentTypeError, HybridflowError
+from hybridflow.runtime import apart
 
 Args = TypeVar("Args", tuple[Any, ...], dict[str, Any])
 
@@ -102,6 +103,13 @@ def _device_type(value: Any) -> int | None:
         return None
 
 
+@apart.loaded
+def _dlpack() -> Any:
+    from hybridflow.core import dlpack  # which most arrays do without
+
+    return dlpack
+
+
 def as_numpy(value: Any, stage: str) -> np.ndarray:
     """An array over the memory of another library's array, or over what that makes of it.
 
@@ -115,10 +123,9 @@ def as_numpy(value: Any, stage: str) -> np.ndarray:
         except Exception as error:
             reason = error
     if hasattr(kind, "__dlpack__"):  # which knows dtypes that NumPy does not
-        from hybridflow.core import dlpack
-
         try:
-            return dlpack.imported(value)
+            found: np.ndarray = _dlpack().imported(value)
+            return found
         except Exception as error:
             reason = error
     refuse(value, reason, stage)

@@ -26,6 +26,7 @@ from hybridflow.errors import (
     TraceError,
     entered,
 )
+from hybridflow.runtime import apart
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the array API
 Axes = int | Sequence[int] | None  # over which something is reduced; None is all of them
@@ -176,6 +177,13 @@ class Operators:
     def size(self) -> Extent:
         """Number of elements; an expression where an extent is symbolic."""
         return product(self.shape)
+
+
+@apart.loaded
+def _dlpack() -> Any:
+    from hybridflow.core import dlpack  # which few programs need
+
+    return dlpack
 
 
 @pytree.declare_leaf
@@ -335,8 +343,7 @@ class Tensor(Operators):
         SharingError (a BufferError) where ``copy=False`` asks for what takes a copy, and for another ``dl_device``;
         ArgumentError for a ``stream`` on the CPU.
         """
-        from hybridflow.core import dlpack
-
+        dlpack = _dlpack()
         array = self._array
         if isinstance(array, np.ndarray):
             dlpack.no_stream(stream)

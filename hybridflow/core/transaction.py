@@ -11,6 +11,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from hybridflow.core.context import now, without_handlers
+from hybridflow.runtime.locks import thread_states
+
 T = TypeVar("T")
 
 
@@ -51,6 +54,7 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+thread_states.append(_thread)
 
 
 def _open() -> _Call | None:
@@ -79,7 +83,7 @@ def run(body: Callable[[], T]) -> T:
         return body()
     call = _Call()
     try:
-        with call.lock:
+        with without_handlers(is_outermost=now().trace is None), call.lock:
             _thread.call = call
             return body()
     except BaseException:

@@ -11,7 +11,7 @@ from hybridflow.compiler.ir.graph import Graph
 from hybridflow.core import devices
 from hybridflow.eager import host_ops, numerics
 from hybridflow.eager.programs import program_for
-from hybridflow.runtime.machine import machine_code
+from hybridflow.runtime import apart
 
 if TYPE_CHECKING:
     from hybridflow.runtime.cpu import Executable
@@ -35,7 +35,8 @@ def executable_for(
     from hybridflow.runtime.cuda import executable as cuda, gpus
 
     number = devices.number(device)
-    return cuda.load(program_for(graph, gpus.target(number), fastmath), number)
+    target = gpus.target(number)
+    return cuda.load(apart.run(lambda: program_for(graph, target, fastmath)), number)
 
 
 def timed_executable_for(
@@ -50,14 +51,15 @@ def timed_executable_for(
 def _on_cpu(
     graph: Graph, fastmath: bool, functions: Functions, timed: bool = False, shared: bool = False
 ) -> Executable:
-    from hybridflow.runtime import cpu
-    from hybridflow.runtime.machine import host
+    def load() -> Executable:
+        from hybridflow.runtime import cpu
+        from hybridflow.runtime.machine import host
 
-    return cpu.load(program_for(graph, host.target(), fastmath, timed, shared), functions, host_ops.named)
+        return cpu.load(program_for(graph, host.target(), fastmath, timed, shared), functions, host_ops.named)
+
+    return apart.run(load)
 
 
+@apart.loaded
 def _import_compiler() -> None:
     from hybridflow.compiler import pipeline  # noqa: F401
-
-
-machine_code.import_before_fork(_import_compiler)

@@ -13,7 +13,7 @@ from hybridflow.compiler.ops import Kind
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager import placement
 from hybridflow.errors import HybridflowError
-from hybridflow.runtime.machine import machine_code
+from hybridflow.runtime import apart
 
 Attrs = Mapping[str, Any]
 
@@ -131,10 +131,8 @@ def _explained(error: HybridflowError, op: Any, inputs: tuple[Tensor, ...], attr
     return error
 
 
+@apart.loaded
 def _one_op() -> ModuleType:
     from hybridflow.eager import one_op  # which ops that NumPy does need not have
 
     return one_op
-
-
-machine_code.import_before_fork(_one_op)

@@ -17,7 +17,7 @@ from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
 from hybridflow.eager.executable import executable_for
 from hybridflow.errors import HybridflowError
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart
 from hybridflow.runtime.calls import operators
 from hybridflow.runtime.calls.op_calls import Application, ElementwiseOp
 from hybridflow.runtime.native.records import ELEMENT_LEFT, ELEMENT_RIGHT
@@ -61,7 +61,7 @@ def give(op: OpDef, whole: Callable[..., Any]) -> None:
             operators.give(name, whole)
 
 
-@locks.once
+@apart.once
 def _functions() -> dict[OpDef, Callable[..., Any]]:
     """The native functions, which are made once: an op holds the definition of one that somebody may still hold."""
     found = {}
@@ -72,13 +72,13 @@ def _functions() -> dict[OpDef, Callable[..., Any]]:
     return found
 
 
-@locks.once
+@apart.once
 def native_ops() -> dict[str, ElementwiseOp]:
     """The ops behind the slots, which are made once: native code keeps their addresses."""
     return {name: _elementwise(TABLE[op]) for name, op in _OPS.items()}
 
 
-@locks.once
+@apart.once
 def _others() -> dict[OpDef, ElementwiseOp]:
     """Ops of two operands that no operator stands for, such as ``maximum``."""
     known = set(_OPS.values())

@@ -38,6 +38,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.runtime import apart
 from hybridflow.runtime.memory import blocks
 
 
@@ -96,10 +97,16 @@ def from_numpy(array: np.ndarray, stage: str) -> Tensor:
     return literal(copy) if copy.size == 1 else wrap(devices.placed(copy))
 
 
-def _from_foreign(value: Any, stage: str) -> Tensor | None:
-    """A tensor with a copy of another library's array, or of what one is had from; None for other objects."""
+@apart.loaded
+def _foreign() -> Any:
     from hybridflow.core import foreign  # which a first operation does without
 
+    return foreign
+
+
+def _from_foreign(value: Any, stage: str) -> Tensor | None:
+    """A tensor with a copy of another library's array, or of what one is had from; None for other objects."""
+    foreign = _foreign()
     if not foreign.becomes_array(value):
         return None
     gpu_array = foreign.on_gpu(value, stage)

@@ -17,9 +17,8 @@ from hybridflow.core.context import only_tape, reasons
 from hybridflow.eager.forms import form_of, names_objects
 from hybridflow.eager.wholes import Wholes
 from hybridflow.errors import of_arguments, of_user
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart, locks
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.runtime.machine import machine_code
 
 if TYPE_CHECKING:
     from hybridflow.runtime.calls.native_call import NativeCall
@@ -131,10 +130,8 @@ def creation(body: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", Operation(body, is_constant=True))
 
 
+@apart.loaded
 def _sights() -> ModuleType:
     from hybridflow.eager import sights  # which a first operation does without
 
     return sights
-
-
-machine_code.import_before_fork(_sights)

@@ -17,6 +17,7 @@ import numpy as np
 from hybridflow.compiler.ir.dtypes import INTEGERS
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
+from hybridflow.runtime import apart
 
 
 class _Quiet(threading.local):
@@ -67,6 +68,7 @@ def make_native() -> bool:
     return bool(natives)
 
 
+@apart.loaded
 def _native_operators() -> ModuleType:
     from hybridflow.eager import native_operators  # which a program of few operators does without
 

@@ -16,7 +16,7 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.executable import executable_for
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart
 from hybridflow.runtime.calls import arguments as native
 from hybridflow.runtime.calls.native_call import NativeCall
 from hybridflow.runtime.calls.results import Make, View
@@ -81,7 +81,7 @@ def _constant(array: Any) -> View | None:
     return View(copy, copy.dtype, 0, copy.shape, copy.strides)
 
 
-@locks.once
+@apart.once
 def _nothing() -> Any:
     """The program of no inputs and no outputs."""
     return executable_for(GraphBuilder(TABLE, "nothing").finish([]))

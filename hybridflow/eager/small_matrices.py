@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ops import elimination
+from hybridflow.runtime import apart
 from hybridflow.runtime.machine import host, machine_code
 
 _Native = Callable[..., int]
@@ -30,11 +31,16 @@ def computed(op: str, arrays: Sequence[np.ndarray], by_lapack: Callable[..., Any
     return out
 
 
-@functools.cache
-def _native(op: str, dtype: np.dtype, target: Any) -> _Native:
+@apart.loaded
+def _small_matrices() -> Any:
     from hybridflow.compiler.codegen import small_matrices  # only where something is compiled
 
-    text = small_matrices.text(op, dtype, target)
+    return small_matrices
+
+
+@functools.cache
+def _native(op: str, dtype: np.dtype, target: Any) -> _Native:
+    text = _small_matrices().text(op, dtype, target)
     code = machine_code.cached_code(
         machine_code.object_key(text, target),
         lambda: machine_code.compile_object(text, target),

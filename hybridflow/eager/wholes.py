@@ -16,7 +16,7 @@ from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.forms import form_of
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart, locks
 from hybridflow.runtime.calls.entry import Dispatcher
 
 if TYPE_CHECKING:
@@ -42,6 +42,13 @@ def set_maker(load: Callable[[], Maker]) -> None:
     _maker = load
 
 
+@apart.loaded
+def _inlining() -> Any:
+    from hybridflow.compiler import inlining  # which a first operation does without
+
+    return inlining
+
+
 class Whole:
     """A function whose tensor arguments are the inputs of ``graph``, in order; its one result is the output."""
 
@@ -52,12 +59,12 @@ class Whole:
 
     def records(self, b: Any, inputs: Sequence[Any], out: Any) -> list[Record]:
         """The ops that the whole stands for, between values of the builder ``b``, which computes those in between."""
-        from hybridflow.compiler.inlining import apply_again, extents_of  # which a first operation does without
-
+        inlining = _inlining()
         values: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
-        extents = extents_of(values)
+        extents = inlining.extents_of(values)
         values[self.graph.outputs[0]] = out
-        return apply_again(b, self.graph.nodes, values, extents)
+        found: list[Record] = inlining.apply_again(b, self.graph.nodes, values, extents)
+        return found
 
 
 def taken_apart(records: Sequence[Record], b: Any) -> list[Record]:

@@ -21,6 +21,7 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import scalar
 from hybridflow.errors import HybridflowError, TraceError, user_location
+from hybridflow.runtime import apart
 from hybridflow.tracing.flow import trees
 from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.numbers import is_number
@@ -28,6 +29,13 @@ from hybridflow.tracing.symbolic import SymbolicTensor
 
 Fill = Callable[[Any], Any]
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), type, np.generic, np.dtype)
+
+
+@apart.loaded
+def _likeness() -> Any:
+    from hybridflow.effects import likeness  # most programs do without
+
+    return likeness
 
 
 class LateText:
@@ -175,9 +183,8 @@ class Late:
         return lambda arrays: inner.filled(arrays[begin:end])[int(arrays[number])]
 
     def _error(self, error: BaseException) -> Fill:
-        from hybridflow.effects.likeness import made_of, said_of  # most programs do without
-
-        return self._made(lambda *said: made_of(list(said)), said_of(error))
+        likeness = _likeness()
+        return self._made(lambda *said: likeness.made_of(list(said)), likeness.said_of(error))
 
     def _made(self, make: Callable[..., Any], values: Sequence[Any]) -> Fill:
         inner = Late(values)
@@ -194,9 +201,7 @@ def is_late(value: Any) -> bool:
     if isinstance(value, OpenFloat):
         return True
     if isinstance(value, BaseException):
-        from hybridflow.effects.likeness import said_of
-
-        return is_late(said_of(value))
+        return is_late(_likeness().said_of(value))
     return pytree.is_container(value) and any(map(is_late, pytree.flatten(value)[0]))
 
 

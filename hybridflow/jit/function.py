@@ -29,9 +29,8 @@ from hybridflow.jit.observed import converted
 from hybridflow.jit.relaxing import Relaxing
 from hybridflow.jit.retracing import Cause, Retrace, RetraceLog, cause_of
 from hybridflow.jit.tensor_spec import TensorSpec
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart, locks
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.runtime.machine import machine_code
 
 if TYPE_CHECKING:
     from hybridflow.jit import profiling
@@ -595,29 +594,25 @@ class Function(Dispatcher, Generic[P, R]):
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
 
 
-@locks.once
+@apart.once
 def _use_slots() -> bool:
     """Let native code call functions and take them from instances, where it can."""
     return _method_slots().install(Function, BoundFunction, InstanceTable, Held)
 
 
+@apart.loaded
 def _method_slots() -> Any:
     from hybridflow.runtime.calls import method_slots
 
     return method_slots
 
 
-machine_code.import_before_fork(_method_slots)
-
-
+@apart.loaded
 def _observe() -> Any:
     """The module that records what a run reads: it parses source, and is not needed to import."""
     from hybridflow.jit.guards import observe
 
     return observe
-
-
-machine_code.import_before_fork(_observe)
 
 
 def _count(n: int, noun: str) -> str:

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart
 
 _FULL = 2 if sys.version_info < (3, 14) else 1  # collections of this generation on see all that a cycle consists of
 
@@ -90,7 +90,7 @@ class InstanceTable:
         held = table.setdefault(number, made)
         if held.instance() is not instance:
             held = table[number] = made
-        _tables.add(self)
+        _tables.add(weakref.ref(self, _tables.discard))
         _listen()
         return held.strong or held.weak()
 
@@ -104,10 +104,10 @@ class InstanceTable:
             self._lent.pop().take_back(self._attribute)
 
 
-_tables: weakref.WeakSet[InstanceTable] = weakref.WeakSet()
+_tables: set[weakref.ref[InstanceTable]] = set()
 
 
-@locks.once
+@apart.once
 def _listen() -> None:
     """Hear of collections from now on: once, however often there is a first table."""
     gc.callbacks.append(_around_collection)
@@ -115,7 +115,7 @@ def _listen() -> None:
 
 def _around_collection(phase: str, info: dict[str, int]) -> None:
     if info["generation"] >= _FULL:
-        for table in list(_tables):
+        for table in filter(None, [reference() for reference in list(_tables)]):
             if phase == "start":
                 table.lend()
             else:

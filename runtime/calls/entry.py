@@ -11,11 +11,12 @@ module is cheap.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
+from types import GeneratorType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import ArgumentError, CompileError, of_user
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart
 from hybridflow.runtime.calls import front_end, steps, turns
 from hybridflow.runtime.calls.log import Log, Recording
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
@@ -148,7 +149,7 @@ def problem() -> str | None:
     return found if isinstance(found, str) else None
 
 
-@locks.once
+@apart.once
 def _enabled() -> dict[str, int] | str:
     """Addresses by symbol, or what is wrong: calls must work wherever Python does."""
     try:
@@ -162,6 +163,10 @@ def _enabled() -> dict[str, int] | str:
     native_call = functions.method(definition, Dispatcher)
     if not _self_test(native_call, addresses):
         return "its self-test failed"
+    state_type: Any = type(front_end.known().reasons.idle)
+    with contextlib.suppress(AttributeError):  # an interrupt of one in Python would get lost, and leave it counted
+        kind = layout.slot_kind("__del__", GeneratorType)
+        state_type.__del__ = functions.slot(state_type, kind, addresses["forget_state"])
     Dispatcher.__call__ = native_call  # type: ignore[method-assign]
     return addresses
 
@@ -236,7 +241,16 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "running": ctypes.addressof(turns.running),
         "closed": ctypes.addressof(turns.closed),
     }
-    own = ("call", "answer", "bind", "elementwise", "fixed", "sample", *(("owned_references",) if checked else ()))
+    own = (
+        "call",
+        "answer",
+        "bind",
+        "elementwise",
+        "fixed",
+        "sample",
+        "forget_state",
+        *(("owned_references",) if checked else ()),
+    )
     places = offsets()
     settings = (places, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
     return functions.load(
@@ -244,22 +258,19 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
     )
 
 
+@apart.loaded
 def _entry_code() -> ModuleType:
     from hybridflow.runtime.calls import entry_code  # only where the disk cache has no machine code for it
 
     return entry_code
 
 
-machine_code.import_before_fork(_entry_code)
-
-
+@apart.loaded
 def _native_call() -> ModuleType:
     from hybridflow.runtime.calls import native_call  # only where there is something to call
 
     return native_call
 
-
-machine_code.import_before_fork(_native_call)
 
 # What the code of tapes calls.
 TAPE_SYMBOLS = ("attempt", "log_entry", "log_start", "log_place", "log_track", "log_number", "log_write")

@@ -31,7 +31,17 @@ from hybridflow.runtime.calls import (
 from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
-from hybridflow.runtime.native.records import HEAD, OUTPUT, PROGRAM, RELEASE_GIL_WORK, TEAM_HOST, WORD, Offsets, View
+from hybridflow.runtime.native.records import (
+    HEAD,
+    OUTPUT,
+    PROGRAM,
+    RELEASE_GIL_WORK,
+    TEAM_HOST,
+    WORD,
+    Offsets,
+    TapeOffsets,
+    View,
+)
 
 MAX_NDIM = 64  # NumPy's bound
 _NO_MEMORY = "there is no memory for the values that the program makes on its way to the results"
@@ -71,6 +81,7 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     _export(module, "answer", "attempt", keywords=True)
     _export(module, "bind", "try_bind", keywords=True)
     _sample(module)
+    _forget_state(module, offsets.tape)
     return str(module.ir)
 
 
@@ -545,3 +556,12 @@ def _sample(module: Module) -> None:
         value = f.get(f.element(x, i, I32), I32)
         f.set(f.element(y, i, I32), f.b.not_(value))
     f.ret(i32(0))
+
+
+def _forget_state(module: Module, offsets: TapeOffsets) -> None:
+    """void forget_state(state): the last context that held a state is gone; it is not counted any more."""
+    f = module.function("forget_state", VOID, PTR)
+    (state,) = f.args
+    with f.b.if_then(f.eq(f.load(state, offsets.is_counted, PTR), module.symbol("_Py_TrueStruct"))):
+        f.set(module.symbol("busy"), f.b.sub(f.get(module.symbol("busy"), I32), i32(1)))
+    f.ret()

@@ -8,8 +8,8 @@ from typing import Any
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
+from hybridflow.runtime import apart
 from hybridflow.runtime.calls import entry
-from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import MethodOffsets
 
@@ -59,10 +59,8 @@ def _loaded(address: int, call: Any, get: Any, function: type, bound: type, tabl
     return functions.load(lambda: _method_code().build(offsets, checked), settings, ("slot_call", "slot_get"), imports)
 
 
+@apart.loaded
 def _method_code() -> ModuleType:
     from hybridflow.runtime.calls import method_code  # only where the disk cache has no machine code for it
 
     return method_code
-
-
-machine_code.import_before_fork(_method_code)

@@ -13,10 +13,9 @@ from typing import Any
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart, locks
 from hybridflow.runtime.calls import entry, front_end
 from hybridflow.runtime.calls.op_calls import ElementwiseOp, address_of
-from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import ARITHMETIC, COMPARISONS, OPS_OF_SLOTS, SLOTS, WORD
@@ -45,8 +44,12 @@ def install(ops: Mapping[str, ElementwiseOp]) -> bool:
     addresses = _addresses()
     if addresses is None:
         return False
-    with _lock:
-        return bool(_covered) or _install(ops, addresses)
+
+    def install() -> bool:
+        with _lock:
+            return bool(_covered) or _install(ops, addresses)
+
+    return apart.run(install)
 
 
 def _install(ops: Mapping[str, ElementwiseOp], addresses: Mapping[str, int]) -> bool:
@@ -103,7 +106,7 @@ def _kept(value: Any) -> Any:
     return value
 
 
-@locks.once
+@apart.once
 def _addresses() -> dict[str, int] | None:
     """Addresses by symbol, or None where operators stay in Python."""
     pool, entries = blocks.pool(), entry.enable()
@@ -121,10 +124,8 @@ def _addresses() -> dict[str, int] | None:
         return None
 
 
+@apart.loaded
 def _slot_code() -> ModuleType:
     from hybridflow.runtime.calls import slot_code  # only where the disk cache has no machine code for it
 
     return slot_code
-
-
-machine_code.import_before_fork(_slot_code)

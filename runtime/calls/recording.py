@@ -8,14 +8,13 @@ tape open.
 from __future__ import annotations
 
 import inspect
-from types import GeneratorType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart, locks
 from hybridflow.runtime.calls import entry, front_end, log
-from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import PassOffsets
@@ -61,31 +60,33 @@ _making = locks.make()
 
 def _addresses(tape_type: type, passes: dict[bytes, Any]) -> dict[str, int] | None:
     """Addresses by symbol, or None where tapes stay in Python; for the first class that there is."""
-    with _making:
-        if not _made:
-            _made.append(_loaded(passes))
+    if not _made:
+        apart.run(lambda: _make(passes))
     return _made[0]
 
 
+def _make(passes: dict[bytes, Any]) -> None:
+    with _making:
+        if not _made:
+            _made.append(_loaded(passes))
+
+
 def _loaded(passes: dict[bytes, Any]) -> dict[str, int] | None:
-    """Load the code.  States leave the count, and logs are looked at, natively from then on."""
+    """Load the code.  Logs are looked at natively from then on."""
     pool, entries = blocks.pool(), entry.enable()
     if pool is None or entries is None:
         return None
     checked = bool(flags.VERIFY.value)
-    state_type: Any = type(front_end.known().reasons.idle)
     try:
         places = entry.offsets(), PassOffsets(*(layout.slot_offset(Pass, name) for name in Pass.__slots__))
-        imports = {**entry.common_imports(pool), "State_Type": id(state_type)}
+        imports = {**entry.common_imports(pool), "State_Type": id(type(front_end.known().reasons.idle))}
         imports |= {f"Name{name}": id(name) for name in _NAMES}
         imports |= {"Passes": id(passes), **{name: entries[name] for name in entry.TAPE_SYMBOLS}}
         settings = ("tapes", places, *layout.SETTINGS, checked)
-        symbols = (*(name.strip("_") for name in _METHODS), *(f"call_{name}" for name in _LOG), "forget_state")
+        symbols = (*(name.strip("_") for name in _METHODS), *(f"call_{name}" for name in _LOG))
         found = functions.load(lambda: _tape_code().build(*places, checked), settings, symbols, imports)
-        forget = functions.slot(state_type, layout.slot_kind("__del__", GeneratorType), found["forget_state"])
     except (AttributeError, CompileError, OSError, TypeError):
         return None
-    state_type.__del__ = forget
     for name in _LOG:
         _definitions.append(functions.method_def(name, found[f"call_{name}"]))
         log.natives[name] = functions.builtin(_definitions[-1], None)
@@ -95,10 +96,8 @@ def _loaded(passes: dict[bytes, Any]) -> dict[str, int] | None:
 _definitions: list[functions.MethodDef] = []
 
 
+@apart.loaded
 def _tape_code() -> ModuleType:
     from hybridflow.runtime.calls import tape_code  # only where the disk cache has no machine code for it
 
     return tape_code
-
-
-machine_code.import_before_fork(_tape_code)

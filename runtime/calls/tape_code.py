@@ -28,7 +28,6 @@ def build(offsets: Offsets, passes: PassOffsets, checked: bool = False) -> str:
     module, tape = entry_code.new_module(checked), offsets.tape
     idle_code.define(module)
     entry_match.define_array_of(module, offsets)
-    _forget_state(module, tape)
     _set_state(module)
     _try_enter(module, tape)
     _try_exit(module, tape)
@@ -41,15 +40,6 @@ def build(offsets: Offsets, passes: PassOffsets, checked: bool = False) -> str:
         _export(module, name, count)
     _functions(module)
     return str(module.ir)
-
-
-def _forget_state(module: Module, offsets: TapeOffsets) -> None:
-    """void forget_state(state): the last context that held a state is gone; it is not counted any more."""
-    f = module.function("forget_state", VOID, PTR)
-    (state,) = f.args
-    with f.b.if_then(f.eq(f.load(state, offsets.is_counted, PTR), module.symbol("_Py_TrueStruct"))):
-        f.set(module.symbol("busy"), f.b.sub(f.get(module.symbol("busy"), I32), i32(1)))
-    f.ret()
 
 
 # ---- blocks

@@ -16,7 +16,7 @@ import numpy as np
 
 from hybridflow.compiler.program import LibraryCall, Matrix, value_at
 from hybridflow.errors import DeviceError
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart
 
 ALIGNMENT = 16  # of all operands
 WORKSPACE, WORKSPACE_ALIGNMENT = 1 << 25, 256  # bytes that a product may take besides them, as NVIDIA advises
@@ -40,7 +40,7 @@ class Bindings(NamedTuple):
     matmul: int
 
 
-@locks.once
+@apart.once
 def load() -> Bindings:
     """The library.  Raises DeviceError where it cannot be loaded."""
     try:

@@ -6,6 +6,7 @@ import re
 
 from hybridflow.compiler.program import Program
 from hybridflow.errors import CompileError
+from hybridflow.runtime import apart
 from hybridflow.runtime.cuda import intrinsics
 from hybridflow.runtime.machine import disk_cache, machine_code
 
@@ -20,6 +21,10 @@ def assemble(program: Program) -> str:
     registers.  It is taken from disk where this machine has made it before.  Raises CompileError where the code calls
     a function, or uses an instruction, that the GPU does not have.
     """
+    return apart.run(lambda: _assembled(program))
+
+
+def _assembled(program: Program) -> str:
     key = f"ptx\n{machine_code.object_key(program.text, program.target)}"
     kept = disk_cache.get(key)
     if kept is not None:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from hybridflow import flags
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart
 from hybridflow.runtime.cuda import cublaslt
 from hybridflow.runtime.cuda.driver import WALKED, Driver, failure
 from hybridflow.runtime.cuda.walk_words import COPY, GRAPH, LAUNCH, LIST, PRODUCT, TOGETHER, WORDS, ZERO
-from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.native import functions
 
 _KINDS = (
@@ -69,16 +68,14 @@ def product(words: Any) -> Step:
     return PRODUCT, words.ctypes.data, 0, 0, 0, 0, 0, 0, 0
 
 
+@apart.loaded
 def _code() -> ModuleType:
     from hybridflow.runtime.cuda import walk_code  # only where the disk cache has no machine code for it
 
     return walk_code
 
 
-machine_code.import_before_fork(_code)
-
-
-@locks.once
+@apart.once
 def _walk() -> Callable[..., int]:
     checked = bool(flags.VERIFY.value)
     address = functions.load(lambda: _code().build(checked), ("walk", WALKED, checked), ("walk",), {})["walk"]

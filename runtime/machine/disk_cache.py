@@ -1,8 +1,10 @@
 """The on-disk cache: payloads by key, private to the user, verified when read, bounded in size.
 
 A folder that is missing, read-only or full never stops anything: the cache then silently does without
-(``HF_LOG=cache`` says so, once).  An entry that is damaged, cut short or owned by another user is as if absent, and
-is written anew.  Writing is atomic, so processes share a folder without locks.
+(``HF_LOG=cache`` says so, once).  A folder of another user's, or in which others may write, is not used, and that is
+said once in any case.  Where there is no home, and no other place is named, no folder is made.  An entry that is
+damaged, cut short, linked or owned by another user is as if absent, and is written anew.  Writing is atomic, so
+processes share a folder without locks.  Nothing but files with names as entries have them is ever removed.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import stat as stat_module
 import struct
 import sys
@@ -26,11 +29,13 @@ from hybridflow.runtime import locks
 
 _KEEP = 0.8  # of the limit, after a clean-up, so that clean-ups are rare
 _SUFFIX, _TEMPORARY = ".hfc", ".tmp"
+_ENTRY = re.compile(r"[0-9a-f]{64}\.hfc")
+_UNFINISHED = re.compile(r"[0-9a-f]{64}\.[a-z0-9_]{8}\.tmp")  # as tempfile names them behind the digest
 _MAGIC = b"hybridflow-cache-2\n"
 _LABEL = 64  # bytes of the text that says to people what an entry is
 # magic, sha256 of key, sha256 of payload, payload bytes, label
 _HEADER = struct.Struct(f"<{len(_MAGIC)}s32s32sQ{_LABEL}s")
-_OPEN_FLAGS = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_BINARY")
+_OPEN_FLAGS = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
 _STALE = 3600.0  # seconds after which a temporary file is what a killed process left behind
 _FRESH = 60.0  # seconds within which a use is not recorded again
 
@@ -55,13 +60,15 @@ class CacheEntry:
 
 @dataclass(frozen=True)
 class Stat:
-    """The state of the cache; ``folder`` is None where it is switched off or there is no home to keep it in."""
+    """The state of the cache; ``folder`` is None where it is switched off or there is no home to keep it in.
+    ``problem`` is why nothing is kept, None where something is."""
 
     folder: str | None
     entries: int
     bytes: int
     limit: int
     writable: bool
+    problem: str | None = None
 
 
 def _sha256(content: bytes = b"") -> Any:
@@ -71,16 +78,60 @@ def _sha256(content: bytes = b"") -> Any:
 
 
 def folder() -> str | None:
-    """Where entries lie: HF_CACHE_DIR, else ``hybridflow`` in the user's cache folder; None when switched off."""
+    """Where entries lie: a folder for this user in HF_CACHE_DIR, else ``hybridflow`` in the user's cache folder; None
+    when switched off, and where there is no home."""
     chosen = flags.CACHE_DIR.value
     if chosen == "off":
         return None
     if chosen:
-        return os.path.abspath(os.path.expanduser(chosen))
+        first, _, rest = chosen.partition(os.sep)
+        if first.startswith("~"):
+            base = _home() if first == "~" else os.path.expanduser(first)
+            if base is None or not os.path.isdir(base):
+                return None
+            chosen = os.path.join(base, rest)
+        return os.path.join(os.path.abspath(chosen), f"hybridflow-{os.geteuid()}")
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # the XDG specification says to ignore a relative path
-        base = os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "hybridflow") if os.path.isabs(base) else None
+    if os.path.isabs(base):  # the XDG specification says to ignore a relative path
+        there = os.path.isdir(base) or os.path.isdir(os.path.dirname(base.rstrip(os.sep)))
+        return os.path.join(base, "hybridflow") if there else None
+    home = _home()
+    return None if home is None else os.path.join(home, ".cache", "hybridflow")
+
+
+def _home() -> str | None:
+    """The user's home, where there is one.  That of another user, with whose environment root runs, is none."""
+    home = os.environ.get("HOME", "~") and os.path.expanduser("~")
+    try:
+        status = os.stat(home) if os.path.isabs(home) else None
+    except OSError:
+        return None
+    if status is None or not stat_module.S_ISDIR(status.st_mode):
+        return None
+    return home if os.geteuid() != 0 or status.st_uid == 0 else None
+
+
+def _fault(where: str) -> str | None:
+    """Why the folder may not be used, None where it may, or is not there."""
+    try:
+        link, status = os.lstat(where), os.stat(where)
+    except OSError:
+        return None
+    if not stat_module.S_ISDIR(status.st_mode):
+        return "it is no folder"
+    if {link.st_uid, status.st_uid} != {os.geteuid()}:
+        return "it belongs to another user"
+    return "other users may write there" if status.st_mode & 0o022 else None
+
+
+def _used() -> str | None:
+    """The folder, where it may be used."""
+    where = folder()
+    fault = None if where is None else _fault(where)
+    if fault is None:
+        return where
+    _say(f"works without {where}: {fault}. Remove it, or set HF_CACHE_DIR.", fault != "it is no folder")
+    return None
 
 
 def limit() -> int:
@@ -95,7 +146,7 @@ def set_limit(bytes_: int) -> None:
 
 def get(key: str) -> bytes | None:
     """The payload that was put under ``key``, or None."""
-    where = folder()
+    where = _used()
     if where is None:
         return None
     digest = _sha256(key.encode()).digest()
@@ -109,22 +160,21 @@ def get(key: str) -> bytes | None:
         with open(handle, "rb") as file:
             status = os.fstat(handle)
             content = file.read() if _is_ours(status) else b""
+            payload = _payload(content, digest)
+            if payload is not None and time.time() - status.st_mtime > _FRESH:
+                with contextlib.suppress(OSError):
+                    os.utime(handle)
     except OSError as error:
-        _log(f"cannot read {path}: {error}")
+        _say(f"cannot read {path}: {error}")
         return None
-    payload = _payload(content, digest)
     if payload is None:
-        _log(f"ignores {path}: damaged, or not written by this user")
-        return None
-    if time.time() - status.st_mtime > _FRESH:
-        with contextlib.suppress(OSError):
-            os.utime(path)
+        _say(f"ignores {path}: damaged, linked, or not written by this user")
     return payload
 
 
 def put(key: str, payload: bytes, label: str = "") -> None:
     """Keep ``payload`` under ``key``, if that is possible; ``label`` says to people what it is."""
-    where = folder()
+    where = _used()
     if where is None:
         return
     digest = _sha256(key.encode()).digest()
@@ -134,7 +184,7 @@ def put(key: str, payload: bytes, label: str = "") -> None:
 
     try:
         os.makedirs(where, mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(suffix=_TEMPORARY, dir=where)  # mode 0600
+        handle, temporary = tempfile.mkstemp(_TEMPORARY, f"{digest.hex()}.", where)  # mode 0600
         try:
             with open(handle, "wb") as file:
                 file.write(header)
@@ -145,14 +195,14 @@ def put(key: str, payload: bytes, label: str = "") -> None:
                 os.unlink(temporary)
             raise
     except OSError as error:
-        _log(f"works without {where}: {error}")
+        _say(f"works without {where}: {error}")
         return
     _account(where, _blocks(len(header) + len(payload)))
 
 
 def entries() -> list[CacheEntry]:
     """All entries, least recently used first."""
-    where = folder()
+    where = _used()
     found = [] if where is None else _scan(where)
     return [
         CacheEntry(os.path.basename(path).removesuffix(_SUFFIX), size, used, _label(path)) for used, size, path in found
@@ -171,13 +221,22 @@ def _label(path: str) -> str:
 def stat() -> Stat:
     """Size and place of the cache."""
     where, found = folder(), entries()
-    writable = where is not None and os.access(_existing(where), os.W_OK | os.X_OK)
-    return Stat(where, len(found), sum(entry.bytes for entry in found), limit(), writable)
+    problem = _problem(where)
+    return Stat(where, len(found), sum(entry.bytes for entry in found), limit(), problem is None, problem)
+
+
+def _problem(where: str | None) -> str | None:
+    """Why nothing is kept; None where something is."""
+    if where is None:
+        return "switched off" if flags.CACHE_DIR.value == "off" else "there is no home folder of this user's"
+    existing = _existing(where)
+    can_write = os.path.isdir(existing) and os.access(existing, os.W_OK | os.X_OK)
+    return _fault(where) or (None if can_write else "it cannot be written")
 
 
 def clear() -> int:
     """Remove all entries; returns how many went."""
-    where = folder()
+    where = _used()
     if where is None:
         return 0
     removed = sum(_remove(path) for _, _, path in _scan(where))
@@ -257,8 +316,10 @@ def _payload(content: bytes, digest: bytes) -> bytes | None:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """A regular file that this user owns and nobody else may write: machine code is run as it is read."""
-    return stat_module.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_mode & 0o022 == 0
+    """A regular file that this user owns and nobody else may write, and that has no other name, by which it could have
+    come from elsewhere: machine code is run as it is read."""
+    mine = status.st_uid == os.geteuid() and status.st_mode & 0o022 == 0
+    return mine and stat_module.S_ISREG(status.st_mode) and status.st_nlink <= 1
 
 
 def _scan(where: str) -> list[tuple[float, int, str]]:
@@ -271,9 +332,11 @@ def _scan(where: str) -> list[tuple[float, int, str]]:
                     status = item.stat(follow_symlinks=False)
                 except OSError:  # removed meanwhile
                     continue
-                if item.name.endswith(_SUFFIX):
+                if not stat_module.S_ISREG(status.st_mode):
+                    continue
+                if _ENTRY.fullmatch(item.name):
                     found.append((status.st_mtime, _on_disk(status), item.path))
-                elif item.name.endswith(_TEMPORARY) and time.time() - status.st_mtime > _STALE:
+                elif _UNFINISHED.fullmatch(item.name) and time.time() - status.st_mtime > _STALE:
                     _remove(item.path)
     except OSError:
         return []
@@ -313,8 +376,8 @@ def _existing(path: str) -> str:
     return path
 
 
-def _log(message: str) -> None:
-    """Say something once under HF_LOG=cache."""
-    if message not in _logged and flags.logs("cache"):
+def _say(message: str, anyway: bool = False) -> None:
+    """Say something once, under HF_LOG=cache or ``anyway``."""
+    if message not in _logged and (anyway or flags.logs("cache")):
         _logged.add(message)
         print(f"[cache] {message}", file=sys.stderr)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hybridflow.compiler.target import Target
-from hybridflow.runtime.machine.llvm import binding
+from hybridflow.runtime import apart
 
 _override: Target | None = None
 
@@ -35,8 +35,13 @@ def use(other: Target) -> Iterator[None]:
 @functools.cache
 def detect() -> Target:
     """Ask LLVM for the CPU and its features, and the kernel for the cache sizes."""
-    llvm = binding()
+    return apart.run(_detect)
 
+
+def _detect() -> Target:
+    from hybridflow.runtime.machine.llvm import binding  # LLVM is loaded when something needs it
+
+    llvm = binding()
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
     arm = triple.startswith(("aarch64", "arm64"))

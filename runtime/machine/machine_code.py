@@ -4,28 +4,48 @@ Emission leaves little for IR passes to do (it writes explicit vectors in SSA fo
 the code generator more time than they take; a usual pipeline would take as long as the code generator itself.
 Long modules are cut into parts (``parts``), which threads compile side by side.
 Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB per module, all of which unloading returns (see
-``_Linkers``).
+``_Linkers``).  All of it runs where nobody interrupts it (see ``apart``), and so does unloading: code that nobody has
+any more waits for the next time that something is compiled or loaded.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import functools
 import itertools
 import sys
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
-from hybridflow.runtime import locks
+from hybridflow.runtime import apart, locks
 from hybridflow.runtime.machine import disk_cache, host
-from hybridflow.runtime.machine.llvm import binding
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _lock = threading.RLock()  # around everything that enters LLVM: its objects are not thread-safe
+
+
+def _in_llvm(function: Callable[P, T]) -> Callable[P, T]:
+    """Have a function run apart, under the lock."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        def work() -> T:
+            with _lock:
+                _unload()
+                return function(*args, **kwargs)
+
+        return apart.run(work)
+
+    return call
 
 
 class _ForkGuard:
@@ -34,54 +54,48 @@ class _ForkGuard:
     Besides our lock it takes llvmlite's own: finalizers of llvmlite's objects enter LLVM wherever they run.
     """
 
-    def __init__(self) -> None:
-        self._held: list[Any] = []
-        self.imports: list[Callable[[], object]] = []  # what is to be loaded completely before a fork
-
     def before(self) -> None:
         if len(sys._current_frames()) > 1:
             # Another thread may be in the middle of an import, whose lock nobody would release in the child.
-            for load in self.imports:
+            for load in apart.loaders:
                 load()
-        _lock.acquire()
-        ffi = sys.modules.get("llvmlite.binding.ffi")
-        if ffi is not None:
-            ffi.lib._lock.__enter__()
-            self._held.append(ffi.lib._lock)
+        for lock in self._locks():
+            lock.acquire()
 
     def after(self) -> None:
-        while self._held:
-            self._held.pop().__exit__(None, None, None)
-        _lock.release()
+        for lock in reversed(self._locks()):
+            if lock._is_owned():  # else an interrupt came before it was taken
+                lock.release()
+
+    @staticmethod
+    def _locks() -> list[Any]:
+        ffi = sys.modules.get("llvmlite.binding.ffi")
+        return [_lock] if ffi is None else [_lock, ffi.lib._lock._lock]
 
 
 _fork_guard = _ForkGuard()
 locks.at_fork(before=_fork_guard.before, after_in_parent=_fork_guard.after, after_in_child=_fork_guard.after)
 
 
-def import_before_fork(load: Callable[[], object]) -> None:
-    """Have a function that imports what compiling needs called before a process with several threads forks."""
-    _fork_guard.imports.append(load)
-
-
+@apart.loaded
 def _parts() -> ModuleType:
     from hybridflow.runtime.machine import parts  # only where there is code to compile or to link
 
     return parts
 
 
-import_before_fork(_parts)
-
-
+@apart.loaded
 def _import_all() -> None:
     import hashlib  # noqa: F401
     import tempfile  # noqa: F401
 
-    import llvmlite.binding
     import llvmlite.ir  # noqa: F401
 
+    from hybridflow.runtime import collector  # noqa: F401
+    from hybridflow.runtime.machine.llvm import binding
 
-import_before_fork(_import_all)
+    binding()
+
 
 _names = itertools.count()
 
@@ -91,11 +105,26 @@ _CODE_GENERATION = 2  # LLVM's level; 3 takes as long and changes nothing on the
 
 
 class Code:
-    """A loaded module: addresses by symbol.  They stay valid as long as this object lives; then it is unloaded."""
+    """A loaded module: addresses by symbol.  They stay valid as long as this object lives; then it is unloaded.
+
+    A finalizer in Python would run wherever the last reference goes, and what interrupts it would get lost.
+    """
 
     def __init__(self, addresses: dict[str, int], tracker: Any = None) -> None:
         self.addresses = addresses
-        self._tracker = tracker  # LLVM unloads the module with it
+        if tracker is not None:
+            _trackers[weakref.ref(self, _dead.append)] = tracker
+
+
+_trackers: dict[weakref.ref[Code], Any] = {}  # LLVM unloads a module with its tracker
+_dead: collections.deque[weakref.ref[Code]] = collections.deque()
+
+
+def _unload() -> None:
+    """Unload what nobody has any more."""
+    while _dead:
+        with contextlib.suppress(RuntimeError):  # which says why LLVM cannot
+            _trackers.pop(_dead.popleft()).close()
 
 
 @functools.cache
@@ -109,6 +138,8 @@ def versions() -> str:
 
 @functools.cache
 def _llvm() -> Any:
+    from hybridflow.runtime.machine.llvm import binding  # only where there is code to compile or to link
+
     llvm = binding()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -171,46 +202,43 @@ def _excerpt(text: str) -> str:
     )
 
 
-def _parsed(text: str, target: Target, optimize: bool, number: int = 0) -> tuple[Any, Any]:
-    """The target machine and the verified module of a text."""
+@contextlib.contextmanager
+def _parsed(text: str, target: Target, optimize: bool, number: int = 0) -> Iterator[tuple[Any, Any]]:
+    """The target machine and the verified module of a text.  RuntimeError inside says that LLVM cannot emit it."""
     llvm = _llvm()
     machine = _cached_target_machine(target, number)
-    # A context of its own: types and constants of a module die with it instead of growing the global context.
-    context = llvm.create_context()
-    try:
-        module = llvm.parse_assembly(text, context)
-        module.triple = machine.triple
-        module.data_layout = str(machine.target_data)
-        module.verify()
-        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        if optimize:
-            passes = builder.getModulePassManager()
-        else:
-            passes = llvm.create_new_module_pass_manager()
-            for name in _PASSES:
+    with contextlib.ExitStack() as objects:  # which go one before the other, and not with whoever holds a traceback
+        own = objects.enter_context
+        # A context of its own: types and constants of a module die with it instead of growing the global context.
+        context = own(llvm.create_context())
+        try:
+            module = own(llvm.parse_assembly(text, context))
+            module.triple = machine.triple
+            module.data_layout = str(own(machine.target_data))
+            module.verify()
+            options = own(llvm.create_pipeline_tuning_options(speed_level=2))
+            builder = own(llvm.create_pass_builder(machine, options))
+            passes = own(builder.getModulePassManager() if optimize else llvm.create_new_module_pass_manager())
+            for name in () if optimize else _PASSES:
                 getattr(passes, f"add_{name}_pass")()
-        passes.run(module, builder)
-    except RuntimeError as error:
-        raise CompileError("machine code", f"LLVM rejects the module: {error}\n{_excerpt(text)}") from None
-    return machine, module
-
-
-def _emitted(emit: Callable[[Any], Any], module: Any, text: str) -> Any:
-    try:
-        return emit(module)
-    except RuntimeError as error:
-        raise CompileError("machine code", f"LLVM cannot emit the module: {error}\n{_excerpt(text)}") from None
+            passes.run(module, builder)
+        except RuntimeError as error:
+            raise CompileError("machine code", f"LLVM rejects the module: {error}\n{_excerpt(text)}") from None
+        try:
+            yield machine, module
+        except RuntimeError as error:
+            raise CompileError("machine code", f"LLVM cannot emit the module: {error}\n{_excerpt(text)}") from None
 
 
 def _object(text: str, target: Target, optimize: bool, number: int = 0) -> bytes:
-    machine, module = _parsed(text, target, optimize, number)
-    return _emitted(functools.partial(_emit_object, machine), module, text)
+    with _parsed(text, target, optimize, number) as (machine, module):
+        return _emit_object(machine, module)
 
 
 def _emit_object(machine: Any, module: Any) -> bytes:
     """``machine.emit_object(module)``, during which other threads may enter LLVM: with other target machines, and with
     modules of other contexts, as LLVM has it.  llvmlite has a lock around all of its calls."""
-    ffi = binding().ffi
+    ffi = _llvm().ffi
     emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
     with ffi.OutputString() as error:
         buffer = getattr(emit, "_cfn", emit)(machine, module, 1, error)
@@ -222,76 +250,23 @@ def _emit_object(machine: Any, module: Any) -> bytes:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
-class _Part:
-    """One part of a module, of which a thread makes machine code; the caller itself, where no thread has begun."""
-
-    def __init__(self, text: str, target: Target, number: int) -> None:
-        self._text, self._target, self._number = text, target, number
-        self._maker: dict[str, int] = {}  # the first thread to ask for it has it
-        self._over = threading.Event()
-        self._made: bytes | BaseException = b""
-        self._thread = threading.Thread(target=self._run, name="hybridflow-compile", daemon=True)
-
-    def start(self) -> None:
-        with contextlib.suppress(RuntimeError):  # no thread can be had
-            self._thread.start()
-
-    def _run(self) -> None:
-        if not self._is_mine():
-            return
-        try:
-            self._made = _object(self._text, self._target, False, self._number)
-        except BaseException as error:
-            self._made = error
-        finally:
-            self._over.set()
-
-    def _is_mine(self) -> bool:
-        return self._maker.setdefault("thread", threading.get_ident()) == threading.get_ident()
-
-    def finish(self) -> None:
-        """Wait for the thread that has begun; interrupts that come meanwhile are raised when it is over."""
-        interrupt: BaseException | None = None
-        while not self._is_mine() and (not self._over.is_set() or self._thread.is_alive()):
-            try:
-                self._over.wait()
-                self._thread.join()
-            except BaseException as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
-
-    def result(self) -> bytes:
-        """The machine code.  Raises CompileError as ``compile_object`` does."""
-        self.finish()
-        if self._is_mine():
-            return _object(self._text, self._target, False, self._number)
-        if isinstance(self._made, BaseException):
-            raise self._made
-        return self._made
-
-
+@_in_llvm
 def compile_object(
     text: str, target: Target, optimize: bool = False, threads: Callable[[], int] | None = None
 ) -> bytes:
     """Machine code of an LLVM module, as an image of relocatable object files; ``optimize`` runs LLVM's usual IR passes
-    first.  ``threads`` says how many may work at it where it is long; without it the caller's alone does."""
+    first.  ``threads`` says how many may work at it where it is long; without it one alone does."""
     pieces = [text] if optimize or threads is None else _parts().split(text, threads, _MOST_PARTS)
-    with _lock, contextlib.ExitStack() as at_work:
-        _llvm()
-        others = [_Part(piece, target, number) for number, piece in enumerate(pieces[1:], 1)]
-        for part in others:
-            at_work.callback(part.finish)
-            part.start()
-        images = [_object(pieces[0], target, optimize)]
-        return bytes(_parts().joined(images + [part.result() for part in others]))
+    _llvm()
+    work = [functools.partial(_object, piece, target, optimize, number) for number, piece in enumerate(pieces)]
+    return bytes(_parts().joined(apart.side_by_side(work)))
 
 
+@_in_llvm
 def compile_assembly(text: str, target: Target, optimize: bool = False) -> str:
     """The same as assembly text, also for targets other than the host."""
-    with _lock:
-        machine, module = _parsed(text, target, optimize)
-        return _emitted(machine.emit_assembly, module, text)
+    with _parsed(text, target, optimize) as (machine, module):
+        return str(machine.emit_assembly(module))
 
 
 def object_key(source: str, target: Target) -> str:
@@ -300,6 +275,7 @@ def object_key(source: str, target: Target) -> str:
     return "\n".join(("object", versions(), settings, target.triple, target.cpu, target.features, source))
 
 
+@_in_llvm
 def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = None) -> Code:
     """Link an image of object code into the process.  ``symbols`` get addresses; ``imports`` name addresses that the
     code uses.
@@ -310,21 +286,20 @@ def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = No
         files = _parts().separate(image)
     except ValueError as error:
         raise CompileError("machine code", f"the image of {', '.join(symbols)} is damaged: {error}") from None
-    with _lock:
-        library = _llvm().JITLibraryBuilder()
-        for file in files:
-            library.add_object_img(file)
-        library.add_current_process()
-        for symbol in symbols:
-            library.export_symbol(symbol)
-        for name, address in (imports or {}).items():
-            library.import_symbol(name, address)
-        try:
-            tracker = library.link(_linkers.next(), f"hybridflow.{next(_names)}")
-        except RuntimeError as error:  # LLVM has written the reason, such as an unknown symbol, to standard error
-            names = ", ".join(symbols)
-            raise CompileError("machine code", f"object code of {names} does not link: {error}; see stderr.") from None
-        return Code({symbol: tracker[symbol] for symbol in symbols}, tracker)
+    library = _llvm().JITLibraryBuilder()
+    for file in files:
+        library.add_object_img(file)
+    library.add_current_process()
+    for symbol in symbols:
+        library.export_symbol(symbol)
+    for name, address in (imports or {}).items():
+        library.import_symbol(name, address)
+    try:
+        tracker = library.link(_linkers.next(), f"hybridflow.{next(_names)}")
+    except RuntimeError as error:  # LLVM has written the reason, such as an unknown symbol, to standard error
+        names = ", ".join(symbols)
+        raise CompileError("machine code", f"object code of {names} does not link: {error}; see stderr.") from None
+    return Code({symbol: tracker[symbol] for symbol in symbols}, tracker)
 
 
 def cached_code(
@@ -337,6 +312,16 @@ def cached_code(
     """Object code linked into the process (see ``load_object``): from disk where it was kept under ``key``, else, and
     where that does not link, of ``compile_``, and kept.  Without a key nothing is looked up or kept.  ``label`` says to
     people whose code it is, the first symbol if nobody does."""
+    return apart.run(lambda: _cached_code(key, compile_, symbols, imports, label or symbols[0]))
+
+
+def _cached_code(
+    key: str | None,
+    compile_: Callable[[], bytes],
+    symbols: tuple[str, ...],
+    imports: dict[str, int] | None,
+    label: str,
+) -> Code:
     image = disk_cache.get(key) if key is not None else None
     if image is not None:
         with contextlib.suppress(CompileError):
@@ -344,5 +329,5 @@ def cached_code(
     image = compile_()
     code = load_object(image, *symbols, imports=imports)
     if key is not None:
-        disk_cache.put(key, image, f"code of {label or symbols[0]}")
+        disk_cache.put(key, image, f"code of {label}")
     return code

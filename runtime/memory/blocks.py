@@ -20,8 +20,8 @@ import numpy as np
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
-from hybridflow.runtime import locks
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime import apart
+from hybridflow.runtime.machine import host
 from hybridflow.runtime.native import functions, layout
 from hybridflow.runtime.native.records import POOL_STATE
 
@@ -71,7 +71,7 @@ def set_limit(bytes_: int) -> None:
     """Keep at most so many bytes for reuse; what is kept beyond goes back to the system."""
     global _chosen_limit
     _chosen_limit = bytes_
-    if _loaded.cache_info().currsize:
+    if _loaded.made:
         blocks = pool()
         if blocks is not None:
             blocks.set_limit(bytes_)
@@ -79,13 +79,11 @@ def set_limit(bytes_: int) -> None:
                 blocks.trim()
 
 
+@apart.loaded
 def _pool_code() -> ModuleType:
     from hybridflow.runtime.memory import pool_code  # only where the disk cache has no machine code for it
 
     return pool_code
-
-
-machine_code.import_before_fork(_pool_code)
 
 
 class Pool:
@@ -145,7 +143,7 @@ def problem() -> str | None:
     return found if isinstance(found, str) else None
 
 
-@locks.once
+@apart.once
 def _loaded() -> Pool | str:
     """The pool, or what is wrong."""
     problem = layout.problem()

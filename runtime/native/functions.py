@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from hybridflow.runtime import apart
 from hybridflow.runtime.machine import disk_cache, host, machine_code
 
 _METHOD_FASTCALL, _METHOD_KEYWORDS = 0x0080, 0x0002
@@ -65,6 +66,12 @@ def load(
     The text is a function of the runtime's source and of ``settings``, so it is built only where the disk cache has
     no machine code for these.
     """
+    return apart.run(lambda: _load(build, settings, symbols, imports))
+
+
+def _load(
+    build: Callable[[], str], settings: Iterable[object], symbols: tuple[str, ...], imports: dict[str, int]
+) -> dict[str, int]:
     target = host.detect()
     known = source()
     key = machine_code.object_key(f"{symbols} {known} {tuple(settings)}", target) if known else None

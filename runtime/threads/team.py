@@ -11,8 +11,7 @@ from types import ModuleType
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
-from hybridflow.runtime import locks
-from hybridflow.runtime.machine import machine_code
+from hybridflow.runtime import apart, locks
 from hybridflow.runtime.native import functions
 from hybridflow.runtime.program_host import I64, TYPES, Host
 from hybridflow.runtime.team_words import PARALLEL_FOR, THREADS, words
@@ -39,15 +38,15 @@ def threads() -> int:
 def set_threads(number: int) -> None:
     """Have programs that start from now on run on so many threads.  Raises ArgumentError for other things."""
     words[THREADS] = available.checked("set_num_threads", number)
-    loaded = _loaded() if _loaded.cache_info().currsize else None
-    if isinstance(loaded, dict):
-        ctypes.c_int64.from_address(loaded["team_refused"]).value = 0
+    for loaded in _loaded.made:
+        if isinstance(loaded, dict):
+            ctypes.c_int64.from_address(loaded["team_refused"]).value = 0
 
 
 def started() -> int:
     """How many threads there are now besides those that Python has."""
-    loaded = _loaded() if _loaded.cache_info().currsize else None
-    return ctypes.c_int64.from_address(loaded["team_started"]).value if isinstance(loaded, dict) else 0
+    found = [loaded for loaded in _loaded.made if isinstance(loaded, dict)]
+    return ctypes.c_int64.from_address(found[0]["team_started"]).value if found else 0
 
 
 def host(work: int) -> TeamHost | None:
@@ -70,16 +69,14 @@ def problem() -> str | None:
     return found if isinstance(found, str) else None
 
 
+@apart.loaded
 def _team_code() -> ModuleType:
     from hybridflow.runtime.threads import team_code  # only where the disk cache has no machine code for it
 
     return team_code
 
 
-machine_code.import_before_fork(_team_code)
-
-
-@locks.once
+@apart.once
 def _loaded() -> dict[str, int] | str:
     """Addresses by symbol, or what is wrong."""
     try:

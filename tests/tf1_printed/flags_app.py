@@ -21,7 +21,7 @@ def main(_):
     print(FLAGS.batch_size, sorted((k for k in FLAGS.flag_values_dict() if k in ("lr", "fake"))))
     tf.logging.set_verbosity(tf.logging.ERROR)
     tf.logging.info("x %d", 3)
-    print(tf.gfile.Exists("/tmp"), tf.gfile.Exists("/nonexistent"))
+    print(tf.gfile.Exists("/tmp"), tf.gfile.Exists("/proc/no such folder"))
 
 
 try:

@@ -29,6 +29,7 @@ from hybridflow.jit.guards import left
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
 from hybridflow.runtime.calls.steps import Step, first_failing
+from hybridflow.runtime.locks import thread_states, trace_states
 from hybridflow.tracing.flow import journal
 from hybridflow.tracing.open_floats import SymbolicFloat
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -54,6 +55,8 @@ class _Active(threading.local):
 
 
 active = _Active()
+thread_states.append(active)
+trace_states.append(active)
 
 
 def set_trace(function: Any) -> None:

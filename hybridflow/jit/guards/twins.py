@@ -167,7 +167,7 @@ def _twin_of_code(code: types.CodeType, recorder: object, missing: str) -> types
 
 def _note(twin: types.CodeType) -> None:
     number = id(twin)
-    _instrumented[number] = weakref.ref(twin, lambda _: _instrumented.pop(number, None))
+    _instrumented[number] = weakref.ref(twin, functools.partial(_instrumented.pop, number))
     for constant in twin.co_consts:
         if isinstance(constant, types.CodeType):
             _note(constant)

@@ -20,7 +20,7 @@ from hybridflow.core.blocks import block
 from hybridflow.jit.guards.libraries import USER, owner_of
 from hybridflow.jit.guards.recording import Recording, active, set_trace
 from hybridflow.jit.guards.twins import is_generated, is_twin
-from hybridflow.runtime import locks
+from hybridflow.runtime import collector, locks
 
 
 def _is_safe(code: types.CodeType) -> bool:
@@ -31,11 +31,12 @@ def _is_safe(code: types.CodeType) -> bool:
 @block
 def watched(recording: Recording) -> Iterator[None]:
     """Add code that runs unseen in this thread to ``recording.unseen``."""
-    with _collections_apart(), (_monitored if _tool() is not None else _traced)(recording):
+    with collector.off(), _collections_apart(), (_monitored if _tool() is not None else _traced)(recording):
         yield
 
 
-# A collection of garbage may begin anywhere, and runs finalizers and callbacks that are no part of what is traced.
+# A collection of garbage runs finalizers and callbacks that are no part of what is traced.  None begins by itself while
+# tracing, but the user's code, or another thread, may begin one.
 
 
 class _Apart(threading.local):

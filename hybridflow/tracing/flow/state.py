@@ -10,6 +10,7 @@ from typing import Any
 
 from hybridflow.core.blocks import block
 from hybridflow.errors import TraceError
+from hybridflow.runtime.locks import thread_states, trace_states
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.clauses import Guarded
 
@@ -37,6 +38,8 @@ class _Active(threading.local):
 
 
 active = _Active()
+thread_states.append(active)
+trace_states.append(active)
 
 
 @block
