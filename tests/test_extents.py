@@ -11,8 +11,6 @@ from hybridflow.compiler.ir.extents import symbols
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import value_at
 from hybridflow.errors import HybridflowError, ShapeError
-from hybridflow.jit import native_calls
-from hybridflow.runtime.calls import native_call
 from hybridflow.runtime.machine import host
 from tests.bits import same_bits
 
@@ -246,26 +244,28 @@ def test_captured_dicts_keep_their_order():
     assert list(values) == ["b", "a"] and f(hf.ones(1)).item() == 4.0
 
 
-# Programs with more buffers than native calls take
+# Programs with more buffers than fit on the stack
 
 
-def test_more_buffers_than_native_calls_take(monkeypatch):
-    for module in (native_calls, native_call):  # the second refuses what the first should not have given it
-        monkeypatch.setattr(module, "MAX_BUFFERS", 40)
+def test_many_buffers():
     v = hf.Variable(0.0)
 
     @hf.function
     def many(x):
         v.assign_add(1.0)
-        return [x + k for k in range(50)]
+        return [x + k for k in range(600)]
 
     for n in (1, 2, 3):
-        assert many(hf.ones(1))[49].item() == 50.0 and v.item() == n
-
-    captured = [hf.asarray([float(k)]) for k in range(60)]
+        assert many(hf.ones(1))[599].item() == 600.0 and v.item() == n
+    captured = [hf.asarray([float(k)]) for k in range(600)]
     f = hf.function(lambda x: hf.concat([x, *captured], axis=0))
-    for _ in range(2):
-        assert f(hf.ones(1)).tolist() == [1.0, *map(float, range(60))]
+    g = hf.function(lambda xs: xs[0] + xs[-1])
+    values = [hf.asarray([float(k)]) for k in range(6000)]
+    for _ in range(3):
+        assert f(hf.ones(1)).tolist() == [1.0, *map(float, range(600))]
+        assert g(values).item() == 5999.0
+    for function in (many, f, g):
+        assert function._cache.variants()[-1].native_hits > 0
 
 
 def test_products_with_one_column_and_an_epilogue():

@@ -20,6 +20,7 @@ from hybridflow.runtime import cpu
 from hybridflow.runtime.calls import entry, front_end, turns
 from hybridflow.runtime.calls.arguments import LiteralArg, SequenceArg, TensorArg
 from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.calls.guard_program import GuardProgram
 from hybridflow.runtime.calls.native_call import ConstantInput, NativeCall, VariableInput
 from hybridflow.runtime.calls.results import Make, tuple_of
 from hybridflow.runtime.calls.steps import Step
@@ -203,14 +204,16 @@ def test_guards():
         NativeCall(
             cpu.load(plus_one()),
             [vector()],
-            guards=[
-                Step("root", operand=cell),
-                Step("cell", 0, None, "number", 1.5),
-                Step("root", operand=module),
-                Step("item", 2, "w", "is", F32),
-                Step("root", operand=owner),
-                Step("attribute", 4, "w", "is", F64),
-            ],
+            guards=GuardProgram(
+                [
+                    Step("root", operand=cell),
+                    Step("cell", 0, None, "number", 1.5),
+                    Step("root", operand=module),
+                    Step("item", 2, "w", "is", F32),
+                    Step("root", operand=owner),
+                    Step("attribute", 4, "w", "is", F64),
+                ]
+            ),
         )
     )
     x = tensor(1)

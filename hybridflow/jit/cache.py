@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.jit.concrete import ConcreteFunction
 from hybridflow.jit.keys import Key
@@ -12,27 +13,63 @@ from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.steps import Step, holds
 
 if TYPE_CHECKING:
+    from hybridflow.jit.native_calls import Refusal
+    from hybridflow.runtime.calls.guard_program import GuardProgram
     from hybridflow.runtime.calls.native_call import NativeCall
 
 CallForm = tuple[int, tuple[str, ...]]  # how a call was written: arguments by position, and the names of the others
 
 
-class Guards(NamedTuple):
+class Guards:
     """What a program depends on besides its arguments: where each value is found, and how users would write it."""
 
-    steps: Sequence[Step]
-    texts: Sequence[str]
+    __slots__ = ("_holds", "_program", "steps", "texts")
+
+    def __init__(self, steps: Sequence[Step], texts: Sequence[str]) -> None:
+        self.steps, self.texts = steps, texts
+        self._program: GuardProgram | None = None
+        self._holds: Callable[[], bool] | None = None
+
+    @property
+    def program(self) -> GuardProgram | None:
+        """The steps for native code; None where there are none."""
+        if self._program is None and self.steps:
+            from hybridflow.runtime.calls.guard_program import GuardProgram  # where something is called natively
+
+            self._program = GuardProgram(self.steps)
+        return self._program
+
+    def counts(self) -> tuple[int, int]:
+        """How many values are watched, and how many checks a call makes for that while none of them changes."""
+        watched = sum(step.check != "any" or step.read not in ("root", "weak") for step in self.steps)
+        return watched, 0 if self.program is None else self.program.checks
+
+    def hold(self) -> bool:
+        """Whether every step passes.  Raises what the user's code raises, but for exceptions."""
+        if self._holds is None:
+            program = self.program if len(self.steps) >= _MANY else None
+            native = None if program is None else entry.checking(program)
+            self._holds = functools.partial(holds, self.steps) if native is None else native
+        return self._holds()
+
+
+_MANY = 64  # steps, from which on native code looks at them where Python answers a call
 
 
 class Variant:
     """One cached trace of a signature.  ``guards`` say when it may answer; None if it never may, but for the call that
-    made it.  ``native_calls`` maps forms of calls to what answers them natively."""
+    made it.  ``native_calls`` maps forms of calls to what answers them natively, ``refusals`` those that go by way of
+    Python to the reason."""
 
-    __slots__ = ("_misses", "_native_hits_seen", "concrete", "guards", "made", "native_calls", "python_calls", "used")
+    __slots__ = (
+        *("_misses", "_native_hits_seen", "concrete", "guards", "made", "native_calls", "python_calls", "refusals"),
+        "used",
+    )
 
     def __init__(self, concrete: ConcreteFunction, guards: Guards | None) -> None:
         self.concrete, self.guards = concrete, guards
         self.native_calls: dict[CallForm, NativeCall] = {}
+        self.refusals: dict[CallForm, Refusal] = {}
         self._misses: dict[CallForm, int] = {}
         self.python_calls = 0
         self.made = self.used = 0  # the ticks when it was made, and of the last known use
@@ -50,6 +87,19 @@ class Variant:
         """
         misses = self._misses[form] = self._misses.get(form, 0) + 1
         return misses & (misses - 1) == 0
+
+    def is_refused_again(self, form: CallForm, refusal: Refusal | None) -> bool:
+        """Notes why calls of a form are answered by way of Python, or that they are not; whether that is so again."""
+        if refusal is None:
+            self.refusals.pop(form, None)
+            return False
+        self.refusals[form] = refusal
+        return self._misses.get(form, 0) > 1
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why some calls are answered by way of Python; None where none is known to be."""
+        return next(iter(self.refusals.values()), None)
 
     @property
     def hits(self) -> int:
@@ -86,7 +136,7 @@ class SignatureCache:
         """The variant of ``key`` for these leaves whose guards hold, which counts as used.  Raises what the user's code
         in guards raises, but for exceptions, which tell that a value is not what it was."""
         for variant in self._variants.get(key, ()):
-            if variant.guards is not None and variant.concrete.fits(leaves) and holds(variant.guards.steps):
+            if variant.guards is not None and variant.concrete.fits(leaves) and variant.guards.hold():
                 self.note_use(variant)
                 return variant
         return None
@@ -139,6 +189,10 @@ class SignatureCache:
     def valid_variants(self) -> list[Variant]:
         """Those whose guards hold now, oldest first."""
         return [one for one in self.variants() if one.guards is not None and holds(one.guards.steps)]
+
+    def variant_of(self, concrete: ConcreteFunction) -> Variant | None:
+        """The variant that a concrete function belongs to; None where it was made for one call, or dropped."""
+        return next((variant for variant in self.variants() if variant.concrete is concrete), None)
 
     def clear(self) -> None:
         with self._lock:

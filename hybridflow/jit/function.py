@@ -24,16 +24,20 @@ from hybridflow.jit.donation import Place, places
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.methods import Held, InstanceTable
-from hybridflow.jit.native_calls import native_call_for
+from hybridflow.jit.native_calls import Refusal, native_call_for
 from hybridflow.jit.observed import converted
 from hybridflow.jit.relaxing import Relaxing
 from hybridflow.jit.retracing import Cause, Retrace, RetraceLog, cause_of
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.runtime import apart, locks
+from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.entry import Dispatcher
 
 if TYPE_CHECKING:
     from hybridflow.jit import profiling
+    from hybridflow.runtime.calls.native_call import NativeCall
+
+_NO_ENTRY = "see the command `hybridflow doctor`"
 
 
 class _Options(NamedTuple):
@@ -135,8 +139,7 @@ class Function(Dispatcher, Generic[P, R]):
             raise of_user(error)  # noqa: B904  # the very error
         found.python_calls += 1
         form = len(args), tuple(kwargs)
-        answers_natively = found.guards is not None and found.concrete.donation is None and not numerics.is_on
-        if answers_natively and found.is_missed(form):
+        if found.guards is not None and found.is_missed(form):
             self._add_native_call(found, form, args, kwargs)
         return result
 
@@ -269,13 +272,29 @@ class Function(Dispatcher, Generic[P, R]):
             key = own
 
     def _add_native_call(self, found: Variant, form: CallForm, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Let native code answer calls like this one from now on, if it can."""
-        assert found.guards is not None, "what has none never answers again"
-        native = native_call_for(found.concrete, found.guards.steps, self._binder, args, kwargs)
-        if native is not None:
-            found.native_calls[form] = native
-            self._take_native_calls()
-            _use_slots()
+        """Let native code answer calls like this one from now on, if it can; if it cannot, say why when it is so
+        again."""
+        native = self._native_call(found, args, kwargs)
+        if isinstance(native, Refusal):
+            if found.is_refused_again(form, native) and not native.is_wanted:
+                _report().tell_refusal(self._options.name, native)
+            return
+        found.native_calls[form] = native
+        self._take_native_calls()
+        _use_slots()
+        problem = entry.problem() if found.python_calls > 1 else None
+        if found.is_refused_again(form, Refusal(problem, _NO_ENTRY) if problem else None):
+            _report().tell_refusal("hybridflow", Refusal(problem or "", _NO_ENTRY))
+
+    def _native_call(self, found: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeCall | Refusal:
+        """What answers such calls natively, or why nothing does."""
+        if found.guards is None:
+            return Refusal("it is traced anew at each call")
+        if found.concrete.donation is not None:
+            return Refusal("it takes over the memory of arguments", is_wanted=True)
+        if numerics.is_on:
+            return Refusal("hf.debugging.enable_check_numerics is on", is_wanted=True)
+        return native_call_for(found.concrete, found.guards.program, self._binder, args, kwargs)
 
     def _take_native_calls(self) -> None:
         """Let native code try what the cache holds now."""
@@ -493,7 +512,23 @@ class Function(Dispatcher, Generic[P, R]):
     @entered
     def explain(self, *args: Any, **kwargs: Any) -> introspect.Explanation:
         """What these arguments run: the signature, its program, kernels, memory, and why it was traced again."""
-        return introspect.explain(self.get_concrete_function(*args, **kwargs), self.retraces())
+        concrete = self.get_concrete_function(*args, **kwargs)
+        variant = self._cache.variant_of(concrete)
+        if variant is None:
+            return introspect.explain(concrete, self.retraces())
+        return introspect.explain(concrete, self.retraces(), variant.guards, self._refusal(variant, args, kwargs))
+
+    def _refusal(self, variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Refusal | None:
+        """Why calls with such arguments go by way of Python; None where native code answers them."""
+        adopted, named = self._adopted(args, kwargs)
+        is_declared = self._signature is not None and not args and not kwargs  # see ``get_concrete_function``
+        if is_declared or any(isinstance(leaf, TensorSpec) for leaf in pytree.flatten((adopted, named))[0]):
+            return variant.refusal
+        made = self._native_call(variant, adopted, named)
+        if isinstance(made, Refusal):
+            return made
+        problem = entry.problem()
+        return None if problem is None else Refusal(problem, _NO_ENTRY)
 
     @entered
     def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> introspect.Text:
@@ -545,11 +580,14 @@ class Function(Dispatcher, Generic[P, R]):
         leaves, key = self._leaves_and_key(*self._adopted(args, kwargs))
         if any(isinstance(leaf, TensorSpec) for leaf in leaves):
             raise ArgumentTypeError("profile", "it runs the function. Pass tensors, not a TensorSpec.")
-        return profiling.profile(self._serving(key, leaves), leaves, runs)
+        concrete = self._serving(key, leaves)
+        variant = self._cache.variant_of(concrete)
+        refusal = None if variant is None else self._refusal(variant, args, kwargs)
+        return profiling.profile(concrete, leaves, runs, refusal)
 
     def signatures(self) -> introspect.Table:
         """One row per signature in the cache."""
-        return introspect.signatures([(variant.concrete, variant.hits) for variant in self._cache.variants()])
+        return introspect.signatures([(v.concrete, v.hits, v.refusal) for v in self._cache.variants()])
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """TensorFlow's name for ``str(f.signatures())``."""
@@ -590,8 +628,16 @@ class Function(Dispatcher, Generic[P, R]):
     def __repr__(self) -> str:
         variants = self._cache.variants()
         parts = [_count(len(variants), "trace"), _count(sum(variant.hits for variant in variants), "hit")]
+        parts += [f"called by way of Python, since {v.refusal.reason}" for v in variants if v.refusal is not None][:1]
         last = self._retraces.describe_last(self._count_calls())
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
+
+
+@apart.loaded
+def _report() -> Any:
+    from hybridflow.jit.guards import report  # where there is something to say
+
+    return report
 
 
 @apart.once

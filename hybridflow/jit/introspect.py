@@ -12,7 +12,9 @@ from hybridflow.core.devices import CPU
 from hybridflow.errors import ArgumentError, short_location
 
 if TYPE_CHECKING:
+    from hybridflow.jit.cache import Guards
     from hybridflow.jit.concrete import ConcreteFunction
+    from hybridflow.jit.native_calls import Refusal
     from hybridflow.jit.retracing import Retrace
 
 STAGES = ("traced", "optimized", "llvm", "asm")
@@ -88,8 +90,8 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def signatures(functions: Sequence[tuple[ConcreteFunction, int]]) -> Table:
-    """One row per concrete function and the number of its hits."""
+def signatures(functions: Sequence[tuple[ConcreteFunction, int, Refusal | None]]) -> Table:
+    """One row per concrete function, the number of its hits, and why it is called by way of Python, if it is."""
     rows = [
         (
             k,
@@ -98,10 +100,11 @@ def signatures(functions: Sequence[tuple[ConcreteFunction, int]]) -> Table:
             hits,
             f.trace_ms,
             f.compile_ms,
+            None if refusal is None else str(refusal),
         )
-        for k, (f, hits) in enumerate(functions)
+        for k, (f, hits, refusal) in enumerate(functions)
     ]
-    return Table(("id", "inputs", "outputs", "hits", "trace ms", "compile ms"), rows)
+    return Table(("id", "inputs", "outputs", "hits", "trace ms", "compile ms", "in Python since"), rows)
 
 
 def ir(concrete: ConcreteFunction, stage: str) -> Text:
@@ -121,7 +124,11 @@ def ir(concrete: ConcreteFunction, stage: str) -> Text:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What one signature of a function runs.  Prints as text that fits the terminal; ``wide()`` is all of it."""
+    """What one signature of a function runs.  Prints as text that fits the terminal; ``wide()`` is all of it.
+
+    ``guards`` is how many values outside of the function are watched, ``checks`` what a call looks at for that while
+    none of them changes.  ``in_python`` says why calls go by way of Python; None where native code answers them.
+    """
 
     function: str
     signature: str
@@ -133,6 +140,9 @@ class Explanation:
     kernels: Table
     memory: Table
     retraces: tuple[str, ...]
+    guards: int
+    checks: int
+    in_python: str | None
     summary: tuple[str, ...] = field(repr=False)
 
     def __str__(self) -> str:
@@ -152,8 +162,14 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanation:
-    """Everything there is to know about one concrete function, and how its function was traced again."""
+def explain(
+    concrete: ConcreteFunction,
+    retraced: Iterable[Retrace],
+    guards: Guards | None = None,
+    refusal: Refusal | None = None,
+) -> Explanation:
+    """Everything there is to know about one concrete function, what it watches, why it is not called natively, and how
+    its function was traced again."""
     graph = concrete.graph
     variables = tuple(f"{v.name or 'variable'}: {v._tensor.type}" for v in concrete.variables)
     captures = tuple(str(t.type) for t in concrete.captures)
@@ -161,11 +177,16 @@ def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanat
     retraces = tuple(map(str, retraced))
     devices = tuple(_devices(concrete))  # the tables below are those of the CPU's program
     kernel_table, memory_table = kernels([concrete]), memory_plan([concrete])
+    watched, checks = (0, 0) if guards is None else guards.counts()
     lines = [
         repr(concrete)[1:-1],
         f"traced in {concrete.trace_ms:.2f} ms, compiled in {concrete.compile_ms:.2f} ms",
         f"{len(graph.nodes)} operations traced",
     ]
+    if watched:
+        lines.append(f"guards: {watched} (values from outside that are watched; {checks} checks at each call)")
+    if refusal is not None:
+        lines.append(f"called by way of Python: {refusal}")
     titled = (
         ("variables", variables),
         ("captured tensors", captures),
@@ -187,6 +208,9 @@ def explain(concrete: ConcreteFunction, retraced: Iterable[Retrace]) -> Explanat
         kernel_table,
         memory_table,
         retraces,
+        watched,
+        checks,
+        None if refusal is None else str(refusal),
         tuple(lines),
     )
 

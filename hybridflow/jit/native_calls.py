@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import types
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,34 +18,52 @@ from hybridflow.compiler.program import Slot
 from hybridflow.core import devices, pytree
 from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import of_user
+from hybridflow.errors import of_user, short_location
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.concrete import ARGUMENT, EXTENT, NUMBER, RESULT, ConcreteFunction
 from hybridflow.jit.keys import IdentityKey, NumberKey, SameKey, TensorKey
 from hybridflow.jit.value_keys import ValueKey
 from hybridflow.runtime.calls import arguments as native, native_call
 from hybridflow.runtime.calls.results import Make
-from hybridflow.runtime.calls.steps import Step
-from hybridflow.runtime.native.records import MAX_BUFFERS, MAX_NODES, MAX_STEPS
 from hybridflow.tracing.trace import State
 
+if TYPE_CHECKING:
+    from hybridflow.runtime.calls.guard_program import GuardProgram
+
 MAX_COMPARED = 1024  # pairs of tensors, in calls of programs that tell them apart
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """Why calls go by way of Python, and what would let native code answer them, if anything would.  ``is_wanted``:
+    whether the user asked for what makes it so."""
+
+    reason: str
+    remedy: str | None = None
+    is_wanted: bool = False
+
+    def __str__(self) -> str:
+        return self.reason if self.remedy is None else f"{self.reason}; {self.remedy}"
 
 
 class _InPythonError(Exception):
     """Calls like this one have to be done in Python."""
 
+    def __init__(self, reason: str, remedy: str | None = None) -> None:
+        super().__init__(reason)
+        self.refusal = Refusal(reason, remedy)
+
 
 def native_call_for(
     concrete: ConcreteFunction,
-    guards: Sequence[Step],
+    guards: GuardProgram | None,
     binder: Binder,
     args: Sequence[Any],
     kwargs: dict[str, Any],
     repeats: bool = False,
     turned: Mapping[int, bool] | None = None,
-) -> native_call.NativeCall | None:
-    """What native code needs to answer calls like this one with ``concrete``; None when it has to be done in Python.
+) -> native_call.NativeCall | Refusal:
+    """What native code needs to answer calls like this one with ``concrete``, or why it has to be done in Python.
     Calls in which a check fails are made again there if ``repeats`` says so.  ``turned`` says of leaves that are
     tensors whether their elements lie in the order of the axes reversed, for which ``concrete`` was traced then; one
     that lies otherwise than it says is not taken.  Of leaves that are not named there such a tensor is copied."""
@@ -53,30 +72,36 @@ def native_call_for(
         if any(not isinstance(x._array, np.ndarray) for x in _tensors_in(given)):
             return _call_elsewhere(concrete, guards, binder, given, names)
         return _native_call_for(concrete, guards, binder, given, names, repeats, turned)
-    except _InPythonError:
-        return None
+    except _InPythonError as error:
+        return error.refusal
 
 
 def _native_call_for(
     concrete: ConcreteFunction,
-    guards: Sequence[Step],
+    guards: GuardProgram | None,
     binder: Binder,
     given: Sequence[Any],
     names: tuple[str, ...],
     repeats: bool,
     turned: Mapping[int, bool] | None,
 ) -> native_call.NativeCall:
-    _require(concrete.staged.is_of_cpu)
-    program = concrete.staged.compile().program
-    _require(not program.needs_python and len(guards) <= MAX_STEPS)
-    _require(not (program.looks and concrete.graph.updates))  # a handler of signals may ask for the variables
-    _require(len(program.inputs) + len(program.outputs) + len(concrete.graph.updates) <= MAX_BUFFERS)
+    _require(concrete.staged.is_of_cpu, "its code names a device that is not the CPU")
+    executable = concrete.staged.compile()
+    program = executable.program
+    if program.needs_python:
+        called = ", ".join(_called(executable))
+        raise _InPythonError("its program calls Python" + f" ({called})" * bool(called))
+    # A handler of signals may ask for the variables.
+    is_looked_at = program.looks and bool(concrete.graph.updates)
+    _require(not is_looked_at, "it assigns variables, and a loop in it can be interrupted")
     reader = _Arguments(concrete, program.inputs, turned)
     arguments, defaults = reader.of_call(binder, given, names)
     nodes = list(native.in_order(arguments))
-    _require(len(nodes) <= MAX_NODES and concrete.staged.device_for(reader.arguments) == devices.CPU)
+    device = concrete.staged.device_for(reader.arguments)
+    _require(device == devices.CPU, "its arguments and variables lie on several devices", "move them to one")
     if concrete.tells_apart:
-        _require(len(reader.tensors) * (len(reader.tensors) + len(concrete.captures)) <= MAX_COMPARED)
+        pairs = len(reader.tensors) * (len(reader.tensors) + len(concrete.captures))
+        _require(pairs <= MAX_COMPARED and len(nodes) <= MAX_COMPARED, _TELLS_APART, "do without `is` and id()")
     return native_call.NativeCall(
         concrete.staged.compile(),
         arguments,
@@ -92,9 +117,22 @@ def _native_call_for(
     )
 
 
-def _require(condition: bool) -> None:
+_TELLS_APART = "it asks which of many tensors are one object"
+
+
+def _called(executable: Any) -> list[str]:
+    """What a program calls in Python, and where."""
+    texts = []
+    for callback in executable.program.callbacks:
+        if not callback.retried:
+            name = "" if isinstance(callback.function, int) else f"{callback.function.name} "
+            texts.append(f"{name}at {short_location(callback.where)}" if callback.where else name.strip())
+    return list(dict.fromkeys(filter(None, texts)))
+
+
+def _require(condition: bool, reason: str, remedy: str | None = None) -> None:
     if not condition:
-        raise _InPythonError
+        raise _InPythonError(reason, remedy)
 
 
 # Calls on a GPU
@@ -102,21 +140,21 @@ def _require(condition: bool) -> None:
 
 def _call_elsewhere(
     concrete: ConcreteFunction,
-    guards: Sequence[Step],
+    guards: GuardProgram | None,
     binder: Binder,
     given: Sequence[Any],
     names: tuple[str, ...],
 ) -> native_call.NativeCall:
     """For calls with tensors of a GPU: native code looks at guards and at how the arguments are nested, and Python at
     the types of the tensors."""
-    _require(len(guards) <= MAX_STEPS and not concrete.tells_apart)
+    _require(not concrete.tells_apart, "it asks which tensors are one object, and some lie on a GPU")
     reader = _Arguments(concrete, None)
     arguments, defaults = reader.of_call(binder, given, names)
-    nodes = list(native.in_order(arguments))
-    _require(len(nodes) <= MAX_NODES and len(concrete.graph.inputs) <= MAX_BUFFERS)
-    _require(not any(isinstance(node, (native.IntArg, native.SameArg)) for node in nodes))
+    nodes = native.in_order(arguments)
+    has_numbers = any(isinstance(node, (native.IntArg, native.SameArg)) for node in nodes)
+    _require(not has_numbers, "an argument is an int that may have any value, and tensors lie on a GPU")
     device = concrete.staged.device_for(reader.arguments)
-    _require(isinstance(device, str))
+    _require(isinstance(device, str), "its arguments lie on several devices", "move them to one")
     return native_call.NativeCall(
         concrete.staged.compile(device),
         arguments,
@@ -214,24 +252,26 @@ class _Arguments:
         kind = structure.kind
         if kind is None:
             return self._leaf(value, first)
-        _require(type(value) is kind)
+        _require(type(value) is kind, f"an argument is a {type(value).__name__}, and was a {kind.__name__}")
         starts = itertools.accumulate((child.leaves for child in structure.children), initial=first)
         parts = list(zip(structure.children, starts))
         if kind in pytree.MAPPINGS:
             of_key = dict(zip(structure.labels, parts))
-            _require(len(value) == len(of_key))
+            _require(len(value) == len(of_key), "a dict among the arguments has other keys")
             keys = tuple(value)
             return native.MappingArg(
                 kind, keys, tuple([self.argument(value[k], *of_key[k]) for k in keys]), structure.factory
             )
         if issubclass(kind, (list, tuple)) and (kind in (list, tuple) or _is_plain_namedtuple(kind)):
-            _require(len(value) == len(parts))
+            _require(len(value) == len(parts), f"a {kind.__name__} among the arguments has another length")
             return native.SequenceArg(
                 kind, tuple([self.argument(child, *part) for child, part in zip(value, parts, strict=True)])
             )
-        _require(_is_plain_class(kind, structure.labels))
+        has_code = not _is_plain_class(kind, structure.labels)
+        _require(not has_code, f"reading the fields of a {kind.__name__} runs code", "pass its parts")
         held = tuple(value.__dict__) if kind.__dictoffset__ else None
-        _require((held or ()) == structure.order)
+        in_order = (held or ()) == structure.order
+        _require(in_order, f"a {kind.__name__} among the arguments holds its fields in another order")
         attributes = [getattr(value, name) for name in structure.labels]
         children = tuple([self.argument(child, *part) for child, part in zip(attributes, parts, strict=True)])
         return native.InstanceArg(kind, structure.labels, held, children)
@@ -240,8 +280,10 @@ class _Arguments:
         key = self._keys[position]
         if isinstance(key, TensorKey):
             is_elsewhere = type(value) is Tensor and not isinstance(value._array, np.ndarray)
-            _require(is_elsewhere == (self._slots is None))
-            _require(isinstance(value, np.generic if key.is_weak else (Tensor, np.ndarray)))
+            _require(is_elsewhere == (self._slots is None), "its arguments lie on several devices", "move them to one")
+            is_array = isinstance(value, np.generic if key.is_weak else (Tensor, np.ndarray))
+            text = f"an argument is a {type(value).__name__}, of which each call makes a tensor"
+            _require(is_array, text, "pass a tensor or a NumPy array")
             if isinstance(value, Tensor):
                 self.tensors.append(value)
                 self._given[self._inputs[position]] = value
@@ -261,7 +303,8 @@ class _Arguments:
             return native.ObjectArg(key.reference)
         if isinstance(key, SameKey):
             return native.SameArg(self._inputs[key.position])
-        _require(isinstance(key, ValueKey) and key.may_be_recognised)
+        text = f"an argument is a {type(value).__name__}, which only Python can compare"
+        _require(isinstance(key, ValueKey) and key.may_be_recognised, text, "pass its parts")
         return native.LiteralArg(value)
 
     def _number(self, key: NumberKey, index: int) -> native.Argument:
@@ -269,7 +312,7 @@ class _Arguments:
             return native.FloatArg(index)
         extent = None if self._slots is None else self._slots[index].shape[0]
         if not isinstance(extent, Dim):
-            raise _InPythonError
+            raise _InPythonError("an argument is an int that may have any value, which is the extent of nothing")
         return native.IntArg(extent, index)
 
 
@@ -307,14 +350,15 @@ def _captures(concrete: ConcreteFunction, nodes: Sequence[native.Argument]) -> l
     for i, source in enumerate(concrete.staged.sources):
         if isinstance(source, State):
             variable = source.variable
-            _require(isinstance(variable._tensor._array, np.ndarray))
-            _require(source.is_held or id(variable) in given)
+            on_cpu = isinstance(variable._tensor._array, np.ndarray)
+            _require(on_cpu, f"the variable {variable.name!r} lies on another device than the arguments")
+            _require(source.is_held or id(variable) in given, "a variable among the arguments is inside of an object")
             captures.append(native_call.VariableInput(i, variable, borrowed=not source.is_held))
         elif isinstance(source, Tensor):
             array = source._array
-            _require(isinstance(array, np.ndarray))
+            _require(isinstance(array, np.ndarray), "a captured tensor lies on another device than the arguments")
             if not (array.flags.c_contiguous and array.flags.aligned):
-                _require(not concrete.tells_apart)  # which goes by the place in memory
+                _require(not concrete.tells_apart, _TELLS_APART)  # which goes by the place in memory
                 array = array.copy()
             captures.append(native_call.ConstantInput(i, array))
     return captures

@@ -42,7 +42,8 @@ def plan(body: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], 
     if concrete is None:
         return None
     of_products = {k: k in turned for k in multiplied}
-    return native_call_for(concrete, (), binder, args, kwargs, repeats=True, turned=of_products)
+    call = native_call_for(concrete, None, binder, args, kwargs, repeats=True, turned=of_products)
+    return call if isinstance(call, NativeCall) else None
 
 
 def _is_turned(leaf: Any) -> bool:
@@ -80,8 +81,8 @@ def whole(
         return None
     if concrete.staged.trace.spans or concrete.tells_apart:
         return None
-    call = native_call_for(concrete, (), binder, args, kwargs, repeats=True)
-    return None if call is None else (call, graph)
+    call = native_call_for(concrete, None, binder, args, kwargs, repeats=True)
+    return (call, graph) if isinstance(call, NativeCall) else None
 
 
 def _traced(

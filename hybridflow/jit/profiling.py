@@ -12,6 +12,7 @@ import numpy as np
 from hybridflow.errors import ArgumentError, short_location
 from hybridflow.jit.concrete import ConcreteFunction
 from hybridflow.jit.introspect import Table, Text
+from hybridflow.jit.native_calls import Refusal
 
 SECONDS = 0.25  # that runs last together, where nobody says how many
 FEWEST, MOST = 5, 1000
@@ -25,7 +26,9 @@ _DETAILS = COLUMNS[COLUMNS.index("bytes") :]
 class Profile:
     """The kernels of one signature, the slowest first: medians of ``runs`` runs in microseconds, half the distance of
     their quartiles, and what that is of bytes read and written once each, and of arithmetic, where these are known.
-    ``total`` is what all kernels take together.  Prints as text that fits the terminal; ``wide()`` is all of it.
+    ``total`` is what all kernels take together; ``in_python`` says why calls go by way of Python, which takes time
+    beside that, and is None where native code answers them.  Prints as text that fits the terminal; ``wide()`` is all
+    of it.
     """
 
     function: str
@@ -33,6 +36,7 @@ class Profile:
     runs: int
     total: float
     kernels: Table
+    in_python: str | None = None
 
     def __str__(self) -> str:
         return self._text(lambda table: repr(table))
@@ -48,12 +52,16 @@ class Profile:
         if not count:
             return f"{self.function} has no kernels: nothing is computed when it is called"
         kernels = f"{count} kernel{'s' * (count > 1)}"
-        return f"{self.function}: {self.total:.2f} µs in {kernels}, medians of {self.runs} runs\n{shown(self.kernels)}"
+        called = "" if self.in_python is None else f"called by way of Python: {self.in_python}\n"
+        head = f"{self.function}: {self.total:.2f} µs in {kernels}, medians of {self.runs} runs"
+        return f"{head}\n{called}{shown(self.kernels)}"
 
 
-def profile(concrete: ConcreteFunction, leaves: Sequence[Any], runs: int | None) -> Profile:
+def profile(
+    concrete: ConcreteFunction, leaves: Sequence[Any], runs: int | None, refusal: Refusal | None = None
+) -> Profile:
     """Run the program of argument leaves that fit, and time its kernels.  Every run begins with the values that
-    variables have now, and none of them changes.
+    variables have now, and none of them changes.  ``refusal`` is why calls go by way of Python, if they do.
 
     Raises ArgumentError for less than one run, DeviceError where the call would not run on the CPU, and the error of a
     check that fails.
@@ -74,7 +82,8 @@ def profile(concrete: ConcreteFunction, leaves: Sequence[Any], runs: int | None)
         rows.append(_row(info, float(medians[position]), float(high - low) / 2, float(share)))
     total = float(np.median(of_kernels.sum(axis=1))) * 1e6 if tasks else 0.0
     signature = ", ".join(f"{path}: {type}" for path, type in concrete.arguments)
-    return Profile(concrete.name, signature, len(seconds), total, Table(COLUMNS, rows, _DETAILS))
+    reason = None if refusal is None else str(refusal)
+    return Profile(concrete.name, signature, len(seconds), total, Table(COLUMNS, rows, _DETAILS), reason)
 
 
 def _times(executable: Any, arrays: Sequence[np.ndarray], changed: Sequence[int], runs: int | None) -> list[np.ndarray]:

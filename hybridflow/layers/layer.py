@@ -92,6 +92,7 @@ class Layer(Module, Configured):
     _when_built: Callable[[], None] | None = None  # told once the variables are made
     _is_model = False
     _settled_name: str | None = None  # among the layers of a model, see ``naming``
+    _without_variables = frozenset(("_calls", "_label", "_mark"))  # attributes in which none are looked for
 
     def __init_subclass__(cls, one_tensor: bool | None = None, **options: Any) -> None:
         """``one_tensor``: whether ``call`` takes one tensor first, and no list or dict of them.  It goes with ``call``:
@@ -462,7 +463,8 @@ class Layer(Module, Configured):
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         # As Keras does: its own variables, those that are trained first, before those of layers in it; all in the order
         # in which they were made, kernels before biases.
-        yield from sorted(vars(self).items(), key=_rank)
+        held = [pair for pair in vars(self).items() if pair[0] not in self._without_variables]
+        yield from sorted(held, key=_rank)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}{'' if self.built else ', not built'}>"

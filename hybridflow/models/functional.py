@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from hybridflow.core import pytree
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.layers.graph import InputLayer
 from hybridflow.layers.layer import as_layer, describe
@@ -35,6 +36,7 @@ class Functional(Model):
         self.inputs, self._input_structure = self._symbols(inputs, "inputs")
         self.outputs, self._output_structure = self._symbols(outputs, "outputs")
         self._graph = self._ordered()
+        self._plan, self._places = self._planned()
         layers: list[Any] = []
         for call in self._graph:
             if all(call.layer is not layer for layer in layers):
@@ -46,6 +48,7 @@ class Functional(Model):
         self.built = True
 
     layers: list[Any] = []
+    _without_variables = Model._without_variables | {"_graph", "_places", "_plan"}
 
     def _cast(self, value: Any) -> Any:
         return value if self._narrow is not None else super()._cast(value)  # each layer has a policy of its own
@@ -89,23 +92,46 @@ class Functional(Model):
     def _output_names(self) -> list[str]:
         return self.output_names
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
-        values = {(id(s.call), s.index): value for s, value in zip(self.inputs, self._matched(inputs))}
+    def _planned(self) -> tuple[tuple[Any, ...], tuple[tuple[int, ...], tuple[int, ...], int]]:
+        """What ``call`` does, as tuples, which nobody changes: for each call of a layer the layer, where its arguments
+        lie (None for those that are no symbols), these, how they are nested, and where its results lie; and where the
+        inputs and outputs lie, and how many places there are."""
+        places: dict[tuple[int, int], int] = {}
+
+        def place(call: Call, index: int) -> int:
+            return places.setdefault((id(call), index), len(places))
+
+        inputs = tuple([place(symbol.call, symbol.index) for symbol in self.inputs])
+        plan = []
         for call in self._graph:
-            if (id(call), 0) in values and isinstance(call.layer, InputLayer):
-                continue
-            if all((id(call), index) in values for index in range(len(call.outputs))):
-                continue  # a model that begins in the middle of a graph
+            if all((id(call), index) in places for index in range(len(call.outputs))):
+                continue  # an input, or a call in whose middle the model begins
             leaves, structure = pytree.flatten(call.arguments)
-            given = [values[id(leaf.call), leaf.index] if isinstance(leaf, Symbol) else leaf for leaf in leaves]
-            args, kwargs = pytree.unflatten(structure, given)
-            for index, value in enumerate(pytree.flatten(call.layer(*args, **kwargs))[0]):
-                values[id(call), index] = value
-        return pytree.unflatten(self._output_structure, [values[id(s.call), s.index] for s in self.outputs])
+            are = [isinstance(leaf, Symbol) for leaf in leaves]
+            given = tuple([place(leaf.call, leaf.index) if is_one else None for leaf, is_one in zip(leaves, are)])
+            others = tuple([None if is_one else leaf for leaf, is_one in zip(leaves, are)])
+            made = tuple([place(call, index) for index in range(len(call.outputs))])
+            plan.append((call.layer, given, others, structure, made))
+        outputs = tuple([place(symbol.call, symbol.index) for symbol in self.outputs])
+        return tuple(plan), (inputs, outputs, len(places))
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        starts, ends, count = self._places
+        values: list[Any] = [None] * count
+        for place, value in zip(starts, self._matched(inputs)):
+            values[place] = value
+        for layer, given, others, structure, made in self._plan:
+            leaves = [other if place is None else values[place] for place, other in zip(given, others)]
+            args, kwargs = pytree.unflatten(structure, leaves)
+            for place, value in zip(made, pytree.flatten(layer(*args, **kwargs))[0]):
+                values[place] = value
+        return pytree.unflatten(self._output_structure, [values[place] for place in ends])
 
     def _matched(self, inputs: Any) -> list[Any]:
         """The values of the inputs, in their order."""
-        if isinstance(inputs, Mapping):
+        if isinstance(inputs, Tensor):
+            found = [inputs]
+        elif isinstance(inputs, Mapping):
             found = self._named(inputs)
         elif issubclass(self._input_structure.kind or object, (list, tuple)):
             found = self._in_order(inputs)

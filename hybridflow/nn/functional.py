@@ -35,7 +35,6 @@ from hybridflow.array.elementwise import (
 )
 from hybridflow.array.reductions import max, mean, sum, var
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ops import rules
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, float_operand, own
@@ -189,16 +188,13 @@ def _wide(x: Any, stage: str) -> tuple[Tensor, Any]:
 
 
 def _shifted(x: Tensor, axis: Any) -> Tensor:
-    """``x`` less its maximum, through which no gradient needs to flow: softmax does not change under a shift.  Of no
-    elements there is no maximum, and nothing to shift."""
-    if any(x.shape[k] == 0 for k in rules.axes("softmax", x.type, axis)):
-        return x
+    """``x`` less its maximum, through which no gradient needs to flow: softmax does not change under a shift."""
     return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
 
 
 @operation
 def softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.
+    """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.  Raises ShapeError over no elements.
 
     Raises AxisError for an axis that is not there.
 

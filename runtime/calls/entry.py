@@ -38,6 +38,7 @@ from hybridflow.runtime.native.records import Offsets, TapeOffsets
 from hybridflow.runtime.team_words import words as team_words
 
 if TYPE_CHECKING:
+    from hybridflow.runtime.calls.guard_program import GuardProgram
     from hybridflow.runtime.calls.native_call import NativeCall
 
 
@@ -114,6 +115,15 @@ def binding(call: NativeCall) -> Callable[..., Any] | None:
     return _of_call("bind", call)
 
 
+def checking(program: GuardProgram) -> Callable[[], bool] | None:
+    """A function that says whether every step of the program passes; it raises what is no Exception.  None where there
+    is no native code."""
+    addresses = enable()
+    if addresses is None:
+        return None
+    return functions.builtin(_definition("holds", addresses["holds"], False), program)
+
+
 def on_tensors(executable: Any) -> Callable[..., Any] | None:
     """A function of the inputs of a program as tensors, whose result is a tuple of the outputs, or NotImplemented for
     tensors of other types; it looks at no tape and no trace.  None where native code does not take the program."""
@@ -133,8 +143,8 @@ def _of_call(name: str, call: NativeCall) -> Callable[..., Any] | None:
 
 
 @functools.cache
-def _definition(name: str, address: int) -> functions.MethodDef:
-    return functions.method_def(name, address, keywords=True)
+def _definition(name: str, address: int, keywords: bool = True) -> functions.MethodDef:
+    return functions.method_def(name, address, keywords)
 
 
 def enable() -> dict[str, int] | None:
@@ -180,6 +190,7 @@ def offsets() -> Offsets:
         dispatch_table=layout.slot_offset(Dispatcher, "_dispatch"),
         taped_table=layout.slot_offset(Dispatcher, "_taped"),
         call_record=layout.slot_offset(_native_call().NativeCall, "_record"),
+        guard_record=layout.slot_offset(_guard_program().GuardProgram, "_record"),
         elementwise_record=layout.slot_offset(ElementwiseCall, "_record"),
         fixed_record=layout.slot_offset(FixedCall, "_record"),
         operator_record=layout.slot_offset(ElementwiseOp, "_record"),
@@ -238,6 +249,7 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "PyArray_NewCopy": layout.numpy_api(layout.API_NEW_COPY),
         "Python_lookup": id(steps.lookup),
         "Python_method": id(steps.method),
+        "Name_popitem": id(_NAMES[6]),
         "running": ctypes.addressof(turns.running),
         "closed": ctypes.addressof(turns.closed),
     }
@@ -245,6 +257,7 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "call",
         "answer",
         "bind",
+        "holds",
         "elementwise",
         "fixed",
         "sample",
@@ -266,6 +279,13 @@ def _entry_code() -> ModuleType:
 
 
 @apart.loaded
+def _guard_program() -> ModuleType:
+    from hybridflow.runtime.calls import guard_program  # only where there is something to call
+
+    return guard_program
+
+
+@apart.loaded
 def _native_call() -> ModuleType:
     from hybridflow.runtime.calls import native_call  # only where there is something to call
 
@@ -276,7 +296,8 @@ def _native_call() -> ModuleType:
 TAPE_SYMBOLS = ("attempt", "log_entry", "log_start", "log_place", "log_track", "log_number", "log_write")
 SLOT_SYMBOLS = ("untouched_here",)  # what operators call
 # Whose addresses native code holds.
-_NAMES, _NEW = ("_fail", "_call_slow", "default_factory", "record_whole", "_share", "mask"), object.__new__
+_NAMES = ("_fail", "_call_slow", "default_factory", "record_whole", "_share", "mask", "popitem")
+_NEW = object.__new__
 
 
 class _Sample(Dispatcher):

@@ -78,6 +78,7 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     op_code.define(module, offsets)
     for name, body in op_code.BODIES.items():
         _export(module, name, body)
+    _holds(module, offsets)
     _export(module, "answer", "attempt", keywords=True)
     _export(module, "bind", "try_bind", keywords=True)
     _sample(module)
@@ -227,7 +228,7 @@ def _attempt(module: Module, offsets: Offsets) -> None:
         with f.b.if_then(f.b.not_(f.is_null(HEAD.at(f, record).python)), likely=False):
             _answer_in_python(f, record, objects, buffers, dims)
         handed_count = HEAD.at(f, record).handed
-        with f.owned_array(handed_count) as handed:
+        with f.room(handed_count, NULL) as room, f.owned_array(handed_count, None, room) as handed:
             with f.b.if_then(f.ne(handed_count, i64(0)), likely=False):
                 _go_on_if(f, f.call("hand_through", I32, record, objects, buffers, dims, handed))
             _answer(f, f.args[0], record, buffers, dims, handed)
@@ -252,19 +253,38 @@ def _fitting(f: Function, offsets: Offsets) -> Iterator[tuple[ir.Value, ir.Value
     head = HEAD.at(f, record)
     roots = f.b.add(f.b.add(head.positional, head.keywords), head.defaults)
     buffer_count = f.b.add(f.b.add(head.inputs, head.outputs), head.updates)
-    buffers, dims = f.local_array(PTR, buffer_count), f.local_array(I64, head.dims)
-    with f.count(head.dims) as i:
-        f.set(f.element(dims, i, I64), i64(-1))
+    words = f.b.add(f.b.add(buffer_count, head.dims), f.b.add(head.nodes, head.inputs))
     copies = f.local(PTR, NULL)
-    # Tensors may be given other arrays meanwhile, so those that are read are held.
-    with f.owned_array(head.nodes, roots) as objects, f.owned_slot(copies), f.owned_array(head.inputs) as arrays:
-        found = (objects, buffers, dims, copies, arrays)
-        fits = f.call("match_arguments", I32, record, args, positional, kwnames, *found)
-        _miss_if_repeated(f, head, fits)
-        _go_on_if(f, fits)
-        with f.b.if_then(f.ne(head.guards, i64(0)), likely=False):
-            _go_on_if(f, f.call("match_guards", I32, record))
-        yield record, objects, buffers, dims
+    with f.room(words, NULL) as buffers:
+        dims = f.element(buffers, buffer_count, PTR)
+        nodes = f.element(dims, head.dims, I64)
+        inputs = f.element(nodes, head.nodes, PTR)
+        with f.count(head.dims) as i:
+            f.set(f.element(dims, i, I64), i64(-1))
+        # Tensors may be given other arrays meanwhile, so those that are read are held.
+        with (
+            f.owned_array(head.nodes, roots, nodes) as objects,
+            f.owned_slot(copies),
+            f.owned_array(head.inputs, None, inputs) as arrays,
+        ):
+            found = (objects, buffers, dims, copies, arrays)
+            fits = f.call("match_arguments", I32, record, args, positional, kwnames, *found)
+            _miss_if_repeated(f, head, fits)
+            _go_on_if(f, fits)
+            with f.b.if_then(f.b.not_(f.is_null(head.guards)), likely=False):
+                _go_on_if(f, f.call("match_guards", I32, head.guards))
+            yield record, objects, buffers, dims
+
+
+def _holds(module: Module, offsets: Offsets) -> None:
+    """PyObject *holds(program, args, i64 nargs): whether every step of a GuardProgram passes."""
+    f = module.function("holds", PTR, PTR, PTR, I64)
+    holder = f.load(f.args[0], offsets.guard_record, PTR)
+    verdict = f.call("match_guards", I32, f.at(holder, layout.BYTES_DATA))
+    f.ret_if(f.eq(verdict, i32(step_code.ERROR)), NULL)
+    passes = f.eq(verdict, i32(step_code.HOLDS))
+    answer = f.b.select(passes, module.symbol("_Py_TrueStruct"), module.symbol("_Py_FalseStruct"))
+    f.ret(f.incref(answer))
 
 
 def _miss_if_repeated(f: Function, head: View, verdict: ir.Value) -> None:
@@ -291,7 +311,7 @@ def _answer(
     head = HEAD.at(f, record)
     outputs = head.outputs
     f.ret_if(f.b.not_(f.call("ask", I1, record, known, extent_of(f, head.work, dims))), NULL)
-    with f.owned_array(outputs) as outs:
+    with f.room(outputs, NULL) as made, f.owned_array(outputs, None, made) as outs:
         f.ret_if(f.b.not_(f.call("make_outputs", I1, record, dims, outs)), NULL)
         with f.count(outputs) as i:
             array = f.call("array_of", PTR, f.get(f.element(outs, i, PTR), PTR))
@@ -350,7 +370,8 @@ def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: 
     *needs, large = _needs(f, record, dims)
     closed = f.ne(f.get(f.module.symbol("closed"), I32), i32(0))
     f.ret_if(f.b.and_(large, closed), miss)
-    with f.owned_array(f.b.add(captures, f.b.mul(updates, i64(2)))) as held:
+    count = f.b.add(captures, f.b.mul(updates, i64(2)))
+    with f.room(count, NULL) as room, f.owned_array(count, None, room) as held:
         fresh = f.element(held, captures, PTR)
         olds = f.element(fresh, updates, PTR)
         found = f.local(I32, f.call("gather_captures", I32, record, buffers, dims, fresh))

@@ -10,13 +10,12 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hybridflow.compiler.program import Dim, Extent, Slot
 from hybridflow.errors import ArgumentError
-from hybridflow.runtime.calls import steps as guard_steps
 from hybridflow.runtime.calls.arguments import (
     Argument,
     FloatArg,
@@ -28,19 +27,19 @@ from hybridflow.runtime.calls.arguments import (
 )
 from hybridflow.runtime.calls.dims import Dims
 from hybridflow.runtime.calls.results import SINGLE, Make, depth, handed, item as result_item
-from hybridflow.runtime.calls.steps import Step
 from hybridflow.runtime.dtypes import NUMPY, canonical
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.records import (
     CONSTANT,
     DIM_STEP,
     HEAD,
-    MAX_BUFFERS,
-    MAX_NODES,
     OUTPUT,
     VARIABLE,
     Writer,
 )
+
+if TYPE_CHECKING:
+    from hybridflow.runtime.calls.guard_program import GuardProgram
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class NativeCall:
     ``apart``      whether it answers only calls in which no array is in two places
     ``minimums``   the least value of a symbol, 0 where it is not named
     ``conditions`` extents that are 0 or more
-    ``guards``     what else must be as it was (see ``steps``)
+    ``guards``     what else must be as it was, None for nothing
     ``repeats``    whether a call in which a run-time check fails is made again in Python, which knows what to raise
     ``python``     what answers in the place of the executable's machine code, for one that runs elsewhere: it is given
                    a tuple with a tensor for each input of the program that is an argument, None for the others, and
@@ -115,7 +114,7 @@ class NativeCall:
         *,
         keywords: Sequence[str] = (),
         defaults: Sequence[Any] = (),
-        guards: Sequence[Step] = (),
+        guards: GuardProgram | None = None,
         results: Sequence[Make] = SINGLE,
         minimums: Mapping[str, int] | None = None,
         conditions: Sequence[Extent] = (),
@@ -127,7 +126,7 @@ class NativeCall:
         self.whole: Any = None  # what a tape that is told of the call knows it by
         self.arguments, self.captures = tuple(arguments), tuple(captures)
         self.defaults = tuple(defaults)
-        self.guards = guard_steps.checked(guards)
+        self.guards = guards
         # Keyword names are compared by address, and those of calls written in source are interned.
         self.keywords = tuple(map(sys.intern, keywords))
         self.results, self.minimums = tuple(results), dict(minimums or {})
@@ -161,7 +160,6 @@ class NativeCall:
         self._require(sorted(given) == list(range(len(program.inputs))), "each input of the program needs one source")
         named = len(self.keywords) + len(self.defaults)
         self._require(named <= len(self.arguments), "more keywords and defaults than arguments")
-        self._require(len(self._nodes) <= MAX_NODES, f"more than {MAX_NODES} arguments")
         for argument in self._nodes:
             if isinstance(argument, TensorArg) and argument.input is not None:
                 lying = argument.shape[::-1] if argument.turned else argument.shape
@@ -174,8 +172,6 @@ class NativeCall:
                 self._check_slot(slot, capture.array.dtype, capture.array.shape)
                 flags = capture.array.flags
                 self._require(flags.c_contiguous and flags.aligned and not slot.updated, "a constant is not constant")
-        buffers = len(program.inputs) + len(program.outputs) + len(self.executable.updated)
-        self._require(buffers <= MAX_BUFFERS, f"more than {MAX_BUFFERS} buffers")
         for step in self.results:
             self._require(step.what != "output" or step.operand < len(program.outputs), "no such output")
             position = handed(step)
@@ -192,7 +188,6 @@ class NativeCall:
         self._require(not self.captures and not self.apart, "what Python answers is told of arguments alone")
         named = len(self.keywords) + len(self.defaults)
         self._require(named <= len(self.arguments), "more keywords and defaults than arguments")
-        self._require(len(self._nodes) <= MAX_NODES, f"more than {MAX_NODES} arguments")
         for node in self._nodes:
             open_shape = isinstance(node, TensorArg) and any(isinstance(extent, Dim) for extent in node.shape)
             self._require(
@@ -221,7 +216,6 @@ class NativeCall:
     def _packed(self) -> bytes:
         program, writer = self.executable.program, Writer(HEAD)
         runs = self.python is None
-        steps, keeps = guard_steps.step_words(self.guards)
         outputs = writer.items(map(self._output_item, program.outputs if runs else ()))
         captures = writer.items(map(self._capture_item, self.captures))
         made = self.results if runs else SINGLE
@@ -255,9 +249,7 @@ class NativeCall:
             dim_step_count=len(self._dims.steps) // DIM_STEP.size,
             dim_steps=writer.section(self._dims.steps),
             minimums=writer.section(self._dims.minimums(least)),
-            guards=len(self.guards),
-            guard_steps=writer.section(steps),
-            keeps=keeps,
+            guards=0 if self.guards is None else self.guards.address,
             inputs=len(program.inputs),
             captures=len(self.captures),
             capture_items=captures,

@@ -107,7 +107,7 @@ def _result(module: Module) -> None:
     f = module.function("result", PTR, PTR, PTR, PTR, PTR)
     record, outs, handed, dims = f.args
     head = HEAD.at(f, record)
-    with f.owned_array(head.depth) as stack:
+    with f.room(head.depth, NULL) as room, f.owned_array(head.depth, None, room) as stack:
         top = f.local(PTR, stack)  # the first place that is free
         with items(f, head.result_items, head.results) as (_, item):
             made = f.local(PTR, NULL)

@@ -1,8 +1,11 @@
-"""LLVM code for the guards of a NativeCall (see ``steps``).
+"""LLVM code for the guards of a NativeCall (see ``steps`` and ``guard_program``).
 
 Values are borrowed from what holds them while nothing but this code runs.  Reading an attribute, a dict with keys of
-the user's classes or a predicate can run Python code, which may drop anything; so a value that a later step uses has
-a reference of its own until the program ends (``STEP``'s word ``keep``).
+the user's classes or a predicate can run Python code, which may drop anything; so before that, ``own_slots`` takes a
+reference to every value that a later step may use.
+
+The steps of a group are passed over while the tags of its owner are those that its memo has (see ``versions``): then
+the values that they would find are those in the memo, and what holds these is as it was.
 """
 
 from __future__ import annotations
@@ -10,13 +13,15 @@ from __future__ import annotations
 import llvmlite.ir as ir
 
 from hybridflow.runtime.calls.entry_words import is_type
+from hybridflow.runtime.calls.guard_program import BEGIN, END, MODES, NAMED_ITEM
 from hybridflow.runtime.calls.steps import CHECK, READ, SIZED
-from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import F64, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
-from hybridflow.runtime.native.records import HEAD, STEP, WORD, View
+from hybridflow.runtime.native import layout, versions
+from hybridflow.runtime.native.ir_builder import F64, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.records import GROUP, GUARDS, MEMO, STEP, WORD, View
 
 HOLDS, FAILS, ERROR = 1, 0, -1
 
+_NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 _C_NAMES = {"set": "PySet_Type", "frozenset": "PyFrozenSet_Type", "str": "PyUnicode_Type"}
 
 
@@ -27,55 +32,142 @@ def define(module: Module) -> None:
     _element(module)
     _compare(module)
     _predicate(module)
+    _own_slots(module)
+    _dict_of(module)
+    _tags(module)
+    if not versions.TAGS_OF_SPLIT_DICTS:
+        _combine(module)
     _run_steps(module)
     _match_guards(module)
 
 
 def _match_guards(module: Module) -> None:
-    """i32 match_guards(record): HOLDS, FAILS, or ERROR with a BaseException set that is no Exception."""
+    """i32 match_guards(program): HOLDS, FAILS, or ERROR with an error set: no memory, or what is no Exception."""
     f = module.function("match_guards", I32, PTR)
-    (record,) = f.args
-    head = HEAD.at(f, record)
-    slots = f.local_array(PTR, head.guards)
-    with f.owned_array(head.keeps) as keeps:
-        f.ret(f.call("run_steps", I32, record, slots, keeps))
+    (program,) = f.args
+    count = GUARDS.at(f, program).slots
+    owned = f.local(I64, i64(0))
+    with f.room(count, i32(ERROR)) as slots:
+
+        def release() -> None:
+            with f.count(f.get(owned, I64)) as i, f.owned(f.take(f.element(slots, i, PTR))):
+                pass
+
+        with f.leaving(release):
+            f.ret(f.call("run_steps", I32, program, slots, owned))
+
+
+class _Slots:
+    """The slots of a run: filled in their order, the first of them with references that the run owns."""
+
+    def __init__(self, f: Function, start: ir.Value, owned: ir.Value) -> None:
+        self._f, self._start, self._owned, self._filled = f, start, owned, f.local(I64, i64(0))
+
+    def at(self, slot: ir.Value) -> ir.Value:
+        """The address of a slot."""
+        return self._f.element(self._start, slot, PTR)
+
+    def value(self, slot: ir.Value) -> ir.Value:
+        return self._f.get(self.at(slot), PTR)
+
+    def own(self) -> None:
+        """Before Python code may run."""
+        self._f.call("own_slots", VOID, self._start, self._owned, self._f.get(self._filled, I64))
+
+    def fill(self, value: ir.Value) -> None:
+        """Put a borrowed value into the next slot."""
+        self._f.set(self.at(self._f.get(self._filled, I64)), value)
+        self._move(self._filled, i64(1))
+
+    def fill_owned(self, value: ir.Value) -> None:
+        """Put a new reference into the next slot; all slots before own theirs."""
+        self._f.put(self.at(self._f.get(self._filled, I64)), value)
+        self._move(self._filled, i64(1))
+        self._move(self._owned, i64(1))
+
+    def fill_all(self, values: ir.Value, count: ir.Value) -> None:
+        """Put borrowed values into the next slots."""
+        with self._f.count(count) as i:
+            self.fill(self._f.get(self._f.element(values, i, PTR), PTR))
+
+    def _move(self, count: ir.Value, by: ir.Value) -> None:
+        self._f.set(count, self._f.b.add(self._f.get(count, I64), by))
+
+
+def _own_slots(module: Module) -> None:
+    """void own_slots(slots, i64 *owned, i64 filled): take references to the values that are borrowed so far."""
+    f = module.function("own_slots", VOID, PTR, PTR, I64)
+    slots, owned, filled = f.args
+    with f.loop(lambda: f.b.icmp_unsigned("<", f.get(owned, I64), filled)):
+        slot = f.element(slots, f.get(owned, I64), PTR)
+        f.put(slot, f.incref(f.get(slot, PTR)))  # which may be null
+        f.set(owned, f.b.add(f.get(owned, I64), i64(1)))
+    f.ret()
 
 
 def _run_steps(module: Module) -> None:
-    """i32 run_steps(record, slots, keeps): as ``match_guards``; puts references into keeps."""
+    """i32 run_steps(program, slots, i64 *owned): as ``match_guards``; counts the slots that own references."""
     f = module.function("run_steps", I32, PTR, PTR, PTR, inline=True)
-    record, slots, keeps = f.args
-    head = HEAD.at(f, record)
-    steps, kept = head.guard_steps, f.local(PTR, keeps)
-    with f.count(head.guards) as k:
-        step = STEP.at(f, f.element(steps, f.b.mul(k, i64(STEP.size)), I64))
-        value, fresh = f.local(PTR, NULL), f.local(PTR, NULL)
-        _read(f, step, slots, value, fresh)
-        found = f.get(value, PTR)
-        f.set(f.element(slots, k, PTR), found)
-        null = f.is_null(found)
-        with f.owned(f.get(fresh, PTR)) as own, f.b.if_else(null, likely=False) as (nothing, something):
+    program, start, owned = f.args
+    head, slots = GUARDS.at(f, program), _Slots(f, start, owned)
+    position, seen = f.local(PTR, head.steps), f.local(ir.ArrayType(I64, MEMO.size))
+    is_tagged = f.local(I1, _NO)
+    end = f.words_after(head.steps, f.b.mul(head.count, i64(STEP.size)))
+    with f.loop(lambda: f.ne(f.get(position, PTR), end)):
+        here = f.get(position, PTR)
+        step = STEP.at(f, here)
+        f.set(position, f.at(here, WORD * STEP.size))
+        of_group = f.b.icmp_unsigned(">=", step.read, i64(BEGIN[MODES[0]]))
+        with f.b.if_else(of_group) as (around, plain):
+            with plain:
+                _take_step(f, step, slots)
+            with around:
+                group = GROUP.at(f, here)
+                owner = slots.value(group.owner)
+                f.ret_if(f.is_null(owner), i32(FAILS))
+                memo = MEMO.at(f, f.words_after(program, group.memo))
+                with f.switch(group.read) as case:
+                    for mode in MODES:
+                        with case(BEGIN[mode]):
+                            same = _is_unchanged(f, mode, owner, memo)
+                            with f.b.if_then(same, likely=True):
+                                slots.fill_all(memo.values, group.count)
+                                skipped = f.b.mul(f.b.add(group.skipped, i64(1)), i64(STEP.size))
+                                f.set(position, f.words_after(f.get(position, PTR), skipped))
+                            with f.b.if_then(f.b.not_(same), likely=False):
+                                f.set(is_tagged, f.call("tags", I1, owner, i64(MODES.index(mode)), seen))
+                        with case(END[mode]):
+                            _remember(f, mode, owner, group, memo, seen, is_tagged, slots)
+    f.ret(i32(HOLDS))
+
+
+def _take_step(f: Function, step: View, slots: _Slots) -> None:
+    """Read and check; return FAILS or ERROR unless the value passes."""
+    value, fresh = f.local(PTR, NULL), f.local(PTR, NULL)
+    _read(f, step, slots, value, fresh)
+    found = f.get(value, PTR)
+    with f.owned(f.get(fresh, PTR)) as own:
+        has_slot, is_borrowed = f.b.icmp_signed(">=", step.slot, i64(0)), f.is_null(own.value)
+        with f.b.if_then(f.b.and_(has_slot, is_borrowed)):
+            slots.fill(found)
+        with f.b.if_then(f.b.and_(has_slot, f.b.not_(is_borrowed)), likely=False):
+            slots.fill_owned(own.given())
+        with f.b.if_else(f.is_null(found), likely=False) as (nothing, something):
             with nothing:
                 why = f.call("why_null", I32, step.read)
                 with f.b.if_then(f.ne(why, i32(HOLDS))):
                     f.ret(why)
                 f.ret_if(f.ne(step.check, i64(CHECK["absent"])), i32(FAILS))
             with something:
-                with f.b.if_then(f.ne(step.keep, i64(0))):
-                    with f.b.if_then(f.is_null(own.given()), likely=True):
-                        f.incref(found)
-                    f.put(f.get(kept, PTR), found)
-                    f.set(kept, f.at(f.get(kept, PTR), WORD))
                 _check(f, step, slots, found)
-    f.ret(i32(HOLDS))
 
 
-def _read(f: Function, step: View, slots: ir.Value, value: ir.Value, fresh: ir.Value) -> None:
+def _read(f: Function, step: View, slots: _Slots, value: ir.Value, fresh: ir.Value) -> None:
     """Set ``value`` to what the step reads, or leave it null; ``fresh`` as well where it is a new reference."""
     operand = step.operand
 
     def owner() -> ir.Value:
-        found = f.get(f.element(slots, step.owner, PTR), PTR)
+        found = slots.value(step.owner)
         f.ret_if(f.is_null(found), i32(FAILS))
         return found
 
@@ -89,9 +181,17 @@ def _read(f: Function, step: View, slots: ir.Value, value: ir.Value, fresh: ir.V
         with case(READ["weak"]):
             f.set(value, referent(f, operand))
         with case(READ["slot"]):
-            f.set(value, f.get(f.element(slots, step.owner, PTR), PTR))
+            f.set(value, slots.value(step.owner))
         with case(READ["item"]):  # which raises where the owner is no dict
+            slots.own()
             f.set(value, f.call("PyDict_GetItemWithError", PTR, owner(), operand))
+        with case(NAMED_ITEM):
+            mapping = owner()
+            f.ret_if(f.b.not_(_is_a(f, mapping, layout.IS_DICT)), i32(FAILS))
+            kind = f.load(f.load(mapping, layout.DICT_KEYS, PTR), layout.KEYS_KIND, I8)
+            with f.b.if_then(f.eq(kind, ir.Constant(I8, 0)), likely=False):  # another key may compare itself
+                slots.own()
+            f.set(value, f.call("PyDict_GetItemWithError", PTR, mapping, operand))
         with case(READ["index"]):
             f.set(value, f.call("element", PTR, owner(), f.b.ptrtoint(operand, I64)))
         with case(READ["cell"]):
@@ -99,16 +199,25 @@ def _read(f: Function, step: View, slots: ir.Value, value: ir.Value, fresh: ir.V
             f.ret_if(f.b.not_(is_type(f, cell, "PyCell_Type")), i32(FAILS))
             f.set(value, f.load(cell, layout.CELL_CONTENTS, PTR))
         with case(READ["code"]):
-            function = owner()
-            f.ret_if(f.b.not_(is_type(f, function, "PyFunction_Type")), i32(FAILS))
-            f.set(value, f.load(function, layout.FUNCTION_CODE, PTR))
+            f.set(value, f.load(_function(f, owner()), layout.FUNCTION_CODE, PTR))
+        for name, offset in _OF_FUNCTIONS.items():
+            with case(READ[name]):
+                held = f.load(_function(f, owner()), offset, PTR)
+                f.set(value, f.b.select(f.is_null(held), f.module.symbol("_Py_NoneStruct"), held))
         with case(READ["class"]):
             f.set(value, f.load(owner(), layout.TYPE, PTR))
+        with case(READ["member"]):
+            instance = owner()
+            f.ret_if(f.ne(f.load(instance, layout.TYPE, PTR), f.load(operand, layout.DESCRIPTOR_TYPE, PTR)), i32(FAILS))
+            offset = f.word(f.load(operand, layout.DESCRIPTOR_MEMBER, PTR), layout.MEMBER_OFFSET)
+            f.set(value, f.get(f.at(instance, offset), PTR))
         with case(READ["own"]):
             instance = owner()
             f.ret_if(_is_a(f, instance, layout.IS_TYPE), i32(FAILS))
+            slots.own()
             new(f.call("PyObject_GenericGetDict", PTR, instance, NULL))
         with case(READ["attribute"]):
+            slots.own()
             new(f.call("PyObject_GetAttr", PTR, owner(), operand))
         with case(READ["lookup"]):
             class_ = owner()
@@ -116,9 +225,11 @@ def _read(f: Function, step: View, slots: ir.Value, value: ir.Value, fresh: ir.V
             if layout.finds_in_classes():
                 f.set(value, f.call("_PyType_Lookup", PTR, class_, operand))
             else:
+                slots.own()
                 new(_in_python(f, "Python_lookup", class_, operand))
         with case(READ["method"]):
             instance = owner()
+            slots.own()
             if layout.finds_methods():
                 method = f.local(PTR, NULL)
                 unbound = f.call("_PyObject_GetMethod", I32, instance, operand, method)
@@ -127,6 +238,154 @@ def _read(f: Function, step: View, slots: ir.Value, value: ir.Value, fresh: ir.V
                     new(found.given())
             else:
                 new(_in_python(f, "Python_method", instance, operand))
+
+
+_OF_FUNCTIONS = {
+    "defaults": layout.FUNCTION_DEFAULTS,
+    "keyword defaults": layout.FUNCTION_KEYWORD_DEFAULTS,
+    "closure": layout.FUNCTION_CLOSURE,
+}
+
+
+def _function(f: Function, value: ir.Value) -> ir.Value:
+    """A value that must be a Python function."""
+    f.ret_if(f.b.not_(is_type(f, value, "PyFunction_Type")), i32(FAILS))
+    return value
+
+
+# Groups
+
+
+def _is_unchanged(f: Function, mode: str, owner: ir.Value, memo: View) -> ir.Value:
+    """Whether the tags of what a group reads of are those in its memo."""
+    holds = f.local(I1, _NO)
+    if mode == "type":
+        with f.b.if_then(_is_a(f, owner, layout.IS_TYPE), likely=True):
+            f.set(holds, f.eq(_tag_of_type(f, owner), memo.type_version))
+    elif mode == "dict":
+        with f.b.if_then(is_type(f, owner, "PyDict_Type"), likely=True):
+            f.set(holds, f.eq(f.word(owner, versions.DICT_VERSION), memo.dict_version))
+    else:
+        tag = _tag_of_type(f, f.load(owner, layout.TYPE, PTR))
+        with f.b.if_then(f.eq(tag, memo.type_version), likely=True):  # so the dict is where it was
+            f.set(holds, _YES)
+            place = memo.place
+            with f.b.if_then(f.ne(place, i64(0)), likely=True):
+                f.set(holds, _NO)
+                held = f.get(f.at(owner, place), PTR)
+                with f.b.if_then(_is_dict_pointer(f, held), likely=True):
+                    f.set(holds, f.eq(f.word(held, versions.DICT_VERSION), memo.dict_version))
+    return f.get(holds, I1)
+
+
+def _tag_of_type(f: Function, kind: ir.Value) -> ir.Value:
+    return f.b.zext(f.load(kind, versions.TYPE_VERSION, I32), I64)
+
+
+def _is_dict_pointer(f: Function, held: ir.Value) -> ir.Value:
+    """Whether what lies where an instance has its dict is one: null, or an odd address, where it has none yet."""
+    is_odd = f.ne(f.b.and_(f.b.ptrtoint(held, I64), i64(1)), i64(0))
+    return f.b.not_(f.b.or_(f.is_null(held), is_odd))
+
+
+def _dict_of(module: Module) -> None:
+    """PyObject *dict_of(owner, i64 mode, i64 *place): borrowed, the exact dict that a group reads of, and where the
+    owner has it; or null."""
+    f = module.function("dict_of", PTR, PTR, I64, PTR)
+    owner, mode, where = f.args
+    held, place = f.local(PTR, owner), f.local(I64, i64(0))
+    with f.b.if_then(f.eq(mode, i64(MODES.index("object")))):
+        kind = f.load(owner, layout.TYPE, PTR)
+        is_managed = f.ne(f.b.and_(f.word(kind, layout.TYPE_FLAGS), i64(versions.HAS_MANAGED_DICT)), i64(0))
+        offset = f.b.select(is_managed, i64(versions.MANAGED_DICT), f.word(kind, versions.TYPE_DICT_OFFSET))
+        is_known = f.b.or_(is_managed, f.b.icmp_signed(">", offset, i64(0)))  # it may be behind items of any number
+        f.ret_if(f.b.not_(is_known), NULL)
+        f.set(place, offset)
+        f.set(held, f.get(f.at(owner, offset), PTR))
+        f.ret_if(f.b.not_(_is_dict_pointer(f, f.get(held, PTR))), NULL)
+    f.set(where, f.get(place, I64))
+    f.ret_if(f.b.not_(is_type(f, f.get(held, PTR), "PyDict_Type")), NULL)
+    f.ret(f.get(held, PTR))
+
+
+def _tags(module: Module) -> None:
+    """i1 tags(owner, i64 mode, seen): the tags that tell of changes of what a group reads of, and where its dict is, in
+    the order of a MEMO; false where some change may not be told."""
+    f = module.function("tags", I1, PTR, I64, PTR)
+    owner, mode, seen = f.args
+    tag = f.local(I64, i64(0))
+    is_dict = f.eq(mode, i64(MODES.index("dict")))
+    with f.b.if_then(f.b.not_(is_dict)):
+        is_class, of_class = _is_a(f, owner, layout.IS_TYPE), f.eq(mode, i64(MODES.index("type")))
+        f.ret_if(f.ne(is_class, of_class), _NO)
+        kind = f.b.select(is_class, owner, f.load(owner, layout.TYPE, PTR))
+        f.set(tag, _tag_of_type(f, kind))
+        f.ret_if(f.eq(f.get(tag, I64), i64(0)), _NO)
+    f.store(f.get(tag, I64), seen, MEMO.offset("type_version"))
+    f.store(i64(0), seen, MEMO.offset("dict_version"))
+    f.store(i64(0), seen, MEMO.offset("place"))
+    with f.b.if_then(f.eq(mode, i64(MODES.index("object")))):
+        kind = f.load(owner, layout.TYPE, PTR)
+        no_flag = f.eq(f.b.and_(f.word(kind, layout.TYPE_FLAGS), i64(versions.HAS_MANAGED_DICT)), i64(0))
+        no_offset = f.eq(f.word(kind, versions.TYPE_DICT_OFFSET), i64(0))
+        f.ret_if(f.b.and_(no_flag, no_offset), _YES)  # instances have no dict
+    f.ret_if(f.eq(mode, i64(MODES.index("type"))), _YES)
+    held = f.call("dict_of", PTR, owner, mode, f.at(seen, MEMO.offset("place")))
+    f.ret_if(f.is_null(held), _NO)
+    if not versions.TAGS_OF_SPLIT_DICTS:
+        f.ret_if(f.b.not_(f.is_null(f.load(held, versions.DICT_VALUES, PTR))), _NO)
+    f.store(f.word(held, versions.DICT_VERSION), seen, MEMO.offset("dict_version"))
+    f.ret(_YES)
+
+
+def _remember(
+    f: Function,
+    mode: str,
+    owner: ir.Value,
+    group: View,
+    memo: View,
+    seen: ir.Value,
+    is_tagged: ir.Value,
+    slots: _Slots,
+) -> None:
+    """All steps of a group have passed: write its memo, if nothing has changed since they began."""
+    code = i64(MODES.index(mode))
+    with f.b.if_else(f.get(is_tagged, I1), likely=True) as (tagged, untagged):
+        with tagged:
+            now = f.local(ir.ArrayType(I64, MEMO.size))
+            f.set(is_tagged, f.call("tags", I1, owner, code, now))
+            for word in MEMO.names:
+                same = f.eq(f.word(seen, MEMO.offset(word)), f.word(now, MEMO.offset(word)))
+                f.set(is_tagged, f.b.and_(f.get(is_tagged, I1), same))
+            with f.b.if_then(f.get(is_tagged, I1), likely=True):
+                for word in MEMO.names:
+                    f.set(memo.address(word), f.word(now, MEMO.offset(word)))
+                with f.count(group.count) as i:
+                    value = slots.value(f.b.add(group.first, i))
+                    f.set(f.element(memo.values, i, PTR), value)
+        with untagged:
+            if not versions.TAGS_OF_SPLIT_DICTS and mode != "type":
+                f.ret_if(f.b.not_(f.call("combine", I1, owner, code)), i32(ERROR))
+
+
+def _combine(module: Module) -> None:
+    """i1 combine(owner, i64 mode): let the dict that a group reads of hold all its values itself, if it shares them
+    with its instance; or false and an error.  What it holds stays as it is, and in order."""
+    f = module.function("combine", I1, PTR, I64)
+    owner, mode = f.args
+    place = f.local(I64)
+    held = f.call("dict_of", PTR, owner, mode, place)
+    f.ret_if(f.is_null(held), _YES)
+    f.ret_if(f.is_null(f.load(held, versions.DICT_VALUES, PTR)), _YES)
+    f.ret_if(f.eq(f.word(held, versions.DICT_USED), i64(0)), _YES)
+    with f.owned(f.incref(held)):
+        given = f.local(PTR, held)
+        # No other code runs between these two: the keys are texts, and the last item comes back to its place.
+        taken = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_popitem"), given, i64(1), NULL)
+        with f.owned(taken) as item:
+            f.ret_if(f.is_null(item.value), _NO)
+            key, value = (f.load(item.value, layout.TUPLE_ITEMS + k * WORD, PTR) for k in range(2))
+            f.ret(f.eq(f.call("PyDict_SetItem", I32, held, key, value), i32(0)))
 
 
 def _in_python(f: Function, function: str, owner: ir.Value, name: ir.Value) -> ir.Value:
@@ -151,7 +410,7 @@ def referent(f: Function, reference: ir.Value) -> ir.Value:
     return f.b.select(f.b.or_(dead, dying), NULL, found)
 
 
-def _check(f: Function, step: View, slots: ir.Value, value: ir.Value) -> None:
+def _check(f: Function, step: View, slots: _Slots, value: ir.Value) -> None:
     """Return FAILS or ERROR unless the value passes."""
     expected = step.expected
 
@@ -166,8 +425,7 @@ def _check(f: Function, step: View, slots: ir.Value, value: ir.Value) -> None:
         with case(CHECK["weak"]):
             require(f.eq(value, referent(f, expected)))
         with case(CHECK["same"]):
-            other = f.element(slots, f.b.ptrtoint(expected, I64), PTR)
-            require(f.eq(value, f.get(other, PTR)))
+            require(f.eq(value, slots.value(f.b.ptrtoint(expected, I64))))
         with case(CHECK["type"]):
             require(f.eq(f.load(value, layout.TYPE, PTR), expected))
         for name in ("number", "text"):
@@ -181,9 +439,11 @@ def _check(f: Function, step: View, slots: ir.Value, value: ir.Value) -> None:
             require(sized)
             require(f.eq(f.call("PyObject_Size", I64, value), f.b.ptrtoint(expected, I64)))
         with case(CHECK["call"]):
-            verdict = f.call("predicate", I32, expected, value)
-            with f.b.if_then(f.ne(verdict, i32(HOLDS))):
-                f.ret(verdict)
+            slots.own()
+            with f.owned(f.incref(value)):
+                verdict = f.call("predicate", I32, expected, value)
+                with f.b.if_then(f.ne(verdict, i32(HOLDS))):
+                    f.ret(verdict)
 
 
 def _element(module: Module) -> None:

@@ -2,7 +2,7 @@
 
 It is a row of steps, of which each reads a value, by itself or out of the value of an earlier step, and checks it;
 step k leaves its value in slot k.  The call is answered when every check passes.  Native code runs the steps
-(``guard_code``); ``first_failing`` is the same in Python, for the slow path.
+(``guard_program``); ``first_failing`` is the same in Python, for the slow path.
 
 A value is null where there is none: a missing key, attribute or index, an empty cell, a dead weak reference.  Null
 passes the check "absent" and no other.  An Exception that a read or a check raises makes the step fail; any other
@@ -20,7 +20,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from hybridflow.errors import ArgumentError
-from hybridflow.runtime.native.records import MAX_STEPS, STEP
 
 
 class Step(NamedTuple):
@@ -34,7 +33,10 @@ class Step(NamedTuple):
     "index"       element ``operand`` of the list or tuple ``owner`` (or a subclass's instance); -1 is the last
     "cell"        the contents of the closure cell ``owner``
     "code"        the code of the Python function ``owner``, its own where other code stands in for it (``stand_ins``)
+    "defaults", "keyword defaults", "closure"   what the Python function ``owner`` has, or None
     "class"       the type of ``owner``
+    "member"      what ``owner`` has in the slot (of ``__slots__``) of the descriptor ``operand``; ``owner`` is of the
+                  very class that has the slot
     "own"         the dict of the instance ``owner``, which must be no class
     "attribute"   the attribute ``operand`` of ``owner``, by whatever code that takes
     "lookup"      what the class ``owner`` or the first of its bases that has it stores as ``operand``, unbound
@@ -61,7 +63,11 @@ class Step(NamedTuple):
     expected: Any = None
 
 
-_READS = ("root", "weak", "slot", "item", "index", "cell", "code", "class", "own", "attribute", "lookup", "method")
+_OF_FUNCTIONS = {"defaults": "__defaults__", "keyword defaults": "__kwdefaults__", "closure": "__closure__"}
+_READS = (
+    *("root", "weak", "slot", "item", "index", "cell", "code", *_OF_FUNCTIONS),
+    *("class", "member", "own", "attribute", "lookup", "method"),
+)
 _CHECKS = ("any", "absent", "is", "weak", "same", "type", "number", "text", "length", "call")
 READ = {name: code for code, name in enumerate(_READS)}
 CHECK = {name: code for code, name in enumerate(_CHECKS)}
@@ -73,8 +79,6 @@ _NULL = object()
 
 def checked(steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps as native code takes them, names interned.  Raises ArgumentError for a step that means nothing."""
-    if len(steps) > MAX_STEPS:
-        raise ArgumentError("guards", f"more than {MAX_STEPS} steps.")
     for k, step in enumerate(steps):
         fits = (
             step.read in READ
@@ -96,6 +100,8 @@ def _operand_fits(step: Step) -> bool:
         return type(step.operand) is int and -(1 << 62) <= step.operand < 1 << 62
     if step.read in ("attribute", "lookup", "method"):
         return type(step.operand) is str
+    if step.read == "member":
+        return is_member(step.operand)
     return step.read != "item" or isinstance(step.operand, Hashable)
 
 
@@ -110,30 +116,6 @@ def _expected_fits(step: Step, k: int) -> bool:
         "length": type(expected) is int and 0 <= expected < 1 << 62,
         "call": callable(expected),
     }.get(step.check, True)
-
-
-def step_words(steps: Sequence[Step]) -> tuple[list[int], int]:
-    """The steps as a section of a record, and how many values native code must keep alive."""
-    needed = {step.owner for step in steps if step.read in HAS_OWNER}
-    needed |= {step.expected for step in steps if step.check == "same"}
-    words: list[int] = []
-    keeps = 0
-    for k, step in enumerate(steps):
-        # A root is kept by the step.  Of another object a reference is taken when something still uses it after code
-        # could run that drops it.
-        keep = step.read != "root" and (k in needed or step.check == "call")
-        keeps += keep
-        words += STEP.in_order(
-            {
-                "read": READ[step.read],
-                "owner": step.owner if step.read in HAS_OWNER else 0,
-                "operand": step.operand if step.read == "index" else id(step.operand),
-                "check": CHECK[step.check],
-                "expected": step.expected if step.check in ("same", "length") else id(step.expected),
-                "keep": int(keep),
-            }
-        )
-    return words, keeps
 
 
 # The same in Python.
@@ -219,6 +201,34 @@ def _code(owner: Any, _: Any) -> types.CodeType:
     return stand_ins.get(id(code), code)
 
 
+def _of_function(name: str) -> Callable[[Any, Any], Any]:
+    def read(owner: Any, _: Any) -> Any:
+        if type(owner) is not types.FunctionType:
+            raise TypeError("no Python function")
+        return getattr(owner, name)
+
+    return read
+
+
+def is_member(value: Any) -> bool:
+    """Whether a value is the descriptor of a slot that holds any object, or none."""
+    if type(value) is not types.MemberDescriptorType:
+        return False
+    return bool(value.__objclass__.__flags__ & _IS_HEAP_TYPE)  # in C they may hold other things
+
+
+_IS_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython's object.h
+
+
+def _member(owner: Any, descriptor: types.MemberDescriptorType) -> Any:
+    if type(owner) is not descriptor.__objclass__:
+        raise TypeError("of another class")
+    try:
+        return descriptor.__get__(owner)
+    except AttributeError:
+        return _NULL
+
+
 def _own(owner: Any, _: Any) -> Any:
     if isinstance(owner, type):
         raise TypeError("a class")
@@ -294,7 +304,9 @@ _READERS: dict[str, Callable[[Any, Any], Any]] = {
     "index": _index,
     "cell": _contents,
     "code": _code,
+    **{read: _of_function(name) for read, name in _OF_FUNCTIONS.items()},
     "class": lambda owner, _: type(owner),
+    "member": _member,
     "own": _own,
     "attribute": _attribute,
     "lookup": _lookup,

@@ -24,6 +24,7 @@ PTR, VOID = ir.PointerType(), ir.VoidType()
 NULL = ir.Constant(PTR, None)
 
 BALANCE = "owned_references"
+STACK_WORDS = 512  # that one array may take of the stack, where its size is known at run time only
 _POISON = 0xA5  # each byte: as an address it is none, as a number it is negative
 
 
@@ -116,6 +117,28 @@ class Function:
             fill = self.module.extern("memset", PTR, PTR, I32, I64)
             builder.call(fill, (start, i32(_POISON), size))
 
+    @contextmanager
+    def room(self, words: ir.Value, failed: ir.Value) -> Iterator[ir.Value]:
+        """Memory for so many words inside the block: on the stack, or on the heap where that is a lot, since calls may
+        come in threads with small stacks.  Where there is none it returns ``failed``, and MemoryError is set."""
+        start = self.local(PTR)
+        is_large = self.b.icmp_unsigned(">", words, i64(STACK_WORDS))
+        with self.b.if_else(is_large, likely=False) as (large, small):
+            with large:
+                self.set(start, self.call("PyMem_RawMalloc", PTR, self.b.mul(words, i64(8))))
+                with self.b.if_then(self.is_null(self.get(start, PTR)), likely=False):
+                    self.call("PyErr_NoMemory", PTR)
+                    self.ret(failed)
+            with small:
+                self.set(start, self.local_array(I64, words))
+
+        def release() -> None:
+            with self.b.if_then(is_large, likely=False):
+                self.call("PyMem_RawFree", VOID, self.get(start, PTR))
+
+        with self.leaving(release):
+            yield self.get(start, PTR)
+
     def get(self, slot: ir.Value, type_: ir.Type) -> ir.Value:
         return self.b.load(slot, typ=type_)
 
@@ -188,11 +211,13 @@ class Function:
             yield held
 
     @contextmanager
-    def owned_array(self, count: ir.Value, first: ir.Value | None = None) -> Iterator[ir.Value]:
+    def owned_array(
+        self, count: ir.Value, first: ir.Value | None = None, memory: ir.Value | None = None
+    ) -> Iterator[ir.Value]:
         """Memory for so many references, null at first, which are given back when the block is left.  References come
         in by ``put`` and go out by ``take``, also in functions that are given the memory.  Those before the position
-        ``first`` are borrowed, and not set."""
-        slots = self.local_array(PTR, count)
+        ``first`` are borrowed, and not set.  It is on the stack unless ``memory`` says where."""
+        slots = self.local_array(PTR, count) if memory is None else memory
         owned = count if first is None else self.b.sub(count, first)
         start = slots if first is None else self.element(slots, first, PTR)
         with self.count(owned) as i:

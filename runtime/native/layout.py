@@ -25,10 +25,16 @@ SLICE_START, SLICE_STOP, SLICE_STEP = 16, 24, 32
 LIST_ITEMS = 24  # after the header of a variable-size object: a pointer to the items
 BYTEARRAY_START = 40  # a pointer to the bytes
 CELL_CONTENTS, WEAKREF_OBJECT = 16, 16
-FUNCTION_CODE = 48
+FUNCTION_CODE, FUNCTION_DEFAULTS, FUNCTION_KEYWORD_DEFAULTS, FUNCTION_CLOSURE = 48, 56, 64, 72
+DESCRIPTOR_TYPE, DESCRIPTOR_MEMBER, MEMBER_OFFSET = (
+    16,
+    40,
+    16,
+)  # of a slot: its class, and where {name, type, offset} is
 WRAPPER_KIND = 40  # of the methods that stand for slots
 TYPE_FLAGS = 168
-IS_LIST, IS_TUPLE, IS_TYPE = 1 << 25, 1 << 26, 1 << 31  # flags of types whose instances are one
+IS_LIST, IS_TUPLE, IS_DICT, IS_TYPE = 1 << 25, 1 << 26, 1 << 29, 1 << 31  # flags of types whose instances are one
+DICT_KEYS, KEYS_KIND = 32, 10  # the keys of a dict, and of them: 0 where not all are of type str
 
 # struct PyArrayObject_fields of numpy/ndarraytypes.h
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_BASE, ARRAY_DESCR, ARRAY_FLAGS, ARRAY_HANDLER = 16, 24, 32, 48, 56, 64, 88
@@ -47,9 +53,7 @@ def slot_offset(type_: type, name: str) -> int:
     descriptor = type_.__dict__.get(name)
     if type(descriptor) is not type(_Sample.__dict__["slot"]):
         raise TypeError(f"{type_.__name__}.{name} is not a slot")
-    # PyMemberDescrObject: object header, type, name, qualified name, then a pointer to {name, type, offset}.
-    member = _word(id(descriptor) + object.__basicsize__ + 24)
-    return _word(member + 16)
+    return _word(_word(id(descriptor) + DESCRIPTOR_MEMBER) + MEMBER_OFFSET)
 
 
 def numpy_api(index: int) -> int:
@@ -124,6 +128,13 @@ def finds_in_classes() -> bool:
 def _example() -> None: ...
 
 
+def _with_defaults(given: Any) -> Any:
+    def function(a: int = 1, *, b: int = 2) -> Any:
+        return given
+
+    return function
+
+
 class _Shadowed:
     def __init__(self) -> None:
         self.shadow: object = [self.method]
@@ -153,6 +164,7 @@ def _fields() -> Iterator[tuple[str, int, int]]:
     pair, text, owner = (array, other), b"8 bytes.", np.empty(7, np.int64)
     yield "reference count", _int(id(sample) + REFCOUNT) - references, len(more)
     yield "type", _word(id(sample) + TYPE), id(_Sample)
+    yield "class of a slot", _word(id(_Sample.__dict__["slot"]) + DESCRIPTOR_TYPE), id(_Sample)
     yield "slot", _word(id(sample) + slot_offset(_Sample, "slot")), id(other)
     yield "tuple size", _word(id(pair) + SIZE), len(pair)
     yield "tuple item", _word(id(pair) + TUPLE_ITEMS + 8), id(other)
@@ -167,12 +179,20 @@ def _fields() -> Iterator[tuple[str, int, int]]:
         yield "bound of a slice", _word(id(part) + place), id(item)
     yield "cell contents", _word(id(cell) + CELL_CONTENTS), id(other)
     yield "code", _word(id(_example) + FUNCTION_CODE), id(_example.__code__)
+    function = _with_defaults(cell)
+    yield "defaults", _word(id(function) + FUNCTION_DEFAULTS), id(function.__defaults__)
+    yield "keyword defaults", _word(id(function) + FUNCTION_KEYWORD_DEFAULTS), id(function.__kwdefaults__)
+    yield "closure", _word(id(function) + FUNCTION_CLOSURE), id(function.__closure__)
     yield "referent", _word(id(reference) + WEAKREF_OBJECT), id(sample)
-    for flag, kind in ((IS_LIST, list), (IS_TUPLE, tuple), (IS_TYPE, type), (0, int)):
+    for flag, kind in ((IS_LIST, list), (IS_TUPLE, tuple), (IS_DICT, dict), (IS_TYPE, type), (0, int)):
         found = _word(id(kind) + TYPE_FLAGS)
         given: Any = kind.__flags__
         yield "flags of types", found & (1 << 32) - 1, given & (1 << 32) - 1
-        yield "flag of a class", found & (IS_LIST | IS_TUPLE | IS_TYPE), flag
+        yield "flag of a class", found & (IS_LIST | IS_TUPLE | IS_DICT | IS_TYPE), flag
+    mixed: list[tuple[dict[Any, int], bool]] = [({1: 2}, False), ({"a": 1}, True), ({"a": 1, 2: 3}, False)]
+    for keys, is_text in mixed:
+        kind_of_keys = ctypes.c_uint8.from_address(_word(id(keys) + DICT_KEYS) + KEYS_KIND).value
+        yield "kind of keys", int(kind_of_keys != 0), int(is_text)
     yield "bytes", _word(id(text) + BYTES_DATA), int.from_bytes(text, "little")
     yield "array data", _word(id(array) + ARRAY_DATA), array.ctypes.data
     yield "array ndim", _int(id(array) + ARRAY_NDIM), 2

@@ -193,7 +193,16 @@ RESULT = Items(
     MAKE_CALL,
 )
 
-STEP = Words("read owner *operand check *expected keep")  # of guards, see ``steps.step_words``
+# Guards (see ``guard_program``).  slots: for values that later steps need.
+GUARDS = Words("count slots @steps")
+# owner: a slot.  slot: where the value goes, -1 for none: slots are filled in their order.
+STEP = Words("read owner *operand check *expected slot")
+# Before and behind the steps of a group, in the place of a step.  skipped: how many steps these two are around.  memo:
+# words from the start of the record to a MEMO.  count: of slots that the group fills, from ``first`` on.
+GROUP = Words("read owner skipped memo first count")
+# What the steps of a group found when they passed: the tags of a class and of a dict (see ``versions``), where the
+# owner has the dict, and the values of slots.  Native code writes it.
+MEMO = Words("type_version dict_version place", tail="values")
 
 # What every record of a program begins with: its entry, and where the word lies that has its entry for a host (see
 # ``cpu.Executable``).
@@ -203,14 +212,14 @@ PROGRAM = Words("*entry *shared")
 # are looked at like arguments.  nodes: all these and what is nested in them.  handed: arguments that results hold.
 # apart: whether arrays may be in one place only.  dims: symbolic extents.  depth: of the stack on which the result is
 # made, in ``results`` steps.
-# guards: how many steps; keeps: for how many of them native code takes a reference.  inputs: buffers of the program.
+# guards: a record of GUARDS, or null.  inputs: buffers of the program.
 # repeats: whether a call in which a check fails is none of this record.
 # python: null, or what is called in the place of the program, with a tuple of its inputs (see ``entry.binding``), and
 # gives the result, or NotImplemented where the call is none of this record.
 # calls: answered so far, the one word that native code writes.
 HEAD = Words(
     "*entry *shared positional keywords @keyword_names defaults @default_objects nodes @arguments handed apart "
-    "dims dim_step_count @dim_steps @minimums guards @guard_steps keeps "
+    "dims dim_step_count @dim_steps @minimums *guards "
     "inputs captures @capture_items updates outputs @output_items arena scratch work results @result_items depth "
     "repeats looks *python calls"
 )
@@ -295,6 +304,7 @@ class Offsets:
     dispatch_table: int
     taped_table: int
     call_record: int
+    guard_record: int
     elementwise_record: int
     fixed_record: int
     operator_record: int
@@ -332,9 +342,6 @@ POOL_STATE = (
 RELEASE_GIL_WORK = 8 << 20  # programs of so much work run without the GIL: of 1 MiB that is moved, say
 
 MAX_INPUTS = 8  # of an elementwise kernel
-MAX_BUFFERS = 4096  # of a program: its native call keeps them on the stack
-MAX_NODES = 4096  # of the arguments of a call, which are on the stack too
-MAX_STEPS = 8192  # of guards, whose values are on the stack as well
 
 
 class Writer:

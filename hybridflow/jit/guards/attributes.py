@@ -21,6 +21,7 @@ from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, ArrayContents, 
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.twins import follow
 from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.calls.steps import is_member
 
 MISSING = object()
 _ARRAY_TYPE = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "nbytes"))
@@ -171,16 +172,27 @@ def _stored(recording: Recording, value: Any, name: str, given: Any) -> None:
     """An attribute that reading again shows as it is, and that runs nobody's code."""
     slot = recording.slot_of(value)
     assert slot is not None
+    text, kind = f"{recording.texts[slot]}.{name}", type(value)
+    read, operand = "attribute", name
+    found = in_class(kind, name)
+    if is_member(found) and found.__objclass__ is kind and not _has_hook(kind):
+        recording.read(class_slot(recording, kind), "lookup", name, found, f"{kind.__name__}.{name}")
+        read, operand = "member", found
     if given is MISSING:
-        recording.absent(slot, "attribute", name, f"{recording.texts[slot]}.{name}")
+        recording.absent(slot, read, operand, text)
     else:
-        recording.read(slot, "attribute", name, given, f"{recording.texts[slot]}.{name}")
+        recording.read(slot, read, operand, given, text)
+
+
+def _has_hook(kind: type) -> bool:
+    """Whether a class has code of its own for attributes."""
+    hooks = in_class(kind, "__getattribute__"), in_class(kind, "__getattr__")
+    return hooks[0] is not object.__getattribute__ or hooks[1] is not MISSING
 
 
 def _of_object(recording: Recording, value: Any, name: str, given: Any) -> None:
     kind, slot = type(value), recording.slot_of(value)
-    if isinstance(in_class(kind, "__getattribute__"), types.FunctionType):
-        lookup_of(recording, value, "__getattribute__")
+    if isinstance(lookup_of(recording, value, "__getattribute__"), types.FunctionType):
         return  # what it reads is recorded as it reads
     shared, own = in_class(kind, name), own_dict(value)
     held = own is not None and holds(own, name)
@@ -207,13 +219,21 @@ def _of_object(recording: Recording, value: Any, name: str, given: Any) -> None:
         lookup_of(recording, value, name)
         _not_in_instance(recording, value, name)
         lookup_of(recording, value, "__getattr__")
-    elif isinstance(shared, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+    elif isinstance(shared, (types.MethodDescriptorType, types.WrapperDescriptorType)) or _is_shown(kind, name, shared):
         lookup_of(recording, value, name)
         _not_in_instance(recording, value, name)
     elif slot is not None:
         _stored(recording, value, name, given)
     else:
         lookup_of(recording, value, name)
+
+
+def _is_shown(kind: type, name: str, shared: Any) -> bool:
+    """Whether instances show what one of hybridflow's classes holds as it is, whatever is done to the class of that.
+    What the user's classes hold is read of the instance, which may come to have an equal value of its own."""
+    base = next((base for base in kind.__mro__ if name in base.__dict__), kind)
+    of_library = (base.__module__ or "").partition(".")[0] == "hybridflow" and not is_ours(base)
+    return of_library and bool(type(shared).__flags__ & IMMUTABLE) and not hasattr(type(shared), "__get__")
 
 
 def _is_librarys(found: Any) -> bool:

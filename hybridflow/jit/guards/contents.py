@@ -43,6 +43,7 @@ from hybridflow.jit.guards.twins import follow, is_generated
 from hybridflow.runtime.calls.entry import Dispatcher
 
 _MOST_ITEMS = 256  # of a container whose items are checked one by one
+_MOST_OBJECTS = 4096  # of one with objects among them, each of which has a guard in any case
 _DEPTH = 16  # of containers in containers; what lies deeper is compared by identity
 _FUNCTIONS = (
     types.FunctionType,
@@ -80,7 +81,10 @@ def read_items(recording: Recording, value: Any, depth: int = 0) -> None:
     slot = recording.slot_of(value)
     if slot is not None:
         ordered = isinstance(value, (list, tuple, dict))
-        if ordered and length_of(value) <= _MOST_ITEMS:
+        if ordered and (
+            length_of(value) <= _MOST_ITEMS
+            or (length_of(value) <= _MOST_OBJECTS and not all(map(is_plain, items_of(value))))
+        ):
             read_length(recording, value)
             for key, item in _pairs(value):
                 recording.read(
@@ -110,6 +114,8 @@ def _read_keys(recording: Recording, slot: int, mapping: dict[Any, Any]) -> None
 
 class KeyOrder:
     """Whether the keys of a dict are the same, in the same order."""
+
+    is_of_keys = True  # see ``guard_program``
 
     def __init__(self, mapping: Any) -> None:
         self._keys = keys_of(mapping)

@@ -113,10 +113,13 @@ def check_of(value: Any) -> tuple[str, Any]:
 
 
 class Equal:
-    """Whether a value has the type of another one and is written alike, which says more than ``==`` (1.0 and 1.00)."""
+    """Whether a value has the type of another one and is written alike, which says more than ``==`` (1.0 and 1.00).
+
+    ``is_settled`` (of other predicates, too): whether the answer is always the same for the very same value."""
 
     def __init__(self, value: Any) -> None:
         self._kind, self._text = type(value), repr(value)
+        self.is_settled = type(value) is not fractions.Fraction  # whose fields can be set
 
     def __call__(self, value: Any) -> bool:
         return type(value) is self._kind and repr(value) == self._text
@@ -127,6 +130,8 @@ class SameBits:
 
     def __init__(self, value: Any) -> None:
         self._bits = bits_of(value)
+        held = value.dtype if isinstance(value, np.generic) else value
+        self.is_settled = not isinstance(held, np.dtype) or (held.isbuiltin > 0 and not held.hasobject)
 
     def __call__(self, value: Any) -> bool:
         return bits_of(value) == self._bits
@@ -195,6 +200,7 @@ class SameItems:
 
     def __init__(self, container: Any) -> None:
         self._items = items_of(container)
+        self.is_settled = type(container) is tuple
 
     def __call__(self, container: Any) -> bool:
         return same_items(items_of(container), self._items)

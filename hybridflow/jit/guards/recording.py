@@ -172,9 +172,7 @@ class Recording:
             return self.root(cell, name)
         slot, position = found
         function = self.texts[slot]
-        closure = self._step(
-            (slot, "closure"), "attribute", slot, "__closure__", "type", tuple, f"{function}.__closure__"
-        )
+        closure = self._step((slot, "closure"), "closure", slot, None, "type", tuple, f"{function}.__closure__")
         return self._step((slot, "cell", position), "index", closure, position, "type", types.CellType, name, cell)
 
     # Reads

@@ -12,12 +12,13 @@ from hybridflow.errors import TraceError, short_location
 from hybridflow.jit.cache import Guards
 from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.jit.guards.recording import Reason, Recording
+from hybridflow.jit.native_calls import Refusal
 from hybridflow.jit.retracing import Cause, outside_cause
 from hybridflow.runtime.calls.steps import Step, failure
 
 # What has been said in this process: a function that is made anew, in a loop or by a call, has nothing new to say.
 _MOST_TOLD = 1000
-told: dict[tuple[str, str, str | None], None] = {}
+told: dict[tuple[Any, ...], None] = {}
 
 
 class Report:
@@ -33,22 +34,33 @@ class Report:
         reason = recording.reasons[0]
         if strict:
             raise TraceError(self._name, f"{_sentence(reason)} {_remedy(reason)}", where=reason.where)
-        said = self._name, reason.text, reason.where
-        if said in told:
-            return
-        told[said] = None
-        if len(told) > _MOST_TOLD:
-            told.pop(next(iter(told)), None)
-        import logging  # three milliseconds that most processes need not spend
+        if _is_new(self._name, reason.text, reason.where):
+            place = f" ({short_location(reason.where)})" if reason.where else ""
+            text = f"is traced anew at each call: {_sentence(reason).rstrip('.')}{place}. {_remedy(reason)}"
+            _warn(self._name, text)
 
-        place = f" ({short_location(reason.where)})" if reason.where else ""
-        logging.getLogger("hybridflow").warning(
-            "%s is traced anew at each call: %s%s %s",
-            self._name,
-            _sentence(reason).rstrip("."),
-            place + ".",
-            _remedy(reason),
-        )
+
+def tell_refusal(name: str, refusal: Refusal) -> None:
+    """Warn that calls of a function go by way of Python, unless that was said."""
+    if _is_new(name, refusal.reason, None):
+        remedy = "" if refusal.remedy is None else f" To avoid it: {refusal.remedy}."
+        _warn(name, f"is called by way of Python, which takes longer than natively: {refusal.reason}.{remedy}")
+
+
+def _is_new(*said: Any) -> bool:
+    """Whether something was not said yet; it is now."""
+    if said in told:
+        return False
+    told[said] = None
+    if len(told) > _MOST_TOLD:
+        told.pop(next(iter(told)), None)
+    return True
+
+
+def _warn(name: str, text: str) -> None:
+    import logging  # three milliseconds that most processes need not spend
+
+    logging.getLogger("hybridflow").warning("%s %s", name, text)
 
 
 def _sentence(reason: Reason) -> str:

@@ -80,11 +80,11 @@ def run_recorded(recording: Recording, function: types.FunctionType) -> None:
 def read_defaults(recording: Recording, function: types.FunctionType, slot: int) -> None:
     """Note the default values of a function's parameters."""
     text = recording.texts[slot]
-    for name in ("__defaults__", "__kwdefaults__"):
+    for name, read in (("__defaults__", "defaults"), ("__kwdefaults__", "keyword defaults")):
         held = getattr(function, name)
         if not held:
             continue
-        where = recording.read(slot, "attribute", name, held, f"{text}.{name}")
+        where = recording.read(slot, read, None, held, f"{text}.{name}")
         recording.check(where, "length", len(held))
         pairs = held.items() if isinstance(held, dict) else enumerate(held)
         for key, item in pairs:
