@@ -6,12 +6,10 @@ again and again, for up to a sixth of the time of a large program, and find noth
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, cast
+from contextlib import contextmanager
 
 from hybridflow.runtime import locks
 
@@ -49,22 +47,6 @@ def held_back() -> Iterator[None]:
     finally:
         if outermost:
             let_go()
-
-
-class _Off:
-    """A block in which nothing is collected, entered and left in C, so that no interrupt leaves it open."""
-
-    __enter__ = staticmethod(ctypes.PYFUNCTYPE(None)(("PyGC_Disable", ctypes.pythonapi)))
-    __exit__ = staticmethod(ctypes.PYFUNCTYPE(None, *[ctypes.py_object] * 3)(("PyGC_Enable", ctypes.pythonapi)))
-
-
-def off() -> AbstractContextManager[None]:
-    """Nothing is collected in the block, unless another thread leaves one meanwhile.
-
-    What a collection runs is in nobody's code: interrupts of it get lost, be it of the callbacks of ``gc`` alone.
-    """
-    block: Any = _Off() if gc.isenabled() else nullcontext()
-    return cast("AbstractContextManager[None]", block)
 
 
 def _release(threads: set[int]) -> None:

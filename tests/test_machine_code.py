@@ -327,8 +327,9 @@ def test_errors_that_are_kept_in_cycles_hold_nothing_of_llvm() -> None:
                 attempt(text)
                 machine_code._emit_object = emit
                 gc.collect()
-                names = [type(x).__name__ for x in gc.get_objects()]
-                assert not {"ContextRef", "ModuleRef", "PassBuilder"} & set(names)
+                kinds = "ContextRef", "ModuleRef", "PassBuilder"
+                found = [x for x in gc.get_objects() if type(x).__name__ in kinds and not x.closed]
+                assert not found, found  # a thread may still be about to let go of some that are closed
         assert len(machine_code.compile_object(long, host.target(), threads=lambda: 3)) > 1000
         print("fine")
     """

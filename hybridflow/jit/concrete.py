@@ -42,7 +42,6 @@ from hybridflow.jit.known_arguments import KnownArguments
 from hybridflow.jit.recursion import endless
 from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
 from hybridflow.jit.value_keys import value_key
-from hybridflow.runtime import collector
 from hybridflow.tracing.assumptions import Assumptions, Restart, conditions_hold
 from hybridflow.tracing.numbers import number_of
 from hybridflow.tracing.open_floats import FLOAT, SymbolicFloat
@@ -526,7 +525,7 @@ def _run(
     args, kwargs = binder.split(values)
     token = calling.enter_function()
     try:
-        with collector.off(), tracing(trace), observing(trace, values):
+        with tracing(trace), observing(trace, values):
             result = python(*args, **kwargs)
     except RecursionError as error:
         raise endless(binder.name, error) from None

@@ -20,7 +20,7 @@ from hybridflow.core.blocks import block
 from hybridflow.jit.guards.libraries import USER, owner_of
 from hybridflow.jit.guards.recording import Recording, active, set_trace
 from hybridflow.jit.guards.twins import is_generated, is_twin
-from hybridflow.runtime import collector, locks
+from hybridflow.runtime import locks
 
 
 def _is_safe(code: types.CodeType) -> bool:
@@ -31,12 +31,11 @@ def _is_safe(code: types.CodeType) -> bool:
 @block
 def watched(recording: Recording) -> Iterator[None]:
     """Add code that runs unseen in this thread to ``recording.unseen``."""
-    with collector.off(), _collections_apart(), (_monitored if _tool() is not None else _traced)(recording):
+    with _collections_apart(), (_monitored if _tool() is not None else _traced)(recording):
         yield
 
 
-# A collection of garbage runs finalizers and callbacks that are no part of what is traced.  None begins by itself while
-# tracing, but the user's code, or another thread, may begin one.
+# A collection of garbage may begin anywhere, and runs finalizers and callbacks that are no part of what is traced.
 
 
 class _Apart(threading.local):
@@ -51,7 +50,12 @@ _apart_users = 0
 
 
 def _collection_starts(phase: str, _: Any) -> None:
-    if phase == "start" and active.recording is not None:
+    if phase != "start":
+        return
+    if _apart.recording is not None:  # an interrupt came as the end of the last one was told: it went on unrecorded
+        _apart.recording.reason("was not recorded to its end", "call it again: an interrupt came while tracing")
+        _apart.recording = None
+    if active.recording is not None:
         _apart.recording, active.recording = active.recording, None
 
 
