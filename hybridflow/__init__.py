@@ -435,6 +435,7 @@ _INSIDE = (
     "jit.hidden",
     "jit.operation_plans",
     "jit.profiling",
+    "runtime.calls.guard_program",
     "runtime.calls.method_slots",
     "runtime.calls.native_call",
     "runtime.cpu",
