@@ -63,7 +63,7 @@ def _build() -> str:
     by the team, between two looks at the clock.  What a task shares out is part of that task."""
     f = Module().function(_FUNCTION, VOID, PTR, PTR, PTR, I64, I64, I64, I64)
     host, task, args, units = f.args[:4]
-    next_, share_, inside = (_Timing.next.offset, _Timing.share.offset, _Timing.inside.offset)  # type: ignore[attr-defined]
+    next_, share_, inside = (getattr(_Timing, name).offset for name in ("next", "share", "inside"))
 
     def run() -> None:
         share = f.load(host, share_, PTR)
