@@ -117,8 +117,10 @@ def test_the_stack_has_room_for_what_is_added() -> None:
 
 
 PROGRAM = """
-    import math
+    import types
 
+    tools = types.ModuleType("tools")
+    tools.floor = lambda x: x // 1
     k = 2.0
     table = {"a": [1.0, 2.0], "b": {"c": 3.0}}
 
@@ -159,7 +161,7 @@ PROGRAM = """
         y = helper(x) + model(x, add=k) + inner(x)
         if first > 0 and "d" not in table and model.weight is not None:
             y = y + first * len(rest)
-        return y + math.floor(2.5) + float(f"{k:.2f}")
+        return y + tools.floor(2.5) + float(f"{k:.2f}")
 """
 
 CHANGES = [
@@ -174,14 +176,11 @@ CHANGES = [
     "set_rate(0.25)",
     "helper.__defaults__ = (9.0,)",
     "def helper(x): return x",
-    "math.floor = lambda x: 100.0",
+    "tools.floor = lambda x: 100.0",
 ]
 
 
 def test_what_byte_code_reads_is_guarded(monkeypatch: pytest.MonkeyPatch) -> None:
-    import math
-
-    monkeypatch.setattr(math, "floor", math.floor)
     warned = listen(monkeypatch)
     names = without_text(PROGRAM)
     function, x = hf.function(names["f"]), hf.asarray([1.0, 2.0])
@@ -393,3 +392,49 @@ def test_a_function_that_is_sent_to_another_process(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(sender)], capture_output=True, timeout=300, check=True)
     sent.write_bytes(done.stdout)
     assert run(["-c", textwrap.dedent(receiver), str(sent)]) == "[3.0, 3.0, 3.0] 1\n[6.0, 6.0, 6.0] 2\n"
+
+
+SENT = """
+import subprocess, sys
+import cloudpickle
+import hybridflow as hf
+
+k = 2.0
+
+def helper(x):
+    return x * k
+
+@hf.function(cache_size=3)
+def f(x):
+    return helper(x) + 1
+
+@hf.function
+def doubled(x, n):
+    return x if n == 0 else doubled(x, n - 1) * 2
+
+class Model:
+    def __init__(self):
+        self.rate = 3.0
+
+    @hf.function
+    def step(self, x):
+        return x * self.rate
+
+receiver = '''
+import pickle, sys
+import hybridflow as hf
+f, task, doubled, model, lambda_ = pickle.load(sys.stdin.buffer)
+x = hf.asarray([1.0])
+for _ in range(3):
+    print(f(x).item(), task(x).item(), doubled(x, 3).item(), model.step(x).item(), lambda_(x).item())
+print(len(f.signatures()), f._options.cache_size, len(lambda_.signatures()))
+'''
+sent = cloudpickle.dumps([f, lambda x: f(x), doubled, Model(), hf.function(lambda x: x - k)])
+print(subprocess.run([sys.executable, "-c", receiver], input=sent, capture_output=True, check=True).stdout.decode())
+"""
+
+
+def test_compiled_functions_are_sent_by_value() -> None:
+    pytest.importorskip("cloudpickle")
+    lines = run(["-"], input=SENT).split("\n")
+    assert lines == ["3.0 3.0 8.0 3.0 -1.0"] * 3 + ["1 3 1", "", ""]

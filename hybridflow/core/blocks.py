@@ -33,9 +33,9 @@ class Block(Generic[T]):
         try:
             self._generator.throw(error)
         except BaseException as raised:
-            if raised is not error:
-                raise
-            raised.__traceback__ = at
+            if raised is not error and not (isinstance(error, StopIteration) and raised.__cause__ is error):
+                raise  # a generator makes a RuntimeError of a StopIteration
+            error.__traceback__ = at
 
 
 def block(function: Callable[P, Iterator[T]]) -> Callable[P, Block[T]]:

@@ -143,7 +143,10 @@ def parts_of(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
         return value._fields, value
     if hasattr(kind, "__dataclass_fields__") and _is_plain_dataclass(value):
         names = tuple(f.name for f in dataclasses.fields(value))
-        return names, [getattr(value, name) for name in names]
+        try:
+            return names, [getattr(value, name) for name in names]
+        except AttributeError:  # a field was deleted, or never set
+            return None
     return None
 
 

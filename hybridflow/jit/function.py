@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -503,9 +504,24 @@ class Function(Dispatcher, Generic[P, R]):
         python = copy.deepcopy(self._python, memo)
         return self if python is self._python else Function(python, self._options)
 
-    def __reduce__(self) -> str:
-        """Pickled by name, so it must be importable."""
-        return getattr(self, "__qualname__", self._options.name)
+    def __reduce__(self) -> Any:
+        """Pickled by name, so it must be importable; else by what it was made of, where the pickler sends Python's
+        functions by value, as cloudpickle's does."""
+        name = getattr(self, "__qualname__", self._options.name)
+        pickler = sys._getframe(1).f_locals.get("self")
+        by_value = hasattr(pickler, "reducer_override") and not isinstance(self._python, WeakMethod)
+        if not by_value or self._is_importable(name):
+            return name
+        # Made before what it is made of, which may refer to it.
+        return object.__new__, (Function,), (self._python, self._options), None, None, _restore
+
+    def _is_importable(self, name: str) -> bool:
+        """Whether another process finds the function by its name."""
+        module = getattr(self, "__module__", "__main__")
+        found: Any = None if module == "__main__" else sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return found is self
 
     # Looking inside
 
@@ -638,6 +654,10 @@ def _report() -> Any:
     from hybridflow.jit.guards import report  # where there is something to say
 
     return report
+
+
+def _restore(function: Function[..., Any], made_of: tuple[Any, ...]) -> None:
+    function.__init__(*made_of)  # type: ignore[misc]
 
 
 @apart.once

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.jit.guards.libraries import is_ours, is_recorded, is_users_class
-from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, ArrayContents, ArrayType
+from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, ArrayContents, ArrayType, SameResult
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.twins import follow
 from hybridflow.runtime.calls.entry import Dispatcher
@@ -265,6 +266,39 @@ def read_plain_attribute(recording: Recording, value: Any, name: str) -> None:
         _follow_descriptor(recording, shared)
 
 
+def get_plain_attribute(recording: Recording, value: Any, name: str, get: Callable[[Any, str], Any]) -> Any:
+    """``get(value, name)``, which is ``object.__getattribute__`` or one of a class in C, noted."""
+    recording.note(read_plain_attribute, value, name)
+    try:
+        given = get(value, name)
+    except AttributeError:
+        recording.note(_note_in_c, value, name, get, MISSING)
+        raise
+    recording.note(_note_in_c, value, name, get, given)
+    return given
+
+
+def _note_in_c(recording: Recording, value: Any, name: str, get: Callable[[Any, str], Any], given: Any) -> None:
+    """Note what ``get`` gave where the instance's dict and functions in Python do not say it."""
+    slot, shared = recording.slot_of(value), in_class(type(value), name)
+    own = own_dict(value)
+    in_dict = own is not None and holds(own, name)
+    in_python = isinstance(shared, property) and isinstance(shared.fget, types.FunctionType)
+    is_stored = isinstance(shared, (property, *_FIELDS)) and not in_python
+    if slot is None or not (is_stored or (isinstance(value, type) and not in_dict)):
+        return
+
+    def again(owner: Any) -> Any:
+        try:
+            return get(owner, name)
+        except AttributeError:
+            return MISSING
+
+    recording.check(slot, "call", SameResult(again, given), ("plain", name))
+    if given is not MISSING and type(given) not in ATOMS:
+        recording.weak_root(given, f"{recording.texts[slot]}.{name}")
+
+
 def _through_descriptor(recording: Recording, value: Any, name: str, shared: Any, given: Any) -> None:
     """The descriptor must stay the class's; what its code reads is recorded as it reads, or read again by the guard."""
     if isinstance(shared, property) and not isinstance(shared.fget, types.FunctionType):
@@ -338,7 +372,9 @@ def _of_array(recording: Recording, array: np.ndarray, name: str, given: Any) ->
     if slot is None:
         return
     text = f"{recording.texts[slot]}.{name}"
-    if name in _ARRAY_TYPE:
+    if name == "__dict__" and given is not MISSING:
+        recording.read(slot, "own", None, given, f"vars({recording.texts[slot]})")
+    elif name in _ARRAY_TYPE:
         recording.check(slot, "call", ArrayType(array), "type")
     elif isinstance(given, np.ndarray):
         recording.check(slot, "call", ArrayType(array), "type")
@@ -350,6 +386,10 @@ def _of_array(recording: Recording, array: np.ndarray, name: str, given: Any) ->
 
 
 def _of_module(recording: Recording, module: types.ModuleType, name: str, given: Any) -> None:
+    if is_users_class(type(module)):
+        recording.weak_root(module, module.__name__)
+        _of_object(recording, module, name, given)
+        return
     slot, text = recording.root(module.__dict__, module.__name__), f"{module.__name__}.{name}"
     if name in module.__dict__:
         recording.read(slot, "item", name, module.__dict__[name], text)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import _string
+import contextlib
 import contextvars
 import functools
 import operator
+import string
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +21,9 @@ from hybridflow.effects.printing import print_later
 from hybridflow.jit.guards import models
 from hybridflow.jit.guards.attributes import (
     MISSING,
+    get_plain_attribute,
     in_class,
     read_attribute,
-    read_plain_attribute,
 )
 from hybridflow.jit.guards.classes import constructor
 from hybridflow.jit.guards.consuming import Consuming, is_pure, is_python, is_stateful, unknown
@@ -51,7 +54,8 @@ _EXCEPTION_STATE = frozenset(f for f in (sys.exc_info, getattr(sys, "exception",
 
 def builtin(recording: Recording, f: Any) -> Any:
     owner = f.__self__
-    if owner is not None and not isinstance(owner, (types.ModuleType, type)):
+    of_module = isinstance(owner, types.ModuleType) and not isinstance(f, types.MethodWrapperType)
+    if owner is not None and not of_module and not isinstance(owner, type):
         return _method(recording, f, owner)
     if f in _IDENTITY and current.trace is not None:
         current.trace.tells_apart = True
@@ -100,8 +104,7 @@ def descriptor(recording: Recording, f: Any) -> Any:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if f is object.__getattribute__ and len(args) == 2:
-            recording.note(read_plain_attribute, *args)
-            return f(*args)
+            return get_plain_attribute(recording, *args, f)
         if f in (object.__setattr__, object.__delattr__) and args:
             recording.note(note_write, args[0], str(args[1]) if len(args) > 1 else "")
             return f(*args)
@@ -118,10 +121,11 @@ def _method(recording: Recording, f: Any, owner: Any) -> Any:
     if name == "__getattribute__" and not isinstance(f, types.BuiltinFunctionType):
 
         def get(attribute: str) -> Any:
-            recording.note(read_plain_attribute, owner, attribute)
-            return f(attribute)
+            return get_plain_attribute(recording, owner, attribute, getattr(f.__objclass__, name))
 
         return get
+    if name in ("format", "format_map") and type(owner) is str:
+        return functools.partial(_format, recording, f)
     if name in ("__setattr__", "__delattr__"):
         note_write(recording, owner, "an attribute")
         return f
@@ -192,6 +196,29 @@ def _note_entry(recording: Recording, owner: Any, key: Any) -> None:
         recording.absent(slot, "item", key, f"{recording.texts[slot]}[{key!r}]")
     else:
         read_entry(recording, owner, key, found)
+
+
+def _format(recording: Recording, f: Any, /, *args: Any, **named: Any) -> Any:
+    """``text.format(...)``, which reads the attributes and items that its fields name."""
+    given = args[0] if f.__name__ == "format_map" and args else named
+    with contextlib.suppress(Exception):  # of which the call itself says more
+        _read_fields(recording, f.__self__, args, given)
+    return Consuming(recording, f)(*args, **named)
+
+
+def _read_fields(recording: Recording, text: str, args: Sequence[Any], named: Any) -> None:
+    number = 0
+    for _, field, specification, _ in string.Formatter().parse(text):
+        if field is None:
+            continue
+        first, rest = _string.formatter_field_name_split(field)
+        if first == "":
+            first, number = number, number + 1
+        value = args[first] if type(first) is int else get_item(recording, named, first)
+        for is_attribute, key in rest:
+            value = (get_attribute if is_attribute else get_item)(recording, value, key)
+        if specification:
+            _read_fields(recording, specification, args, named)
 
 
 def _context_variable(recording: Recording, f: Any, variable: contextvars.ContextVar[Any]) -> Any:
