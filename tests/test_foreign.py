@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import gc
 import importlib.util
 import os
 import subprocess
@@ -378,3 +379,56 @@ def test_libraries(library: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+
+
+# What a compiled function makes of an argument and of the elements of a tensor, what these are, and what they become.
+READS: dict[str, tuple[Any, list[Any], Any]] = {
+    "numpy": (lambda x, t: x * t.numpy()[0].item(), [2.0, 5.0], 9.0),
+    "tolist": (lambda x, t: x * t.tolist()[1], [2.0, 5.0], 9.0),
+    "np.asarray": (lambda x, t: x * np.asarray(t)[1].item(), [2.0, 5.0], 9.0),
+    "item": (lambda x, t: x * t.item(), [3.0], 9.0),
+    "float": (lambda x, t: x * float(t), [3.0], 9.0),
+    "a mask": (lambda x, t: x[t], [True, False, True], True),
+    "boolean_mask": (lambda x, t: hf.boolean_mask(x, t), [True, False, True], True),
+    "repeat": (lambda x, t: hf.repeat(x, t), [1, 2, 0], 1),
+    "unique_values": (lambda x, t: hf.unique_values(t), [2.0, 5.0], 4.0),
+    "bincount": (lambda x, t: hf.bincount(t), [1, 2, 0], 1),
+    "a copy": (lambda x, t: x * (+t), [1.0, 2.0, 3.0], 9.0),
+    "a slice": (lambda x, t: x * t[:], [1.0, 2.0, 3.0], 9.0),
+    "a product": (lambda x, t: x * t, [1.0, 2.0, 3.0], 9.0),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("kind", ["from_dlpack", "asarray"])
+def test_programs_see_what_the_owner_of_memory_writes(name: str, kind: str) -> None:
+    f, elements, later = READS[name]
+    memory = np.array(elements)
+    if kind == "asarray" and memory.size == 1:
+        pytest.skip("an array of one element is a constant of the program, whose elements are not read")
+    shared = hf.from_dlpack(memory) if kind == "from_dlpack" else None
+    x = hf.asarray([1.0, 2.0, 3.0][: memory.size] if "a " in name or "mask" in name else [1.0, 2.0, 3.0])
+
+    def read(x: Any) -> Any:
+        return f(x, hf.asarray(memory) if shared is None else shared)
+
+    compiled = hf.function(read)
+    for value in (None, None, later, later):
+        if value is not None:
+            memory[...] = value  # which the array still allows
+        np.testing.assert_array_equal(compiled(x).numpy(), read(x).numpy())
+    assert len(compiled.signatures()) <= 2  # one more where what was read has changed
+
+
+def test_shared_memory_is_not_kept() -> None:
+    from hybridflow.core import tensor
+
+    def use() -> None:
+        shared = hf.from_dlpack(np.ones(3))
+        assert hf.function(lambda x: x * shared.numpy()[0].item())(hf.ones(2)).tolist() == [1.0, 1.0]
+
+    before = len(tensor._shared)
+    for _ in range(5):
+        use()
+    gc.collect()
+    assert len(tensor._shared) <= before  # of earlier tests some may go meanwhile

@@ -15,7 +15,7 @@ from hybridflow.compiler.ops import TABLE, rules
 from hybridflow.core import devices
 from hybridflow.core.likes import ArrayLike, DTypeLike, ShapeLike
 from hybridflow.core.promotion import check_whole, default_float, default_int, result_dtype, to_dtype, weak_kind
-from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.tensor import Tensor, share, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, own, scalar, to_shape
@@ -85,8 +85,9 @@ def wanted_size(shape: Shape) -> Extent:
 def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor over the buffer of ``x``, which exports DLPack (torch, JAX, CuPy, NumPy ...), without a copy.
 
-    Its owner must not write to the buffer while the tensor lives; pass ``copy=True`` otherwise.  Raises
-    ArgumentTypeError for what does not export its memory, DTypeError for dtypes that there are no tensors of, and
+    Its owner must not write to the buffer while the tensor is used; pass ``copy=True`` otherwise.  Compiled functions
+    that have looked at the elements find at their next call what was written in between.  Raises ArgumentTypeError for
+    what does not export its memory, DTypeError for dtypes that there are no tensors of, and
     SharingError (a BufferError) for ``copy=False`` where it takes a copy.
 
     >>> hf.from_dlpack(np.asarray([1.0, 2.0]))
@@ -120,7 +121,7 @@ def _from_capsule(x: Any, copy: bool | None) -> Tensor:
     to_dtype(array.dtype, "from_dlpack")
     if copy is False and not array.flags.c_contiguous:
         raise SharingError("from_dlpack", "the array is not C-contiguous, so it takes a copy. Allow one.")
-    return wrap(np.array(array, order="C") if copy or not array.flags.c_contiguous else array)
+    return wrap(np.array(array, order="C") if copy or not array.flags.c_contiguous else share(array))
 
 
 def _placed(tensor: Tensor, device: str | None) -> Tensor:

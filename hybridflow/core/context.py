@@ -90,6 +90,9 @@ class Tracer(Protocol):
     def read_foreign(self, value: Any, /) -> None:
         """The elements of an object that is no array of NumPy's were read; at the next call they may be others."""
 
+    def read_shared(self, tensor: Any, array: Any, /) -> None:
+        """The elements of a tensor over somebody else's memory, an array, were read."""
+
     def called(self, function: Callable[..., Any], text: str, /) -> Callable[..., Any]:
         """What to call in the place of a function that may be the user's, see ``users``."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -267,6 +268,11 @@ class Tensor(Operators):
         ``setflags(write=True)`` of the view is refused; what owns the memory (``view.base``) could still be unlocked.
         """
         array = self._array
+        if _shared and id(array) in _shared:
+            trace = now().trace
+            if trace is not None:
+                owner = _shared[id(array)]
+                trace.read_shared(self, array if owner is None else owner)
         if not isinstance(array, np.ndarray):
             array = devices.moved(array, devices.CPU)
         elif array.flags.writeable:
@@ -374,6 +380,18 @@ class Tensor(Operators):
         if not spec:
             return str(self)
         return format(self._single("format").item(), spec)
+
+
+# Arrays over memory that somebody else may write to, by their ids: the array that they are views of, if there is one.
+_shared: dict[int, np.ndarray | None] = {}
+
+
+def share(array: np.ndarray, owner: np.ndarray | None = None) -> np.ndarray:
+    """``array``, of whose elements a trace that looks at them takes note: their owner may change them."""
+    number = id(array)
+    _shared[number] = owner
+    weakref.finalize(array, _shared.pop, number, None).atexit = False
+    return array
 
 
 def _lock(array: np.ndarray) -> None:

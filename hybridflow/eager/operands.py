@@ -33,7 +33,7 @@ from hybridflow.core.promotion import (
     scalar_array,
     weak_kind,
 )
-from hybridflow.core.tensor import Operators, Tensor, looked_at, wrap
+from hybridflow.core.tensor import Operators, Tensor, looked_at, share, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply
@@ -92,7 +92,9 @@ def from_numpy(array: np.ndarray, stage: str) -> Tensor:
     """A tensor with a copy of ``array``; over ``array`` itself where a program is to read it anew at each call."""
     trace = current.trace
     if trace is not None and id(array) in trace.live_arrays:
-        return wrap(array.view())
+        view = array.view()
+        view.flags.writeable = False  # else who looks at the elements locks the array
+        return wrap(share(view, array))
     copy = blocks.copied(_check_array(array, stage))
     return literal(copy) if copy.size == 1 else wrap(devices.placed(copy))
 

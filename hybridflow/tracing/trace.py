@@ -38,6 +38,9 @@ class Outside(Protocol):
     def foreign(self, value: Any, /) -> None:
         """The elements of an object that is no array of NumPy's were read."""
 
+    def shared(self, tensor: Any, array: Any, /) -> None:
+        """The elements of a tensor over the memory of an array that its owner may change were read."""
+
     def called(self, function: Callable[..., Any], text: str, /) -> Callable[..., Any]:
         """Something that may be the user's is about to be called; what to call in its place."""
 
@@ -348,6 +351,11 @@ class Trace:
         outside = self._root().outside
         if outside is not None:
             outside.foreign(value)
+
+    def read_shared(self, tensor: Any, array: Any) -> None:
+        outside = self._root().outside
+        if outside is not None:
+            outside.shared(tensor, array)
 
     def called(self, function: Callable[..., Any], text: str) -> Callable[..., Any]:
         outside = self._root().outside

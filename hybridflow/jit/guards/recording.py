@@ -27,7 +27,7 @@ from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.jit.guards import left
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
-from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, MAPPINGS, check_of, items_of, same_items
+from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, MAPPINGS, ArrayContents, check_of, items_of, same_items
 from hybridflow.runtime.calls.steps import Step, first_failing
 from hybridflow.runtime.locks import thread_states, trace_states
 from hybridflow.tracing.flow import journal
@@ -241,6 +241,14 @@ class Recording:
     def foreign(self, value: Any) -> None:
         """Note that the elements of another library's array, or of what has an ``__array__``, were read."""
         self.reason(f"reads the elements of a {type(value).__name__}", "pass hf.asarray of it as an argument")
+
+    def shared(self, tensor: Any, array: Any) -> None:
+        """Note the elements of a tensor over memory that an array of somebody else's has."""
+        own = self.slot_of(tensor)
+        slot = None if own is None else self._known.get(("value", own))
+        if slot is None:
+            slot = self.weak_root(array, "memory of a tensor")
+        self.check(slot, "call", ArrayContents(array), "elements")
 
     def effect(self, value: Any, what: str) -> None:
         """Note that an object that outlives the call is changed.  Raises TraceError if its owner would not see it."""
