@@ -120,7 +120,8 @@ def _text(make: Function) -> Function:
 def _range(make: Function) -> Function:
     def call(*bounds: Any) -> Any:
         bounds = tuple(bound.value() if isinstance(bound, Variable) else bound for bound in bounds)
-        return TensorRange(*bounds) if any(map(is_open, bounds)) and len(bounds) <= 3 else make(*bounds)
+        traced = any(is_open(bound) or isinstance(bound, SymbolicTensor) for bound in bounds)
+        return TensorRange(*bounds) if traced and len(bounds) <= 3 else make(*bounds)
 
     return call
 
