@@ -44,6 +44,7 @@ from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.loops import interrupts
 from hybridflow.compiler.loops.buffers import ALIGNMENT, byte_size
 from hybridflow.compiler.loops.kernel import Kernel, base
+from hybridflow.compiler.loops.limits import ON_STACK
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.lowering import Asking, Choice, Repetition, Requiring, Sized, Walk
 from hybridflow.compiler.program import HOST, INTERRUPTED, Check, HostFunction
@@ -228,8 +229,12 @@ class _Control:
 
     def _table(self, addresses: Sequence[str]) -> str:
         """A table of addresses."""
-        table = self.e.fresh("table")
-        self.e.line(f"{table} = alloca [{max(len(addresses), 1)} x ptr], align 8")
+        size = 8 * max(len(addresses), 1)
+        if size <= ON_STACK or self.together is not None:
+            table = self.e.fresh("table")
+            self.e.line(f"{table} = alloca [{size // 8} x ptr], align 8")
+        else:
+            table = self._reserve(size)
         for k, address in enumerate(addresses):
             self._set(table, k, address)
         return table
@@ -368,7 +373,8 @@ class _Control:
         e, code, a, y = self.e, self.code, self.given[0], self.given[-1]
         name = small_matrices.write(self.home.module, self.node.op.name, a.dtype)
         sizes = code.product(a.shape[:-2]), code.extent(a.shape[-1]), code.extent(y.shape[-1])
-        places = ", ".join(f"ptr {address}" for address in (addresses[0], addresses[-2], addresses[-1]))
+        memory = self._reserve(small_matrices.memory_bytes(self.home.module.target, a.dtype))
+        places = ", ".join(f"ptr {address}" for address in (addresses[0], addresses[-2], addresses[-1], memory))
         bad, regular = e.fresh("b"), e.fresh("c")
         e.line(f"{bad} = call i64 @{name}({places}, {', '.join(f'i64 {size}' for size in sizes)})")
         e.line(f"{regular} = icmp eq i64 {bad}, 0")

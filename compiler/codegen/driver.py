@@ -58,21 +58,21 @@ def write(
     module: ModuleText, name: str, graph: Graph, plan: Plan, dim_names: Sequence[str], calls: Sequence[KernelCall]
 ) -> tuple[Memory, Callable[[], None]]:
     """Write the entry of a program (see ``program``).  Returns its memory and what writes the shared entry."""
-    steps = Steps(graph, plan, _in_place(module, calls))
+    steps = Steps(graph, plan, _in_place(module, calls)).make_room()
     tables = functools.cache(lambda: Tables(module, name, steps))
     _Alone(module, steps, tables, dim_names).write(name)
+    shared, its_tables = steps, tables
+    asks_python = _asks_python(graph, calls)
+    if asks_python or any(call.code.alone for call in calls):
+        shared = Steps(graph, plan, calls, one_by_one=asks_python).make_room()
+        its_tables = functools.cache(lambda: Tables(module, shared_entry(name), shared))
 
     def write_shared() -> None:
-        shared, its_tables = steps, tables
-        asks_python = _asks_python(graph, calls)
-        if asks_python or any(call.code.alone for call in calls):
-            shared = Steps(graph, plan, calls, one_by_one=asks_python)
-            its_tables = functools.cache(lambda: Tables(module, shared_entry(name), shared))
         if shared.can_be_shared:
             form = _SharedCalls if len(shared.turns) <= FEW else _Shared
             form(module, shared, its_tables, dim_names).write(shared_entry(name))
 
-    return steps.memory, write_shared
+    return Memory(*map(larger, steps.memory, shared.memory)), write_shared
 
 
 def write_timed(
@@ -86,7 +86,7 @@ def write_timed(
 ) -> tuple[Memory, tuple[int, ...]]:
     """Write an entry that does what those of ``write`` do in the calling thread, or where it is ``shared`` on all
     workers, each turn by itself through the host.  Returns the program's memory, and of which kernel each turn is."""
-    steps = Steps(graph, plan, calls if shared else _in_place(module, calls), one_by_one=True)
+    steps = Steps(graph, plan, calls if shared else _in_place(module, calls), one_by_one=True).make_room()
     _Timed(module, steps, functools.cache(lambda: Tables(module, name, steps)), dim_names).write(name)
     return steps.memory, tuple(turn.kernel for turn in steps.turns)
 
@@ -118,8 +118,8 @@ def write_function(
             _InBlock(module, steps, tables, dim_names, block) if block else _InStep(module, steps, tables, dim_names)
         )
         return inner.write(name, "internal"), None, inner.memory
-    symbol = _Inner(module, steps, tables, dim_names).write(name, "internal")
-    shared = Steps(graph, plan, calls, one_by_one=_asks_python(graph, calls))
+    symbol = _Inner(module, steps.make_room(), tables, dim_names).write(name, "internal")
+    shared = Steps(graph, plan, calls, one_by_one=_asks_python(graph, calls)).make_room()
     if not shared.pays_to_share:
         return symbol, None, steps.memory
     tables = functools.cache(lambda: Tables(module, shared_entry(name), shared))
@@ -153,6 +153,7 @@ class _Function:
         self.e = Emitter(module.target, 1)
         self.code = Code(self.e, dim_names)
         self.given = ["ptr %buffers", "ptr %dims", "ptr %arena", "ptr %host"]
+        self.words = 0  # that are kept so far
 
     @property
     def tables(self) -> Tables:
@@ -200,6 +201,10 @@ class _Function:
         return self.code.extent(self.steps.memory.scratch)
 
     def _allocate(self, words: int) -> str:
+        """Words of this call, on the stack or in the room that was made for them."""
+        if self.steps.words_at is not None:
+            self.words += words
+            return self.code.at("%arena", self.code.extent(self.steps.words_at + 8 * (self.words - words)), 1)
         name = self.e.fresh("words")
         self.e.line(f"{name} = alloca [{words} x i64], align 8")
         return name

@@ -74,6 +74,8 @@ class ModuleText:
         functions = [*self._functions.items(), *(self._for_host.items() if for_host else ())]
         declares = self._declares | self._declared_for_host if for_host else self._declares
         wide = f' "prefer-vector-width"="{self.target.vector_bits}"' if self.target.vector_bits else ""
+        # Where a stack ends is memory that nobody may touch: each page of a large frame is touched in turn.
+        probes = "" if self.target.kind == "cuda" else ' "probe-stack"="inline-asm"'
         # A GPU's barriers and shuffles must not move into branches; LLVM finds out which functions have none.
         convergent = "convergent " if self.target.kind == "cuda" else ""
         parts = [
@@ -81,7 +83,7 @@ class ModuleText:
             *self._globals.values(),
             *(f"{head}{name}{text}" for (head, text), name in functions),
             *sorted(declares),
-            f"attributes #0 = {{ {convergent}nounwind{wide} }}",
+            f"attributes #0 = {{ {convergent}nounwind{wide}{probes} }}",
         ]
         return "\n".join(parts) + "\n"
 

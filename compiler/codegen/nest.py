@@ -18,16 +18,19 @@ from hybridflow.compiler.codegen.shared import Shared
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.extents import Extent, aligned, larger
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import TupleType
+from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.loops.buffers import ALIGNMENT
 from hybridflow.compiler.loops.index import Index, Ix, LoopVar
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, between
-from hybridflow.compiler.loops.limits import LONG_REST, VECTOR_BYTES
+from hybridflow.compiler.loops.limits import LONG_REST, ON_STACK, VECTOR_BYTES
 from hybridflow.compiler.loops.schedule import Schedule
 from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
 
+_ROWS = "%rows"  # scratch memory for rows of elements
 NESTED = 32  # nodes of a kernel that may wait for each other
 
 
@@ -89,10 +92,16 @@ class Nest:
         self.places: dict[Node, Place] = {n: Place(self.pointers[n]) for n in self.kernel.inputs}
         self.sequences: dict[tuple[tuple[Node, ...], Ix], list[Node]] = {}
         self.allocas: list[str] = []
+        self.on_stack = 0  # bytes
+        self.in_scratch = 0  # bytes of cells, before those of rows
+        self.of_rows: Extent = 0
         self.cuts: dict[LoopVar, Cut] = {}
         is_unit = self.e.target.kind == "cuda"
         with self._unit(parallel, grain) if is_unit else self._cut(parallel, "%begin", "%end") as self.cut:
             yield
+        if self.of_rows != 0:
+            self.allocas.append(f"  {_ROWS} = getelementptr i8, ptr %scratch, i64 {self.in_scratch}")
+        self.scratch = larger(self.scratch, self.of_rows + self.in_scratch)
         self.e.lines[0:0] = self.allocas  # in the entry block, so that the stack does not grow in a loop
         self.e.line("ret void")
         extents = tuple(v.extent for v in parallel)
@@ -129,9 +138,21 @@ class Nest:
             yield None
 
     def _allocate(self, nbytes: int) -> str:
-        name = self.e.fresh("cells")
-        self.allocas.append(f"  {name} = alloca [{nbytes} x i8], align 64")
+        """Memory for this call: on the stack while that is little, in scratch memory beyond."""
+        name, size = self.e.fresh("cells"), aligned(nbytes, ALIGNMENT)
+        if size <= ALIGNMENT or self.on_stack + size <= ON_STACK or self.e.target.kind == "cuda":
+            self.on_stack += size
+            self.allocas.append(f"  {name} = alloca [{nbytes} x i8], align {ALIGNMENT}")
+        else:
+            self.allocas.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {self.in_scratch}")
+            self.in_scratch += size
         return name
+
+    def _row_of_scratch(self, itemsize: int) -> str:
+        """Scratch memory for a row of elements."""
+        at = self.code.extent(self.of_rows)
+        self.of_rows += aligned(product(tuple(v.extent for v in self.space.folded)) * itemsize, ALIGNMENT)
+        return self.code.at(_ROWS, at, 1)
 
     def _position(self, vars: Sequence[LoopVar]) -> Ref:
         """The current turn of the loops, as one row-major number."""

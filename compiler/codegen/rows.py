@@ -24,9 +24,8 @@ from hybridflow.compiler.codegen.reduction import (
 from hybridflow.compiler.codegen.structured import Ref
 from hybridflow.compiler.codegen.team_fold import TeamFold
 from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.ir.extents import aligned
 from hybridflow.compiler.ir.graph import Node
-from hybridflow.compiler.ir.types import is_static, product, static_size
+from hybridflow.compiler.ir.types import is_static, static_size
 from hybridflow.compiler.loops.index import Index, Ix, variable
 from hybridflow.compiler.loops.kernel import accesses, raises
 from hybridflow.compiler.loops.limits import CHEAP, LONG_ROW, READ_IN_TURN
@@ -53,7 +52,7 @@ class Rows(Nest):
                     self._finish_row(stage.ready)
                 if not (stage.folds or stage.roots or stage.kept):
                     continue
-                kept = {k: self._reserve(k.node.dtype.itemsize) for k in stage.kept}
+                kept = {k: self._row_of_scratch(k.node.dtype.itemsize) for k in stage.kept}
                 self._stage(stage, kept)
                 for (node, _), pointer in kept.items():
                     self.places[node] = Place(pointer, self.within)
@@ -310,9 +309,3 @@ class Rows(Nest):
         totals = cascade.finish(once)
         with code.width(1):
             return totals.load(0)
-
-    def _reserve(self, itemsize: int) -> str:
-        """Scratch memory for a row of elements; its pointer."""
-        at = self.code.extent(self.scratch)
-        self.scratch += aligned(product(tuple(v.extent for v in self.space.folded)) * itemsize, 64)
-        return self.code.at("%scratch", at, 1)

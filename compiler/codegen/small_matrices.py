@@ -18,6 +18,8 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops.elimination import MOST
 from hybridflow.compiler.target import Target
 
+_TABLES = 5  # of a function: both sides, and room for these and the result of matrices that do not fill a vector
+
 
 def text(op: str, dtype: np.dtype, target: Target) -> str:
     """A module with the function of ``write``, which is named ``op``."""
@@ -27,23 +29,38 @@ def text(op: str, dtype: np.dtype, target: Target) -> str:
 
 
 def write(module: ModuleText, op: str, dtype: np.dtype, name: str | None = None) -> str:
-    """Add the function ``op(a, y, out, count, n, m)`` to a module: of the addresses of ``count`` matrices of n rows, of
-    as many matrices of m right-hand sides for ``solve``, and of results.  It returns 0 if no result is irregular.
-    Without a ``name`` for others it is the module's own.  Returns what it is called."""
-    e = Emitter(module.target, max(min(module.target.lanes(8 * dtype.itemsize), MOST_LANES), 2))
+    """Add the function ``op(a, y, out, memory, count, n, m)`` to a module: of the addresses of ``count`` matrices of n
+    rows, of as many matrices of m right-hand sides for ``solve``, of results, and of ``memory_bytes`` at a multiple of
+    64.  It returns 0 if no result is irregular.  Without a ``name`` for others it is the module's own.  Returns what it
+    is called."""
+    e = Emitter(module.target, _width(module.target, dtype))
     Stack(e, op, dtype).emit()
-    parameters = "ptr %a, ptr %y, ptr %out, i64 %count, i64 %n, i64 %m"
+    parameters = "ptr %a, ptr %y, ptr %out, ptr %memory, i64 %count, i64 %n, i64 %m"
     linkage = "" if name else "internal"
     return module.function(e, name or f"small_{op}", parameters, "i64", linkage, attributes="noinline")
 
 
-class Table:
-    """Vectors in rows of ``columns``: element (i, j) of each of the matrices."""
+def memory_bytes(target: Target, dtype: np.dtype) -> int:
+    """Bytes of memory that the function for a dtype takes."""
+    return _TABLES * _table_bytes(_width(target, dtype), dtype)
 
-    def __init__(self, c: Code, dtype: np.dtype, columns: Ref) -> None:
+
+def _width(target: Target, dtype: np.dtype) -> int:
+    return max(min(target.lanes(8 * dtype.itemsize), MOST_LANES), 2)
+
+
+def _table_bytes(width: int, dtype: np.dtype) -> int:
+    return MOST * MOST * width * dtype.itemsize
+
+
+class Table:
+    """Vectors in rows of ``columns``: element (i, j) of each of the matrices.  It is the ``number``-th in the memory
+    that the function is given."""
+
+    def __init__(self, c: Code, dtype: np.dtype, columns: Ref, number: int) -> None:
         self.c, self.dtype, self.columns = c, dtype, columns
-        self.place = c.e.fresh("table")
-        c.e.line(f"{self.place} = alloca [{MOST * MOST * c.e.width * dtype.itemsize} x i8], align 64")
+        assert number < _TABLES
+        self.place = c.at("%memory", number * _table_bytes(c.e.width, dtype), 1)
 
     def at(self, i: Ref, j: Ref) -> str:
         c = self.c
@@ -64,7 +81,7 @@ class Stack:
         c, square = self.c, self.c.mul("%n", "%n")
         self.n: Ref = "%n"
         self.m: Ref = {"solve": "%m", "inv": "%n"}.get(op, 0)
-        self.a, self.y = Table(c, dtype, self.n), Table(c, dtype, self.m)
+        self.a, self.y = Table(c, dtype, self.n, 0), Table(c, dtype, self.m, 1)
         self.sizes: dict[str, Ref] = {"%a": square}
         if op == "solve":
             self.sizes["%y"] = c.mul("%n", "%m")
@@ -73,7 +90,7 @@ class Stack:
     def emit(self) -> None:
         c, e, width = self.c, self.e, self.e.width
         all_sizes = {**self.sizes, "%out": self.result}
-        spare = {name: Table(c, self.dtype, 0).place for name in all_sizes}
+        spare = {name: Table(c, self.dtype, 0, 2 + k).place for k, name in enumerate(all_sizes)}
         with c.loop(0, "%count", width, [e.const(0, dt.int64, 1)]) as at:
             left = c.sub("%count", at.index)
             alone = c.compare("slt", left, width)  # these matrices do not fill a vector: there is room beside ``spare``

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import groupby, islice, zip_longest
 from typing import NamedTuple
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.library import Product
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.phases import KernelCode, Phase
-from hybridflow.compiler.codegen.tasks import FIRST_PLACE, words_text, write_task
+from hybridflow.compiler.codegen.tasks import FIRST_PLACE, WAVE_WORDS, words_text, write_task
 from hybridflow.compiler.codegen.templates import Part, literal_of
 from hybridflow.compiler.ir.extents import Extent, aligned, larger
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.buffers import ALIGNMENT, ArenaRange, InputBuffer, Location, Plan, UpdateBuffer
 from hybridflow.compiler.loops.kernel import base
+from hybridflow.compiler.loops.limits import ON_STACK
 from hybridflow.compiler.program import LEAST_SHARED
 
 ARENA = -1
 LITERALS = -2  # constant numbers, see Steps.literals
+_FEW_WORDS = 16  # that a driver keeps besides those of turns
 
 
 class KernelCall(NamedTuple):
@@ -129,6 +131,7 @@ class Steps:
         self.turns: list[Turn] = []
         self.sizes: list[int] = []  # how many turns each step has
         self.asks_host = any(call.code.asks_host for call in calls)
+        self.words_at: Extent | None = None  # where in the arena words lie that the driver keeps, if not on the stack
         step: tuple[int, ...] | None = None
         for k, (call, place, phase) in enumerate(ordered):
             places = (place, *(self.part(part) for part in call.operands))
@@ -139,6 +142,20 @@ class Steps:
                 self.sizes.append(0)
                 step = own
             self.sizes[-1] += 1
+
+    def make_room(self) -> Steps:
+        """Have room behind the arena for the words that a driver on a CPU keeps, where they are too many for a stack:
+        of all turns that run side by side it lays down the arguments."""
+        counts = [[FIRST_PLACE + len(turn.places) for turn in step] for step in self.in_order()]
+        laid = sum(map(max, zip_longest(*counts, fillvalue=0))) if counts else 0
+        extents = {x for turn in self.turns for x in (turn.units, turn.work, *(p.offset for p in turn.places))}
+        symbolic = sum(not isinstance(extent, int) for extent in extents)
+        most = max(self.sizes, default=0)
+        words = _FEW_WORDS + symbolic + laid + len(WAVE_WORDS) * most
+        if 8 * words > ON_STACK:
+            self.words_at = aligned(self.memory.arena, ALIGNMENT)
+            self.memory = self.memory._replace(arena=self.words_at + aligned(8 * words, ALIGNMENT))
+        return self
 
     @property
     def can_be_shared(self) -> bool:

@@ -55,7 +55,8 @@ LONG_ROW = 16  # vectors of a row whose statistics are given reciprocals to divi
 
 RUNS = 4  # groups of 64 terms of a few columns that are folded at once, so that no add waits for another
 TILE = 2048  # columns whose accumulators stay in a first-level cache of 32 KiB together: `thresholds.py tile`
-CELLS = 128 * 1024  # bytes that all statistics of a tile may take, which lie on the stack of a thread
+CELLS = 128 * 1024  # bytes that all statistics of a tile, or a chunk of what is folded in lines, may take
+ON_STACK = 4096  # bytes that one function keeps on the stack: a thread of a caller's may have 64 KiB, or less left
 
 # ---- units (``schedule``): what may be cut among threads
 

@@ -12,6 +12,7 @@ import numpy as np
 from hybridflow.compiler.ops import elimination
 from hybridflow.runtime import apart
 from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.memory import blocks
 
 _Native = Callable[..., int]
 
@@ -24,8 +25,10 @@ def computed(op: str, arrays: Sequence[np.ndarray], by_lapack: Callable[..., Any
         return None
     n, m = first.shape[-1], arrays[-1].shape[-1]
     out = np.empty(first.shape[:-2] if op == "det" else arrays[-1].shape, first.dtype)
-    places = [x.ctypes.data for x in (first, arrays[-1], out)]
-    if _native(op, first.dtype, host.target())(*places, first.size // (n * n), n, m):
+    native, nbytes = _native(op, first.dtype, host.target())
+    memory = blocks.empty((nbytes,), np.dtype(np.uint8))
+    places = [x.ctypes.data for x in (first, arrays[-1], out, memory)]
+    if native(*places, first.size // (n * n), n, m):
         bad = elimination.irregular(op, out)
         out[bad] = by_lapack(*[x[bad] for x in arrays])
     return out
@@ -39,7 +42,8 @@ def _small_matrices() -> Any:
 
 
 @functools.cache
-def _native(op: str, dtype: np.dtype, target: Any) -> _Native:
+def _native(op: str, dtype: np.dtype, target: Any) -> tuple[_Native, int]:
+    """The function, and how many bytes of memory it takes."""
     text = _small_matrices().text(op, dtype, target)
     code = machine_code.cached_code(
         machine_code.object_key(text, target),
@@ -47,11 +51,11 @@ def _native(op: str, dtype: np.dtype, target: Any) -> _Native:
         op,
         label=f"small {op}",
     )
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 3)
     call = kind(code.addresses[op])
 
     def run(*given: int) -> int:
         assert code  # held as long as its function
         return int(call(*given))
 
-    return run
+    return run, _small_matrices().memory_bytes(target, dtype)
