@@ -238,10 +238,6 @@ class ArgumentError(OperandError, ValueError):
     """An argument's value is not one that the function accepts."""
 
 
-class IntegerOverflowError(ArgumentError, OverflowError):
-    """An int of Python's that a tensor decides about outgrew the 64 bits that it has in compiled functions."""
-
-
 class ArgumentTypeError(OperandError, TypeError):
     """An argument's Python type is not one that the function accepts."""
 

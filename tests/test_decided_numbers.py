@@ -4,7 +4,6 @@ one error that says what has no meaning there."""
 from __future__ import annotations
 
 import functools
-import itertools
 import linecache
 import math
 import operator
@@ -387,73 +386,3 @@ def test_messages_about_arguments_name_whose_they_are() -> None:
 
     with pytest.raises(HybridflowError, match="is an argument of changed, whose caller"):
         hf.function(changed)(hf.constant([1.0, 2.0]), hf.constant(3))
-
-
-INTS = [0, 1, -1, 3, -3, 62, 63, 2**31, -(2**32), 3037000499, 3037000500, 2**62, -(2**62), 2**63 - 1, -(2**63) + 1]
-OF_INTS: dict[str, Callable[[int, int], int]] = {
-    "n + m": lambda n, m: n + m,
-    "n - m": lambda n, m: n - m,
-    "n * m": lambda n, m: n * m,
-    "n + 1": lambda n, m: n + 1,
-    "n - 1": lambda n, m: n - 1,
-    "5 - n": lambda n, m: 5 - n,
-    "n * 2**40": lambda n, m: n * 2**40,
-    "n ** 3": lambda n, m: n**3,
-    "1 << m": lambda n, m: 1 << (m if 0 <= m <= 100 else 0),
-    "-n - 2": lambda n, m: -n - 2,
-    "abs(n - 1)": lambda n, m: abs(n - 1),
-}
-
-
-@pytest.mark.parametrize("expression", OF_INTS)
-def test_ints_that_outgrow_64_bits_are_an_error(expression: str) -> None:
-    """They are Python's own, or an error: never what is left of them modulo 2**64."""
-    f = OF_INTS[expression]
-
-    @hf.function
-    def compiled(x: Any, y: Any) -> Any:
-        return f(int(x), int(y))
-
-    for n, m in itertools.product(INTS, INTS):
-        wanted = f(n, m)
-        if all(-(2**63) <= part < 2**63 for part in (wanted, -n, n - 1)):
-            assert int(compiled(hf.asarray(n), hf.asarray(m))) == wanted
-        elif not -(2**63) <= wanted < 2**63:
-            with pytest.raises(OverflowError, match="which no number of a compiled function holds") as caught:
-                compiled(hf.asarray(n), hf.asarray(m))
-            assert isinstance(caught.value, hf.errors.IntegerOverflowError)
-
-
-def test_ints_that_outgrow_64_bits_in_loops_and_branches() -> None:
-    def grown(x: Any, turns: Any) -> Any:
-        k, n = 0, 1 if x > 0 else -1
-        while k < turns:
-            n = n * 3
-            k += 1
-        return n
-
-    compiled = hf.function(grown)
-    for x, turns in ((1.0, 39), (-1.0, 39), (1.0, 0)):
-        assert int(compiled(hf.asarray(x), hf.asarray(turns))) == grown(x, turns)
-    for x, turns in ((1.0, 40), (-1.0, 41), (1.0, 64)):
-        with pytest.raises(hf.errors.IntegerOverflowError, match=r"\[mul\] of -?4052555153018976267, 3 is"):
-            compiled(hf.asarray(x), hf.asarray(turns))
-    huge = hf.function(lambda x: int(x) ** 10**9)  # which nobody waits for
-    with pytest.raises(hf.errors.IntegerOverflowError, match="far too large"):
-        huge(hf.asarray(7))
-    assert int(huge(hf.asarray(1))) == 1
-
-
-def test_what_may_be_caught_goes_on_in_64_bits() -> None:
-    """Whether an error comes to a clause cannot depend on a number here; other programs keep their meaning."""
-
-    @hf.function
-    def f(x: Any) -> Any:
-        n = int(x)
-        try:
-            n = n + 1
-        except Exception:
-            n = 0
-        return n
-
-    assert int(f(hf.asarray(4))) == 5

@@ -16,31 +16,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from hybridflow.array import elementwise
-from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import cast
-from hybridflow.errors import ArgumentError, IntegerOverflowError, short_location, user_location
+from hybridflow.errors import ArgumentError, short_location, user_location
 from hybridflow.tracing.order import require
 
 Python = Callable[..., Any]
 _ENDS = 2.0**63  # floats from here on are no int64
-
-
-_REMEDY = (
-    "which no number of a compiled function holds: ints that a tensor decides have 64 bits. Use floats, or keep them "
-    "below 2**63."
-)
-
-
-def _is_huge(python: Python, a: Any, b: Any) -> bool:
-    """Whether an int is not worth to be calculated for a message."""
-    if type(a) is not int or type(b) is not int or b < 0:
-        return False
-    return b * (a.bit_length() if python is operator.pow else 1) > 4096
-
-
-catchers: list[Callable[[type[BaseException]], bool]] = []
-"""Say whether an exception may be caught where the code is; ``flow.guarding`` adds what knows that."""
 
 
 guards: list[Callable[[type[BaseException]], None]] = []
@@ -55,17 +36,13 @@ def fail_unless(ok: Tensor, python: Python, kinds: tuple[type[Exception], ...], 
 
     def fail(*arrays: np.ndarray) -> NoReturn:
         values = [array.item() for array in arrays]
-        said = ", ".join(map(repr, values))
-        if python in (operator.pow, operator.lshift) and _is_huge(python, *values):
-            raise IntegerOverflowError(name, f"of {said} is far too large, {_REMEDY}")
         try:
             found = python(*values)
         except kinds as error:
             if where:
                 error.add_note(f"raised by compiled code  ({where})")
             raise
-        if type(found) is int:
-            raise IntegerOverflowError(name, f"of {said} is {found}, {_REMEDY}")
+        said = ", ".join(map(repr, values))
         raise ArgumentError(name, f"of {said} is {found!r}, which no number of a compiled function holds.")
 
     require(ok, fail, operands, f"{kinds[0].__name__} in {name}.")
@@ -101,81 +78,7 @@ def check_root(x: Tensor) -> None:
     fail_unless(elementwise.logical_not(elementwise.less(x, 0)), math.sqrt, (ValueError,), x)
 
 
-def check_fits(name: str, a: Tensor, b: Tensor | None, made: Tensor, step: Any = None) -> None:
-    """What Python's operator ``name`` makes of ints is what 64 bits have made of them; ``step`` is the second one as
-    the code has it.
-
-    Not where an error may be caught: which one it is would decide how the code goes on.
-    """
-    find = _FITS.get(name)
-    if find is None or any(is_caught(IntegerOverflowError) for is_caught in catchers):
-        return
-    operands = (a,) if b is None else (a, b)
-    if name in ("add", "sub") and type(step) is int:  # most are steps of counters
-        rises = (step >= 0) == (name == "add")
-        ok = (elementwise.greater_equal if rises else elementwise.less_equal)(made, a)
-    else:
-        ok = find(*operands, made)
-    fail_unless(ok, PYTHON[name], (OverflowError,), *operands)
-
-
-def _is_sum(a: Tensor, b: Tensor, made: Tensor) -> Tensor:
-    """A sum has left the range where it has neither the one sign nor the other."""
-    return elementwise.greater_equal(
-        elementwise.bitwise_and(elementwise.bitwise_xor(a, made), elementwise.bitwise_xor(b, made)), 0
-    )
-
-
-def _is_difference(a: Tensor, b: Tensor, made: Tensor) -> Tensor:
-    return elementwise.greater_equal(
-        elementwise.bitwise_and(elementwise.bitwise_xor(a, b), elementwise.bitwise_xor(a, made)), 0
-    )
-
-
-def _is_near(exact: Tensor, made: Tensor) -> Tensor:
-    """Whether ints are what floats say but for rounding: those that wrapped are 2**64 off, or a multiple."""
-    return elementwise.less(elementwise.abs(elementwise.subtract(exact, cast(made, dtypes.float64))), 2.0**62)
-
-
-def _is_product(a: Tensor, b: Tensor, made: Tensor) -> Tensor:
-    return _is_near(elementwise.multiply(cast(a, dtypes.float64), cast(b, dtypes.float64)), made)
-
-
-def _is_power(a: Tensor, b: Tensor, made: Tensor) -> Tensor:
-    return _is_near(elementwise.pow(cast(a, dtypes.float64), cast(b, dtypes.float64)), made)
-
-
-def _is_shifted(a: Tensor, b: Tensor, made: Tensor) -> Tensor:
-    return elementwise.equal(elementwise.bitwise_right_shift(made, b), a)
-
-
-def _has_negative(a: Tensor, made: Tensor) -> Tensor:
-    return elementwise.not_equal(a, _LEAST)
-
-
-def _is_quotient(a: Tensor, b: Tensor, made: Tensor) -> Tensor:
-    return elementwise.logical_or(elementwise.not_equal(a, _LEAST), elementwise.not_equal(b, -1))
-
-
-_LEAST = -(2**63)
-_FITS: dict[str, Callable[..., Tensor]] = {
-    "add": _is_sum,
-    "sub": _is_difference,
-    "mul": _is_product,
-    "pow": _is_power,
-    "lshift": _is_shifted,
-    "floordiv": _is_quotient,
-    "neg": _has_negative,
-    "abs": _has_negative,
-}
-
 PYTHON: dict[str, Python] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "pow": operator.pow,
-    "neg": operator.neg,
-    "abs": operator.abs,
     "truediv": operator.truediv,
     "floordiv": operator.floordiv,
     "mod": operator.mod,

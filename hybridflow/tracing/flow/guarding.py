@@ -118,19 +118,7 @@ def unguarded() -> Iterator[None]:
         active.guarded = before
 
 
-def _may_be_caught(kind: type[BaseException]) -> bool:
-    """The same as an answer."""
-    before = active.refusal
-    try:
-        check_not_caught(kind)
-    except TraceError:
-        active.refusal = before
-        return True
-    return False
-
-
 number_faults.guards.append(check_not_caught)
-number_faults.catchers.append(_may_be_caught)
 
 
 def _check_op(op: Any) -> None:
