@@ -61,9 +61,10 @@ def _is_public(filename: str) -> bool:
     if not filename.startswith(_PACKAGE):
         return False
     room, _, rest = filename.removeprefix(_PACKAGE).partition(os.sep)
-    return bool(rest) and (room not in _BETWEEN and rest != "facade.py")
+    return bool(rest) and room not in _BETWEEN and rest not in _WRAPPERS
 
 
+_WRAPPERS = ("facade.py", os.path.join("v1", "recording.py"))
 _BETWEEN = frozenset(("autodiff", "compiler", "core", "eager", "effects", "jit", "runtime", "tracing"))
 
 

@@ -268,6 +268,7 @@ SIZES_OF_VALUES: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", SIZES_OF_VALUES)
 def test_what_values_decide_is_said_of_the_function_that_was_called(name: str) -> None:
     function, remedy = SIZES_OF_VALUES[name]
+    assert hf.compat.v1  # which wraps them: that is no name to tell
     function(N)
     with pytest.raises(hf.errors.TraceError, match=rf"^\[{name}\] .*do(es)? not exist while tracing\..*{remedy}"):
         hf.function(function)(N)
