@@ -500,7 +500,8 @@ def test_the_process_ends_while_it_works():
     assert found == "end"
 
 
-def test_without_memory_for_threads_programs_run_on_one():
+def test_without_memory_for_threads_programs_run_on_fewer():
+    """The C library may have kept stacks of threads that are over, as those that compile are: a few begin on these."""
     resource = pytest.importorskip("resource")
     assert resource
     found = (
@@ -510,21 +511,22 @@ def test_without_memory_for_threads_programs_run_on_one():
         import resource
         hf.config.set_num_threads(1)
         team.problem()
-        hf.config.set_num_threads(3)
+        hf.config.set_num_threads(9)
         f.get_concrete_function(x)
         size = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (size + (6 << 20), resource.RLIM_INFINITY))
-        few = f(x).item() == expected, team.started()
+        few = f(x).item() == expected, team.started() < 8
+        begun = team.started()
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
-        same = f(x).item() == expected, team.started()  # no more attempts
-        hf.config.set_num_threads(3)
+        same = f(x).item() == expected, team.started() == begun  # no more attempts
+        hf.config.set_num_threads(9)
         print(few, same, f(x).item() == expected, team.started())
         """)
         )
         if sys.platform == "linux"
-        else "(True, 0) (True, 0) True 2"
+        else "(True, True) (True, True) True 8"
     )
-    assert found == "(True, 0) (True, 0) True 2"
+    assert found == "(True, True) (True, True) True 8"
 
 
 def test_small_programs_need_no_threads():
