@@ -6,12 +6,12 @@ the builtin exception that a Python user would catch, so ``except ValueError`` a
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from hybridflow import flags
@@ -36,7 +36,7 @@ def user_location(depth: int = 1) -> str | None:
     frame = sys._getframe(depth)
     while frame is not None:
         filename = frame.f_code.co_filename
-        if not is_internal(filename) and not _is_generated(frame):
+        if not is_internal(filename) and not _is_nobodys(frame):
             return f"{filename}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -68,9 +68,12 @@ _WRAPPERS = ("facade.py", os.path.join("v1", "recording.py"))
 _BETWEEN = frozenset(("autodiff", "compiler", "core", "eager", "effects", "jit", "runtime", "tracing"))
 
 
-def _is_generated(frame: types.FrameType) -> bool:
-    """Whether its code stands nowhere: what ``dataclass`` writes into a module that has a file."""
-    return frame.f_code.co_filename == "<string>" and "__file__" in frame.f_globals
+def _is_nobodys(frame: types.FrameType) -> bool:
+    """Whether its code is neither ours nor the user's: what leaves a ``with`` block, and what ``dataclass`` writes into
+    a module that has a file.
+    """
+    filename = frame.f_code.co_filename
+    return filename == contextlib.__file__ or (filename == "<string>" and "__file__" in frame.f_globals)
 
 
 def short_location(where: str | None) -> str:
@@ -115,7 +118,7 @@ def entered(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-@contextmanager
+@contextlib.contextmanager
 def writing_to(path: Any) -> Iterator[None]:
     """Around what writes to an open file: an OSError, as of a full disk, says which file it is."""
     try:
