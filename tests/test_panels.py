@@ -256,6 +256,50 @@ def test_open_keys() -> None:
         assert all(map(same_bits, found[1:], plain[1:]))
 
 
+def transformer(layers: int) -> Graph:
+    """A step of training: products of which most are part of no region."""
+    weights = [some(12, 36) * 0.3, some(12, 12) * 0.3, some(12, 24) * 0.3, some(24) * 0.3, some(24, 12) * 0.3]
+
+    def normed(x: Any) -> Any:
+        x = x - hf.mean(x, axis=-1, keepdims=True)
+        return x / hf.sqrt(hf.mean(x * x, axis=-1, keepdims=True) + 1e-3)
+
+    def program(x: Any, *weights: Any) -> Any:
+        with hf.GradientTape() as tape:
+            tape.watch(weights)
+            y = x
+            for _ in range(layers):
+                q, k, v = hf.permute_dims(hf.reshape(y @ weights[0], (2, 37, 3, 2, 6)), (2, 0, 3, 1, 4))
+                attended = hf.permute_dims(by_hand(q, k, v), (0, 2, 1, 3))
+                y = normed(y + hf.reshape(attended, y.shape) @ weights[1])
+                y = normed(y + hf.nn.gelu(y @ weights[2] + weights[3]) @ weights[4])
+            loss = hf.mean(y**2)
+        return loss, tape.gradient(loss, weights)
+
+    return graph_of(program, [some(74, 12), *weights])
+
+
+@pytest.mark.parametrize("way", [*WAYS, "transformer"])
+def test_giving_up_early_changes_nothing(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = transformer(2) if way == "transformer" else graph_of(*WAYS[way])
+    found = passes.panels(graph, Heights(1 << 14))
+    monkeypatch.setattr(panel_regions.Region, "_leaks", lambda *_: False)
+    assert to_text(found) == to_text(passes.panels(graph, Heights(1 << 14)))
+
+
+def test_regions_of_a_long_program_are_looked_for_in_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown = []
+    grow = panel_regions.Region._grow
+    monkeypatch.setattr(panel_regions.Region, "_grow", lambda self, node: (grown.append(node), grow(self, node))[1])
+    steps = []
+    for layers in (2, 6):
+        graph = transformer(layers)
+        grown.clear()
+        assert passes.panels(graph, NEAR) is not graph
+        steps.append(len(grown))
+    assert steps[1] < 3.5 * steps[0]
+
+
 def test_scores_that_are_wanted_are_made_as_ever() -> None:
     def program(q: Any, k: Any, v: Any) -> Any:
         shares = hf.nn.softmax(q @ turned(k))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from hybridflow.compiler.ir import dtypes as dt
@@ -123,10 +124,10 @@ class Region:
         self.roles: dict[Node, Roles] = {}
         self.sums: dict[Node, None] = {}
         self.sound = True
-        self._open: list[Node] = []
+        self._open: deque[Node] = deque()
         self._add(seed, roles)
         while self._open and self.sound:
-            self._grow(self._open.pop())
+            self._grow(self._open.popleft())  # what is near first: there it is seen soon that a region leaks
         if self.sound:
             self._prune()
 
@@ -144,6 +145,27 @@ class Region:
             return
         self.roles[node] = roles
         self._open.append(node)
+        self.sound &= not self._leaks(node, roles)
+
+    def _leaks(self, node: Node, roles: Roles) -> bool:
+        """Whether a node is wide and somebody outside looks at it, whatever else the region will reach.
+
+        Most products are part of no region, and what is made of them goes on to the end of the program: ``is_closed``
+        would say the same, but only after all of that was added.
+        """
+        if not self.is_wide(node, roles):
+            return False
+        if node in self.results or kinds(roles) - {None} != self.all_roles:
+            return True
+        return any(self._stays_outside(user, roles) for user in self.users[node])
+
+    def _stays_outside(self, user: Node, roles: Roles) -> bool:
+        """Whether a user of a wide node with such roles can be no part of the region."""
+        if user.op.kind is Kind.REDUCE:
+            return user.may_raise or any(roles[axis] is not None for axis in user.attrs["axes"])
+        if user.op.kind is Kind.ELEMENTWISE:
+            return user.may_raise or any(self.roles.get(n, roles) != roles for n in user.inputs)
+        return user.op.kind is not Kind.CONTRACT and user.op.name not in ("reshape", "broadcast", "transpose")
 
     def _grow(self, node: Node) -> None:
         roles = self.roles[node]
