@@ -191,7 +191,7 @@ def test_calls_keep_nothing(case: Callable[[], Case]) -> None:
 
     calls()
     grown = []
-    for _ in range(3):
+    while not grown or (grown[-1] >= CALLS // 4 and len(grown) < 8):
         references, live, allocated = counts()
         calls()
         again, live_again, allocated_again = counts()
@@ -199,7 +199,7 @@ def test_calls_keep_nothing(case: Callable[[], Case]) -> None:
         assert not kept, kept
         assert live_again <= live  # less, where something of an earlier test went
         grown.append(allocated_again - allocated)
-    assert min(grown) < CALLS // 4, grown  # Python's own free lists and caches grow once, a leak each time
+    assert grown[-1] < CALLS // 4, grown  # Python's own free lists and caches grow a few times, a leak each time
 
 
 @pytest.mark.parametrize("case", [plain, variables, captured_and_guarded, keywords_and_scalars, an_error],
