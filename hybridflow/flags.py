@@ -16,18 +16,25 @@ T = TypeVar("T", int, str)
 class Flag(Generic[T]):
     """One setting.  ``flag.value`` reads it, ``with flag(v):`` changes it for a block."""
 
-    def __init__(self, name: str, default: T, doc: str) -> None:
+    def __init__(self, name: str, default: T, doc: str, choices: tuple[T, ...] = ()) -> None:
         self.name, self.doc = name, doc
+        self.choices: tuple[T, ...] = choices
         self.default: T = default
         text = os.environ.get(name, "")
         try:
-            self.value: T = type(default)(text) if text else default
+            self.value: T = self._checked(type(default)(text) if text else default)
         except ValueError:
-            raise ValueError(f"[flags] {name}={text!r} is not {type(default).__name__}; {doc}") from None
+            kind = f"one of {', '.join(map(str, choices))}" if choices else type(default).__name__
+            raise ValueError(f"[flags] {name}={text!r} is not {kind}; {doc}") from None
+
+    def _checked(self, value: T) -> T:
+        if self.choices and value not in self.choices:
+            raise ValueError(f"[flags] {self.name} is one of {', '.join(map(str, self.choices))}, not {value!r}")
+        return value
 
     @contextmanager
     def __call__(self, value: T) -> Iterator[None]:
-        before, self.value = self.value, value
+        before, self.value = self.value, self._checked(value)
         try:
             yield
         finally:
@@ -52,9 +59,10 @@ KEEP_TEXT = Flag(
     "keep the text that exec and consoles compile: 1 from the start, 0 never, auto in consoles",
 )
 CACHE_LIMIT = Flag("HF_CACHE_LIMIT", 512 << 20, "bytes on disk of the cache of machine code")
+OPT = Flag("HF_OPT", 2, "LLVM's level of code generation for kernels: 0 compiles fastest, 2 runs fastest", (0, 1, 2))
 NUM_THREADS = Flag("HF_NUM_THREADS", 0, "threads that a program may run on; 1 for none but its caller's, 0 chooses")
 
-ALL = (DEBUG, LOG, TRACEBACK, SKIP, DUMP, VERIFY, POISON, CACHE_DIR, CACHE_LIMIT, KEEP_TEXT, NUM_THREADS)
+ALL = (DEBUG, LOG, TRACEBACK, SKIP, DUMP, VERIFY, POISON, CACHE_DIR, CACHE_LIMIT, KEEP_TEXT, OPT, NUM_THREADS)
 
 
 def logs(topic: str) -> bool:

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hybridflow import flags
-from hybridflow.runtime.machine import machine_code
 
 from .compare_programs import Difference, difference
 from .programs import Program
@@ -28,17 +27,10 @@ THOROUGH = 8  # one batch in so many is compiled with the code generator's usual
 
 @contextlib.contextmanager
 def fast_compiler(level: int = 0) -> Iterator[None]:
-    """LLVM's fast code generator, which takes a third of the time; nothing is kept on disk, where its code would be
-    taken for the usual one's."""
-    before = machine_code._CODE_GENERATION
-    machine_code._CODE_GENERATION = level
-    machine_code._cached_target_machine.cache_clear()
-    try:
-        with flags.CACHE_DIR("off"), flags.VERIFY(1):
-            yield
-    finally:
-        machine_code._CODE_GENERATION = before
-        machine_code._cached_target_machine.cache_clear()
+    """LLVM's fast code generator, which takes a third of the time; nothing is kept on disk, as no program is met
+    twice."""
+    with flags.OPT(level), flags.CACHE_DIR("off"), flags.VERIFY(1):
+        yield
 
 
 def programs(seed: int) -> Iterator[Program]:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow import flags
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.runtime.machine import host
 from tests.jit_helper import runnable_targets
@@ -230,6 +231,21 @@ def test_no_bit_has_changed(kind: str, request: pytest.FixtureRequest) -> None:
         assert known.get(name) == eager, f"{name}: other bits than those in {FILE.name}"
     if request.config.getoption("--update-golden"):
         FILE.write_text("".join(f"{name} {value}\n" for name, value in sorted(known.items())))
+
+
+SOME = [name for name in CASES if not name.startswith("random")][::12]  # of all kinds
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_bits_are_the_same_at_each_level_of_code_generation(level: int) -> None:
+    known = committed()
+    with flags.OPT(level):
+        for name in SOME:
+            function, arrays = CASES[name]
+            inputs = [hf.constant(x) for x in arrays]
+            for target in RUNNABLE.values():
+                with host.use(target):
+                    assert digest(hf.function(function)(*inputs).numpy()) == known[name], (name, target.cpu)
 
 
 def test_every_digest_has_a_case() -> None:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
+from hybridflow import flags
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
 from hybridflow.runtime import apart, locks
@@ -101,7 +102,7 @@ _names = itertools.count()
 
 _PASSES = ("sroa", "simplify_cfg")
 _MOST_PARTS = 8  # of one module: each has a target machine, which is kept
-_CODE_GENERATION = 2  # LLVM's level; 3 takes as long and changes nothing on the kernels of the pipeline
+_RUNTIME_LEVEL = 2  # of LLVM's code generation for the runtime's own modules; for programs see ``flags.OPT``
 
 
 class Code:
@@ -153,23 +154,28 @@ def _initialize_all_targets() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def _target_machine(target: Target, jit: bool = False) -> Any:
+def _level(optimize: bool) -> int:
+    """LLVM's level of code generation.  3 takes as long as 2 and changes nothing on the kernels of the pipeline."""
+    return _RUNTIME_LEVEL if optimize else flags.OPT.value
+
+
+def _target_machine(target: Target, level: int = 2, jit: bool = False) -> Any:
     llvm = _llvm()
     if target.triple.partition("-")[0] != host.detect().triple.partition("-")[0]:
         _initialize_all_targets()
     try:
         machine = llvm.Target.from_triple(target.triple)
         return machine.create_target_machine(
-            cpu=target.cpu, features=target.features, opt=_CODE_GENERATION, reloc="pic", codemodel="default", jit=jit
+            cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="default", jit=jit
         )
     except RuntimeError as error:
         raise CompileError("machine code", f"LLVM has no code generator for {target.triple}: {error}") from None
 
 
 @functools.lru_cache(maxsize=32)
-def _cached_target_machine(target: Target, number: int = 0) -> Any:
+def _cached_target_machine(target: Target, level: int, number: int) -> Any:
     """``number``: of the part that it compiles, for one target machine serves one thread at a time."""
-    return _target_machine(target)
+    return _target_machine(target, level)
 
 
 class _Linkers:
@@ -206,7 +212,7 @@ def _excerpt(text: str) -> str:
 def _parsed(text: str, target: Target, optimize: bool, number: int = 0) -> Iterator[tuple[Any, Any]]:
     """The target machine and the verified module of a text.  RuntimeError inside says that LLVM cannot emit it."""
     llvm = _llvm()
-    machine = _cached_target_machine(target, number)
+    machine = _cached_target_machine(target, _level(optimize), number)
     with contextlib.ExitStack() as objects:  # which go one before the other, and not with whoever holds a traceback
         own = objects.enter_context
         # A context of its own: types and constants of a module die with it instead of growing the global context.
@@ -269,9 +275,9 @@ def compile_assembly(text: str, target: Target, optimize: bool = False) -> str:
         return str(machine.emit_assembly(module))
 
 
-def object_key(source: str, target: Target) -> str:
+def object_key(source: str, target: Target, optimize: bool = False) -> str:
     """Key of machine code in the disk cache: all that decides its bytes.  ``source`` is the text or stands for it."""
-    settings = f"{_CODE_GENERATION} {_PASSES} parts"
+    settings = f"{_level(optimize)} {'pipeline' if optimize else _PASSES} parts"
     return "\n".join(("object", versions(), settings, target.triple, target.cpu, target.features, source))
 
 

@@ -74,7 +74,7 @@ def _load(
 ) -> dict[str, int]:
     target = host.detect()
     known = source()
-    key = machine_code.object_key(f"{symbols} {known} {tuple(settings)}", target) if known else None
+    key = machine_code.object_key(f"{symbols} {known} {tuple(settings)}", target, optimize=True) if known else None
     code = machine_code.cached_code(
         key, lambda: machine_code.compile_object(build(), target, optimize=True), *symbols, imports=imports
     )
