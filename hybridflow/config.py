@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from types import ModuleType
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from hybridflow.core import other_names as _other_names
 from hybridflow.core.blocks import block
 from hybridflow.core.context import add_process_reason
 from hybridflow.errors import ArgumentError
@@ -21,6 +23,9 @@ __all__ = [
     "run_functions_eagerly",
     "set_num_threads",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
 
 _eager = False
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
 from hybridflow.array.elementwise import clip, maximum, sqrt, square
 from hybridflow.array.reductions import sum
+from hybridflow.core import other_names as _other_names
 from hybridflow.core.configured import Configured, identified
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import entered
@@ -28,6 +29,9 @@ __all__ = [
     "non_neg",
     "unit_norm",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
 
 _EPSILON = 1e-7  # beside norms, against 0 / 0
 

@@ -7,13 +7,14 @@ known while a function is traced, a ``ShapeError`` or ``DTypeError`` right then.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
 import numpy as np
 
 from hybridflow.array import elementwise
 from hybridflow.autodiff.custom import custom_gradient
 from hybridflow.compiler.ir.dtypes import is_float, is_narrow_float
+from hybridflow.core import other_names as _other_names
 from hybridflow.core.context import current
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
@@ -36,6 +37,9 @@ __all__ = [
     "assert_none_equal", "assert_positive", "assert_rank", "assert_rank_at_least", "assert_rank_in", "assert_scalar",
     "assert_shapes", "assert_type", "check_numerics", "disable_check_numerics", "enable_check_numerics",
 ]  # fmt: skip
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
 
 
 # ---- what is known when the program runs

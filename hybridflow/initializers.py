@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
 from hybridflow.array import creation, random
 from hybridflow.array.elementwise import greater, where
 from hybridflow.array.shapes import matrix_transpose, reshape
+from hybridflow.core import other_names as _other_names
 from hybridflow.core.configured import Configured, identified
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
@@ -55,6 +56,9 @@ __all__ = [
     "variance_scaling",
     "zeros",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
 
 
 class Initializer(Configured):

@@ -5,7 +5,7 @@ Decompositions are computed by NumPy's LAPACK, eagerly and in compiled functions
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from hybridflow.array.decompositions import (
     cholesky,
@@ -56,9 +56,5 @@ __all__ = [
     "vector_norm",
 ]
 
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> None:
-        answer = _other_names.OF_LINALG.get(name)
-        raise _other_names.NoSuchName("module 'hybridflow.linalg'", name, answer, __all__)
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)

@@ -7,6 +7,9 @@ waits for it), beyond ``hf.config.memory_limit``, and by ``trim``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from hybridflow.core import other_names as _other_names
 from hybridflow.runtime.memory.blocks import Stats, stats, trim
 
 __all__ = [
@@ -14,3 +17,6 @@ __all__ = [
     "stats",
     "trim",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)

@@ -6,6 +6,8 @@ The functions draw from one global generator, which starts from the operating sy
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from hybridflow.array.random import (
     Generator,
     bernoulli,
@@ -42,6 +44,7 @@ from hybridflow.array.random import (
     truncated_normal,
     uniform,
 )
+from hybridflow.core import other_names as _other_names
 
 __all__ = [
     "Generator",
@@ -79,3 +82,6 @@ __all__ = [
     "truncated_normal",
     "uniform",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)

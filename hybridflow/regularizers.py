@@ -6,12 +6,13 @@ Layers take them (``Dense(3, kernel_regularizer="l2")``), and ``layer.losses`` i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
 from hybridflow.array.creation import eye
 from hybridflow.array.elementwise import abs, square
 from hybridflow.array.reductions import sum
 from hybridflow.array.shapes import matrix_transpose
+from hybridflow.core import other_names as _other_names
 from hybridflow.core.configured import Configured, identified
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError, entered
@@ -29,6 +30,9 @@ __all__ = [
     "l2",
     "orthogonal_regularizer",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
 
 
 class Regularizer(Configured):

@@ -36,6 +36,7 @@ def names_page() -> str:
     for title, table in (
         ("Functions and modules", other_names.OF_MODULE),
         ("Attributes of tensors", other_names.OF_TENSOR),
+        *((f"In `hf.{room}`", table) for room, table in other_names.OF_ROOM.items()),
     ):
         rows = [f"| `{name}` | {answer} |" for name, answer in sorted(table.items())]
         parts.append("\n".join([f"\n## {title}\n", "| there | here |", "|---|---|", *rows, ""]))
@@ -50,7 +51,8 @@ def test_the_page_of_names(pytestconfig: pytest.Config) -> None:
 
 
 def test_answers_name_what_is_there() -> None:
-    answers = " ".join([*other_names.OF_MODULE.values(), *other_names.OF_TENSOR.values()])
+    tables = (other_names.OF_MODULE, other_names.OF_TENSOR, *other_names.OF_ROOM.values())
+    answers = " ".join(answer for table in tables for answer in table.values())
     for path in set(re.findall(r"\bhf\.([a-z_]\w*(?:\.\w+)*)", answers)):
         found: Any = hf
         for name in path.split("."):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import inspect
-import operator
+import math
 import pickle
 import pydoc
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -178,14 +177,82 @@ def test_wrong_use_that_others_allow() -> None:
         hf.function(lambda x: x, input_signature=hf.TensorSpec([2]))
 
 
-@pytest.mark.parametrize("name", sorted(other_names.OF_LINALG))
-def test_rooms_answer_too(name: str) -> None:
-    with pytest.raises(AttributeError, match="write hf"):
-        getattr(hf.linalg, name)
-    for path in re.findall(r"\bhf\.((?:linalg\.)?\w+)", other_names.OF_LINALG[name]):
-        operator.attrgetter(path)(hf)
+@pytest.mark.parametrize(
+    ("room", "name"), [(room, name) for room, table in other_names.OF_ROOM.items() for name in table]
+)
+def test_rooms_answer_too(room: str, name: str) -> None:
+    module = getattr(hf, room)
+    assert name not in module.__all__, "it is there: take it out of the table"
+    with pytest.raises(AttributeError, match=f"module 'hybridflow.{room}' has no attribute '{name}'; write "):
+        getattr(module, name)
 
 
 def test_rooms_name_the_nearest() -> None:
     with pytest.raises(AttributeError, match="did you mean cholesky"):
         hf.linalg.choleski  # noqa: B018
+    with pytest.raises(AttributeError, match="did you mean Dense"):
+        hf.layers.Dens  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "room", [n for n in hf.__all__ if inspect.ismodule(getattr(hf, n)) and n not in ("compat", "errors")]
+)
+def test_rooms_show_their_own_names_alone(room: str) -> None:
+    module = getattr(hf, room)
+    assert [name for name in dir(module) if not name.startswith("_")] == sorted(module.__all__)
+    assert not hasattr(module, "no_such_name")
+
+
+X, Y = np.array([0.5, -1.5, 2.0, 0.0]), np.array([1.0, 4.0, -2.0, 3.0])
+M, N = X.reshape(2, 2) + 1, Y.reshape(2, 2)
+GIVEN = {"i": 2, "values": np.array([7.0, 8.0]), "axis": 0, "bins": np.array([-1.0, 0.0, 1.0]), "degree": 2}
+GIVEN |= {"start": np.float64(1.0), "stop": np.float64(2.0), "num": 5}
+HOLES = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, np.nan]])
+WITH_NUMPY: dict[str, tuple[Callable[..., Any], Any, Any]] = {
+    "allclose": (np.allclose, X, X + 1e-12),
+    "argwhere": (lambda x, y: np.argwhere(x), M - 1.5, Y),
+    "array_equal": (np.array_equal, X, X),
+    "convolve": (np.convolve, X, Y[:3]),
+    "corrcoef": (lambda x, y: np.corrcoef(x), N, Y),
+    "cov": (lambda x, y: np.cov(x), N, Y),
+    "delete": (lambda x, y: np.delete(x, 2), X, Y),
+    "digitize": (lambda x, y: np.digitize(x, GIVEN["bins"]), X, Y),
+    "dstack": (lambda x, y: np.dstack([x, y]), M, N),
+    "ediff1d": (lambda x, y: np.ediff1d(x), M, Y),
+    "fix": (lambda x, y: np.fix(x), X, Y),
+    "flatnonzero": (lambda x, y: np.flatnonzero(x), M - 1, Y),
+    "fliplr": (lambda x, y: np.fliplr(x), M, Y),
+    "flipud": (lambda x, y: np.flipud(x), M, Y),
+    "geomspace": (lambda x, y: np.geomspace(1.0, 2.0, 5), X, Y),
+    "heaviside": (np.heaviside, X, Y),
+    "inner": (np.inner, M, N),
+    "insert": (lambda x, y: np.insert(x, 2, GIVEN["values"]), X, Y),
+    "kron": (np.kron, M, N),
+    "logspace": (lambda x, y: np.logspace(1.0, 2.0, 5), X, Y),
+    "nanmax": (lambda x, y: np.nanmax(x, 0), HOLES, Y),
+    "nanmean": (lambda x, y: np.nanmean(x, 0), HOLES, Y),
+    "nanmin": (lambda x, y: np.nanmin(x, 0), HOLES, Y),
+    "nansum": (lambda x, y: np.nansum(x, 0), HOLES, Y),
+    "polyfit": (lambda x, y: np.polyfit(x, y, 2), X, Y),
+    "ptp": (lambda x, y: np.ptp(x, 0), N, Y),
+    "rot90": (lambda x, y: np.rot90(x), N, Y),
+    "row_stack": (lambda x, y: np.vstack([x, y]), M, N),
+    "sinc": (lambda x, y: np.sinc(x), X, Y),
+    "trapezoid": (lambda x, y: np.trapezoid(y, x), X, Y),
+    "vdot": (np.vdot, X, Y),
+    "linalg.cond": (lambda x, y: np.linalg.cond(x), N, Y),
+    "linalg.expm": (lambda x, y: sum(np.linalg.matrix_power(x, k) / math.factorial(k) for k in range(60)), N + N.T, Y),
+    "linalg.kron": (np.kron, M, N),
+}
+
+
+@pytest.mark.parametrize("name", WITH_NUMPY)
+def test_what_is_to_be_written_is_what_numpy_has(name: str) -> None:
+    wanted, x, y = WITH_NUMPY[name]
+    room, _, last = name.rpartition(".")
+    answer = other_names.OF_ROOM[room][last] if room else other_names.OF_MODULE[last]
+    *steps, final = answer.removesuffix(" of symmetric matrices").split("; ")
+    given = {key: hf.asarray(v) if isinstance(v, np.ndarray) else v for key, v in GIVEN.items()}
+    given |= {"hf": hf, "x": hf.asarray(x), "y": hf.asarray(y)}
+    exec("\n".join(steps), given)
+    np.testing.assert_allclose(np.asarray(eval(final, given)), wanted(x, y), rtol=1e-6, atol=1e-12)

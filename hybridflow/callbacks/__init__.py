@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from hybridflow.callbacks.averages import SwapEMAWeights
 from hybridflow.callbacks.callback import Callback, History
 from hybridflow.callbacks.logging import CSVLogger, LambdaCallback, RemoteMonitor
@@ -9,6 +11,7 @@ from hybridflow.callbacks.running import CallbackList
 from hybridflow.callbacks.saving import BackupAndRestore, ModelCheckpoint
 from hybridflow.callbacks.stopping import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, TerminateOnNaN
 from hybridflow.callbacks.tensorboard import TensorBoard
+from hybridflow.core import other_names as _other_names
 
 __all__ = [
     "BackupAndRestore",
@@ -26,3 +29,6 @@ __all__ = [
     "TensorBoard",
     "TerminateOnNaN",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)

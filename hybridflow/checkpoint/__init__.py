@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from hybridflow.checkpoint.checkpoint import Checkpoint, Report, load_arrays, save_arrays
 from hybridflow.checkpoint.manager import CheckpointManager, checkpoints, latest_checkpoint
+from hybridflow.core import other_names as _other_names
 
 __all__ = [
     "Checkpoint",
@@ -14,3 +17,6 @@ __all__ = [
     "load_arrays",
     "save_arrays",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)

@@ -5,6 +5,9 @@ A ``Dataset`` is a description; an iterator runs it, on threads of its own where
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from hybridflow.core import other_names as _other_names
 from hybridflow.data.dataset import Dataset
 from hybridflow.data.delimited import CsvDataset, make_csv_dataset
 from hybridflow.data.examples import (
@@ -48,3 +51,6 @@ __all__ = [
     "parse_example",
     "parse_single_example",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from hybridflow.core import other_names as _other_names
 from hybridflow.layers.activations import ELU, Activation, LeakyReLU, PReLU, ReLU, Softmax
 from hybridflow.layers.attention import GroupQueryAttention, MultiHeadAttention
 from hybridflow.layers.basic import (
@@ -231,3 +234,6 @@ __all__ = [
     "ZeroPadding2D",
     "ZeroPadding3D",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)

@@ -7,8 +7,9 @@ predictions, and weights of the samples.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
+from hybridflow.core import other_names as _other_names
 from hybridflow.core.configured import identified
 from hybridflow.errors import entered
 from hybridflow.losses.objects import (
@@ -77,6 +78,9 @@ __all__ = [
     "sigmoid_cross_entropy",
     "softmax_cross_entropy",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
 
 _KINDS: dict[str, type[Loss]] = {
     name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Loss)

@@ -6,8 +6,9 @@ batches, ``reset_state`` forgets them.  Labels come first, predictions second, a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
+from hybridflow.core import other_names as _other_names
 from hybridflow.core.configured import identified
 from hybridflow.errors import entered
 from hybridflow.losses import SHORT
@@ -116,6 +117,9 @@ __all__ = [
     "sparse_top_k_categorical_accuracy",
     "top_k_categorical_accuracy",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
 
 _KINDS: dict[str, type[Metric]] = {
     name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Metric)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from hybridflow.core import other_names as _other_names
 from hybridflow.models.cloning import clone_model, model_from_json
 from hybridflow.models.drawing import plot_model
 from hybridflow.models.functional import Functional
@@ -19,3 +22,6 @@ __all__ = [
     "plot_model",
     "save_model",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)

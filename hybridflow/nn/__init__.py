@@ -3,8 +3,11 @@ losses of ``hf.losses``."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from hybridflow.array.elementwise import sigmoid, tanh
 from hybridflow.array.indexing import one_hot
+from hybridflow.core import other_names as _other_names
 from hybridflow.nn.attention import scaled_dot_product_attention
 from hybridflow.nn.convolution import (
     conv1d,
@@ -107,3 +110,6 @@ __all__ = [
     "swish",
     "tanh",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
+from hybridflow.core import other_names as _other_names
 from hybridflow.core.configured import identified
 from hybridflow.errors import ArgumentTypeError, entered
 from hybridflow.optimizers import schedules
@@ -38,6 +39,9 @@ __all__ = [
     "global_norm",
     "schedules",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
 
 _KINDS: dict[str, type[Optimizer]] = {
     name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Optimizer)

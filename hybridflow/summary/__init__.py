@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from hybridflow.core import other_names as _other_names
 from hybridflow.summary import experimental
 from hybridflow.summary.writing import (
     SummaryWriter,
@@ -33,3 +36,6 @@ __all__ = [
     "should_record_summaries",
     "text",
 ]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
