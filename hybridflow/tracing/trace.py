@@ -115,6 +115,7 @@ class Trace:
         "_everything_available",
         "_may_create",
         "_order",
+        "_positions",
         "_states",
         "assumptions",
         "created_variables",
@@ -149,6 +150,7 @@ class Trace:
         self.assumptions: Assumptions = assumptions or (Assumptions(None, {}) if parent is None else parent.assumptions)
         self.lifted: dict[Node, Node] = {}  # nodes of ancestors -> nodes here
         self.sources: list[Tensor | State | Node | None] = []  # per input: capture, state, ancestor's node, or argument
+        self._positions: dict[Node, int] = {}  # of inputs
         self.spans: list[Span] = []
         self.numbers: dict[Any, SymbolicTensor] = {}
         self.kept: dict[Any, Any] = {}  # what layers add to the loss
@@ -172,6 +174,7 @@ class Trace:
 
     def _input(self, type: TensorType, name: str, role: Role, source: Tensor | Node | None) -> Node:
         node = self._builder.parameter(type, name, role)
+        self._positions[node] = len(self.sources)
         self.sources.append(source)
         return node
 
@@ -344,7 +347,7 @@ class Trace:
 
     def _from_outside(self, parameter: Node) -> Tensor | None:
         """The tensor that an input stands for, unless each call brings its own."""
-        source = self.sources[self._builder.inputs.index(parameter)]
+        source = self.sources[self._positions[parameter]]
         return source if isinstance(source, Tensor) else None
 
     def read_foreign(self, value: Any) -> None:
@@ -393,27 +396,16 @@ class Trace:
         if not isinstance(tensor, SymbolicTensor):
             return tensor
         values: dict[Node, Any] = {}
-        for node, source in zip(self._builder.inputs, self.sources):
-            if isinstance(source, State):
-                assert source.start is not None
-                values[node] = source.start
-            elif isinstance(source, Tensor):
-                values[node] = source
         wanted = self._node(tensor)
-        needed = self._needed(wanted)
-        written = [state for state in self._states.values() if state.is_written and state.parameter._node in needed]
-        for state in written:
-            needed += self._needed(state.value._node)
+        needed = self._needed([wanted], set())
+        seen = set(needed)
+        written = [state for state in self._states.values() if state.is_written and state.parameter._node in seen]
+        needed += self._needed([state.value._node for state in written], seen)
         with suspended():
             for node in needed:
-                if node in values:
-                    continue
                 if node.is_parameter:
-                    raise TraceError(
-                        "Variable",
-                        f"the initial value depends on the argument {node.attrs['name']} of {self.name}, which has no "
-                        "value while tracing. Make the variable outside of the function.",
-                    )
+                    values[node] = self._known_now(node)
+                    continue
                 given = tuple(values[n] for n in node.inputs)
                 if node.op is TABLE["transfer"]:
                     values[node] = given[0].to_device(node.attrs["device"])
@@ -426,13 +418,39 @@ class Trace:
         found: Tensor = values[wanted]
         return found
 
-    def _needed(self, node: Node) -> list[Node]:
-        """The nodes that ``node`` is computed from, itself included, in program order."""
-        wanted = {node}
-        for candidate in reversed(self._builder.nodes):
-            if candidate in wanted:
-                wanted.update(candidate.inputs)
-        return [n for n in (*self._builder.inputs, *self._builder.nodes) if n in wanted]
+    def _known_now(self, parameter: Node) -> Tensor:
+        """What an input stood for when the trace began.  Raises TraceError for arguments."""
+        source = self.sources[self._positions[parameter]]
+        if isinstance(source, State):
+            assert source.start is not None
+            return source.start
+        if isinstance(source, Tensor):
+            return source
+        raise TraceError(
+            "Variable",
+            f"the initial value depends on the argument {parameter.attrs['name']} of {self.name}, which has no "
+            "value while tracing. Make the variable outside of the function.",
+        )
+
+    @staticmethod
+    def _needed(results: Iterable[Node], seen: set[Node]) -> list[Node]:
+        """The nodes that results are computed from, themselves included, but for those that were seen before: each
+        behind its inputs."""
+        found: list[Node] = []
+        entered: set[Node] = set()
+        waiting = list(results)
+        while waiting:
+            node = waiting[-1]
+            if node in seen:
+                waiting.pop()
+            elif node in entered:
+                waiting.pop()
+                seen.add(node)
+                found.append(node)
+            else:
+                entered.add(node)
+                waiting += [n for n in node.inputs if n not in seen]
+        return found
 
     # Results
 
