@@ -58,7 +58,7 @@ class Job(Generic[T]):
             yield
             self._thread = _thread.get_ident()
             _jobs.add(self)
-            if len(sys._current_frames()) > 2:
+            if _thread._count() > 1:  # sys._current_frames may wait for itself where it sets off a collection
                 self._results.append(self._work())
             else:
                 self._work_alone()

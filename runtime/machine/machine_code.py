@@ -10,6 +10,7 @@ any more waits for the next time that something is compiled or loaded.
 
 from __future__ import annotations
 
+import _thread
 import collections
 import contextlib
 import ctypes
@@ -56,7 +57,7 @@ class _ForkGuard:
     """
 
     def before(self) -> None:
-        if len(sys._current_frames()) > 1:
+        if _thread._count() > 0:
             # Another thread may be in the middle of an import, whose lock nobody would release in the child.
             for load in apart.loaders:
                 load()
