@@ -36,7 +36,7 @@ def user_location(depth: int = 1) -> str | None:
     frame = sys._getframe(depth)
     while frame is not None:
         filename = frame.f_code.co_filename
-        if not is_internal(filename) and not _is_nobodys(frame):
+        if not is_internal(filename) and not _is_stdlib_or_generated(frame):
             return f"{filename}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -68,7 +68,7 @@ _WRAPPERS = ("facade.py", os.path.join("v1", "recording.py"))
 _BETWEEN = frozenset(("autodiff", "compiler", "core", "eager", "effects", "jit", "runtime", "tracing"))
 
 
-def _is_nobodys(frame: types.FrameType) -> bool:
+def _is_stdlib_or_generated(frame: types.FrameType) -> bool:
     """Whether its code is neither ours nor the user's: what leaves a ``with`` block, and what ``dataclass`` writes into
     a module that has a file.
     """

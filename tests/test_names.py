@@ -211,7 +211,7 @@ HOLES = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, np.nan]])
 WITH_NUMPY: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "allclose": (np.allclose, X, X + 1e-12),
     "argwhere": (lambda x, y: np.argwhere(x), M - 1.5, Y),
-    "array_equal": (np.array_equal, X, X),
+    "array_equal": (np.array_equal, X, Y),
     "convolve": (np.convolve, X, Y[:3]),
     "corrcoef": (lambda x, y: np.corrcoef(x), N, Y),
     "cov": (lambda x, y: np.cov(x), N, Y),
