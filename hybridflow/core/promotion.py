@@ -28,7 +28,7 @@ default_float = dtypes.float32
 default_int = dtypes.int64
 PYTHON_DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float32}
 _RANK = {bool: 0, int: 1, float: 2}
-_SUPPORTED = frozenset(dtypes.ALL)
+_SUPPORTED = {dtype: dtype for dtype in dtypes.ALL}  # others may be equal to these, and native code compares objects
 
 
 def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
@@ -44,7 +44,8 @@ def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
         found = np.dtype(dtype)
     except TypeError:
         found = None
-    if dtype is None or found is None or found not in _SUPPORTED:
+    found = None if dtype is None or found is None else _SUPPORTED.get(found)
+    if found is None:
         names = ", ".join(map(str, dtypes.ALL))
         hint = " If it is an extent, give the shape as one tuple." if isinstance(dtype, int) else ""
         raise DTypeError(stage, f"{dtype!r} is not a dtype here; the dtypes are {names}.{hint}")
@@ -108,8 +109,8 @@ def array_dtype(array: Any, stage: str, what: str = "the value") -> np.dtype[Any
     """The dtype that a tensor made of a NumPy array or scalar has.  Raises DTypeError when there is none for it, and
     ArgumentTypeError for a masked array."""
     refuse_mask(array, stage, what)
-    dtype = array.dtype.newbyteorder("=") if not array.dtype.isnative else array.dtype
-    if dtype not in _SUPPORTED:
+    dtype = _SUPPORTED.get(array.dtype.newbyteorder("=") if not array.dtype.isnative else array.dtype)
+    if dtype is None:
         raise DTypeError(
             stage,
             f"{what} is an array of dtype {array.dtype}, which is not supported; the dtypes are "

@@ -17,6 +17,7 @@ from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.core import pytree
+from hybridflow.core.promotion import array_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.wholes import values_among
 from hybridflow.errors import HybridflowError
@@ -144,7 +145,8 @@ def _open_key(leaf: Any, name: str) -> LeafKey:
     """The key of an argument, of a tensor one for all extents that are not 0 or 1."""
     if type(leaf) not in (Tensor, np.ndarray):
         return leaf_key(leaf, "", name)
-    return TensorKey(tuple([n if n < LEAST else None for n in leaf.shape]), leaf.dtype)
+    dtype = leaf.dtype if type(leaf) is Tensor else array_dtype(leaf, name)  # in native byte order
+    return TensorKey(tuple([n if n < LEAST else None for n in leaf.shape]), dtype)
 
 
 def _unobserved(trace: Any, values: Any) -> AbstractContextManager[None]:

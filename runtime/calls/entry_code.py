@@ -30,7 +30,7 @@ from hybridflow.runtime.calls import (
 )
 from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
 from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import BALANCE, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import BALANCE, I1, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
 from hybridflow.runtime.native.records import (
     HEAD,
     OUTPUT,
@@ -87,9 +87,9 @@ def build(offsets: Offsets, checked: bool = False) -> str:
 
 
 def new_module(checked: bool) -> Module:
-    """A module of functions that Python calls, which give back ``miss`` for what they do not know."""
+    """A module of functions that Python calls, which give back ``miss`` for what they do not know: an address
+    (``functions.MISS``) that is the same in all modules, as some call each other's functions."""
     module = Module(checked)
-    module.variable("miss", I8)  # its address says: not this one
     if checked:
         module.variable(UNDER_WAY, I64)
         module.text("unbalanced", "hybridflow: a native call leaked a reference, or gave one back twice")

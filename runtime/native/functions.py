@@ -11,6 +11,7 @@ from hybridflow.runtime import apart
 from hybridflow.runtime.machine import disk_cache, host, machine_code
 
 _METHOD_FASTCALL, _METHOD_KEYWORDS = 0x0080, 0x0002
+MISS = ctypes.c_int64()  # what native functions give back for what they do not know; its address says so
 
 
 class MethodDef(ctypes.Structure):
@@ -74,6 +75,7 @@ def _load(
 ) -> dict[str, int]:
     target = host.detect()
     known = source()
+    imports = {"miss": ctypes.addressof(MISS), **imports}
     key = machine_code.object_key(f"{symbols} {known} {tuple(settings)}", target, optimize=True) if known else None
     code = machine_code.cached_code(
         key, lambda: machine_code.compile_object(build(), target, optimize=True), *symbols, imports=imports
