@@ -58,11 +58,11 @@ def test_texts_show_as_they_print() -> None:
         assert isinstance(text, str) and repr(text) == str(text) and "\n" in repr(text)
 
 
-def test_every_flag_is_in_the_help_and_in_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_flag_is_in_the_help_and_in_the_docs(capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.run(["--help"]) == 0
-    out, readme = capsys.readouterr().out, (ROOT / "README.md").read_text(encoding="utf-8")
+    out, page = capsys.readouterr().out, (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
     for flag in flags.ALL:
-        assert flag.name in out and f"`{flag.name}`" in readme
+        assert flag.name in out and f"`{flag.name}`" in page
     assert max(map(len, out.splitlines())) <= 80
     used = {f"HF_{name}" for name, flag in vars(flags).items() if isinstance(flag, flags.Flag)}
     assert used == {flag.name for flag in flags.ALL}

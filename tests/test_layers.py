@@ -281,7 +281,7 @@ def test_importing_the_folder_fails_at_once(folder: str) -> None:
     assert f"import hybridflow.{folder}, not the folder '{folder}'" in done.stderr
 
 
-PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ROOMS = ("", "compiler", "runtime", "hybridflow", "hybridflow/jit", "hybridflow/tracing")
 
 

@@ -1,0 +1,84 @@
+"""Pages that MkDocs gets from the code: the API reference from public docstrings, and CONTRIBUTING.md as it is."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import hybridflow as hf
+
+LEFT_OUT = ("errors", "compat")  # described where they are raised; another library's names
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages.
+
+    Args:
+        files: what MkDocs found in ``docs/``.
+        config: its configuration, of which the folder of the project is read.
+
+    Returns:
+        The same files and the generated ones.
+    """
+    modules = sorted(name for name in hf.__all__ if isinstance(getattr(hf, name), ModuleType) and name not in LEFT_OUT)
+    pages = {f"reference/hf.{name}.md": module_page(f"hf.{name}", getattr(hf, name)) for name in modules}
+    pages["reference/api.md"] = overview(modules) + module_page("hf", hf, level=2)
+    pages["contributing.md"] = contributing(Path(config.config_file_path).parent)
+    for path, content in pages.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def overview(modules: list[str]) -> str:
+    rows = [f"| [`hf.{name}`](hf.{name}.md) | {first_sentence(getattr(hf, name))} |" for name in modules]
+    return "\n".join(["# API\n", "| module | what is in it |", "|---|---|", *rows, ""])
+
+
+def module_page(prefix: str, module: ModuleType, level: int = 1) -> str:
+    """The public names of one module, each with its signature and docstring."""
+    head = f"{'#' * level} {prefix}\n\n{inspect.getdoc(module) or ''}\n" if level == 1 else f"\n## {prefix}\n"
+    return head + "".join(entry(f"{prefix}.{name}", value) for name, value in public(module))
+
+
+def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    for name in sorted(module.__all__, key=str.lower):
+        value = getattr(module, name)
+        if callable(value) and not isinstance(value, ModuleType):
+            yield name, value
+
+
+def entry(path: str, value: Any) -> str:
+    try:
+        signature = re.sub(r"'([^']*)'", r"\1", str(inspect.signature(value)))
+    except (TypeError, ValueError):  # classes made in C have none
+        signature = ""
+    name = path.rsplit(".", 1)[-1]
+    return f"\n### {path}\n\n```python\n{name}{signature}\n```\n\n{prose_and_examples(inspect.getdoc(value) or '')}\n"
+
+
+def prose_and_examples(text: str) -> str:
+    """Docstrings are Markdown, but for their examples, which are fenced here."""
+    blocks: list[str] = []
+    for block in re.split(r"\n\s*\n", text):
+        if block.lstrip().startswith(">>>"):
+            blocks.append(f"```pycon\n{block}\n```")
+        else:
+            blocks.append(block.replace("``", "`"))
+    return "\n\n".join(blocks)
+
+
+def first_sentence(value: Any) -> str:
+    text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("``", "`").replace("|", "\\|")
+    return text.split(". ")[0].rstrip(".") + "."
+
+
+def contributing(root: Path) -> str:
+    """CONTRIBUTING.md, whose links lead into ``docs/`` from the root of the project."""
+    return (root / "CONTRIBUTING.md").read_text(encoding="utf-8").replace("](docs/", "](")
