@@ -138,6 +138,22 @@ JOINED = {
     "padded on one side": (lambda x, y: hf.pad(x, [(0, 1), (0, 3)], constant_values=-0.0), [floats(3, 40), floats(1)]),
     "padded short rows": (lambda x, y: hf.pad(x, [(1, 2), (1, 1)]), [floats(3, 5), floats(1)]),
     "many": (lambda x, y: hf.concat([x[k : k + 1 + k % 3] for k in range(40)] + [y], axis=0), [floats(64), floats(9)]),
+    "nothing looked up": (
+        lambda x, y: hf.concat([hf.take(x, y, axis=0), x[:0]]),
+        [floats(9), np.zeros(0, np.int64)],
+    ),
+    "rows of nothing": (
+        lambda x, y: hf.stack([hf.take(x, y, axis=0), hf.take(x, y, axis=0) + 1]),
+        [floats(9, 0), np.array([3, 8])],
+    ),
+    "a fold of nothing looked up": (
+        lambda x, y: hf.sum(hf.concat([x[:0], hf.take(x, y, axis=0)])),
+        [floats(9, 4), np.zeros(0, np.int64)],
+    ),
+    "looked up among nothing": (
+        lambda x, y: hf.concat([x[:0], hf.take(x, y, axis=0), x[3:3], x]),
+        [floats(9), np.array([3, 8])],
+    ),
     "bytes": (
         lambda x, y: hf.concat([x, y], axis=1),
         [np.arange(64, dtype="i1").reshape(2, 32), np.ones((2, 16), "i1")],

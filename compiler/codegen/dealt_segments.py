@@ -34,7 +34,9 @@ class DealtSegments(Segments):
         unit = LoopVar("unit", starts[-1])
         with self._phase([unit]):
             self.node = self.kernel.cluster.anchor
-            self._choose(parts, starts, self._bounds(unit)[0])
+            first = self._bounds(unit)[0]
+            if parts:  # else there is nothing to write
+                self._choose(parts, starts, first)
         return self.phases
 
     def _laid(self, part: Segment) -> Laid:
