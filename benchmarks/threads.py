@@ -177,7 +177,7 @@ def _empty_jobs() -> tuple[Callable[..., int], int]:
         f.call_pointer(parallel_for, VOID, struct, task, NULL, units, i64(1), i64(1), i64(1 << 40))
         f.set(total, f.b.add(f.get(total, I64), f.b.sub(now(), begin)))
     f.ret(f.get(total, I64))
-    image = machine_code.compile_object(str(module.ir), host.detect(), optimize=True)
+    image = machine_code.compile_object(str(module.ir), host.detect(), use="runtime")
     code = machine_code.load_object(image, "jobs", "nothing")
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     types = (*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)

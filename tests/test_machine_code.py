@@ -144,7 +144,7 @@ def test_levels_of_code_generation():
     for level in (0, 1, 2):
         with flags.OPT(level):
             keys.add(machine_code.object_key(program.text, program.target))
-            runtimes.add(machine_code.object_key(program.text, program.target, optimize=True))
+            runtimes.add(machine_code.object_key(program.text, program.target, use="runtime"))
             image[level] = machine_code.compile_object(program.text, program.target)
             (y,) = cpu.load(program).run([np.arange(7, dtype=np.float32)])
             np.testing.assert_array_equal(y, np.arange(1, 8, dtype=np.float32))

@@ -638,3 +638,12 @@ def test_arguments_that_get_other_values_in_another_thread(native):
         for z in (f(x), hf.exp(x)):
             assert z.numpy().min() == z.numpy().max()
     thread.join()
+
+
+def test_the_text_of_the_entry_is_short():
+    """It is compiled at the first call on a machine: lines are what that costs.  Each return writes little."""
+    from hybridflow.runtime.calls import entry_code
+
+    text = entry_code.build(entry.offsets())
+    assert text.count("\n") < 8600
+    assert text.count("\ndefine ") < 80

@@ -13,7 +13,7 @@ from hybridflow.core.tensor import wrap
 from hybridflow.runtime import cpu
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.machine import host, machine_code
-from hybridflow.runtime.native.ir_builder import I64, NULL, PTR, Module
+from hybridflow.runtime.native.ir_builder import I64, NULL, PTR, Module, i64
 from hybridflow.runtime.native.records import HEAD, TEAM_HOST, TENSOR, WORD, Item, Items, Words, Writer
 from hybridflow.runtime.threads import team
 from tests.runtime_programs import plus_one
@@ -67,12 +67,49 @@ def test_every_way_out_of_a_block_gives_back():
             f.ret_if(f.is_null(value), NULL)
             f.ret(held.given())
 
-    assert releases(early) == 4
-    assert releases(given) == 2  # the second finds the slot empty when it runs
+    def often(f, value):
+        with f.owned(value):
+            for _ in range(10):
+                f.ret_if(f.is_null(value), NULL)
+            f.ret(NULL)
+
+    assert releases(early) == 4  # of two references, by a return and by the end of the block
+    assert releases(given) == releases(often) == 1  # one text for all returns
+
+
+@pytest.mark.parametrize("checked", [True, False])
+@pytest.mark.parametrize(
+    ("chosen", "released", "returned"), [(0, 12, 100), (1, 12, 101), (2, 2, 102), (3, 123, 0), (4, 2, 102)]
+)
+def test_blocks_are_left_from_within_and_what_is_returned_is_from_before(chosen, released, returned, checked):
+    """Each block adds its digit when it is left: the inner one first, each of them once."""
+    module = Module(checked)
+    module.variable("digits", I64)
+    f = module.function("nested", I64, I64)
+    (choice,), digits = f.args, module.symbol("digits")
+
+    def noting(digit):
+        return f.leaving(lambda: f.set(digits, f.b.add(f.b.mul(f.get(digits, I64), i64(10)), i64(digit))))
+
+    f.set(digits, i64(0))
+    with f.leaving(lambda: None), noting(2):
+        with f.b.if_then(f.b.icmp_signed("<", choice, i64(2))), noting(1):
+            f.ret_if(f.eq(choice, i64(0)), f.b.add(f.get(digits, I64), i64(100)))
+            f.ret(f.b.add(f.get(digits, I64), i64(101)))
+        with f.count(i64(9)) as k:
+            f.ret_if(f.b.and_(f.eq(k, i64(5)), f.eq(f.b.and_(choice, i64(1)), i64(0))), i64(102))
+        f.set(digits, i64(1))
+    with noting(3):
+        pass
+    f.ret(i64(0))
+    image = machine_code.compile_object(str(module.ir), host.target(), use="runtime")
+    code = machine_code.load_object(image, "nested", "digits")
+    found = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses["nested"])(chosen)
+    assert (ctypes.c_int64.from_address(code.addresses["digits"]).value, found) == (released, returned)
 
 
 def called(module, name, *arguments):
-    image = machine_code.compile_object(str(module.ir), host.target(), optimize=True)
+    image = machine_code.compile_object(str(module.ir), host.target(), use="runtime")
     code = machine_code.load_object(image, name)
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))(code.addresses[name])(*arguments)
 

@@ -266,9 +266,9 @@ def loaded(futex: bool, placed: bool):
     symbols = ("team_for", "team_forget", "team_started", "floating_point", "use_floating_point")
     imports = {"team_words": ctypes.addressof(words)}
     target = host.detect()
-    image = machine_code.compile_object(team_code.build(futex, placed), target, optimize=True)
+    image = machine_code.compile_object(team_code.build(futex, placed), target, use="runtime")
     native = machine_code.load_object(image, *symbols, imports=imports)
-    tasks = machine_code.compile_object(str(module.ir), target, optimize=True)
+    tasks = machine_code.compile_object(str(module.ir), target, use="runtime")
     own = machine_code.load_object(
         tasks, "count_up", "note_mode", "note_length", imports={"floating_point": native.addresses["floating_point"]}
     )
@@ -618,7 +618,7 @@ def test_native_code_reads_what_is_set():
 def test_code_for_other_machines(machine, pause, futex, placed, monkeypatch):
     monkeypatch.setattr(team_code.platform, "machine", lambda: machine)
     target = next(t for t in NAMED.values() if t.kind == "cpu" and t.triple.startswith(machine))
-    code = machine_code.compile_assembly(team_code.build(futex, placed), target, optimize=True)
+    code = machine_code.compile_assembly(team_code.build(futex, placed), target, use="runtime")
     assert pause in code
     assert ("syscall" in code) == futex and ("pthread_cond_wait" in code) != futex
     assert ("pthread_setaffinity_np" in code) == placed

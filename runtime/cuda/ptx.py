@@ -30,7 +30,7 @@ def _assembled(program: Program) -> str:
     if kept is not None:
         return kept.decode()
     intrinsics.check(program)
-    text = machine_code.compile_assembly(program.text, program.target, optimize=True)
+    text = machine_code.compile_assembly(program.text, program.target, use="device")
     missing = [name for name in _EXTERNAL.findall(text) if name not in _EVERYWHERE]
     if missing:
         raise CompileError(program.name, f"the GPU code calls {', '.join(missing)}, which no GPU library provides.")

@@ -1,7 +1,9 @@
 """LLVM text to object bytes, and object bytes to callable code.
 
-Emission leaves little for IR passes to do (it writes explicit vectors in SSA form), so two cheap ones run, which save
-the code generator more time than they take; a usual pipeline would take as long as the code generator itself.
+Emission leaves little for IR passes to do (it writes explicit vectors in SSA form), so a few cheap ones run, which save
+the code generator more time than they take; a usual pipeline would take as long as the code generator itself.  The
+runtime's own modules say themselves what is inlined: the usual pipeline makes their text half as long again, and calls
+slower, which then save registers for what they rarely come to.
 Long modules are cut into parts (``parts``), which threads compile side by side.
 Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB per module, all of which unloading returns (see
 ``_Linkers``).  All of it runs where nobody interrupts it (see ``apart``), and so does unloading: code that nobody has
@@ -21,7 +23,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from hybridflow import flags
 from hybridflow.compiler.target import Target
@@ -29,6 +31,7 @@ from hybridflow.errors import CompileError
 from hybridflow.runtime import apart, locks
 from hybridflow.runtime.machine import disk_cache, host
 
+Use = Literal["program", "runtime", "device"]  # what a module is: it decides how LLVM goes about it
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -101,7 +104,10 @@ def _import_all() -> None:
 
 _names = itertools.count()
 
-_PASSES = ("sroa", "simplify_cfg")
+_PASSES: dict[Use, tuple[str, ...]] = {
+    "program": ("sroa", "simplify_cfg"),
+    "runtime": ("always_inliner", "sroa", "simplify_cfg"),
+}  # "device": the usual pipeline
 _MOST_PARTS = 8  # of one module: each has a target machine, which is kept
 _RUNTIME_LEVEL = 2  # of LLVM's code generation for the runtime's own modules; for programs see ``flags.OPT``
 
@@ -155,9 +161,9 @@ def _initialize_all_targets() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def _level(optimize: bool) -> int:
+def _level(use: Use) -> int:
     """LLVM's level of code generation.  3 takes as long as 2 and changes nothing on the kernels of the pipeline."""
-    return _RUNTIME_LEVEL if optimize else flags.OPT.value
+    return flags.OPT.value if use == "program" else _RUNTIME_LEVEL
 
 
 def _target_machine(target: Target, level: int = 2, jit: bool = False) -> Any:
@@ -210,10 +216,10 @@ def _excerpt(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _parsed(text: str, target: Target, optimize: bool, number: int = 0) -> Iterator[tuple[Any, Any]]:
+def _parsed(text: str, target: Target, use: Use, number: int = 0) -> Iterator[tuple[Any, Any]]:
     """The target machine and the verified module of a text.  RuntimeError inside says that LLVM cannot emit it."""
     llvm = _llvm()
-    machine = _cached_target_machine(target, _level(optimize), number)
+    machine = _cached_target_machine(target, _level(use), number)
     with contextlib.ExitStack() as objects:  # which go one before the other, and not with whoever holds a traceback
         own = objects.enter_context
         # A context of its own: types and constants of a module die with it instead of growing the global context.
@@ -225,8 +231,9 @@ def _parsed(text: str, target: Target, optimize: bool, number: int = 0) -> Itera
             module.verify()
             options = own(llvm.create_pipeline_tuning_options(speed_level=2))
             builder = own(llvm.create_pass_builder(machine, options))
-            passes = own(builder.getModulePassManager() if optimize else llvm.create_new_module_pass_manager())
-            for name in () if optimize else _PASSES:
+            usual = use not in _PASSES
+            passes = own(builder.getModulePassManager() if usual else llvm.create_new_module_pass_manager())
+            for name in () if usual else _PASSES[use]:
                 getattr(passes, f"add_{name}_pass")()
             passes.run(module, builder)
         except RuntimeError as error:
@@ -237,8 +244,8 @@ def _parsed(text: str, target: Target, optimize: bool, number: int = 0) -> Itera
             raise CompileError("machine code", f"LLVM cannot emit the module: {error}\n{_excerpt(text)}") from None
 
 
-def _object(text: str, target: Target, optimize: bool, number: int = 0) -> bytes:
-    with _parsed(text, target, optimize, number) as (machine, module):
+def _object(text: str, target: Target, use: Use, number: int = 0) -> bytes:
+    with _parsed(text, target, use, number) as (machine, module):
         return _emit_object(machine, module)
 
 
@@ -258,27 +265,25 @@ def _emit_object(machine: Any, module: Any) -> bytes:
 
 
 @_in_llvm
-def compile_object(
-    text: str, target: Target, optimize: bool = False, threads: Callable[[], int] | None = None
-) -> bytes:
-    """Machine code of an LLVM module, as an image of relocatable object files; ``optimize`` runs LLVM's usual IR passes
-    first.  ``threads`` says how many may work at it where it is long; without it one alone does."""
-    pieces = [text] if optimize or threads is None else _parts().split(text, threads, _MOST_PARTS)
+def compile_object(text: str, target: Target, use: Use = "program", threads: Callable[[], int] | None = None) -> bytes:
+    """Machine code of an LLVM module, as an image of relocatable object files.  ``threads`` says how many may work at
+    it where it is long; without it one alone does."""
+    pieces = [text] if threads is None else _parts().split(text, threads, _MOST_PARTS)
     _llvm()
-    work = [functools.partial(_object, piece, target, optimize, number) for number, piece in enumerate(pieces)]
+    work = [functools.partial(_object, piece, target, use, number) for number, piece in enumerate(pieces)]
     return bytes(_parts().joined(apart.side_by_side(work)))
 
 
 @_in_llvm
-def compile_assembly(text: str, target: Target, optimize: bool = False) -> str:
+def compile_assembly(text: str, target: Target, use: Use = "program") -> str:
     """The same as assembly text, also for targets other than the host."""
-    with _parsed(text, target, optimize) as (machine, module):
+    with _parsed(text, target, use) as (machine, module):
         return str(machine.emit_assembly(module))
 
 
-def object_key(source: str, target: Target, optimize: bool = False) -> str:
+def object_key(source: str, target: Target, use: Use = "program") -> str:
     """Key of machine code in the disk cache: all that decides its bytes.  ``source`` is the text or stands for it."""
-    settings = f"{_level(optimize)} {'pipeline' if optimize else _PASSES} parts"
+    settings = f"{_level(use)} {_PASSES.get(use, 'usual')} parts"
     return "\n".join(("object", versions(), settings, target.triple, target.cpu, target.features, source))
 
 

@@ -76,9 +76,9 @@ def _load(
     target = host.detect()
     known = source()
     imports = {"miss": ctypes.addressof(MISS), **imports}
-    key = machine_code.object_key(f"{symbols} {known} {tuple(settings)}", target, optimize=True) if known else None
+    key = machine_code.object_key(f"{symbols} {known} {tuple(settings)}", target, use="runtime") if known else None
     code = machine_code.cached_code(
-        key, lambda: machine_code.compile_object(build(), target, optimize=True), *symbols, imports=imports
+        key, lambda: machine_code.compile_object(build(), target, use="runtime"), *symbols, imports=imports
     )
     # Objects that outlive every module (an array freed at interpreter exit) still call this code: never unload it.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))

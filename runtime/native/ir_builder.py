@@ -89,7 +89,8 @@ class Function:
         self._jump = self._locals.branch(body)
         self._locals.position_before(self._jump)
         self.b = ir.IRBuilder(body)
-        self._releases: list[Callable[[], None]] = []  # what every way out of the present blocks has to do
+        self._ways_out: list[_WayOut] = []  # of the present blocks, the innermost last
+        self._result: ir.Value | None = None  # where what is returned waits until all of them are left
 
     # Memory.
 
@@ -255,12 +256,32 @@ class Function:
 
     @contextmanager
     def leaving(self, release: Callable[[], None]) -> Iterator[None]:
-        """Write the code of ``release`` on every way out of the block."""
-        self._releases.append(release)
+        """Have the code of ``release`` run on every way out of the block.  It is written once for all returns, and once
+        for the end of the block."""
+        way_out = _WayOut(ir.Block(self.ir, "leave"))
+        self._ways_out.append(way_out)
         yield
-        self._releases.pop()
+        self._ways_out.pop()
         if not self.b.block.is_terminated:
             release()
+        if way_out.is_taken:
+            behind = self.b.block
+            self.ir.blocks.append(way_out.block)
+            self.b.position_at_end(way_out.block)
+            release()
+            self._go_out()
+            if not behind.is_terminated:
+                self.b.position_at_end(behind)
+
+    def _go_out(self) -> None:
+        """Leave the present blocks, one after the other, and return what waits."""
+        if self._ways_out:
+            self._ways_out[-1].is_taken = True
+            self.b.branch(self._ways_out[-1].block)
+        elif self._result is None:
+            self.b.ret_void()
+        else:
+            self.b.ret(self.get(self._result, self.ir.function_type.return_type))
 
     def note_owned(self, reference: ir.Value, change: int) -> None:
         """Count, in a checked module, a reference that becomes owned (1) or is no longer (-1)."""
@@ -299,14 +320,14 @@ class Function:
         return self.b.icmp_unsigned("!=", a, b)
 
     def ret(self, value: ir.Value | None = None) -> None:
-        for k in range(len(self._releases) - 1, -1, -1):
-            inner, self._releases = self._releases[k:], self._releases[:k]  # code of a release has its own blocks
-            inner[0]()
-            self._releases += inner
-        if value is None:
-            self.b.ret_void()
-        else:
+        if value is not None and not self._ways_out:
             self.b.ret(value)
+            return
+        if value is not None:
+            if self._result is None:
+                self._result = self.local(value.type)
+            self.set(self._result, value)
+        self._go_out()
 
     def ret_if(self, condition: ir.Value, value: ir.Value) -> None:
         with self.b.if_then(condition, likely=False):
@@ -350,6 +371,13 @@ class Function:
         yield
         self.b.branch(head)
         self.b.position_at_end(end)
+
+
+class _WayOut:
+    """Where returns from a block go: to the code that gives back what it holds."""
+
+    def __init__(self, block: ir.Block) -> None:
+        self.block, self.is_taken = block, False
 
 
 class Owned:
