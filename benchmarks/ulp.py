@@ -3,7 +3,7 @@
     python -m benchmarks.ulp exp tanh          all 2**32 arguments, minutes each
     python -m benchmarks.ulp --stride 64       every 64th (plus a changing offset) of every function
 
-Functions of two arguments have no such list; tests/test_elementary.py samples them.
+Functions of two arguments have no such list; tests/compiler/codegen/test_elementary.py samples them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from hybridflow.compiler.ops import elementary
-from tests.ulp import BINARY, REFERENCE, compiled, measured
+from tests.support.ulp import BINARY, REFERENCE, compiled, measured
 
 _CHUNK = 1 << 21
 

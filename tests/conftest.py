@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,7 @@ from hybridflow.jit.guards import report
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.op_calls import ElementwiseOp
 from hybridflow.runtime.native import layout
-from tests.left_behind import Net
+from tests.support.left_behind import Net
 
 # The same examples in every run, however long they take.  ``--hypothesis-profile default`` looks for new ones.
 hypothesis.settings.register_profile(
@@ -31,6 +33,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("same")
 
 _net = Net()
+_TESTS = Path(__file__).resolve().parent
 
 
 @pytest.fixture(autouse=True)
@@ -49,151 +52,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")
 
 
-# Modules about what the compiler and the runtime make, and about what operations and errors mean: none of that depends
-# on the interpreter, and it is enough to run them on one.  Those of code for GPUs (``test_cuda_...``) are of this kind.
-# Whatever has to do with Python's objects, frames, source, threads or processes runs on all; and so do the examples of
-# all public functions (``test_docs``), for whatever else an interpreter may break.
-_OF_CODE = frozenset(
-    [
-        "test_added_losses",
-        "test_architectures",
-        "test_array_functions",
-        "test_array_libraries",
-        "test_array_standard",
-        "test_attention",
-        "test_autodiff",
-        "test_bad_input",
-        "test_batching",
-        "test_benchmarks",
-        "test_bits",
-        "test_checkpoint",
-        "test_cli",
-        "test_compat_datasets",
-        "test_compat_tf",
-        "test_control",
-        "test_control_flow",
-        "test_control_gradients",
-        "test_conventions",
-        "test_convolution",
-        "test_ctc",
-        "test_data_files",
-        "test_decided_numbers",
-        "test_devices",
-        "test_distributions",
-        "test_division",
-        "test_effects_of_derivatives",
-        "test_elementary",
-        "test_emitter",
-        "test_examples",
-        "test_extent_algebra",
-        "test_extents",
-        "test_extents_as_numbers",
-        "test_extreme_positions",
-        "test_first_positions",
-        "test_folds",
-        "test_for_loops",
-        "test_forward",
-        "test_functional",
-        "test_further_layers",
-        "test_fusion",
-        "test_fuzz",
-        "test_golden",
-        "test_golden_programs",
-        "test_gpu",
-        "test_gpu_sharing",
-        "test_gradient_matrix",
-        "test_guarded_reads",
-        "test_higher_derivatives",
-        "test_histograms",
-        "test_index",
-        "test_indexed_slices",
-        "test_indexing",
-        "test_inlined_effects",
-        "test_ir_text",
-        "test_ir_text_damaged",
-        "test_keras_layers",
-        "test_kernels",
-        "test_lanes_apart",
-        "test_large_graphs",
-        "test_late_gradients",
-        "test_layer",
-        "test_layers",
-        "test_lighting",
-        "test_limits",
-        "test_linalg",
-        "test_losses",
-        "test_machine_code",
-        "test_masked_stores",
-        "test_metrics",
-        "test_mixed_precision",
-        "test_model_parts",
-        "test_models",
-        "test_moving",
-        "test_names",
-        "test_nn",
-        "test_numerics",
-        "test_operands",
-        "test_ops_table",
-        "test_optimizers",
-        "test_order",
-        "test_padded_reads",
-        "test_panels",
-        "test_parts",
-        "test_passes",
-        "test_phases",
-        "test_pieces",
-        "test_powers",
-        "test_prefetch_to_device",
-        "test_products",
-        "test_quantiles",
-        "test_quotients",
-        "test_raising_in_programs",
-        "test_random",
-        "test_random_control",
-        "test_random_python",
-        "test_recompute",
-        "test_recurrent",
-        "test_replayed_gradients",
-        "test_row_updates",
-        "test_saved",
-        "test_saved_datasets",
-        "test_saved_models",
-        "test_scaled_attention",
-        "test_scatter_operands",
-        "test_schedule",
-        "test_segments",
-        "test_selection",
-        "test_setitem",
-        "test_several_devices",
-        "test_several_results",
-        "test_shapeless_results",
-        "test_shared_loops",
-        "test_shared_memory",
-        "test_small_matrices",
-        "test_small_programs",
-        "test_special_kernels",
-        "test_summary",
-        "test_templates",
-        "test_tensor_shapes",
-        "test_tf1",
-        "test_tf1_arguments",
-        "test_tf1_printed",
-        "test_tf_programs",
-        "test_transformations",
-        "test_types",
-        "test_variable_gradients",
-        "test_varying_sizes",
-        "test_verify",
-        "test_views",
-        "test_vmap",
-        "test_waves",
-        "test_weak_scalars",
-        "test_weights",
-        "test_wholes",
-        "test_window_layers",
-        "test_word_pairs",
-    ]
+# Rooms about what the compiler makes, and about what operations and errors mean: none of that depends on the
+# interpreter, and it is enough to run them on one.  Whatever has to do with Python's objects, frames, source, threads
+# or processes runs on all; and so do the examples of all public functions (``test_docs``), for whatever else an
+# interpreter may break.  A module that is of another kind than its room says so: ``pytestmark = pytest.mark.code``, or
+# ``pytest.mark.every_python``.
+_ROOMS_OF_CODE = frozenset(
+    ["compat", "compiler", "gpu", "layers", "losses", "mapping", "metrics", "models", "nn", "optimizers", "summary"]
 )
+_MARK = re.compile(
+    r"^pytestmark = .*\bmark\.(code|every_python)\b|^    pytest\.mark\.(code|every_python),$", re.MULTILINE
+)
+
+
+@functools.cache
+def _is_of_code(module: Path) -> bool:
+    """Read, not imported: whoever leaves these modules out does not wait for them."""
+    found = _MARK.search(module.read_text(encoding="utf-8"))
+    if found is not None:
+        return "code" in found.groups()
+    return module.relative_to(_TESTS).parts[0] in _ROOMS_OF_CODE
 
 
 BATCH = 20  # random programs of a test, so that a run of many is still a short list
@@ -207,18 +85,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seeds", batches, ids=[f"{b.start}-{b.stop - 1}" for b in batches])
 
 
-def _is_of_code(module: str) -> bool:
-    return module in _OF_CODE or module.startswith("test_cuda_")
-
-
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Modules of which no test is asked for are not even imported."""
-    return True if config.option.markexpr == "not code" and _is_of_code(collection_path.stem) else None
+    is_module = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if config.option.markexpr == "not code" and is_module and _is_of_code(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if _is_of_code(item.path.stem):
+        if _is_of_code(item.path):
             item.add_marker(pytest.mark.code)
 
 

@@ -1,0 +1,189 @@
+"""What users see: the names of ``hf`` and of its public modules, and nothing of how the house is built."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import hybridflow as hf
+from tests.support.paths import ROOT
+
+_TEXT = """
+ForwardAccumulator GradientTape IndexedSlices Input Model Module Sequential Tensor TensorArray TensorSpec Variable abs
+acos acosh add all any arange argmax argmin argsort asarray asin asinh associative_scan astype atan atan2 atanh
+bfloat16 bincount bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool bool_
+boolean_mask broadcast_arrays broadcast_shapes broadcast_to callbacks can_cast case ceil checkpoint clip compat concat
+cond config conj constant constraints copysign cos cosh count_nonzero cumulative_prod cumulative_sum custom_gradient
+data debugging device diagonal diff divide e eager einsum empty empty_like equal erf errors exp expand_dims expm1 eye
+finfo flip float16 float32 float64 floor floor_divide foldl foldr fori_loop from_dlpack full full_like function gather
+gather_nd grad greater greater_equal hessian histogram hypot iinfo imag inf initializers int16 int32 int64 int8
+isclose isdtype isfinite isin isinf isnan jacfwd jacobian jacrev jvp layers less less_equal linalg linearize linspace
+list_devices log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logsumexp losses map_fn
+matmul matrix_transpose max maximum mean median memory meshgrid metrics min minimum mixed_precision models moveaxis
+multiply nan nan_to_num nanmedian nanquantile negative newaxis nextafter nn nonzero not_equal numpy_function one_hot
+ones ones_like optimizers outer pad percentile permute_dims pi plot_model positive pow power print prod py_function
+quantile random real reciprocal recompute_grad reduce_max reduce_mean reduce_min reduce_prod reduce_sum regularizers
+remainder repeat reshape result_type roll round rsqrt saved scan scatter_add searchsorted segment_max segment_mean
+segment_min segment_prod segment_sum sigmoid sign signbit sin sinh sort split sqrt square squeeze stack stance std
+stop_gradient subtract sum summary switch_case take take_along_axis tan tanh tensordot tile top_k trace tree tril triu
+trunc uint16 uint32 uint64 uint8 unique_all unique_counts unique_inverse unique_values unstack value_and_grad var
+vecdot vectorized_map vjp vmap where while_loop zeros zeros_like
+"""
+NAMES = _TEXT.split()
+MODULES = {
+    "callbacks": """BackupAndRestore CSVLogger Callback CallbackList EarlyStopping History LambdaCallback
+        LearningRateScheduler ModelCheckpoint ReduceLROnPlateau RemoteMonitor SwapEMAWeights TensorBoard
+        TerminateOnNaN""",
+    "checkpoint": """Checkpoint CheckpointManager Report checkpoints latest_checkpoint load_arrays save_arrays""",
+    "config": "cache_limit functions_run_eagerly get_num_threads memory_limit run_functions_eagerly set_num_threads",
+    "constraints": """Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get max_norm min_max_norm non_neg unit_norm""",
+    "compat": "tf v1",
+    "data": """AUTOTUNE CsvDataset DataLoader Dataset FixedLenFeature FixedLenSequenceFeature FixedLengthRecordDataset
+        INFINITE_CARDINALITY Iterator NumpyDataset Options TFRecordDataset TFRecordWriter TextLineDataset TextSpec
+        UNKNOWN_CARDINALITY VarLenFeature default_collate encode_example make_csv_dataset parse_example
+        parse_single_example""",
+    "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
+        LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros constant get
+        glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones
+        orthogonal random_normal random_uniform truncated_normal variance_scaling zeros""",
+    "layers": """Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average
+        AveragePooling1D AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization
+        Bidirectional CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D
+        Conv3DTranspose ConvLSTM1D ConvLSTM2D ConvLSTM3D Convolution1D Convolution1DTranspose Convolution2D
+        Convolution2DTranspose Convolution3D Convolution3DTranspose Cropping1D Cropping2D Cropping3D Dense
+        DepthwiseConv1D DepthwiseConv2D Discretization Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell
+        GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D
+        GlobalAvgPool1D GlobalAvgPool2D GlobalAvgPool3D GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D
+        GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D GroupNormalization GroupQueryAttention Identity
+        Input InputLayer InputSpec LSTM LSTMCell Lambda Layer LayerNormalization LeakyReLU Masking MaxPool1D
+        MaxPool2D MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum MultiHeadAttention Multiply
+        Normalization PReLU Permute RMSNormalization RNN RandomBrightness RandomContrast RandomCrop RandomFlip
+        RandomRotation RandomTranslation RandomZoom ReLU RepeatVector Rescaling Reshape Resizing SeparableConv1D
+        SeparableConv2D SeparableConvolution1D SeparableConvolution2D SimpleRNN SimpleRNNCell Softmax
+        SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells Subtract
+        TimeDistributed UnitNormalization UpSampling1D UpSampling2D UpSampling3D Wrapper ZeroPadding1D ZeroPadding2D
+        ZeroPadding3D""",
+    "debugging": """Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_less
+        assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
+        assert_positive assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_shapes assert_type
+        check_numerics disable_check_numerics enable_check_numerics""",
+    "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
+        matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
+        triangular_solve vecdot vector_norm""",
+    "losses": """BinaryCrossentropy BinaryFocalCrossentropy CTC CategoricalCrossentropy CategoricalFocalCrossentropy
+        CategoricalGeneralizedCrossEntropy CategoricalHinge Circle CosineSimilarity Dice Hinge Huber KLDivergence
+        LogCosh Loss LossFunctionWrapper MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredError
+        MeanSquaredLogarithmicError Poisson SparseCategoricalCrossentropy SquaredHinge Tversky get huber
+        mean_absolute_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy""",
+    "memory": "Stats stats trim",
+    "metrics": """AUC Accuracy BinaryAccuracy BinaryCrossentropy BinaryIoU CategoricalAccuracy
+        CategoricalCrossentropy CategoricalHinge ConcordanceCorrelation CosineSimilarity F1Score FBetaScore
+        FalseNegatives FalsePositives Hinge IoU KLDivergence LogCoshError Mean MeanAbsoluteError
+        MeanAbsolutePercentageError MeanIoU MeanMetricWrapper MeanSquaredError MeanSquaredLogarithmicError Metric
+        OneHotIoU OneHotMeanIoU PearsonCorrelation Poisson Precision PrecisionAtRecall R2Score Recall
+        RecallAtPrecision RootMeanSquaredError SensitivityAtSpecificity SparseCategoricalAccuracy
+        SparseCategoricalCrossentropy SparseTopKCategoricalAccuracy SpecificityAtSensitivity SquaredHinge Sum
+        TopKCategoricalAccuracy TrueNegatives TruePositives binary_accuracy categorical_accuracy get
+        sparse_categorical_accuracy sparse_top_k_categorical_accuracy top_k_categorical_accuracy""",
+    "mixed_precision": "LossScaleOptimizer Policy global_policy set_global_policy",
+    "models": "Functional Model Sequential clone_model load_model model_from_json plot_model save_model",
+    "nn": """avg_pool avg_pool1d avg_pool2d avg_pool3d conv1d conv1d_transpose conv2d conv2d_transpose conv3d
+        conv3d_transpose convolution ctc_loss depthwise_conv2d dropout elu gelu hard_sigmoid hard_swish huber
+        l2_normalize layer_norm leaky_relu log_sigmoid log_softmax max_pool max_pool1d max_pool2d max_pool3d
+        mean_absolute_error mean_squared_error moments one_hot relu relu6 rms_norm scaled_dot_product_attention selu
+        separable_conv2d sigmoid sigmoid_cross_entropy silu softmax softmax_cross_entropy softplus softsign swish
+        tanh""",
+    "optimizers": """Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb LazyAdam Lion LossScaleOptimizer Muon Nadam
+        Optimizer RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
+    "regularizers": """L1 L1L2 L2 OrthogonalRegularizer Regularizer get l1 l1_l2 l2 orthogonal_regularizer""",
+    "saved": "Loaded SavedFunction load save",
+    "summary": """SummaryWriter audio create_file_writer experimental flush graph histogram hparams image record_if
+        scalar should_record_summaries text""",
+    "tree": "flatten leaves map structure unflatten",
+    "random": """Generator bernoulli binomial bits categorical choice exponential fold_in gamma global_generator
+        laplace normal permutation poisson randint set_seed shuffle split stateless_bernoulli
+        stateless_binomial stateless_categorical stateless_choice stateless_exponential
+        stateless_gamma stateless_laplace stateless_normal stateless_permutation stateless_poisson
+        stateless_randint stateless_shuffle stateless_truncated_normal stateless_uniform
+        truncated_normal uniform""",
+}
+
+
+def test_names_of_the_package() -> None:
+    assert sorted(name for name in dir(hf) if not name.startswith("_")) == sorted(hf.__all__) == NAMES
+    assert {name for name in NAMES if isinstance(getattr(hf, name), ModuleType)} == {*MODULES, "errors"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_names_of_a_module(module: str) -> None:
+    found = getattr(hf, module)
+    assert found.__name__ == f"hybridflow.{module}"
+    assert sorted(found.__all__) == MODULES[module].split()
+    assert all(hasattr(found, name) for name in found.__all__)
+
+
+def test_all_can_be_imported() -> None:
+    namespace: dict[str, object] = {}
+    exec("from hybridflow import *", namespace)
+    assert namespace.keys() - {"__builtins__"} == set(NAMES)
+    exec("import hybridflow.random, hybridflow.losses as a\nfrom hybridflow.random import normal", namespace)
+
+
+USE = """
+import sys
+import hybridflow as hf
+{first}
+x = hf.ones((2, 2))
+v = hf.Variable(x)
+step = hf.function(lambda x: hf.nn.softmax(x @ v))
+with hf.GradientTape() as tape:
+    y = step(x)
+tape.gradient(y, v)
+hf.random.normal((2,)), hf.losses.huber(x, x)
+print(*(name for name, value in vars(hf).items() if type(value) is type(sys) and not name.startswith("_")))
+"""
+
+
+@pytest.mark.parametrize("first", ["", "from hybridflow.random import normal", "from hybridflow.nn import relu"])
+def test_rooms_are_no_attributes(first: str) -> None:
+    """``hf.tensor([1])`` is not to say that a module is not callable."""
+    done = subprocess.run([sys.executable, "-c", USE.format(first=first)], cwd=ROOT, capture_output=True, text=True)
+    assert sorted(done.stdout.split()) == sorted({*MODULES, "errors"}), done.stderr
+
+
+def test_a_missing_name() -> None:
+    with pytest.raises(AttributeError, match="module 'hybridflow' has no attribute 'tensor'"):
+        hf.tensor  # noqa: B018
+
+
+def test_a_checker_knows_the_names(tmp_path: Path) -> None:
+    """What loads on first use, and what is installed, has types; what is not there is an error."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import hybridflow as hf\n"
+        "x: hf.Tensor = -hf.ones((3,)) + 1\n"
+        "hf.Variable(1.0).assign_add(x[0]).assign(hf.nn.relu(x.T))\n"
+        "with hf.GradientTape() as tape: tape.watch(x)\n"
+        "hf.nonsense(1)\n"
+        "x.nonsense\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", str(program)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    found = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert [line.partition("error: ")[2] for line in found] == [
+        'Module has no attribute "nonsense"  [attr-defined]',
+        '"Tensor" has no attribute "nonsense"  [attr-defined]',
+    ], done.stdout
+
+
+def test_names_in_lower_case() -> None:
+    kernel = hf.layers.Dense(2, kernel_initializer=hf.initializers.zeros(), kernel_regularizer=hf.regularizers.l2(0.5))
+    assert kernel(hf.ones((1, 3))).tolist() == [[0.0, 0.0]]
+    assert hf.initializers.glorot_uniform is hf.initializers.GlorotUniform
+    assert hf.constraints.max_norm(1.0).max_value == 1.0
+    assert hf.initializers.ones()((2,)).tolist() == [1.0, 1.0]

@@ -1,0 +1,164 @@
+"""Long modules, of which several threads make machine code part by part."""
+
+import _thread
+import ctypes
+import re
+import signal
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.errors import CompileError
+from hybridflow.runtime import apart
+from hybridflow.runtime.cpu import Executable
+from hybridflow.runtime.machine import host, machine_code, parts
+
+pytestmark = pytest.mark.code
+
+
+class Stop(BaseException):
+    pass
+
+
+def function(name: str, lines: int, body: str = "", linkage: str = "internal ") -> str:
+    """``name(x)`` is x + lines, after ``body``, which may use %x and calculates %r0."""
+    body = body or "  %r0 = add i64 %x, 0"
+    chain = "\n".join(f"  %r{k + 1} = add i64 %r{k}, 1" for k in range(lines))
+    return f"define {linkage}i64 @{name}(i64 noundef %x) #0 {{\nentry:\n{body}\n{chain}\n  ret i64 %r{lines}\n}}\n"
+
+
+# main calls by name and through a table in which functions stand that no text but the table names.
+MAIN = """  %i = and i64 %x, 1
+  %at = getelementptr ptr, ptr @table, i64 %i
+  %f = load ptr, ptr %at
+  %y = call i64 %f(i64 %x)
+  %z = call i64 @long.one(i64 %y)
+  %r0 = call i64 @llvm.smax.i64(i64 %z, i64 0)"""
+MODULE = "".join(
+    [
+        f'target triple = "{host.target().triple}"\n\n',
+        "@numbers = internal constant [2 x i64] [i64 7, i64 8]\n",
+        "@table = internal constant [2 x ptr] [ptr @even, ptr @odd]\n",
+        function("long.one", 230),
+        function("even", 220, "  %n = load i64, ptr @numbers\n  %r0 = add i64 %x, %n"),
+        function("odd", 240, "  %y = call i64 @even(i64 %x)\n  %r0 = mul i64 %y, 3"),
+        function("main", 5, MAIN, ""),
+        "declare i64 @llvm.smax.i64(i64, i64)\n",
+        "attributes #0 = { nounwind }\n",
+    ]
+)
+
+
+def expected(x: int) -> int:
+    even = x + 7 + 220
+    return (3 * even + 240 if x % 2 else even) + 230 + 5
+
+
+def called(image: bytes, *values: int) -> list[int]:
+    code = machine_code.load_object(image, "main")
+    main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses["main"])
+    return [main(x) for x in values]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_parts_link_to_what_the_module_is(threads: int) -> None:
+    pieces = parts.split(MODULE, lambda: threads, 8)
+    assert len(pieces) == min(threads, 3)
+    defined = [name for piece in pieces for name in re.findall(r"^define .*?@([\w.]+)", piece, re.MULTILINE)]
+    assert sorted(defined) == ["even", "long.one", "main", "odd"]
+    image = machine_code.compile_object(MODULE, host.target(), threads=lambda: threads)
+    assert len(parts.separate(image)) == len(pieces)
+    assert called(image, 10, 11, -5000) == [expected(10), expected(11), max(-5000 + 227 + 230, 0) + 5]
+
+
+def test_what_is_not_worth_it_stays_whole() -> None:
+    short = function("f", 140) + function("g", 140)
+    assert parts.split(short, lambda: pytest.fail("asked without need"), 8) == [short]
+    for text in (
+        function("f", 500) + function("g", 5),
+        function("f", 500) + function("g", 500) + "@state = internal global i64 0\n",
+    ):
+        assert parts.split(text, lambda: 4, 8) == [text]
+    long = "".join(function(f"f{k}", 200) for k in range(20))
+    assert len(parts.split(long, lambda: 100, 8)) == 8
+
+
+def test_images_of_several_files() -> None:
+    files = [b"one", b"", b"three" * 100]
+    image = parts.joined(files)
+    assert parts.separate(image) == files
+    assert parts.joined([b"alone"]) == b"alone"
+    for damaged in (image[:10], image[:30], image[:-1], image + b"x"):
+        with pytest.raises(ValueError):
+            parts.separate(damaged)
+        with pytest.raises(CompileError):
+            machine_code.load_object(damaged, "main")
+
+
+@pytest.mark.parametrize("broken", ["long.one", "even", "odd", "main"])
+def test_errors_of_parts_are_raised(broken: str) -> None:
+    start = MODULE.index(f"@{broken}(i64 noundef")
+    text = MODULE[:start] + MODULE[start:].replace("add i64", "add nonsense", 1)
+    with pytest.raises(CompileError, match="LLVM rejects the module"):
+        machine_code.compile_object(text, host.target(), threads=lambda: 3)
+    assert not apart._jobs
+
+
+def test_without_threads_the_caller_makes_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", refused)
+    image = machine_code.compile_object(MODULE, host.target(), threads=lambda: 3)
+    assert len(parts.separate(image)) == 3
+    assert called(image, 4) == [expected(4)]
+
+
+def test_threads_at_work_end_by_themselves_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is raised at once; whoever compiles next waits until they are done, as their target machines are the same."""
+    go_on, begun, made = threading.Event(), [], machine_code._object
+
+    def watched(text: str, target: object, optimize: bool, number: int = 0) -> bytes:
+        begun.append(number)
+        assert go_on.wait(60)
+        return made(text, target, optimize, number)  # type: ignore[arg-type]
+
+    def stop(*_: Any) -> None:
+        raise Stop
+
+    monkeypatch.setattr(machine_code, "_object", watched)
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Stop):
+            machine_code.compile_object(MODULE, host.target(), threads=lambda: 2)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    go_on.set()
+    assert called(machine_code.compile_object(MODULE, host.target(), threads=lambda: 2), 3) == [expected(3)]
+    assert sorted(begun) == [0, 0, 1, 1]
+
+
+def test_programs_are_the_same_bits_in_parts() -> None:
+    @hf.function
+    def both(x: hf.Tensor, w: hf.Tensor) -> tuple[hf.Tensor, ...]:
+        y = hf.tanh(x @ w)
+        return y, hf.sort(y, axis=0), hf.nn.softmax(y), hf.cumulative_sum(y, axis=1)
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((70, 90), (90, 50))]
+    graph = both.get_concrete_function(*map(hf.asarray, arrays)).graph
+    program = compile_graph(graph, host.target())
+    results = []
+    for threads in (1, 2, 5):
+        image = machine_code.compile_object(program.text, program.target, threads=lambda n=threads: n)
+        assert (len(parts.separate(image)) > 1) == (threads > 1)
+        results.append(Executable(program, machine_code.load_object(image, program.entry)).run(arrays))
+    for result in results[1:]:
+        for a, b in zip(result, results[0], strict=True):
+            assert a.tobytes() == b.tobytes()

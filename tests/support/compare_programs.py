@@ -1,0 +1,275 @@
+"""Whether a program does the same with ``hf.function`` and without: values, gradients, errors, the variables after
+them, and values that were held before the call."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import runpy
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow import flags
+from hybridflow.autodiff import replay
+from hybridflow.compiler import target
+from hybridflow.compiler.loops import cluster, reader, stored
+from hybridflow.compiler.ops import TABLE
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor
+from hybridflow.runtime.machine import host
+from tests.support.bits import same_bits
+from tests.support.programs import Program, Settings, Values
+
+# The limits of fusion: any numbers give the same results.
+LIMITS: dict[str, types.ModuleType] = {
+    "MAX_MEMBERS": cluster,
+    "MAX_WORK": cluster,
+    "MAX_REDUCTIONS": cluster,
+    "RECENT": cluster,
+    "CHEAP": stored,
+    "MAX_DEPTH": stored,
+    "MAX_MOVED": stored,
+    "MAX_AGAIN": stored,
+    "MAX_DIVISIONS": reader,
+    "MAX_VIEWS": reader,
+}
+FILE = "<program>"  # where errors say that they arose
+CACHES = ("l2", "l3")  # of the machine, in bytes: what fits into them decides likewise
+TARGETS = ("sse2", "avx2", "avx512")
+
+Make = Callable[[Any], tuple[Callable[..., Any], list[hf.Variable]]]
+
+
+def op(name: str, *inputs: Any, **attrs: Any) -> hf.Tensor:
+    """An op of the table, which the array functions may not offer in this form."""
+    return apply(TABLE[name], *(as_tensor(x, name) for x in inputs), **attrs)
+
+
+def eagerly(python: Any = None, **options: Any) -> Any:
+    """Stands for ``hf.function`` and does nothing."""
+    return eagerly if python is None else python
+
+
+class Outcome(NamedTuple):
+    """What a call did.  ``values`` are results, then gradients; ``state`` the variables afterwards."""
+
+    values: list[np.ndarray | None]
+    error: tuple[str, ...] | None  # type, line, message
+    state: list[np.ndarray]
+    changed: str  # what was held before the call, and is another now
+
+
+class Difference(NamedTuple):
+    kind: str  # value, dtype, error, state, held
+    text: str
+
+
+def load(program: Program) -> dict[str, Any]:
+    """The namespace of the program's text, run as a module.
+
+    The text is kept as that of a file would be, or what the program reads could not be watched, and each call would be
+    traced anew: nothing would run from the cache, or natively.
+    """
+    namespace: dict[str, Any] = {"__name__": "random_program"}
+    text = program.text()
+    linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
+    exec(compile(text, FILE, "exec"), namespace)
+    return namespace
+
+
+def difference(program: Program) -> Difference | None:
+    """The first difference, or None.  Runs the program's own text."""
+    namespace = load(program)
+    return compare(namespace["make"], namespace["calls"], program.settings, not program.open)
+
+
+def main(path: str) -> None:
+    """Compare the program of a module, and print what each of the two does."""
+    module = runpy.run_path(path, run_name="program")
+    found = compare(module["make"], module["calls"], module["settings"], module["exact"], print)
+    print("no difference" if found is None else f"{found.kind}: {found.text}")
+
+
+def compare(
+    make: Make,
+    calls: Sequence[Sequence[Values]],
+    settings: Settings,
+    exact: bool = True,
+    report: Callable[..., None] = lambda *_: None,
+) -> Difference | None:
+    """The first difference between calls of what ``make`` makes.
+
+    ``exact``: messages of errors count.  Where extents are open they name symbols, and a position may be found wrong by
+    another op, later.
+    """
+    with np.errstate(all="ignore"):
+        eager, compiled = _Runner(make, eagerly, settings), _Runner(make, hf.function, settings)
+        for number, row in enumerate(calls):
+            with gradients_replayed(settings.replayed):
+                expected = eager.call(row)
+            with applied(settings):
+                found = compiled.call(row)
+            report(f"call {number}\n  eager    {expected}\n  compiled {found}")
+            different = _difference(expected, found, exact)
+            if different is not None and different.kind == "error" and compiled.cannot_trace(row, expected, found):
+                different = None
+            if different is not None:
+                return Difference(different.kind, f"call {number}: {different.text}")
+    return None
+
+
+@contextlib.contextmanager
+def gradients_replayed(on: bool) -> Iterator[None]:
+    """Eager gradients are compiled from the first on, or never."""
+    before = replay.FIRST
+    replay.FIRST = 1 if on else 1 << 60
+    try:
+        yield
+    finally:
+        replay.FIRST = before
+
+
+@contextlib.contextmanager
+def applied(settings: Settings) -> Iterator[None]:
+    before = {name: getattr(module, name) for name, module in LIMITS.items()}
+    limits = dict(settings.limits)
+    machine = target.NAMED[settings.target] if settings.target else host.target()
+    machine = machine if host.can_run(machine) else host.target()
+    machine = machine.with_(**{name: limits.pop(name) for name in CACHES if name in limits})
+    with flags.SKIP(settings.skip), host.use(machine):
+        try:
+            for name, value in limits.items():
+                setattr(LIMITS[name], name, value)
+            hf.config.run_functions_eagerly(settings.eagerly)
+            yield
+        finally:
+            hf.config.run_functions_eagerly(False)
+            for name, value in before.items():
+                setattr(LIMITS[name], name, value)
+
+
+class _Runner:
+    def __init__(self, make: Make, function: Any, settings: Settings) -> None:
+        self.settings = settings
+        self.restores = function is eagerly  # a call of an hf.function that raises changes no variable
+        try:
+            self.program, self.variables = make(function)
+        except Exception as error:
+            raise AssertionError("the program does not even begin") from error
+        self.held: list[tuple[str, Any, np.ndarray]] = []
+
+    def call(self, row: Sequence[Values]) -> Outcome:
+        arguments = self.arguments(row)
+        copies = [np.array(x) for x in arguments]
+        before = [v.value() for v in self.variables] if self.restores or self.settings.held else []
+        if self.settings.held:
+            self.hold("an earlier value of a variable", before)
+        values: list[np.ndarray | None] = []
+        error = None
+        try:
+            results = self.results(arguments)
+            values = [None if x is None else np.array(x) for x in results]
+            if self.settings.held:
+                self.hold("an earlier result", [x for x in results if isinstance(x, hf.Tensor)])
+            del results
+        except Exception as raised:
+            error = type(raised).__name__, getattr(raised, "where", ""), str(raised)
+            if self.restores:
+                for variable, tensor in zip(self.variables, before):
+                    variable.assign(tensor)
+        del before
+        changed = [what for what, x, copy in self.held if not same_bits(np.asarray(x), copy)]
+        if not all(map(same_bits, map(np.asarray, arguments), copies)):
+            changed.append("an argument")
+        state = [np.array(v.numpy()) for v in self.variables]
+        return Outcome(values, error, state, ", ".join(dict.fromkeys(changed)))
+
+    def arguments(self, row: Sequence[Values]) -> list[Any]:
+        """Tensors, or arrays for compiled functions that are to make tensors of them; some of them one object."""
+        arrays = [values.array() for values in row]
+        settings = self.settings
+        if settings.numpy and not (self.restores or settings.tapes or settings.shared or settings.eagerly):
+            return arrays
+        found: list[Any] = []
+        for values, array in zip(row, arrays):
+            others = found[:] if self.settings.shared else []
+            others += [v.value() for v in self.variables] if self.settings.shared == 2 else []
+            alike = [x for x in others if (x.dtype, x.shape) == (array.dtype, array.shape)]
+            found.append(alike[0] if alike and values.kind in ("plain", "edges") else hf.asarray(array))
+        return found
+
+    def cannot_trace(self, row: Sequence[Values], expected: Outcome, found: Outcome) -> bool:
+        """Whether the function raises the error that it should not while it is traced: then it never runs, and what
+        would be wrong with its arguments' values before is not met."""
+        if expected.error is None or expected.error[0] not in ("IndexRangeError", "DivisionError"):
+            return False
+        try:
+            self.program.get_concrete_function(*(hf.asarray(values.array()) for values in row))  # type: ignore[attr-defined]
+        except Exception as error:
+            return found.error is not None and str(error) == found.error[-1]
+        return False
+
+    def hold(self, what: str, tensors: Sequence[Any]) -> None:
+        self.held += [(what, x, np.array(x)) for x in tensors]
+
+    def results(self, arguments: list[Any]) -> list[Any]:
+        """The results of one call, then first or second derivatives with respect to float arguments and variables."""
+        if not self.settings.tapes:
+            return _flat(self.program(*arguments))
+        sources = [x for x in [*arguments, *self.variables] if _is_float(x)]
+        watched = [x for x in sources if isinstance(x, hf.Tensor)]
+        with hf.GradientTape() as outer:
+            outer.watch(watched)
+            if self.settings.tapes == 1:
+                outputs = _flat(self.program(*arguments))
+                targets = list(filter(_is_float, outputs))
+            else:
+                with hf.GradientTape() as inner:
+                    inner.watch(watched)
+                    outputs = _flat(self.program(*arguments))
+                    losses = [hf.sum(hf.sin(x)) for x in filter(_is_float, outputs)]
+                first = inner.gradient(losses, sources) if losses and sources else []
+                targets = [hf.sum(g * g) for g in first if g is not None]
+                outputs += first
+        return outputs + (outer.gradient(targets, sources) if targets and sources else [])
+
+
+def _flat(result: Any) -> list[Any]:
+    found = list(result) if isinstance(result, tuple) else [result]
+    return [x.value() if isinstance(x, hf.Variable) else x for x in found]
+
+
+def _is_float(x: Any) -> bool:
+    return x is not None and hf.isdtype(x.dtype, "real floating")
+
+
+def _difference(expected: Outcome, found: Outcome, exact: bool) -> Difference | None:
+    parts = 3 if exact else 2
+    if (expected.error and expected.error[:parts]) != (found.error and found.error[:parts]):
+        return Difference("error", f"eager {expected.error}, compiled {found.error}")
+    for k, (a, b) in enumerate(zip(expected.values, found.values, strict=True)):
+        if a is None or b is None:
+            if a is not b:
+                return Difference("value", f"result {k}: eager {a!r}, compiled {b!r}")
+        elif (a.dtype, a.shape) != (b.dtype, b.shape):
+            return Difference("type", f"result {k}: eager {a.dtype}{a.shape}, compiled {b.dtype}{b.shape}")
+        elif not same_bits(a, b):
+            return Difference("value", f"result {k}:\n{_apart(a, b)}")
+    for k, (a, b) in enumerate(zip(expected.state, found.state, strict=True)):
+        if not same_bits(a, b):
+            return Difference("state", f"variable V{k} (error {expected.error}):\n{_apart(a, b)}")
+    if found.changed:
+        return Difference("held", f"changed: {found.changed}")
+    return None
+
+
+def _apart(a: np.ndarray, b: np.ndarray) -> str:
+    """Where two arrays differ: the first places, with both values."""
+    different = (a != b) & ~((a != a) & (b != b)) | (np.signbit(a) != np.signbit(b)) if a.dtype != bool else a != b
+    places = list(zip(*np.nonzero(different))) if a.shape else [()]
+    lines = [f"  {tuple(map(int, at))}: eager {a[at]!r}, compiled {b[at]!r}" for at in places[:4]]
+    return "\n".join([f"  {len(places)} of {a.size} elements of {a.dtype}{list(a.shape)}", *lines])

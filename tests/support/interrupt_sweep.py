@@ -1,0 +1,325 @@
+"""Interrupts anywhere in a trace, a compilation and a run: no crash, no hang, and everything goes on as before.
+
+``python -m tests.support.interrupt_sweep --seconds 3600`` interrupts for an hour, in processes of their own;
+``--attempts N`` stops after so many. What interrupts is Ctrl-C, a handler that raises, or an exception that is set for
+the thread, once or in a burst; what was raised is kept in cycles, as debuggers and notebooks keep it. After each
+attempt all that could have stayed open is looked at. It prints what went wrong, with the numbers that repeat it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import ctypes
+import faulthandler
+import gc
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.core import transaction
+from hybridflow.core.context import now, reasons
+from hybridflow.jit.guards.recording import active
+from hybridflow.runtime import apart
+from hybridflow.tracing.flow import state as flow
+
+HANG = 120  # seconds for one attempt
+BURST = 0.0005  # seconds between two interrupts of a burst
+ATTEMPTS = 25  # of a process: crashes come later than what leads to them
+KINDS = ("sigint", "alarm", "async")
+
+
+class Stop(BaseException):
+    pass
+
+
+# ---- what is interrupted: each makes something new, and returns what it is to give
+
+
+class Work:
+    """What the attempts of a process share."""
+
+    def __init__(self) -> None:
+        self.x = hf.asarray(np.arange(-2.0, 4.0).reshape(2, 3) / 4)  # sums are exact
+        self.total = hf.Variable(np.zeros(5))
+        self.pair = hf.Variable(np.zeros(40_000)), hf.Variable(np.zeros(40_000))
+        self.number = 0
+
+        @hf.function
+        def long(n: Any) -> Any:
+            return hf.fori_loop(0, n, lambda i, c: hf.tanh(c) + 0.5, hf.asarray(1.0))
+
+        @hf.function
+        def both(step: Any) -> Any:
+            for v in self.pair:
+                v.assign_add(step)
+            return self.pair[0][0] - self.pair[1][-1]
+
+        self.long, self.both = long, both
+        self.called = hf.function(lambda x: hf.sum(x * 2.0))
+        self.long(hf.asarray(3)), self.both(hf.asarray(0.0)), self.called(self.x)
+
+    def next(self) -> float:
+        self.number += 1
+        return float(self.number)
+
+    def trace(self) -> Any:
+        k, helper = self.next(), self.helper
+        counted = [0]
+
+        @hf.function
+        def f(x: Any, n: Any) -> Any:
+            total = hf.zeros((), dtype=x.dtype)
+            for i in range(n):
+                if hf.sum(x) > i:
+                    total = total + hf.sum(helper(x))
+                else:
+                    total = total - k
+            for _ in range(12):
+                x = hf.sin(helper(x)) * 0.5
+            counted[0] += 1
+            return total + hf.sum(x)
+
+        return f(self.x, hf.asarray(3))
+
+    def helper(self, x: Any) -> Any:
+        with contextlib.suppress(KeyError):
+            return x + self.next.__name__.__len__() * 0.25
+        return x
+
+    def compile(self) -> Any:
+        k = self.next()
+
+        @hf.function
+        def f(x: Any) -> Any:
+            y = x @ hf.matrix_transpose(x)
+            for i in range(6):
+                y = hf.tanh(y @ y) + k * 0.001 + i
+            return hf.sort(y, axis=0), hf.cumulative_sum(y, axis=1), hf.nn.softmax(y)
+
+        return f(self.x)[0]
+
+    def run(self) -> Any:
+        self.total.assign_add(1.0)
+        self.both(hf.asarray(1.0))
+        for _ in range(200):
+            self.called(self.x)
+        self.both(hf.asarray(1.0))
+        self.long(hf.asarray(2_000_000))
+        self.both(hf.asarray(1.0))
+        return self.called(self.x)
+
+    def derive(self) -> Any:
+        k = self.next()
+        with hf.GradientTape() as tape:
+            tape.watch(self.x)
+            y = self.x
+            for i in range(10):
+                y = hf.sin(y * 1.5) + hf.exp(y * 0.1) + k * 0.01 + i
+            loss = hf.sum(hf.function(lambda y: y * k)(y))
+        gradient = tape.gradient(loss, self.x)
+        assert gradient is not None
+        return hf.vmap(lambda row: hf.sum(row * k))(gradient)
+
+    # ---- what has to hold then
+
+    def check(self) -> None:
+        assert now().trace is None and not now().tapes and reasons.none_here(), "a trace or a tape is open"
+        k = self.next()
+        assert hf.function(lambda x: x * k)(self.x)[1, 2].item() == 0.75 * k, "a wrong value of a new function"
+        assert active.recording is None and flow.active.path is None, "reads are recorded"
+        assert not transaction.is_open(), "a transaction is open"
+        end = time.monotonic() + HANG / 2
+        while apart._jobs:  # it holds the collector back
+            assert time.monotonic() < end, "work never ends"
+            time.sleep(0.001)
+        assert gc.isenabled(), "the collector is off"
+        assert signal.getsignal(signal.SIGALRM) is stop, "another handler"
+        assert sys.gettrace() is None, "calls are traced"
+        for v in (self.total, *self.pair):
+            array = v.numpy()
+            assert (array == array[0]).all(), "a variable is torn"
+        assert self.pair[0].numpy()[0] == self.pair[1].numpy()[0], "one of two variables is updated"
+        assert self.called(self.x).item() == float(np.sum(self.x.numpy() * 2.0)), "a wrong value"
+        assert self.both(hf.asarray(0.0)).item() == 0.0, "a wrong difference"
+
+    def check_locks(self) -> None:
+        """Nothing that other threads need stays taken."""
+        ends: list[Any] = []
+
+        def other() -> None:
+            k = self.next()
+            ends.append(hf.function(lambda x: hf.tanh(x) * k)(self.x).shape)
+
+        thread = threading.Thread(target=other, daemon=True)
+        thread.start()
+        thread.join(HANG / 2)
+        assert ends == [(2, 3)], "another thread waits"
+
+
+PHASES = ("trace", "compile", "run", "derive")
+
+
+# ---- interrupts
+
+
+def stop(*_: Any) -> None:
+    """The handler."""
+    came.append(1)
+    raise Stop
+
+
+came: list[int] = []  # how often the handler was called
+
+
+@contextlib.contextmanager
+def interrupting(kind: str, delay: float, burst: bool) -> Iterator[None]:
+    """Interrupt the block, which runs in the main thread, after so many seconds; none comes behind it."""
+    over = threading.Event()
+    if kind == "alarm":
+        signal.setitimer(signal.ITIMER_REAL, delay, BURST if burst else 0)
+        thread = None
+    else:
+        main, pid = threading.get_ident(), os.getpid()
+
+        def interrupt() -> None:
+            over.wait(delay)
+            while not over.is_set():
+                if kind == "sigint":
+                    os.kill(pid, signal.SIGINT)
+                else:
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(Stop))
+                if not burst:
+                    return
+                time.sleep(BURST)
+
+        thread = threading.Thread(target=interrupt, daemon=True)
+        thread.start()
+    try:
+        yield
+    finally:
+        quiet(over, thread)
+
+
+def quiet(over: threading.Event, thread: threading.Thread | None) -> None:
+    """Have no interrupt come any more; those that still do are over."""
+    while True:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            over._flag = True  # type: ignore[attr-defined]  # its methods have locks, which interrupts leave taken
+            while thread is not None and thread.is_alive():
+                time.sleep(0.0005)
+            for _ in range(1000):
+                pass
+            return
+        except (Stop, KeyboardInterrupt):
+            continue
+
+
+def attempt(work: Callable[[], Any], kind: str, delay: float, burst: bool) -> bool:
+    """Whether it was interrupted; what was raised is in a cycle with this frame."""
+    try:
+        try:
+            with interrupting(kind, delay, burst):
+                work()
+        except (Stop, KeyboardInterrupt) as error:
+            kept = [error]
+            kept.append(kept)  # type: ignore[arg-type]
+            return True
+    except (Stop, KeyboardInterrupt):  # in between
+        return True
+    return False
+
+
+# ---- processes
+
+
+def child(seed: int, attempts: int, seconds: float) -> None:
+    """Make attempts and print what came of them, as JSON."""
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+    rng = random.Random(seed)
+    if rng.random() < 0.5:
+        gc.set_threshold(rng.choice([1, 10, 100]))
+    sys.setswitchinterval(rng.choice([1e-5, 5e-3]))
+    signal.signal(signal.SIGALRM, stop)
+    hf.config.set_num_threads(rng.choice([1, 2]))
+    counts: collections.Counter[str] = collections.Counter()
+    took: dict[str, float] = {}
+    work = Work()
+    end = time.monotonic() + seconds
+    for number in range(attempts):
+        if time.monotonic() > end:
+            break
+        phase, kind, burst = rng.choice(PHASES), rng.choice(KINDS), rng.random() < 0.25
+        function = getattr(work, phase)
+        print(json.dumps([seed, number, phase, kind, burst]), file=sys.stderr, flush=True)
+        faulthandler.dump_traceback_later(HANG, exit=True)
+        if phase not in took:
+            begin = time.perf_counter()
+            function()
+            took[phase] = time.perf_counter() - begin
+        came.clear()
+        interrupted = attempt(function, kind, rng.uniform(0.0, 1.1 * took[phase]), burst)
+        counts["burst" if burst else "single"] += 1
+        counts["interrupted"] += interrupted
+        counts["lost"] += bool(came) and not interrupted
+        if rng.random() < 0.3:
+            gc.collect()
+        work.check()
+        if rng.random() < 0.2:
+            work.check_locks()
+    work.check_locks()
+    faulthandler.cancel_dump_traceback_later()
+    print(json.dumps(counts))
+
+
+def sweep(seed: int, seconds: float, attempts: int, say: Callable[[str], object] = print) -> tuple[Any, list[str]]:
+    """What came of so many attempts, or of those in so many seconds, and what went wrong."""
+    total: collections.Counter[str] = collections.Counter()
+    wrong: list[str] = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and total["single"] + total["burst"] < attempts:
+        command = [sys.executable, "-m", "tests.support.interrupt_sweep", "--child", str(seed)]
+        command += ["--seconds", str(end - time.monotonic())]
+        environment = {**os.environ, "HF_CACHE_DIR": "off"}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        if done.returncode == 0:
+            total.update(json.loads(done.stdout))
+        else:
+            total["single"] += 1
+            wrong.append(f"seed {seed}: ended with {done.returncode}\n{done.stderr[-6000:]}")
+            say(wrong[-1])
+        seed += 1
+    return total, wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--attempts", type=int, default=1 << 30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child", type=int, help="run the attempts of this seed, in this process")
+    options = parser.parse_args()
+    if options.child is not None:
+        child(options.child, min(ATTEMPTS, options.attempts), options.seconds)
+        return 0
+    total, wrong = sweep(options.seed, options.seconds, options.attempts)
+    print(f"{dict(total)}, {len(wrong)} processes failed, Python {sys.version.split()[0]}")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

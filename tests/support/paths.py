@@ -1,0 +1,8 @@
+"""Where things lie: the clone, and what tests read from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
