@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-
-from .bits import same_bits
+from tests.support.bits import same_bits
 
 SHAPE = (3, 4)
 CALLS = 5
