@@ -21,8 +21,11 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, Grad
 
 
 def through(record: Record, tangents: Sequence[Any]) -> list[Any]:
-    """The tangents of the outputs of something with a derivative of its own, which is linear in the cotangents: it is
-    differentiated with respect to these, and it does not matter what they are."""
+    """The tangents of the outputs of something with a derivative of its own: of a program op by op.  Anything else is
+    linear in the cotangents: it is differentiated with respect to these, and it does not matter what they are."""
+    push = getattr(record.vjp, "push", None)
+    if push is not None:
+        return list(push(tangents, through))
     cotangents = [ones(out) if is_float(out.dtype) else None for out in record.outputs]
     floats = [g for g in cotangents if g is not None]
     vjp: Any = record.vjp

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.compiler.autodiff import Record, Results, backward, records_of
+from hybridflow.compiler.forward import forward
 from hybridflow.compiler.inlining import apply_again, extents_of, symbols_in, told_by, with_extents
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.extents import Dim, Extent, holds, substituted
@@ -47,6 +48,8 @@ Where = str | tuple[Given, ...]
 
 _SMALL = 64  # bytes of an argument or variable that is moved to where a call runs: a counter, a generator's state
 
+# Pushes tangents through a record that has a derivative of its own.
+Through = Callable[[Record, Sequence[Any]], Sequence[Any]]
 # The positions of the watched values (``Staged.values``), those that are one and the same value together.
 Watched = tuple[tuple[int, ...], ...]
 
@@ -581,6 +584,16 @@ class _Pullback:
         arguments = [*(g for _, g in seeds), *(self._value(node) for node in program.kept)]
         return program(arguments, self)
 
+    def push(self, tangents: Sequence[Tensor | None], through: Through) -> list[Any]:
+        """The tangents of ``outputs`` where the watched values have these: op by op, as in eager mode.  ``through``
+        pushes them through what has a derivative of its own."""
+        derivative = self._derivative
+        moved = tuple([k for k, t in enumerate(tangents) if t is not None])
+        program = derivative.tangent_program(moved, (*derivative.results, *self._recomputed), through)
+        derivative.check_sizes(self._sizes)
+        arguments = [*(t for t in tangents if t is not None), *(self._value(node) for node in program.kept)]
+        return program(arguments, self)
+
     def rename(self, old: Tensor, new: Tensor) -> None:
         """Let ``new`` stand wherever ``old`` does: that was given another value."""
         for values in (self._values, self.outputs):
@@ -621,9 +634,9 @@ class _Pullback:
         return found
 
 
-class _Backward:
-    """A derivative program: ``kept`` are the forward values it takes after the cotangents, ``totals`` the node of the
-    total of each group of watched values, None where there is no path to it."""
+class _Program:
+    """A derivative program: ``kept`` are the forward values it takes after the cotangents or tangents, ``totals`` the
+    node of the total of each group of watched values, or of the tangent of each result; None where there is no path."""
 
     __slots__ = ("_inputs", "_totals", "kept", "staged")
 
@@ -697,6 +710,7 @@ class _Derivative:
         "_lock",
         "_programs",
         "_staged",
+        "_tangent_programs",
         "_watched",
         "again",
         "dependent",
@@ -726,6 +740,7 @@ class _Derivative:
         self.index = {node: k for k, node in enumerate(found)}
         extra = len(self.results) - len(graph.outputs)
         self._programs = {usual: first}
+        self._tangent_programs: dict[tuple[tuple[int, ...], tuple[Node, ...]], _Program] = {}
         self._executables: dict[tuple[Where, bool], Any] | None = (
             {} if extra else None
         )  # None: the plain program will do
@@ -755,7 +770,7 @@ class _Derivative:
     def check_sizes(self, sizes: Mapping[str, Extent]) -> None:
         self._staged.trace.assumptions.check_later(sizes)
 
-    def program(self, seeded: tuple[Node, ...]) -> _Backward:
+    def program(self, seeded: tuple[Node, ...]) -> _Program:
         """The derivative program for cotangents of those nodes."""
         with self._lock:
             found = self._programs.get(seeded)
@@ -763,39 +778,65 @@ class _Derivative:
                 found = self._programs[seeded] = self._trace_backward(seeded, self.results)
             return found
 
-    def _trace_backward(
-        self, seeded: Sequence[Node], results: Sequence[Node], everything_available: bool = False
-    ) -> _Backward:
-        forward, values = self._staged.trace, self._staged.values
+    def tangent_program(self, moved: tuple[int, ...], results: tuple[Node, ...], through: Through) -> _Program:
+        """The program that pushes tangents of these groups of watched values to ``results``."""
+        with self._lock:
+            found = self._tangent_programs.get((moved, results))
+            if found is None:
+                found = self._tangent_programs[moved, results] = self._trace_forward(moved, results, through)
+            return found
+
+    def _trace_forward(self, moved: Sequence[int], results: Sequence[Node], through: Through) -> _Program:
+        trace, symbol = self._trace("tangent", self.results), self._symbols()
+        sources = [self.sources[k] for k in moved]
+        with tracing(trace):
+            seeds = [(symbol(n), trace.argument(n.type, f"tangent{k}")) for k, n in enumerate(sources)]
+            found = forward(builder, _records(self._staged, symbol), seeds, through)
+            tangents = [found.get(id(symbol(node))) for node in results]
+            totals = [_apart(tangent, trace) for tangent in tangents]
+            _take_extents(trace, self._staged.trace)
+        return self._finished(trace, totals)
+
+    def _trace(self, what: str, results: Sequence[Node], everything_available: bool = False) -> Trace:
+        """A trace that may take these values of the program, and the results of its ancestors."""
         available = set(results)
         origin = self._staged.origin
         while origin is not None:
             available.update(origin.results)
             origin = origin._staged.origin
-        trace = Trace(
-            f"{forward.name}.gradient",
-            parent=forward,
-            available=available,
-            everything_available=everything_available,
-        )
-        # One symbol per value: inputs that hold the same tensor are one value, as they are to the tape.
+        parent = self._staged.trace
+        name = f"{parent.name}.{what}"
+        return Trace(name, parent=parent, available=available, everything_available=everything_available)
+
+    def _symbols(self) -> Callable[[Node], SymbolicTensor]:
+        """One symbol per value: inputs that hold the same tensor are one value, as they are to the tape."""
+        trace, values = self._staged.trace, self._staged.values
         symbols: dict[Node, SymbolicTensor] = {}
         for group in self._watched:
-            symbols.update(dict.fromkeys([values[i] for i in group], SymbolicTensor(values[group[0]], forward)))
+            symbols.update(dict.fromkeys([values[i] for i in group], SymbolicTensor(values[group[0]], trace)))
 
         def symbol(node: Node) -> SymbolicTensor:
             if node not in symbols:
-                symbols[node] = SymbolicTensor(node, forward)
+                symbols[node] = SymbolicTensor(node, trace)
             return symbols[node]
 
+        return symbol
+
+    def _finished(self, trace: Trace, totals: Sequence[Node | AddedRows | None]) -> _Program:
+        outputs = dict.fromkeys(node for total in totals for node in _parts_of(total) if not node.is_parameter)
+        return _Program(Staged(trace, tuple(outputs), self._staged.fastmath, self), totals)
+
+    def _trace_backward(
+        self, seeded: Sequence[Node], results: Sequence[Node], everything_available: bool = False
+    ) -> _Program:
+        trace, symbol = self._trace("gradient", results, everything_available), self._symbols()
         with tracing(trace):
             seeds = [(symbol(n), trace.argument(n.type, f"cotangent{k}")) for k, n in enumerate(seeded)]
             sources = [symbol(node) for node in self.sources]
             found = backward(builder, _records(self._staged, symbol), seeds, sources, as_rows=True)
             totals = [_apart(total, trace) for total in found]
-            _take_extents(trace, forward)
-        outputs = dict.fromkeys(node for total in totals for node in _parts_of(total) if not node.is_parameter)
-        return _Backward(Staged(trace, tuple(outputs), self._staged.fastmath, self), totals)
+            _take_extents(trace, self._staged.trace)
+        return self._finished(trace, totals)
 
 
 def _take_extents(trace: Trace, parent: Trace) -> None:
