@@ -29,6 +29,7 @@ from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, TraceError
+from hybridflow.runtime import apart
 
 # NumPy's names of parameters that we call otherwise.
 _RENAMED = {"ddof": "correction", "a_min": "min", "a_max": "max", "pad_width": "paddings"}
@@ -100,7 +101,7 @@ def _package() -> Any:
     return sys.modules["hybridflow"]
 
 
-@functools.cache
+@apart.once
 def _table() -> dict[Any, Callable[..., Any]]:
     """NumPy's functions and ours."""
     package = _package()

@@ -16,7 +16,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, fresh, own, reshape_to, to_shape
 from hybridflow.eager.operations import operation
-from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, entered
+from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
 @operation
@@ -447,6 +447,7 @@ def tile(x: ArrayLike, repetitions: Any, /) -> Tensor:
 def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
     """``x`` with ``paddings[k] = (before, after)`` elements more along axis k.
 
+    A number, or one pair, is for all axes, as NumPy's ``pad_width``.
     ``mode`` is "constant" (``constant_values``), "reflect" (mirrored without the edge), "symmetric" (mirrored with the
     edge) or "edge" (the edge repeated).  Raises ArgumentError for another mode.
 
@@ -454,15 +455,7 @@ def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: An
     <Tensor i64[5] cpu> [0 1 2 0 0]
     """
     x = as_tensor(x, "pad")
-    if not hasattr(paddings, "__iter__"):
-        raise ArgumentTypeError(
-            "pad",
-            f"paddings is {paddings!r}; give one (before, after) for each axis of {x.type}: [({paddings}, {paddings})]"
-            " * x.ndim.",
-        )
-    pairs = [to_shape(pair, "pad") for pair in (paddings.tolist() if hasattr(paddings, "tolist") else paddings)]
-    if len(pairs) != x.ndim or builtins.any(len(pair) != 2 for pair in pairs):
-        raise ShapeError("pad", f"paddings {paddings} are not one (before, after) for each axis of {x.type}.")
+    pairs = _padding_pairs(paddings, x)
     if mode == "constant":
         low, high = zip(*pairs) if pairs else ((), ())
         return apply(TABLE["pad"], x, low=low, high=high, interior=(0,) * x.ndim, value=constant_values)
@@ -472,6 +465,22 @@ def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: An
     for k, (before, after) in enumerate(pairs):
         x = _pad_mirrored(x, k, int(before), int(after), mode)
     return fresh(x, given)
+
+
+def _padding_pairs(paddings: Any, x: Tensor) -> list[Shape]:
+    """(before, after) for each axis, of a number, one pair, or a pair for each axis."""
+    listed = paddings.tolist() if hasattr(paddings, "tolist") else paddings
+    if not hasattr(listed, "__iter__"):
+        listed = (listed, listed)
+    listed = list(listed)
+    if len(listed) == 2 and not builtins.any(hasattr(pair, "__iter__") for pair in listed):
+        listed = [listed]
+    pairs = [to_shape(pair, "pad") for pair in listed]
+    if len(pairs) == 1:
+        pairs *= x.ndim
+    if len(pairs) != x.ndim or builtins.any(len(pair) != 2 for pair in pairs):
+        raise ShapeError("pad", f"paddings {paddings} are not one (before, after) for each axis of {x.type}.")
+    return pairs
 
 
 def _pad_mirrored(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:

@@ -8,7 +8,6 @@ import os
 import struct
 import threading
 import time
-import wave
 import zlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -135,6 +134,8 @@ def image(tag: str, data: Any, most: int) -> list[Any]:
 
 def audio(tag: str, data: Any, rate: int, most: int) -> list[Any]:
     """Sounds ``[k, frames, channels]`` of numbers from -1 to 1."""
+    import wave  # a user's file may have this name, which nobody else should come upon
+
     from tensorboardX.proto import summary_pb2
 
     sounds = np.asarray(data, np.float64)

@@ -412,8 +412,12 @@ def test_pad(mode):
     paddings = [(1, 2), (0, 3), (2, 0)]
     assert_same(hf.pad(x, paddings, mode), np.pad(x, paddings, mode=mode))
     assert_same(hf.pad(x, np.array(paddings), mode), np.pad(x, paddings, mode=mode))
-    with pytest.raises(errors.ShapeError, match="not one"):
-        hf.pad(x, [(1, 1)], mode)
+    for paddings in (1, (1, 2), [(1, 2)], np.array(1), np.array([1, 2])):
+        assert_same(hf.pad(x, paddings, mode), np.pad(x, paddings, mode=mode))
+        assert_same(np.pad(hf.asarray(x), paddings, mode=mode), np.pad(x, paddings, mode=mode))
+    for paddings in ([(1, 1), (1, 1)], (1, 2, 3), [(1, 2, 3)], []):
+        with pytest.raises(errors.ShapeError, match="not one"):
+            hf.pad(x, paddings, mode)
 
 
 def test_pad_values_and_limits():

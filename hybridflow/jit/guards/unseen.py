@@ -3,6 +3,9 @@
 Such code is called in ways that no instrumented code sees: by a C function with a callback, by a library.  A trace that
 met it cannot be used again; the next one knows the functions and records them (see ``observe``).
 
+What an import runs that begins while tracing is no such code: finders, loaders and bodies of modules run once, for the
+trace as without it, and what they leave in modules is guarded where it is read.
+
 ``sys.monitoring`` tells which code starts from Python 3.12 on, ``sys.settrace`` before.  Both are on while tracing
 only.
 """
@@ -28,9 +31,26 @@ def _is_safe(code: types.CodeType) -> bool:
     return owner_of(code.co_filename) != USER or is_twin(code) or is_generated(code)
 
 
+_IMPORTS = "<frozen importlib._bootstrap>"
+
+
+def _count_imports() -> int:
+    """How deep the caller is in imports."""
+    count, frame = 0, sys._getframe(1)
+    while frame is not None:
+        count += frame.f_code.co_filename == _IMPORTS
+        frame = frame.f_back  # type: ignore[assignment]
+    return count
+
+
+def _is_seen_by_none(code: types.CodeType, recording: Recording) -> bool:
+    return active.recording is recording and not _is_safe(code) and _count_imports() <= recording.imports
+
+
 @block
 def watched(recording: Recording) -> Iterator[None]:
     """Add code that runs unseen in this thread to ``recording.unseen``."""
+    recording.imports = _count_imports()
     with _collections_apart(), (_monitored if _tool() is not None else _traced)(recording):
         yield
 
@@ -111,7 +131,7 @@ def _started(code: types.CodeType, offset: int) -> Any:
     if _is_safe(code):
         return sys.monitoring.DISABLE  # type: ignore[attr-defined]  # for good: it stays safe
     recording = _recordings.get(threading.get_ident())
-    if recording is not None and active.recording is recording:
+    if recording is not None and _is_seen_by_none(code, recording):
         recording.unseen.add(code)
     return None
 
@@ -143,7 +163,7 @@ def _traced(recording: Recording) -> Iterator[None]:
     other: Callable[..., Any] | None = sys.gettrace()
 
     def started(frame: types.FrameType, event: str, argument: Any) -> Any:
-        if active.recording is recording and not _is_safe(frame.f_code):
+        if _is_seen_by_none(frame.f_code, recording):
             recording.unseen.add(frame.f_code)
         return None if other is None else other(frame, event, argument)
 
