@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -109,7 +110,24 @@ def _note_argument(recording: Recording, path: str, value: Any) -> None:
 def _functions_of(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
     """The functions that run these code objects, as far as there are any."""
     wanted = [code for code in codes if not is_twin(code)]
-    return [f for f in gc.get_referrers(*wanted) if isinstance(f, types.FunctionType)] if wanted else []
+    found = [f for f in gc.get_referrers(*wanted) if isinstance(f, types.FunctionType)] if wanted else []
+    if gc.get_freeze_count():  # the collector does not know of frozen objects
+        known = {f.__code__ for f in found}
+        found += [f for code in wanted if code not in known for f in _named_like(code)]
+    return found
+
+
+def _named_like(code: types.CodeType) -> Iterator[types.FunctionType]:
+    """The functions that run a code object, where modules and their classes have them under its name."""
+    first, *names = code.co_qualname.split(".")
+    for module in list(sys.modules.values()):
+        value = vars(module).get(first) if isinstance(module, types.ModuleType) else None
+        for name in names:
+            value = vars(value).get(name) if isinstance(value, type) else None
+        value = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+        value = value.fget if isinstance(value, property) else value
+        if isinstance(value, types.FunctionType) and value.__code__ is code:
+            yield value
 
 
 def _used(recording: Recording) -> Guards:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
@@ -80,7 +81,8 @@ def unseen_reason(recording: Recording) -> Any:
     return Reason(
         f"runs {code.co_qualname}, called by code that is not recorded",
         f"{code.co_filename}:{code.co_firstlineno}",
-        "call it directly",
+        # The next trace records what it finds by the collector, which does not know of frozen objects.
+        "call it directly" + (", or define it after gc.freeze()" if gc.get_freeze_count() else ""),
     )
 
 
