@@ -342,7 +342,7 @@ class _Cutting:
 
 
 def _has_effect(node: Node) -> bool:
-    return node.effect is not Effect.NONE
+    return node.effect.is_observable
 
 
 def _is_free(node: Node) -> bool:

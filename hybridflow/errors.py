@@ -258,6 +258,10 @@ class DivisionError(OperandError, ZeroDivisionError):
     """Integer division or remainder by zero."""
 
 
+class IntegerOverflowError(OperandError, OverflowError):
+    """A Python int that a tensor decides about outgrew the 64 bits that it has in compiled functions."""
+
+
 class TraceError(HybridflowError, TypeError):
     """A traced tensor was used in a way that needs its value, or outside the trace that made it."""
 

@@ -256,6 +256,18 @@ class Arithmetic(Writer):
         """The larger; NaN if either is NaN, and 0.0 is more than -0.0."""
         return self._extremum("maximum", "smax", "umax", "or", a, b)
 
+    def with_overflow(self, name: str, a: Operand, b: Operand) -> tuple[Val, Val]:
+        """``add``, ``sub`` or ``mul`` of signed integers, and whether the exact result needs more bits."""
+        a, b = self._pair(a, b)
+        text, flags = type_text(a.dtype, a.width), type_text(dt.bool_, a.width)
+        symbol = f"@llvm.s{name}.with.overflow.{mangle(a.dtype, a.width)}"
+        both = f"{{ {text}, {flags} }}"
+        self.declare(f"declare {both} {symbol}({text}, {text})")
+        made = self.fresh()
+        self.line(f"{made} = call {both} {symbol}({text} {a.ref}, {text} {b.ref})")
+        result = self.assign(f"extractvalue {both} {made}, 0", a.dtype, a.width)
+        return result, self.assign(f"extractvalue {both} {made}, 1", dt.bool_, a.width)
+
     def idiv(self, a: Operand, b: Operand) -> Val:
         """Integer quotient, truncated; the caller sees to it that active lanes of ``b`` are not zero."""
         a, b = self._pair(a, b)

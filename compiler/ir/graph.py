@@ -25,13 +25,19 @@ from hybridflow.compiler.ir.types import TensorType
 
 
 class Effect(enum.Enum):
-    """What else computing a node may do; nodes with an effect are never left out."""
+    """What else computing a node may do."""
 
     __hash__ = object.__hash__  # members are single objects; the hash of their names takes a call in Python
 
     NONE = "none"
+    CHECKED = "checked"  # it may fail a check of its own result, which nobody misses where nobody reads that
     RAISES = "raises"  # it may fail a check; of two such nodes the first in program order is the one that counts
     ORDERED = "ordered"  # it takes a token and hands one on: all of these happen, once each, in the tokens' order
+
+    @property
+    def is_observable(self) -> bool:
+        """Whether a node is computed even if nobody reads its value."""
+        return self is Effect.RAISES or self is Effect.ORDERED
 
 
 class Op(Protocol):
@@ -142,7 +148,7 @@ class Node(_Draft):
 
     @property
     def may_raise(self) -> bool:
-        """Whether computing it may fail a check, so that it is never left out."""
+        """Whether computing it may fail a check."""
         op = self.op
         return op.raises is not None and op.raises(tuple([n.type for n in self.inputs]), self.attrs)
 
@@ -154,7 +160,12 @@ class Node(_Draft):
             return most
         if most is Effect.ORDERED and any(is_token(n.type) for n in self.inputs):
             return most
-        return Effect.RAISES if self.may_raise else Effect.NONE
+        if not self.may_raise:
+            return Effect.NONE
+        if most is Effect.ORDERED:
+            inner = {node.effect for graph in graphs_in(self.attrs) for node in graph.nodes} - {Effect.NONE}
+            return Effect.CHECKED if inner == {Effect.CHECKED} else Effect.RAISES
+        return most
 
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.type}>"

@@ -1,6 +1,7 @@
 """The op table.  Importing this package declares every op; ``TABLE`` is the only list of them."""
 
 from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declarations)
+    checked,
     contract,
     control,
     convolution,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Union
 
 import numpy as np
@@ -41,12 +41,23 @@ def within(said: Bounds, dtype: np.dtype) -> Bounds:
     return said if whole[0] <= said[0] and said[1] <= whole[1] else whole
 
 
-def bounds(node: Node, unknown: Callable[[Node], bool] = lambda node: False) -> Bounds:
-    """The least and the largest number that may be among the elements of ``node``.  Of nodes that are ``unknown``
-    nothing is known but their dtype."""
+_NOTHING: Mapping[Node, Bounds] = {}
+
+
+def bounds(
+    node: Node,
+    unknown: Callable[[Node], bool] = lambda node: False,
+    given: Mapping[Node, Bounds] = _NOTHING,
+    where_true: Node | None = None,
+) -> Bounds:
+    """The least and the largest number that may be among the elements of ``node``; where a condition is there, of those
+    for which it is ``where_true``.  Of nodes that are ``unknown`` nothing is known but their dtype; those of others are
+    ``given``."""
     found: dict[Node, Bounds] = {}
 
     def of(node: Node) -> Bounds:
+        if node in given:
+            return given[node]
         if node not in found:
             found[node] = of_dtype(node.dtype)  # while those are sought that follow from its inputs
             if len(found) <= _MOST and not (node.is_parameter or unknown(node)):
@@ -78,7 +89,7 @@ def bounds(node: Node, unknown: Callable[[Node], bool] = lambda node: False) -> 
             high = high if most is None else min(high, other[1] + most)
         return (low, high) if low <= high else of(x)  # it never holds
 
-    return of(node)
+    return of(node) if where_true is None else where(where_true, node)
 
 
 def union(x: Bounds, y: Bounds) -> Bounds:
@@ -132,6 +143,22 @@ def at_ends(
         return min(found), max(found)
 
     return rule
+
+
+def negative(dtype: np.dtype, x: Bounds) -> Bounds:
+    return -x[1], -x[0]
+
+
+def absolute(dtype: np.dtype, x: Bounds) -> Bounds:
+    return max(x[0], -x[1], 0), max(-x[0], x[1])
+
+
+def power(dtype: np.dtype, x: Bounds, y: Bounds) -> Bounds:
+    """Of integers with exponents that are no more than a dtype has bits."""
+    if dt.is_float(dtype) or y[0] < 0 or y[1] > 8 * dtype.itemsize:
+        return of_dtype(dtype)
+    most = max(abs(int(x[0])), abs(int(x[1])), 1) ** int(y[1])
+    return (0 if x[0] >= 0 else -most), most
 
 
 def lesser(dtype: np.dtype, x: Bounds, y: Bounds) -> Bounds:

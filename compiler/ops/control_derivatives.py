@@ -513,10 +513,13 @@ def _depth(graph: Graph) -> int:
     return 1 + max(inner, default=0)
 
 
+_ADDITIONS = ("add", "checked_add")
+
+
 def counter(body: Graph) -> int | None:
     """The number of a carry to which each turn adds 1, in 64 bits."""
     for k, (node, new) in enumerate(zip(body.inputs, body.outputs)):
-        if node.type == TensorType((), int64) and new.op is TABLE["add"] and node in new.inputs:
+        if node.type == TensorType((), int64) and new.op.name in _ADDITIONS and node in new.inputs:
             other = new.inputs[1] if new.inputs[0] is node else new.inputs[0]
             if other.op is TABLE["constant"] and other.attrs["value"].array == 1:
                 return k

@@ -55,6 +55,13 @@ def _extent_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[
     return {"value": rules.whole("extent", "value", attrs["value"]), "dtype": dtype}
 
 
+def _extent_bounds(kept: np.dtype, value: Any, dtype: Any) -> bounds.Bounds:
+    if isinstance(value, int):
+        return bounds.converted((value, value), kept)
+    least, most = bounds.of_dtype(dt.int64)
+    return bounds.converted((0 if value.symbol else least, most), kept)
+
+
 define(
     "extent",
     Kind.CREATE,
@@ -67,7 +74,7 @@ define(
     vjp=NOT_DIFFERENTIABLE,
     samples=lambda rng, dtype: [((), {"value": value, "dtype": dtype}) for value in (0, 1, 100)],
     dtypes=rules.NUMERIC,
-    facts={"exact": True},
+    facts={"exact": True, "bounds": _extent_bounds},
 )
 
 

@@ -167,6 +167,7 @@ _binary(
     vjp=_pow_vjp,
     samples=_pow_samples,
     domain=((0.25, 3.0), (-2.0, 3.0)),
+    facts={"bounds": bounds.power},
 )
 
 

@@ -54,7 +54,7 @@ _unary(
     numpy=np.negative,
     scalar=lambda e, x: e.neg(x),
     vjp=lambda b, g, out, x: (b.negative(g),),
-    facts={"involution": True},
+    facts={"involution": True, "bounds": bounds.negative},
 )
 
 
@@ -73,7 +73,7 @@ _unary(
     numpy=np.abs,
     scalar=_abs_scalar,
     vjp=lambda b, g, out, x: (b.multiply(g, b.sign(x)),),
-    facts={"idempotent": True},
+    facts={"idempotent": True, "bounds": bounds.absolute},
 )
 
 

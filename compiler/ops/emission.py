@@ -91,6 +91,9 @@ class Emit(Protocol):
     def scale2(self, a: Val, exponent: Val, kept: Val | None = None) -> Val:
         """a * 2**exponent, rounded once; 0 in lanes where ``kept`` does not hold, whatever the operands are there."""
 
+    def with_overflow(self, name: str, a: Operand, b: Operand) -> tuple[Val, Val]:
+        """``add``, ``sub`` or ``mul`` of signed integers, and whether the exact result needs more bits."""
+
     # Integers: divisors of active lanes are not zero, shifts take amounts below the number of bits.
     def idiv(self, a: Operand, b: Operand) -> Val: ...
     def irem(self, a: Operand, b: Operand) -> Val: ...

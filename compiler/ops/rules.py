@@ -31,6 +31,7 @@ _CLASSES = {
     frozenset(BITS): "bool or an integer dtype",
     frozenset(BOOL): "bool",
     frozenset((dt.int32, dt.int64)): "int32 or int64",
+    frozenset((dt.int64,)): "int64",
     frozenset((dt.uint64,)): "uint64",
     frozenset((dt.float32, dt.float64)): "float32 or float64",
 }

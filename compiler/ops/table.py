@@ -132,7 +132,8 @@ class OpDef:
                                      None, and ``wanted``, whether its cotangent is asked for; it returns totals
     calls_host                       CONTROL: it is a function in Python, which programs call
     effect                           the most that running it does besides making its results: nothing (the default),
-                                     raising (where there is ``raises``), or an effect that a token puts in order
+                                     raising (where there is ``raises``), failing a check of a result that somebody
+                                     reads (CHECKED), or an effect that a token puts in order
     raises(types, attrs) -> bool     whether running it may raise (never pruned then)
     numpy                            the NumPy function whose bits IEEE 754 (or two's complement) fixes to be the op's,
                                      for the dtypes that NumPy itself has

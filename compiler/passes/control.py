@@ -144,7 +144,7 @@ def _live(graph: Graph, wanted: Sequence[Node]) -> set[Node]:
     """What these values and all effects need."""
     live = set(wanted)
     for node in reversed(graph.nodes):
-        if node in live or node.effect is not Effect.NONE:
+        if node in live or node.effect.is_observable:
             live.add(node)
             live.update(node.inputs)
     return live

@@ -9,12 +9,13 @@ from hybridflow.compiler.ops import Kind
 
 
 def dce(graph: Graph) -> Graph:
-    """Keeps a node with an effect even when nobody reads it: an error in the user's program is never optimised away.
-    One that would only look at indices again goes: where they are out of range, the program has failed before."""
+    """Keeps a node with an observable effect even when nobody reads it: an error in the user's program is never
+    optimised away.  One that would only look at indices again goes: where they are out of range, the program has failed
+    before."""
     live: set[Node] = set(graph.results)
     repeated = _repeated_checks(graph)
     for node in reversed(graph.nodes):
-        if node in live or (node.effect is not Effect.NONE and node not in repeated):
+        if node in live or (node.effect.is_observable and node not in repeated):
             live.add(node)
             live.update(node.inputs)
     kept = [node for node in graph.nodes if node in live]

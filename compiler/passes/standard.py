@@ -14,6 +14,7 @@ from hybridflow.compiler.passes.fold import fold
 from hybridflow.compiler.passes.gathers import gathers
 from hybridflow.compiler.passes.joins import joins
 from hybridflow.compiler.passes.narrow import narrow
+from hybridflow.compiler.passes.overflow import overflow
 from hybridflow.compiler.passes.panel_heights import Heights, TeamHeights
 from hybridflow.compiler.passes.panels import panels
 from hybridflow.compiler.passes.simplify import simplify
@@ -31,6 +32,7 @@ GATHERS = Pass("gathers", gathers)
 CONTROL = Pass("control", control)
 TWINS = Pass("twins", twins)
 NARROW = Pass("narrow", narrow)
+OVERFLOW = Pass("overflow", overflow, inside=False)
 PANELS = Pass("panels", functools.partial(panels, heights=Heights(1 << 19)))
 FEW_TERMS = Pass("few_terms", few_terms)
 
@@ -45,6 +47,7 @@ SIMPLIFY_PIPELINE: list[Step] = [
         JOINS,  # after simplify, which drops what is added in vain, so that terms follow each other
         GATHERS,  # after simplify, which has joined views: what is broadcast is seen to be
         CONTROL,  # after fold, which finds what chooses a branch
+        OVERFLOW,  # after control, which has found what loops need not carry: what it carries is looked at
         DCE,  # last: rewriting leaves the old nodes behind
     ),
 ]
@@ -63,6 +66,6 @@ def steps_for(target: Target) -> list[Step]:
     return [NARROW, SIMPLIFY, made, FEW_TERMS, DCE]
 
 
-_ALL = (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, GATHERS, CONTROL, TWINS, NARROW, PANELS, FEW_TERMS)
+_ALL = (DCE, CSE, SIMPLIFY, FOLD, TRANSPOSE, JOINS, GATHERS, CONTROL, OVERFLOW, TWINS, NARROW, PANELS, FEW_TERMS)
 PASSES = {p.name: p for p in _ALL}
 """The passes by name, for HF_SKIP and the command line."""

@@ -228,7 +228,7 @@ def _live(graph: Graph) -> Graph:
     """The graph without what nobody needs, but for what has an effect or may raise."""
     live = set(graph.outputs)
     for node in reversed(graph.nodes):
-        if node in live or node.may_raise or node.effect.name == "ORDERED":
+        if node in live or node.effect.is_observable:
             live.add(node)
             live.update(node.inputs)
     return Graph(graph.name, graph.inputs, tuple([n for n in graph.nodes if n in live]), graph.outputs)

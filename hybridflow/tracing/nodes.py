@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 
 from hybridflow.compiler.ir.dtypes import int64
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.ir.graph import Effect
 from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
@@ -40,7 +39,7 @@ def emit_cond(which: Tensor, regions: Sequence[Region], outputs: Sequence[Sequen
 
 
 def _has_effect(region: Region) -> bool:
-    return any(node.effect is not Effect.NONE for node in region.nodes)
+    return any(node.effect.is_observable for node in region.nodes)
 
 
 def emit_while(

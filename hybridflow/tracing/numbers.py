@@ -7,6 +7,7 @@ What would need the value itself (text, keys of dicts, sizes, ``is``) is refused
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,11 +19,13 @@ from hybridflow.array.shapes import reshape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ops import TABLE
 from hybridflow.core import pytree
 from hybridflow.core.context import Tracer
 from hybridflow.core.promotion import OpenFloat, is_pythons, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import cast, scalar
 from hybridflow.errors import TraceError
 from hybridflow.tracing import number_faults
@@ -247,6 +250,26 @@ _OF_ONE: dict[str, Callable[..., Tensor]] = {
 }
 
 
+def _floor_quotient(a: Tensor, b: Tensor) -> Tensor:
+    """``a // b`` of ints, which 64 bits do not always hold where it is ``-a``."""
+    is_negated = elementwise.equal(b, -1)
+    negated = apply(TABLE["checked_negative"], elementwise.where(is_negated, a, 0))
+    return elementwise.where(is_negated, negated, elementwise.floor_divide(a, b))
+
+
+# What operators compute of ints: none wraps, see ``compiler.ops.checked``.
+_CHECKED: dict[str, Callable[..., Tensor]] = {
+    "add": functools.partial(apply, TABLE["checked_add"]),
+    "sub": functools.partial(apply, TABLE["checked_subtract"]),
+    "mul": functools.partial(apply, TABLE["checked_multiply"]),
+    "pow": functools.partial(apply, TABLE["checked_pow"]),
+    "lshift": functools.partial(apply, TABLE["checked_bitwise_left_shift"]),
+    "floordiv": _floor_quotient,
+    "neg": functools.partial(apply, TABLE["checked_negative"]),
+    "abs": functools.partial(apply, TABLE["checked_abs"]),
+}
+
+
 def _computed(name: str, rule: Rule, compute: Callable[..., Tensor], a: Any, b: Any) -> Any:
     """The operator ``name`` of two Python numbers."""
     _, kind = rule(_kind(a), _kind(b))
@@ -256,7 +279,7 @@ def _computed(name: str, rule: Rule, compute: Callable[..., Tensor], a: Any, b: 
     x, y = number_tensor(a, kind), number_tensor(b, kind)
     if is_number(b) or isinstance(b, (Dim, OpenFloat)) or b <= 0:  # others divide and shift whatever they meet
         number_faults.check_operands(name, number_tensor(a, _kind(a)), number_tensor(b, _kind(b)))
-    made = compute(x, y)
+    made = _CHECKED.get(name, compute)(x, y) if kind is int else compute(x, y)
     if name == "pow" and kind is float:
         number_faults.check_power(x, y, made)
     return number_of(made, narrow)
@@ -318,7 +341,8 @@ def _method_of_one(name: str, compute: Callable[..., Tensor]) -> Callable[[Any],
     def method(self: SymbolicNumber) -> Any:
         if name == "invert":
             _no_floats(self.kind)
-        made = compute(number_tensor(self, _wider(self.kind, self.kind)))
+        kind = _wider(self.kind, self.kind)
+        made = (_CHECKED.get(name, compute) if kind is int else compute)(number_tensor(self, kind))
         return number_of(made, _wider(self.narrow, self.narrow))
 
     return method

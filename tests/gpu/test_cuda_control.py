@@ -9,7 +9,7 @@ import hybridflow as hf
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.core.pytree import flatten
-from hybridflow.errors import IndexRangeError
+from hybridflow.errors import IndexRangeError, IntegerOverflowError
 from tests.support.bits import same_bits
 from tests.support.cuda_emulator import emulated  # noqa: F401
 
@@ -129,3 +129,20 @@ def test_checks_end_all_threads_at_one_place(emulated):  # noqa: F811
 def test_programs_say_how_many_threads_run_together():
     graph = hf.function(repeated).get_concrete_function(X, W).graph
     assert any("threads together" in kernel.schedule for kernel in compile_graph(graph, CUDA_SM90).kernels)
+
+
+@pytest.mark.usefixtures("emulated")
+def test_ints_that_outgrow_64_bits() -> None:
+    @hf.function
+    def grown(x, turns):
+        n, k = int(hf.sum(x)), 0
+        while k < turns:
+            x, n = x * 0.5, n * 3
+            k += 1
+        return x, n
+
+    with hf.device("gpu:0"):
+        x = hf.asarray(np.full(40, 1 / 40, np.float64))
+        assert int(grown(x, hf.asarray(39))[1]) == 3**39
+        with pytest.raises(IntegerOverflowError, match="outgrew the 64 bits"):
+            int(grown(x, hf.asarray(40))[1])

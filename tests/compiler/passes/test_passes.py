@@ -17,6 +17,7 @@ from hybridflow.compiler.ir.graph import Graph, Literal
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.checked import WRAPPING
 from hybridflow.compiler.ops.samples import edges
 from hybridflow.compiler.ops.table import Kind
 from hybridflow.compiler.passes.cse import cse
@@ -89,6 +90,8 @@ def test_algebra_of_repeated_ops_keeps_bits(unary):
         pytest.skip("has attributes, and tests of its own")
     for dtype in unary.dtypes:
         x = edges(dtype)
+        if unary.name in WRAPPING:
+            x = x[x != np.iinfo(dtype).min]  # which is an error
         b = GraphBuilder(TABLE)
         value = b.parameter(TensorType(x.shape, x.dtype))
         once = b.emit(unary, value)
