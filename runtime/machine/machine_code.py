@@ -7,7 +7,10 @@ slower, which then save registers for what they rarely come to.
 Long modules are cut into parts (``parts``), which threads compile side by side.
 Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB per module, all of which unloading returns (see
 ``_Linkers``).  All of it runs where nobody interrupts it (see ``apart``), and so does unloading: code that nobody has
-any more waits for the next time that something is compiled or loaded.
+any more waits for the next time that something is loaded.
+
+Threads compile side by side, each with a context and target machines of its own (see ``_Places``), and without
+llvmlite's lock wherever LLVM works for long.  The linker is one for all; it takes a fraction of a millisecond.
 """
 
 from __future__ import annotations
@@ -35,28 +38,47 @@ Use = Literal["program", "runtime", "device"]  # what a module is: it decides ho
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_lock = threading.RLock()  # around everything that enters LLVM: its objects are not thread-safe
+_lock = threading.RLock()  # around the linker, and what is loaded
 
 
-def _in_llvm(function: Callable[P, T]) -> Callable[P, T]:
-    """Have a function run apart, under the lock."""
+def _apart(function: Callable[P, T]) -> Callable[P, T]:
+    """Have a function run apart."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        def work() -> T:
-            with _lock:
-                _unload()
-                return function(*args, **kwargs)
-
-        return apart.run(work)
+        return apart.run(functools.partial(function, *args, **kwargs))
 
     return call
 
 
-class _ForkGuard:
-    """Keeps a child from inheriting LLVM in the middle of what another thread does.
+class _Places:
+    """Where threads compile: each place has target machines of its own, as one serves one thread at a time.  Who waits
+    for others that compile has none, so that a fork, which takes all of them, waits for nobody who waits for it."""
 
-    Besides our lock it takes llvmlite's own: finalizers of llvmlite's objects enter LLVM wherever they run.
+    MOST = 8  # target machines are kept
+
+    def __init__(self) -> None:
+        self.locks = [threading.RLock() for _ in range(self.MOST)]
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[int]:
+        """The number of a place that the thread has meanwhile: the first free one."""
+        number = next((k for k, lock in enumerate(self.locks) if lock.acquire(blocking=False)), None)
+        if number is None:
+            number = threading.get_ident() // 4096 % self.MOST  # identifiers are addresses of pages
+            self.locks[number].acquire()
+        try:
+            yield number
+        finally:
+            self.locks[number].release()
+
+
+_places = _Places()
+
+
+class _ForkGuard:
+    """Keeps a child from inheriting LLVM in the middle of what another thread does: waits for who compiles, then for
+    who links.  At last it takes llvmlite's own lock: finalizers of llvmlite's objects enter LLVM wherever they run.
     """
 
     def before(self) -> None:
@@ -75,7 +97,8 @@ class _ForkGuard:
     @staticmethod
     def _locks() -> list[Any]:
         ffi = sys.modules.get("llvmlite.binding.ffi")
-        return [_lock] if ffi is None else [_lock, ffi.lib._lock._lock]
+        ours = [*_places.locks, _lock]
+        return ours if ffi is None else [*ours, ffi.lib._lock._lock]
 
 
 _fork_guard = _ForkGuard()
@@ -108,7 +131,6 @@ _PASSES: dict[Use, tuple[str, ...]] = {
     "program": ("sroa", "simplify_cfg"),
     "runtime": ("always_inliner", "sroa", "simplify_cfg"),
 }  # "device": the usual pipeline
-_MOST_PARTS = 8  # of one module: each has a target machine, which is kept
 _RUNTIME_LEVEL = 2  # of LLVM's code generation for the runtime's own modules; for programs see ``flags.OPT``
 
 
@@ -144,7 +166,7 @@ def versions() -> str:
     return f"llvmlite {llvmlite.__version__} LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
 
 
-@functools.cache
+@apart.once
 def _llvm() -> Any:
     from hybridflow.runtime.machine.llvm import binding  # only where there is code to compile or to link
 
@@ -154,7 +176,7 @@ def _llvm() -> Any:
     return llvm
 
 
-@functools.cache
+@apart.once
 def _initialize_all_targets() -> None:
     llvm = _llvm()
     llvm.initialize_all_targets()
@@ -181,7 +203,7 @@ def _target_machine(target: Target, level: int = 2, jit: bool = False) -> Any:
 
 @functools.lru_cache(maxsize=32)
 def _cached_target_machine(target: Target, level: int, number: int) -> Any:
-    """``number``: of the part that it compiles, for one target machine serves one thread at a time."""
+    """``number``: of the place that it is for."""
     return _target_machine(target, level)
 
 
@@ -216,26 +238,26 @@ def _excerpt(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _parsed(text: str, target: Target, use: Use, number: int = 0) -> Iterator[tuple[Any, Any]]:
+def _parsed(text: str, target: Target, use: Use) -> Iterator[tuple[Any, Any]]:
     """The target machine and the verified module of a text.  RuntimeError inside says that LLVM cannot emit it."""
     llvm = _llvm()
-    machine = _cached_target_machine(target, _level(use), number)
     with contextlib.ExitStack() as objects:  # which go one before the other, and not with whoever holds a traceback
         own = objects.enter_context
+        machine = _cached_target_machine(target, _level(use), own(_places.taken()))
         # A context of its own: types and constants of a module die with it instead of growing the global context.
         context = own(llvm.create_context())
         try:
-            module = own(llvm.parse_assembly(text, context))
+            module = own(_parse(text, context))
             module.triple = machine.triple
             module.data_layout = str(own(machine.target_data))
-            module.verify()
+            _verify(module)
             options = own(llvm.create_pipeline_tuning_options(speed_level=2))
             builder = own(llvm.create_pass_builder(machine, options))
             usual = use not in _PASSES
             passes = own(builder.getModulePassManager() if usual else llvm.create_new_module_pass_manager())
             for name in () if usual else _PASSES[use]:
                 getattr(passes, f"add_{name}_pass")()
-            passes.run(module, builder)
+            _unlocked("RunNewModulePassManager")(passes, module, builder)
         except RuntimeError as error:
             raise CompileError("machine code", f"LLVM rejects the module: {error}\n{_excerpt(text)}") from None
         try:
@@ -244,18 +266,41 @@ def _parsed(text: str, target: Target, use: Use, number: int = 0) -> Iterator[tu
             raise CompileError("machine code", f"LLVM cannot emit the module: {error}\n{_excerpt(text)}") from None
 
 
-def _object(text: str, target: Target, use: Use, number: int = 0) -> bytes:
-    with _parsed(text, target, use, number) as (machine, module):
+def _unlocked(name: str) -> Any:
+    """A function of LLVM's during which other threads may enter LLVM: with other target machines, and with modules of
+    other contexts, as LLVM has it.  llvmlite has a lock around all of its calls."""
+    function = getattr(_llvm().ffi.lib, f"LLVMPY_{name}")
+    return getattr(function, "_cfn", function)
+
+
+def _parse(text: str, context: Any) -> Any:
+    """``llvm.parse_assembly``, unlocked."""
+    llvm = _llvm()
+    with llvm.ffi.OutputString() as error:
+        module = llvm.ModuleRef(_unlocked("ParseAssembly")(context, ctypes.c_char_p(text.encode()), error), context)
+        if error:
+            module.close()
+            raise RuntimeError(f"LLVM IR parsing error\n{error}")
+    return module
+
+
+def _verify(module: Any) -> None:
+    """``module.verify()``, unlocked."""
+    with _llvm().ffi.OutputString() as error:
+        if _unlocked("VerifyModule")(module, error):
+            raise RuntimeError(str(error))
+
+
+def _object(text: str, target: Target, use: Use) -> bytes:
+    with _parsed(text, target, use) as (machine, module):
         return _emit_object(machine, module)
 
 
 def _emit_object(machine: Any, module: Any) -> bytes:
-    """``machine.emit_object(module)``, during which other threads may enter LLVM: with other target machines, and with
-    modules of other contexts, as LLVM has it.  llvmlite has a lock around all of its calls."""
+    """``machine.emit_object(module)``, unlocked."""
     ffi = _llvm().ffi
-    emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
     with ffi.OutputString() as error:
-        buffer = getattr(emit, "_cfn", emit)(machine, module, 1, error)
+        buffer = _unlocked("TargetMachineEmitToMemory")(machine, module, 1, error)
         if not buffer:
             raise RuntimeError(str(error))
     try:
@@ -264,17 +309,16 @@ def _emit_object(machine: Any, module: Any) -> bytes:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
-@_in_llvm
+@_apart
 def compile_object(text: str, target: Target, use: Use = "program", threads: Callable[[], int] | None = None) -> bytes:
     """Machine code of an LLVM module, as an image of relocatable object files.  ``threads`` says how many may work at
     it where it is long; without it one alone does."""
-    pieces = [text] if threads is None else _parts().split(text, threads, _MOST_PARTS)
-    _llvm()
-    work = [functools.partial(_object, piece, target, use, number) for number, piece in enumerate(pieces)]
+    pieces = [text] if threads is None else _parts().split(text, threads, _Places.MOST)
+    work = [functools.partial(_object, piece, target, use) for piece in pieces]
     return bytes(_parts().joined(apart.side_by_side(work)))
 
 
-@_in_llvm
+@_apart
 def compile_assembly(text: str, target: Target, use: Use = "program") -> str:
     """The same as assembly text, also for targets other than the host."""
     with _parsed(text, target, use) as (machine, module):
@@ -287,7 +331,7 @@ def object_key(source: str, target: Target, use: Use = "program") -> str:
     return "\n".join(("object", versions(), settings, target.triple, target.cpu, target.features, source))
 
 
-@_in_llvm
+@_apart
 def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = None) -> Code:
     """Link an image of object code into the process.  ``symbols`` get addresses; ``imports`` name addresses that the
     code uses.
@@ -298,13 +342,19 @@ def load_object(image: bytes, *symbols: str, imports: dict[str, int] | None = No
         files = _parts().separate(image)
     except ValueError as error:
         raise CompileError("machine code", f"the image of {', '.join(symbols)} is damaged: {error}") from None
+    with _lock:
+        _unload()
+        return _linked(files, symbols, imports or {})
+
+
+def _linked(files: list[bytes], symbols: tuple[str, ...], imports: dict[str, int]) -> Code:
     library = _llvm().JITLibraryBuilder()
     for file in files:
         library.add_object_img(file)
     library.add_current_process()
     for symbol in symbols:
         library.export_symbol(symbol)
-    for name, address in (imports or {}).items():
+    for name, address in imports.items():
         library.import_symbol(name, address)
     try:
         tracker = library.link(_linkers.next(), f"hybridflow.{next(_names)}")

@@ -12,6 +12,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
 from hybridflow.runtime import apart
 from hybridflow.runtime.cpu import Executable
@@ -119,29 +120,34 @@ def test_without_threads_the_caller_makes_all_parts(monkeypatch: pytest.MonkeyPa
 
 
 def test_threads_at_work_end_by_themselves_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is raised at once; whoever compiles next waits until they are done, as their target machines are the same."""
-    go_on, begun, made = threading.Event(), [], machine_code._object
+    """It is raised at once, and nobody waits for what goes on, not even who compiles next."""
+    go_on, begun, ended, made = threading.Event(), [], [], machine_code._object
 
-    def watched(text: str, target: object, optimize: bool, number: int = 0) -> bytes:
-        begun.append(number)
+    def watched(text: str, target: Target, use: Any) -> bytes:
+        begun.append(text)
         assert go_on.wait(60)
-        return made(text, target, optimize, number)  # type: ignore[arg-type]
+        ended.append(text)
+        return made(text, target, use)
 
     def stop(*_: Any) -> None:
         raise Stop
 
-    monkeypatch.setattr(machine_code, "_object", watched)
     before = signal.signal(signal.SIGALRM, stop)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(Stop):
-            machine_code.compile_object(MODULE, host.target(), threads=lambda: 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(machine_code, "_object", watched)
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(Stop):
+                machine_code.compile_object(MODULE, host.target(), threads=lambda: 2)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    go_on.set()
     assert called(machine_code.compile_object(MODULE, host.target(), threads=lambda: 2), 3) == [expected(3)]
-    assert sorted(begun) == [0, 0, 1, 1]
+    assert len(begun) == 2 and not ended
+    go_on.set()
+    for job in list(apart._jobs):
+        job.wait()
+    assert sorted(ended) == sorted(begun)
 
 
 def test_programs_are_the_same_bits_in_parts() -> None:
