@@ -1,8 +1,9 @@
-"""Pages that MkDocs gets from the code: the API reference from public docstrings, and CONTRIBUTING.md as it is."""
+"""Pages that MkDocs gets from elsewhere: the API reference from public docstrings, CONTRIBUTING.md, the notebooks."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +31,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     modules = sorted(name for name in hf.__all__ if isinstance(getattr(hf, name), ModuleType) and name not in LEFT_OUT)
     pages = {f"reference/hf.{name}.md": module_page(f"hf.{name}", getattr(hf, name)) for name in modules}
     pages["reference/api.md"] = overview(modules) + module_page("hf", hf, level=2)
-    pages["contributing.md"] = contributing(Path(config.config_file_path).parent)
+    root = Path(config.config_file_path).parent
+    pages["contributing.md"] = contributing(root)
+    pages |= {f"notebooks/{path.stem}.md": notebook(path) for path in (root / "examples/notebooks").glob("*.ipynb")}
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
     return files
@@ -82,3 +85,15 @@ def first_sentence(value: Any) -> str:
 def contributing(root: Path) -> str:
     """CONTRIBUTING.md, whose links lead into ``docs/`` from the root of the project."""
     return (root / "CONTRIBUTING.md").read_text(encoding="utf-8").replace("](docs/", "](")
+
+
+def notebook(path: Path) -> str:
+    """A notebook with the outputs that were saved in it."""
+    parts: list[str] = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            text = "".join(output["text"] if "text" in output else output["data"]["text/plain"])
+            parts.append(f"```text\n{text.rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"

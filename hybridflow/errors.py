@@ -77,11 +77,20 @@ def _is_stdlib_or_generated(frame: types.FrameType) -> bool:
 
 
 def short_location(where: str | None) -> str:
-    """A location as shown to people: the file's base name and the line."""
+    """A location as shown to people: the file's base name, or the cell of a notebook, and the line."""
     if not where:
         return ""
     filename, _, line = where.rpartition(":")
-    return f"{os.path.basename(filename) or filename}:{line}"
+    return f"{_cell(filename) or os.path.basename(filename) or filename}:{line}"
+
+
+def _cell(filename: str) -> str | None:
+    """``In[3]`` for the code of a cell, whose file is a name that IPython made up."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    name_code = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    label = None if name_code is None else name_code(filename)
+    return label[1] if label is not None and label[0] == "Cell" else None
 
 
 def of_user(error: BaseException) -> BaseException:

@@ -30,12 +30,13 @@ import weakref
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 import hybridflow as hf
+from hybridflow.errors import short_location
 from hybridflow.tracing.convert import source, texts, unit
 from hybridflow.tracing.convert.rebuild import Rebuilder, rebuild
 from hybridflow.tracing.convert.source import ByCode, Missing, Source, find, remember
@@ -465,6 +466,20 @@ def test_notebook_cells() -> None:
     exec(compile(cell, "<cell 1>", "exec"), names)
     texts._kept.clear()
     assert_same(IDENTITY.code(names["f"].__code__), names["f"].__code__)
+
+
+def test_lines_of_cells_are_shown_as_the_notebook_numbers_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """IPython's compiler knows which cell a file stands for that it made up."""
+    cells = {"/tmp/ipykernel_1/2.py": ("Cell", "In[7]"), "/tmp/ipykernel_1/3.py": ("File", "3.py")}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=cells.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    names: dict[str, Any] = {"hf": hf}
+    exec(compile("def f(x, i):\n    return x[i]\n", "/tmp/ipykernel_1/2.py", "exec"), names)
+    with pytest.raises(IndexError, match=r"\(In\[7\]:2\)"):
+        hf.function(names["f"])(hf.ones(3), hf.asarray(5))
+    assert short_location("/tmp/ipykernel_1/3.py:4") == "3.py:4" and short_location("a/b.py:1") == "b.py:1"
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    assert short_location("/tmp/ipykernel_1/2.py:4") == "2.py:4"
 
 
 def test_kept_texts_are_bounded() -> None:

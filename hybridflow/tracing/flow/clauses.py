@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import builtins
-import os
 from types import FrameType
 from typing import Any, NamedTuple
+
+from hybridflow.errors import short_location
 
 
 class Guarded(NamedTuple):
@@ -25,7 +26,7 @@ class Guarded(NamedTuple):
     @property
     def place(self) -> str:
         line = self.first if self.manager is not None else self.first - 1
-        return f"{os.path.basename(self.frame.f_code.co_filename)}:{line}"
+        return short_location(f"{self.frame.f_code.co_filename}:{line}")
 
     def covers(self, frame: FrameType) -> bool:
         return self.frame is frame and self.first <= frame.f_lineno <= self.last
