@@ -17,7 +17,7 @@ import numpy as np
 
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.jit.guards.libraries import is_ours, is_recorded, is_users_class
+from hybridflow.jit.guards.libraries import is_library_module, is_ours, is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, ArrayContents, ArrayType, SameResult
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.twins import follow
@@ -391,6 +391,9 @@ def _of_module(recording: Recording, module: types.ModuleType, name: str, given:
         _of_object(recording, module, name, given)
         return
     slot, text = recording.root(module.__dict__, module.__name__), f"{module.__name__}.{name}"
+    if not is_library_module(module.__name__):  # which may come to have a class with properties
+        own = recording.weak_root(module, module.__name__)
+        recording.read(own, "class", None, type(module), f"type({module.__name__})")
     if name in module.__dict__:
         recording.read(slot, "item", name, module.__dict__[name], text)
     else:

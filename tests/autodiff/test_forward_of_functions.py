@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-
-from .bits import same_bits
+from tests.support.bits import same_bits
 
 X = np.array([0.0, 1.3, -0.7, 2.1], np.float32)
 MOVED = np.array([1.0, 0.5, -2.0, 0.25], np.float32)
