@@ -414,6 +414,15 @@ _LATER = {
     "vmap": "mapping.vmap",
     "while_loop": "control.loops",
 }
+# What models are built of, trained and kept with, which most functions do without.  A function that meets it first in a
+# trace has it loaded apart, as a thread's doing and not its own.
+_OF_MODELS = frozenset(
+    (
+        *("Input", "Model", "Module", "Sequential", "callbacks", "checkpoint", "compat", "constraints", "data"),
+        *("initializers", "layers", "losses", "metrics", "mixed_precision", "models", "optimizers", "plot_model"),
+        *("regularizers", "saved", "summary"),
+    )
+)
 # What functions need besides, some of them at first calls alone: by then nothing is imported any more but the compiler,
 # where handlers of signals might come upon half of it (see ``runtime.apart``).
 _INSIDE = (
@@ -426,7 +435,6 @@ _INSIDE = (
     "compiler.ops.without_effects",
     "core.dlpack",
     "core.foreign",
-    "data.turns",
     "eager.one_op",
     "eager.sights",
     "eager.small_matrices",
@@ -480,7 +488,7 @@ if not _typing.TYPE_CHECKING:  # a checker would take every name for one of ours
         if name not in _LATER:
             raise _other_names.NoSuchName("module 'hybridflow'", name, _other_names.OF_MODULE.get(name), __all__)
         if name == "function":
-            _load_all()  # what a traced function meets must be there: loading it would be recorded as its doing
+            _load_for_functions()  # what they meet in a trace
         return _load(name)
 
 
@@ -492,9 +500,16 @@ def _load(name: str) -> _typing.Any:
 
 
 @_apart.loaded
-def _load_all() -> None:
-    for name in _LATER:
+def _load_for_models() -> None:  # asked for before a fork alone
+    for name in _OF_MODELS:
         _load(name)
+
+
+@_apart.loaded
+def _load_for_functions() -> None:
+    for name in _LATER:
+        if name not in _OF_MODELS:
+            _load(name)
     for inside in _INSIDE:
         _importlib.import_module(f"hybridflow.{inside}")
     _hide_rooms()

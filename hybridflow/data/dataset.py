@@ -26,7 +26,7 @@ from hybridflow.data import (
     shuffling,
     tables,
 )
-from hybridflow.data.iterator import Iterator, NumpyIterator
+from hybridflow.data.iterator import Iterator, NumpyIterator, in_programs
 from hybridflow.data.kept import FileCache
 from hybridflow.data.node import INFINITE, UNKNOWN, Node, TableNode, place
 from hybridflow.data.options import Optioned, Options, of_node as options_of
@@ -848,9 +848,7 @@ class Dataset(elements.Nested):
         return self._run(self._node)
 
     def _turns_of_program(self) -> Any:
-        from hybridflow.data.turns import ElementTurns
-
-        return ElementTurns(self._node.spec, lambda: iter(self))
+        return in_programs().ElementTurns(self._node.spec, lambda: iter(self))
 
     @entered
     def as_numpy_iterator(self) -> NumpyIterator:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from hybridflow.core.context import now
 from hybridflow.data.elements import mapped
 from hybridflow.data.node import Node, State
 from hybridflow.errors import ArgumentError, TraceError, of_user
+from hybridflow.runtime import apart
+
+
+@apart.loaded
+def in_programs() -> ModuleType:
+    """How programs come by elements, which most datasets do without."""
+    from hybridflow.data import turns
+
+    return turns
 
 
 class Iterator:
@@ -45,9 +55,7 @@ class Iterator:
 
     def __next__(self) -> Any:
         if now().trace is not None:
-            from hybridflow.data.turns import Taken
-
-            return Taken(self._node.spec, self.__next__).element()
+            return in_programs().Taken(self._node.spec, self.__next__).element()
         try:
             return self._next()
         except StopIteration:
@@ -57,9 +65,7 @@ class Iterator:
             raise of_user(error)  # noqa: B904  # the very error
 
     def _turns_of_program(self) -> Any:
-        from hybridflow.data.turns import ElementTurns
-
-        return ElementTurns(self._node.spec, lambda: self, is_shared=True)
+        return in_programs().ElementTurns(self._node.spec, lambda: self, is_shared=True)
 
     def get_next(self) -> Any:
         """The next element, as ``next``."""

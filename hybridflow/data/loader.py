@@ -14,7 +14,7 @@ from hybridflow.array.creation import asarray
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.data.arguments import seeds, whole
-from hybridflow.data.iterator import outside_of_traces
+from hybridflow.data.iterator import in_programs, outside_of_traces
 from hybridflow.data.processes import Pool, Sent, died
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, TraceError, WorkerError
 from hybridflow.jit.tensor_spec import TensorSpec
@@ -98,9 +98,7 @@ class DataLoader:
         return self._in_advance(fetches)
 
     def _turns_of_program(self) -> Any:
-        from hybridflow.data.turns import ElementTurns
-
-        return ElementTurns(self._spec, self.__iter__)
+        return in_programs().ElementTurns(self._spec, self.__iter__)
 
     def _spec(self) -> Any:
         """The types of the batches, as a first sample shows them.  Raises TraceError where it shows none, or where

@@ -6,17 +6,28 @@ import sys
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hybridflow import flags
 from hybridflow.core import pytree
 from hybridflow.errors import short_location
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.keys import OPEN_EXTENT, Key, LeafKey, difference
+from hybridflow.runtime import apart
+
+if TYPE_CHECKING:
+    import logging
 
 _KEPT = 256  # retraces remembered per function
 _WARN_AT = 3  # retraces of one cause
 _OUTSIDE = "value from outside"  # the kind of a cause that is no argument
+
+
+@apart.loaded
+def logger() -> logging.Logger:
+    import logging  # three milliseconds that most processes need not spend
+
+    return logging.getLogger("hybridflow")
 
 
 @dataclass(frozen=True)
@@ -155,9 +166,7 @@ class RetraceLog:
         counted = cause.argument, cause.kind
         self._counts[counted] = self._counts.get(counted, 0) + 1
         if self._counts[counted] == _WARN_AT and cause.kind != OPEN_EXTENT:
-            import logging  # three milliseconds that most processes need not spend
-
-            logging.getLogger("hybridflow").warning(
+            logger().warning(
                 "%s was traced again %d times because %s changes (last %s → %s%s). To avoid it: %s.",
                 self._name,
                 _WARN_AT,

@@ -130,3 +130,47 @@ def test_import_loads_no_compiler_and_few_modules(tmp_path: Path) -> None:
     assert len(ours) <= 115, "importing grows: load what only some need when they need it"
     later = tuple(f"hybridflow.{name}" for name in LATER)
     assert not [name for name in ours if name.startswith(later)]
+
+
+OF_MODELS = ("callbacks", "checkpoint", "compat", "data", "initializers", "layers", "losses", "metrics", "models")
+OF_MODELS += ("optimizers", "regularizers", "saved", "summary")
+
+
+def test_a_first_call_loads_nothing_of_models(tmp_path: Path) -> None:
+    """What a function does without is loaded when something needs it: here nothing has been compiled before."""
+    source = (
+        "import numpy, sys, hybridflow as hf; before = set(sys.modules)\n"
+        "f = hf.function(lambda x: hf.exp(x) * 2 + 1); x = hf.ones(8); print(*set(sys.modules) - before)\n"
+        "before = set(sys.modules); f(x); f(x); print(*set(sys.modules) - before)"
+    )
+    script = tmp_path / "first.py"
+    script.write_text(source)
+    program = f"import os, runpy; os.environ['HF_CACHE_DIR'] = {str(tmp_path)!r}; runpy.run_path({str(script)!r})"
+    made, called = (line.split() for line in python(program, tmp_path, ROOT).stdout.splitlines())
+    heavy = r"(logging|socket|multiprocessing|concurrent|hmac|csv)$"
+    assert not [name for name in made + called if re.match(heavy, name)]
+    assert not {f"hybridflow.{name}" for name in OF_MODELS} & {*made, *called}
+    ours = [sum(name.startswith("hybridflow") for name in names) for names in (made, called)]
+    assert "hybridflow.jit.function" in made and "hybridflow.compiler.pipeline" in called
+    assert ours[0] <= 205 and ours[1] <= 165, "first calls load more: what only some need, when they need it"
+
+
+def test_a_trace_may_be_the_first_to_meet_a_module(tmp_path: Path) -> None:
+    """It is traced once, and its calls are native ones."""
+    names = (*OF_MODELS, "constraints", "mixed_precision", "Input", "Model", "Module", "Sequential", "plot_model")
+    lines = ["import sys, hybridflow as hf", "x = hf.ones(3)"]
+    for name in names:
+        lines += [
+            *("@hf.function", "def f(x):", f"    return x + (1.0 if hf.{name} is not None else 2.0)"),
+            "results = [float(f(x)[0]) for _ in range(4)]",
+            f"assert hf.{name} is not None and results == [2.0] * 4, results",
+            f"print({name!r}, f.signatures()[0]['hits'], len(f.signatures()))",
+        ]
+    lines += [
+        *("@hf.function", "def g(x):", "    return hf.losses.mean_squared_error(x, x) + hf.nn.relu(x)[0]"),
+        "print('g', float(g(x)), float(g(x)), len(g.signatures()))",
+    ]
+    script = tmp_path / "met.py"
+    script.write_text("\n".join(lines))
+    done = python(f"import runpy; runpy.run_path({str(script)!r})", tmp_path, ROOT)
+    assert done.stdout.splitlines() == [f"{name} 3 1" for name in names] + ["g 1.0 1.0 1"], done.stderr

@@ -14,7 +14,7 @@ from hybridflow.jit.cache import Guards
 from hybridflow.jit.guards.recognition import ATOMS
 from hybridflow.jit.guards.recording import Reason, Recording
 from hybridflow.jit.native_calls import Refusal
-from hybridflow.jit.retracing import Cause, outside_cause
+from hybridflow.jit.retracing import Cause, logger, outside_cause
 from hybridflow.runtime.calls.steps import Step, failure
 
 # What has been said in this process: a function that is made anew, in a loop or by a call, has nothing new to say.
@@ -59,9 +59,7 @@ def _is_new(*said: Any) -> bool:
 
 
 def _warn(name: str, text: str) -> None:
-    import logging  # three milliseconds that most processes need not spend
-
-    logging.getLogger("hybridflow").warning("%s %s", name, text)
+    logger().warning("%s %s", name, text)
 
 
 def _sentence(reason: Reason) -> str:
