@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from hybridflow.jit.guards import report
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.op_calls import ElementwiseOp
 from hybridflow.runtime.native import layout
+from tests.support import room_times, run_order
 from tests.support.left_behind import Net
 
 # The same examples in every run, however long they take.  ``--hypothesis-profile default`` looks for new ones.
@@ -46,8 +48,21 @@ def nothing_left_behind() -> Iterator[None]:
     assert not left, "left behind: " + "; ".join(left)
 
 
+@pytest.fixture(autouse=True)
+def code_as_users_have_it(
+    nothing_left_behind: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For tests with the mark ``usual_level``: the level of code generation that is the default elsewhere."""
+    if request.node.get_closest_marker("usual_level") is not None:
+        monkeypatch.setattr(flags.OPT, "value", 2)
+        monkeypatch.setenv("HF_OPT", "2")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what passes make into the golden files")
+    parser.addoption(
+        "--order-seed", type=int, metavar="N", help="repeat the order of a run; -1 is the order of the files"
+    )
     parser.addoption("--fuzz", type=int, default=200, metavar="N", help="number of random programs (default 200)")
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")
 
@@ -98,7 +113,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Every test holds graphs against the rules after every pass, and counts the references of native calls."""
+    """Every test holds graphs against the rules after every pass, and counts the references of native calls.
+
+    Kernels are compiled by LLVM's fast code generator, in processes that tests start too: bits are the same.
+    """
+    if "HF_OPT" not in os.environ:
+        os.environ["HF_OPT"] = "0"
+        flags.OPT.value = 0
+    config.pluginmanager.register(run_order)
+    config.pluginmanager.register(room_times)
     flags.VERIFY.value = 1  # before the first call loads native code
     ElementwiseOp.WANTED = 1  # so that the second use of an operator is a native one
 

@@ -11,6 +11,8 @@ import pytest
 import hybridflow as hf
 from hybridflow.errors import IndexRangeError
 
+pytestmark = pytest.mark.code
+
 RNG = np.random.default_rng(3)
 Places = Callable[[Any], Any]  # of the library whose ranges they are made of
 

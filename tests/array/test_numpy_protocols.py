@@ -11,6 +11,8 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors
 
+pytestmark = pytest.mark.code
+
 A = np.array([[1.5, -2.0, 0.25], [3.0, 0.5, -1.0]], np.float32)
 B = np.array([[2.0, 1.0, 4.0], [0.5, 3.0, 2.0]], np.float32)
 

@@ -17,6 +17,8 @@ import hybridflow as hf
 import hybridflow.compat.tf as tf
 from tests.support.bits import same_bits
 
+pytestmark = pytest.mark.code
+
 N = 5
 MASK = hf.asarray([True] * N)
 Function = Callable[..., Any]

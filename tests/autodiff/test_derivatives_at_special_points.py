@@ -25,6 +25,8 @@ from hybridflow.eager.dispatch import apply
 from tests.compiler.ops.test_ops_table import DIFFERENTIABLE
 from tests.support.bits import same_bits
 
+pytestmark = pytest.mark.code
+
 Function = Callable[..., Any]
 L = hf.linalg
 

@@ -19,6 +19,8 @@ from hybridflow import errors
 from hybridflow.checkpoint import files
 from hybridflow.data import folders, kept, numpy_files
 
+pytestmark = pytest.mark.code
+
 
 def test_threads_that_write_to_one_path(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"

@@ -14,6 +14,8 @@ import pytest
 import hybridflow as hf
 from hybridflow.errors import DivisionError, IndexRangeError
 
+pytestmark = pytest.mark.code
+
 
 @pytest.fixture(params=["compiled", "eager", "nested", "tape"])
 def mode(request):

@@ -14,6 +14,8 @@ import hybridflow as hf
 from hybridflow import errors, layers, losses
 from hybridflow.core import calling
 
+pytestmark = pytest.mark.every_python
+
 EVERY = {
     "activation": (lambda: layers.Activation("tanh"), lambda x: np.tanh(x)),
     "relu": (lambda: layers.ReLU(), lambda x: np.maximum(x, 0)),

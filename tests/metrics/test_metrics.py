@@ -11,6 +11,8 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors, metrics
 
+pytestmark = pytest.mark.every_python
+
 RNG = np.random.default_rng(5)
 N = 37
 LOGITS = RNG.standard_normal((N, 5))

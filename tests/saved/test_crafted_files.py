@@ -27,6 +27,8 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.errors import HybridflowError, VerifyError
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.code
+
 
 def crafted(folder: Path, graph: str, arguments: list[Any], **said: Any) -> Path:
     """A file with right sums that holds a graph of somebody's choice."""

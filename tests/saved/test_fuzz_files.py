@@ -10,6 +10,8 @@ import pytest
 from tests.support.fuzz_files import KINDS
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.code
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_are_errors_of_ours_or_right(kind: str) -> None:

@@ -18,6 +18,8 @@ from hybridflow.checkpoint import files
 from hybridflow.compiler.ops import TABLE
 from hybridflow.eager.dispatch import apply
 
+pytestmark = pytest.mark.code
+
 TABLE_OF_16 = hf.asarray(np.arange(16.0))
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 16, 17, 19, 20, 21, 30, 40)
 

@@ -11,8 +11,6 @@ import pytest
 import hybridflow as hf
 from hybridflow.errors import IndexRangeError
 
-pytestmark = pytest.mark.every_python
-
 INDICES = ["uint8", "int8", "uint16", "int16", "int32", "int64", "uint64"]
 
 

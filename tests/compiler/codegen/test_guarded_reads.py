@@ -12,7 +12,7 @@ from hybridflow.compiler import target as targets
 from hybridflow.runtime.machine import host
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.code
+pytestmark = [pytest.mark.code, pytest.mark.usual_level]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="protects pages as Linux does")

@@ -9,8 +9,6 @@ import pytest
 import hybridflow as hf
 from hybridflow.errors import DivisionError
 
-pytestmark = pytest.mark.every_python
-
 
 @hf.function
 def parts(a, b):

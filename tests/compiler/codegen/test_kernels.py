@@ -66,6 +66,7 @@ def same_bits(a, b):
     np.testing.assert_array_equal(bits(a), bits(b))
 
 
+@pytest.mark.usual_level
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=IDS)
 def test_compiled_op(name, dtype):
     op = TABLE[name]

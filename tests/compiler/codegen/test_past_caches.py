@@ -17,8 +17,6 @@ from hybridflow.runtime.machine import host
 from hybridflow.runtime.memory import blocks
 from tests.support.bits import same_bits
 
-pytestmark = pytest.mark.every_python
-
 TINY = 1 << 10  # bytes of a last cache that next to nothing stays in
 
 

@@ -30,8 +30,6 @@ from tests.gpu.test_cuda_emission import assert_assembles
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 from tests.support.cutting_host import check_cuts
 
-pytestmark = pytest.mark.every_python
-
 Program = Callable[[GraphBuilder, Node], "Node | tuple[Node, ...]"]
 
 

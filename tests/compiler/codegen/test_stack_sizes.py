@@ -20,7 +20,7 @@ from tests.compiler.loops.test_fusion import build
 from tests.support.device_programs import PROGRAMS, traced
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.every_python
+pytestmark = pytest.mark.usual_level
 
 SIZES = [64, 96, 128, 256, 1024, 8192]  # KiB; musl gives a thread 128
 

@@ -25,8 +25,6 @@ from tests.support.bits import same_bits
 from tests.support.jit_helper import machine, product_targets, runnable_targets
 from tests.support.special_helper import Kernel, emit_matmul, kernel_text
 
-pytestmark = pytest.mark.every_python
-
 PRODUCTS = product_targets()
 RUNNABLE = runnable_targets()
 BEST = list(RUNNABLE.values())[-1]

@@ -22,6 +22,8 @@ from hybridflow.runtime.machine import host
 from tests.support.jit_helper import runnable_targets
 from tests.support.paths import DATA
 
+pytestmark = pytest.mark.usual_level
+
 FILE = DATA / "golden" / "bits.txt"
 RUNNABLE = runnable_targets()
 

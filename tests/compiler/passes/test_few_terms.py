@@ -15,8 +15,6 @@ from tests.compiler.codegen.test_kernels import same_bits
 from tests.compiler.loops.test_fusion import build
 from tests.support.cutting_host import check_cuts
 
-pytestmark = pytest.mark.every_python
-
 TARGETS = [name for name in ("sse2", "avx2", "avx512") if host.can_run(target.NAMED[name])]
 
 

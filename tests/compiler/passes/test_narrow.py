@@ -7,8 +7,6 @@ import pytest
 
 import hybridflow as hf
 
-pytestmark = pytest.mark.every_python
-
 EVERY = np.arange(256)
 A, B = (side.ravel() for side in np.meshgrid(EVERY, EVERY))
 WIDE = ["int16", "uint16", "int32", "uint32", "int64", "uint64"]

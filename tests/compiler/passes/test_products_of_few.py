@@ -11,8 +11,6 @@ import pytest
 import hybridflow as hf
 from hybridflow.compiler.ops.order import ordered_product
 
-pytestmark = pytest.mark.every_python
-
 RNG = np.random.default_rng(4)
 
 

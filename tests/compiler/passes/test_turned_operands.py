@@ -13,8 +13,6 @@ from hybridflow.eager.operations import operation
 from hybridflow.runtime.calls.arguments import TensorArg
 from tests.compiler.codegen.test_kernels import same_bits
 
-pytestmark = pytest.mark.every_python
-
 TIMES = 12  # calls, the last of which plans answer
 DTYPES = [np.int8, np.int32, np.float16, np.float32, np.float64]
 

@@ -18,6 +18,8 @@ from hybridflow.eager import programs
 from hybridflow.runtime.machine import disk_cache
 from tests.support.device_programs import PROGRAMS, traced
 
+pytestmark = pytest.mark.code
+
 
 @pytest.fixture
 def compiled(tmp_path, monkeypatch):

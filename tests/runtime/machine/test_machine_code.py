@@ -24,7 +24,7 @@ from hybridflow.runtime.machine import host, machine_code
 from tests.support import runtime_programs
 from tests.support.runtime_programs import accumulate
 
-pytestmark = pytest.mark.code
+pytestmark = [pytest.mark.code, pytest.mark.usual_level]
 
 LIBM = """
 declare float @fmaf(float, float, float)

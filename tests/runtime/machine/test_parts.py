@@ -18,7 +18,7 @@ from hybridflow.runtime import apart
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.machine import host, machine_code, parts
 
-pytestmark = pytest.mark.code
+pytestmark = [pytest.mark.code, pytest.mark.usual_level]
 
 
 class Stop(BaseException):
