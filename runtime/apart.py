@@ -15,8 +15,10 @@ import _thread
 import atexit
 import contextvars
 import functools
+import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any, Generic, TypeVar
 
@@ -28,6 +30,8 @@ _STACK = 16 << 20  # bytes: what LLVM may need, whatever stacks the user's threa
 _IMPORTS = "<frozen importlib._bootstrap>"
 
 _jobs: set[Job[Any]] = set()  # at work
+_call: Any = operator.call
+_run_all: Callable[[Iterable[Any]], None] = deque[Any](maxlen=0).extend
 _is_ending = False  # whether the process is: no thread begins any more
 
 
@@ -42,6 +46,11 @@ class Job(Generic[T]):
         # A lock, as to wait and to wake are then one operation in C each: an interrupt finds it done, or not done.
         self._over = _thread.allocate_lock()
         self._over.acquire()
+        # No longer at work, and over: in one operation in C as well, so that a fork finds both or neither.  A child in
+        # which the job was not at work and not over would wait for it for good.  It is made here, as the end makes no
+        # objects, which would set off collections in the thread; to use it up breaks the cycle.
+        ending = (functools.partial(_jobs.discard, self), self._over.release)
+        self._end = functools.partial(_run_all, map(_call, ending))
         context = contextvars.copy_context()  # settings of the caller, NumPy's among them
         steps = self._steps()
         next(steps)
@@ -55,9 +64,9 @@ class Job(Generic[T]):
         """A generator, as its caller begins it: a thread that begins has the number of the one which made it, for a
         moment, so what is set for that one meets it right at its beginning, here within the block."""
         try:
+            _jobs.add(self)  # before there is a thread: a child of a fork may be without it
             yield
             self._thread = _thread.get_ident()
-            _jobs.add(self)
             if _thread._count() > 1:  # sys._current_frames may wait for itself where it sets off a collection
                 self._results.append(self._work())
             else:
@@ -67,8 +76,7 @@ class Job(Generic[T]):
         except BaseException as error:
             self._error = error
         finally:
-            _jobs.discard(self)
-            self._over.release()
+            self._end()
 
     def _work_alone(self) -> None:
         """Where the caller has the process for itself: finalizers of its objects run in its thread, not in this one."""
@@ -98,8 +106,7 @@ class Job(Generic[T]):
     def lose(self) -> None:
         """In the child of a fork, where its thread is not: let go who waits, a handler or finalizer of whom forked."""
         if self._thread != _thread.get_ident():
-            _jobs.discard(self)
-            self._over.release()
+            self._end()
 
 
 def run(work: Callable[[], T]) -> T:
@@ -193,7 +200,8 @@ def _finish() -> None:
     global _is_ending
     _is_ending = True
     for job in list(_jobs):
-        job.wait()
+        if job._thread:  # else an interrupt came before it began
+            job.wait()
 
 
 def _lose_all() -> None:

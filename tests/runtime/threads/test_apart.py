@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -299,3 +300,54 @@ def test_what_is_set_for_the_caller_meets_the_caller() -> None:
         print(met)
     """
     assert run(program) == "300\n"
+
+
+def test_a_job_is_at_work_or_over_at_every_instruction() -> None:
+    """Whoever forks finds it so: else a child would wait for it for good."""
+    seen: list[tuple[bool, bool]] = []
+
+    def look(frame: types.FrameType, event: str, argument: object) -> Any:
+        seen.append((job in apart._jobs, job._over.locked()))
+        frame.f_trace_opcodes = True
+        return look
+
+    def work() -> None:
+        begun.wait()
+        frame = sys._getframe(1)
+        while frame.f_code is not apart._RUN:
+            assert frame.f_back is not None
+            frame = frame.f_back
+        frame.f_trace, frame.f_trace_opcodes = look, True
+        sys.settrace(look)
+
+    begun = threading.Event()
+    job = apart.Job(work)
+    begun.set()
+    job.result()
+    while apart._jobs:
+        pass
+    assert len(seen) > 5 and (True, True) in seen
+    assert (False, True) not in seen
+
+
+def test_a_job_whose_thread_a_child_never_had() -> None:
+    """A fork right where the thread begins: the child does the work itself."""
+    program = """
+        import _thread, os
+        from hybridflow.runtime import apart
+
+        real, done = _thread.start_new_thread, []
+
+        def fork_then_start(function, arguments):
+            if os.fork():
+                _, status = os.wait()
+                print(status, flush=True)
+                return real(function, arguments)
+            return 0
+
+        _thread.start_new_thread = fork_then_start
+        job = apart.Job(lambda: "done")
+        _thread.start_new_thread = real
+        assert job.result() == "done" and not apart._jobs
+    """
+    assert run(program) == "0\n"
