@@ -2,7 +2,7 @@
 
 Most of NumPy's functions are found by their names: NumPy and this package carry those of the array API standard, so
 that ``np.concatenate``, which NumPy also calls ``np.concat``, is ``hf.concat``.  An op of the table names the ufunc
-that it is.  What NumPy defines by others of its functions is written here in the same way.
+that it is.  What NumPy defines by others of its functions is in ``numpy_functions``.
 
 Everything else is left to NumPy, where nobody would notice that the result was computed apart from what is recorded:
 while tracing, and under a tape that tracks an argument, it is an error.  Its arrays come back as tensors.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,8 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.array.methods import method_of
+from hybridflow.array.numpy_functions import FUNCTIONS
+from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ops import TABLE
-from hybridflow.core import pytree
+from hybridflow.core import other_names, pytree
 from hybridflow.core.context import now
 from hybridflow.core.methods import give
 from hybridflow.core.promotion import is_supported
@@ -83,6 +84,8 @@ def _named(function: Any, method: str = "__call__") -> str:
 def _function_of(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
     if method == "__call__":
         return _table().get(ufunc)
+    if method == "outer" and ufunc in _table():
+        return lambda a, b: _table()[ufunc](expand_dims(a, tuple(range(-np.ndim(b), 0))), b)
     table = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {})
     name = table.get(ufunc.__name__)
     if name is None:
@@ -126,82 +129,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
     ):
         found.pop(function, None)  # other meanings, or no arrays
     methods = {getattr(np, name): method_of(name) for name in _METHODS}
-    return {**found, **methods, **_compositions(package)}
-
-
-def _compositions(hf: Any) -> dict[Any, Callable[..., Any]]:
-    """Functions of NumPy that others make up, with its parameters."""
-
-    def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-        x = as_tensor(x, "norm")
-        if axis is None and (ord is None or x.ndim == 1):
-            return hf.linalg.vector_norm(x, ord=2 if ord is None else ord, keepdims=keepdims)
-        axes = tuple(range(x.ndim)) if axis is None else axis
-        if isinstance(axes, (tuple, list)) and len(axes) == 2:
-            out = hf.linalg.matrix_norm(hf.moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
-            return hf.expand_dims(out, tuple(sorted(a % x.ndim for a in axes))) if keepdims else out
-        return hf.linalg.vector_norm(x, axis=axes, ord=2 if ord is None else ord, keepdims=keepdims)
-
-    def stacked(axis: int, least: int) -> Callable[..., Any]:
-        def join(tup: Any) -> Any:
-            parts = [_at_least(hf, as_tensor(part, "concat"), least) for part in tup]
-            return hf.concat(parts, axis=0 if parts[0].ndim == 1 else axis)
-
-        return join
-
-    def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-        a = as_tensor(a, "swapaxes")
-        order = list(range(a.ndim))
-        order[axis1], order[axis2] = order[axis2], order[axis1]
-        return hf.permute_dims(a, order)
-
-    def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-        a = as_tensor(a, "cumprod")
-        return hf.cumulative_prod(a.ravel() if axis is None else a, axis=0 if axis is None else axis, dtype=dtype)
-
-    def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-        return hf.trace(hf.moveaxis(a, (axis1, axis2), (-2, -1)), offset, dtype)
-
-    def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-        return hf.diagonal(hf.moveaxis(a, (axis1, axis2), (-2, -1)), offset)
-
-    def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-        return hf.nonzero(condition) if x is None and y is None else hf.where(condition, x, y)
-
-    def size(a: Any, axis: int | None = None) -> Any:
-        return a.size if axis is None else a.shape[axis]
-
-    return {
-        np.linalg.norm: norm,
-        np.amax: hf.max,
-        np.amin: hf.min,
-        np.around: method_of("round"),
-        np.where: where,
-        np.swapaxes: swapaxes,
-        np.trace: trace,
-        np.diagonal: diagonal,
-        np.outer: lambda a, b: hf.outer(hf.reshape(a, (-1,)), hf.reshape(b, (-1,))),
-        np.cumprod: cumprod,
-        np.vstack: stacked(0, 2),
-        np.hstack: stacked(1, 1),
-        np.allclose: lambda a, b, rtol=1e-5, atol=1e-8, equal_nan=False: bool(
-            hf.all(hf.isclose(a, b, rtol, atol, equal_nan))
-        ),
-        np.array_equal: lambda a1, a2: np.shape(a1) == np.shape(a2) and bool(hf.all(hf.equal(a1, a2))),
-        np.shape: lambda a: a.shape,
-        np.ndim: lambda a: a.ndim,
-        np.size: size,
-        np.divmod: lambda x1, x2: (hf.floor_divide(x1, x2), hf.remainder(x1, x2)),
-        np.fabs: hf.abs,
-        np.exp2: lambda x: hf.pow(2.0, x),
-        np.cbrt: lambda x: hf.multiply(hf.sign(x), hf.pow(hf.abs(x), 1 / 3)),
-        np.deg2rad: lambda x: hf.multiply(x, math.pi / 180),
-        np.rad2deg: lambda x: hf.multiply(x, 180 / math.pi),
-    }
-
-
-def _at_least(hf: Any, x: Tensor, axes: int) -> Tensor:
-    return hf.expand_dims(x, tuple(range(axes - x.ndim))) if x.ndim < axes else x
+    return {**found, **methods, **FUNCTIONS}
 
 
 def _called(theirs: Any, method: str, ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -296,14 +224,20 @@ def _left_to_numpy(name: str, function: Callable[..., Any], args: Sequence[Any],
     tensors = list(_tensors((*args, *kwargs.values())))
     state = now()
     if state.trace is not None:
-        why = "has no counterpart in hybridflow, and tensors have no values while tracing. Use hf's functions."
-        raise TraceError(name, why)
+        why = "has no counterpart in hybridflow, and tensors have no values while tracing."
+        raise TraceError(name, f"{why} {_instead(function)}")
     if any(tape.tracks(x) for tape in state.tapes for x in tensors):
         why = "has no counterpart in hybridflow, and would compute apart from the tape that tracks its argument."
-        raise ArgumentTypeError(name, f"{why} Use hf's functions, or pass hf.stop_gradient(x).numpy().")
+        raise ArgumentTypeError(name, f"{why} {_instead(function)} Or pass hf.stop_gradient(x).numpy().")
     plain = _mapped(_plain, (args, dict(kwargs)))
     result = function(*plain[0], **plain[1])
     return result if kwargs.get("out") is not None else _mapped(_wrapped, result)
+
+
+def _instead(function: Any) -> str:
+    """What to write for a function of NumPy."""
+    answer = other_names.OF_MODULE.get(getattr(function, "__name__", ""))
+    return "Use hf's functions." if answer is None else f"Write {answer}."
 
 
 def _tensors(value: Any) -> Iterator[Any]:

@@ -108,7 +108,11 @@ class SymbolicTensor(Tensor):
         return TraceError(stage, f"{wish} {self!r} needs its value, which does not exist while tracing. {remedy}")
 
     def numpy(self) -> np.ndarray:
-        raise self._no_value("numpy", "turning into a NumPy array:", "Return it and convert the result.")
+        raise self._no_value(
+            "numpy",
+            "turning into a NumPy array:",
+            "Return it and convert the result, or make one tensor of several with hf.asarray or hf.stack.",
+        )
 
     def item(self) -> Any:
         raise self._no_value("item", "reading the element of", "Return it and read the result.")
@@ -125,7 +129,10 @@ class SymbolicTensor(Tensor):
 
     def __float__(self) -> float:
         raise self._no_value(
-            "float", "float() of", "Convert with hf.astype(x, hf.float32), or make it a Python argument."
+            "float",
+            "float() of",
+            "Convert with hf.astype(x, hf.float32), or make it a Python argument. An array that it is put into is made "
+            "with hf.zeros.",
         )
 
     def __index__(self) -> int:
