@@ -5,6 +5,7 @@ Every method does what the user wrote and gives what it gives; while its thread 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import operator
@@ -22,7 +23,7 @@ from hybridflow.core.blocks import block
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import late
-from hybridflow.jit.guards import calls, choosing, contents, questions
+from hybridflow.jit.guards import calls, choosing, contents, indexed, questions
 from hybridflow.jit.guards.branches import Branches
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.notes import (
@@ -48,7 +49,6 @@ from hybridflow.jit.guards.specials import (
     known,
     known_number,
     method_of_list,
-    method_of_lookup,
     method_of_tensor,
     method_of_text,
     special,
@@ -125,6 +125,8 @@ class Recorder(Branches):
             return self._item_of_each(value, key)
         if recording is None:
             return value[key]
+        if indexed.takes(value, key):
+            return stacks.seen(indexed.item(recording, value, key))
         if type(value) in INERT:
             if type(key) not in ATOMS:
                 recording.note(contents.consume, key)
@@ -184,6 +186,8 @@ class Recorder(Branches):
             return choosing.known_of_each(item, lambda one: self.contains(one, container))
         if isinstance(container, TensorRange):
             return container.holds(item)
+        if recording is not None and indexed.is_sought(container, item):
+            return indexed.contains(recording, container, item)
         if isinstance(container, SymbolicTensor) or (is_open(item) and type(container) in _SEQUENCES):
             return _is_among(item, container)
         if recording is not None and type(container) not in INERT:
@@ -309,7 +313,7 @@ class Recorder(Branches):
                 journal.check_can_be_undone("a NumPy array is changed")
             else:
                 journal.touch(place_of(value))
-        return value
+        return indexed.Items(value) if recording is not None and type(value) in _SETS_ITEMS else value
 
     updates_item = writes_item
 
@@ -359,9 +363,11 @@ def prepared_method(value: Any, name: str, found: Any) -> Any:
     """What to call for a method of ``value``, which was prepared as ``found``."""
     kind = type(value)  # ``isinstance`` may run the user's ``__getattribute__``
     if issubclass(kind, (dict, set, frozenset)):
-        return method_of_lookup(value, found)
+        return indexed.method_of_lookup(value, name, found)
     if issubclass(kind, list):
-        return method_of_list(value, name, found)
+        return indexed.method_of_sequence(value, name, method_of_list(value, name, found))
+    if kind is tuple:
+        return indexed.method_of_sequence(value, name, found)
     if issubclass(kind, (Tensor, Variable)):
         return method_of_tensor(value, name, found)
     return found if kind is not str else method_of_text(value, name, found)
@@ -400,6 +406,7 @@ _CHANGES = frozenset(
 )
 
 
+_SETS_ITEMS = frozenset((list, dict, collections.OrderedDict))
 _SEQUENCES = frozenset((list, tuple, dict, set, frozenset, range))
 
 

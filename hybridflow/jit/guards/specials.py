@@ -27,6 +27,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.effects import late
 from hybridflow.errors import TraceError
 from hybridflow.jit.guards import questions
+from hybridflow.jit.guards.choosing import frame_of_user
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
 from hybridflow.tracing.flow import forks, joins
@@ -297,8 +298,10 @@ def _extreme(compare: Callable[[Any, Any], Any]) -> Callable[[Function], Functio
             for own_key, value in rest:
                 better = compare(own_key, first_key)
                 if is_open(better):
-                    best = joins.chosen(forks.truth(better), value, best)
-                    first_key = best if key is None else joins.chosen(forks.truth(better), own_key, first_key)
+                    best = joins.chosen(forks.truth(better), value, best, frame_of_user())
+                    first_key = (
+                        best if key is None else joins.chosen(forks.truth(better), own_key, first_key, frame_of_user())
+                    )
                 elif better:
                     first_key, best = own_key, value
             return best
@@ -399,15 +402,6 @@ def special(function: Any, found: Any) -> Any:
 def method_of_text(value: str, name: str, found: Any) -> Any:
     """What to call for a method of a str."""
     return _text(found) if name in ("format", "format_map") else found
-
-
-def method_of_lookup(value: Any, found: Any) -> Any:
-    """What to call for a method of a dict or a set, which finds by hash what it is given."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return found(*(questions.sought(value, arg) for arg in args), **kwargs)
-
-    return call
 
 
 def method_of_tensor(value: Any, name: str, found: Any) -> Any:

@@ -12,11 +12,13 @@ from hybridflow.tracing.flow.state import active
 from hybridflow.tracing.flow.witnesses import reaches
 
 
-def note_doubles(made: Sequence[tuple[Any, ...]]) -> None:
-    """Keep in mind what stands for one of several objects: none of them may be changed in place while another lives."""
-    path = active.path
-    if path is not None:
-        active.doubles += [(path.frame, group) for group in made]
+def note_doubles(made: Sequence[tuple[Any, ...]], frame: FrameType | None = None) -> None:
+    """Keep in mind what stands for one of several objects: none of them may be changed in place while another lives.
+    It was made for ``frame``, by default the one whose statement the running code is inside of."""
+    if frame is None and active.path is not None:
+        frame = active.path.frame
+    if frame is not None:
+        active.doubles += [(frame, group) for group in made]
 
 
 def kin(but: Container[int]) -> dict[int, list[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import FrameType
 from typing import Any
 
 from hybridflow.core.tensor import Tensor
@@ -87,20 +88,21 @@ def _read(value: Any) -> Any:
     return UNREAD if is_unbound(value) else value
 
 
-def either(pred: Tensor, a: Values, b: Values, names: Sequence[str]) -> Values:
+def either(pred: Tensor, a: Values, b: Values, names: Sequence[str], frame: FrameType | None = None) -> Values:
     regions = [Region("a choice"), Region("a choice")]
     joined = Joined(lambda k: regions[k].entered(), [Side(region) for region in regions])
     found = {name: joined.value(a.get(name, UNREAD), b.get(name, UNREAD)) for name in names}
     tensors = emit_cond(pred, regions, joined.outputs)
     made = {name: joined.finished(value, tensors) for name, value in found.items()}
-    note_doubles(joined.made)
+    note_doubles(joined.made, frame)
     narrowing.note_choices(pred, joined.choices)
     return made
 
 
-def chosen(pred: Tensor, a: Any, b: Any) -> Any:
-    """``a if pred else b`` of values that are there already.  Raises TraceError where they have no one type."""
-    found = either(pred, {VALUE: a}, {VALUE: b}, [VALUE])[VALUE]
+def chosen(pred: Tensor, a: Any, b: Any, frame: FrameType) -> Any:
+    """``a if pred else b`` of values that are there already, for ``frame``.  Raises TraceError where they have no one
+    type."""
+    found = either(pred, {VALUE: a}, {VALUE: b}, [VALUE], frame)[VALUE]
     if isinstance(found, Conflict):
         raise blame.chosen(found)
     return found

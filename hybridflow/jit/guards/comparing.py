@@ -1,0 +1,116 @@
+"""Comparisons of Python's whose result may depend on tensors: of values, and item by item of lists and tuples."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array import elementwise, shapes
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import literal, scalar
+from hybridflow.jit.guards.contents import before_operator
+from hybridflow.jit.guards.recording import active
+from hybridflow.tracing import numbers
+from hybridflow.tracing.flow import forks
+from hybridflow.tracing.flow.choices import Choice
+from hybridflow.tracing.numbers import is_number
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+_EXACT = 2**53  # whole numbers up to here are floats
+_TENSORS = (SymbolicTensor, Tensor, Variable, Choice)
+
+
+def depends(value: Any) -> bool:
+    """Whether it depends on a tensor what a value is, or what a list or tuple holds."""
+    if isinstance(value, SymbolicTensor):
+        return value._known() is None
+    if type(value) in (list, tuple):
+        return any(map(depends, value))
+    return isinstance(value, (Variable, Choice))
+
+
+def truth(value: Any) -> Any:
+    """The truth of what a comparison gave: a bool, or a tensor of one."""
+    return forks.truth(value) if depends(value) else bool(value)
+
+
+def both(a: Any, b: Any) -> Any:
+    """``a and b`` of truths."""
+    if a is False or b is False:
+        return False
+    return b if a is True else a if b is True else elementwise.logical_and(a, b)
+
+
+def either(a: Any, b: Any) -> Any:
+    """``a or b`` of truths."""
+    if a is True or b is True:
+        return True
+    return b if a is False else a if b is False else elementwise.logical_or(a, b)
+
+
+def opposite(a: Any) -> Any:
+    return not a if isinstance(a, bool) else elementwise.logical_not(a)
+
+
+def _asked(name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    recording = active.recording
+    if recording is not None:
+        for value in (a, b):
+            if not isinstance(value, _TENSORS):
+                recording.note(before_operator, value, name)
+    return truth(compare(a, b))
+
+
+def equal(a: Any, b: Any) -> Any:
+    """``a == b`` as lists ask it of their items: one object equals itself."""
+    if a is b:
+        return True
+    if type(a) is type(b) and type(a) in (list, tuple) and (depends(a) or depends(b)):
+        found: Any = len(a) == len(b)
+        for one, other in zip(a, b):
+            if found is False:
+                break
+            found = both(found, equal(one, other))
+        return found
+    return _asked("__eq__", operator.eq, a, b)
+
+
+def less(a: Any, b: Any) -> Any:
+    """``a < b``"""
+    if not (type(a) is type(b) and type(a) in (list, tuple) and (depends(a) or depends(b))):
+        return _asked("__lt__", operator.lt, a, b)
+    found: Any = False
+    same: Any = True  # all items up to here
+    for one, other in zip(a, b):
+        alike = equal(one, other)
+        if alike is not True:
+            found = either(found, both(both(same, opposite(alike)), less(one, other)))
+            same = both(same, alike)
+        if same is False:
+            return found
+    return either(found, both(same, len(a) < len(b)))
+
+
+def hits(known: Sequence[Any], value: Any) -> Tensor:
+    """Of each of some values, of which there is one at least, whether it equals ``value``."""
+    table = _table(known) if is_number(value) else None
+    if table is not None and (table.dtype == np.float64 or value.kind is not float):
+        kind = float if table.dtype == np.float64 else int
+        return elementwise.equal(literal(table), numbers.number_tensor(value, kind))
+    found = [equal(one, value) for one in known]
+    return shapes.stack([scalar(one, dtypes.bool_, "convert") if isinstance(one, bool) else one for one in found])
+
+
+def _table(known: Sequence[Any]) -> np.ndarray | None:
+    """Plain numbers as an array; None if there are others, or some that an array would round."""
+    if not all(type(one) in (bool, int, float) for one in known):
+        return None
+    if any(type(one) is float for one in known):
+        exact = all(type(one) is float or abs(one) <= _EXACT for one in known)
+        return np.array(known, np.float64) if exact else None
+    return np.array(known, np.int64) if all(-(2**63) <= one < 2**63 for one in known) else None

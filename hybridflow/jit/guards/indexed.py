@@ -1,0 +1,269 @@
+"""Lists, tuples, texts and dicts of Python's, of which a tensor decides what is taken, found or set.
+
+What is taken is one of the items, read where the program runs (``flow.tables``).  Where there is none, the program ends
+with Python's own error.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, MutableSequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array import elementwise, reductions
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import cast, literal, scalar
+from hybridflow.effects import caught, late
+from hybridflow.errors import ArgumentError
+from hybridflow.jit.guards import questions
+from hybridflow.jit.guards.attributes import in_class
+from hybridflow.jit.guards.choosing import frame_of_user
+from hybridflow.jit.guards.comparing import depends, hits
+from hybridflow.jit.guards.recording import Recording, active
+from hybridflow.tracing import numbers
+from hybridflow.tracing.flow import joins
+from hybridflow.tracing.flow.guarding import unguarded
+from hybridflow.tracing.flow.ranges import whole
+from hybridflow.tracing.flow.tables import select
+from hybridflow.tracing.numbers import is_number, number_of
+from hybridflow.tracing.symbolic import SymbolicTensor
+
+_SEQUENCES: dict[type, str] = {
+    list: "list index out of range",
+    tuple: "tuple index out of range",
+    str: "string index out of range",
+    bytes: "index out of range",
+    range: "range object index out of range",
+    collections.deque: "deque index out of range",
+}
+_MAPPINGS = (dict, collections.OrderedDict)
+LOOKUPS = (*_MAPPINGS, set, frozenset)
+
+
+def _base(value: Any) -> type | None:
+    """The sequence of Python's whose items are taken as that takes them; None for other values."""
+    for base in _SEQUENCES:
+        if isinstance(value, base) and in_class(type(value), "__getitem__") is vars(base)["__getitem__"]:
+            return base
+    return None
+
+
+def _is_place(key: Any) -> bool:
+    """Whether it depends on a tensor what a position is."""
+    return isinstance(key, Variable) or (isinstance(key, SymbolicTensor) and key._known() is None)
+
+
+def is_sought(container: Any, key: Any) -> bool:
+    """Whether it depends on a tensor what is looked for in a dict or a set."""
+    return type(container) in LOOKUPS and _is_key(key)
+
+
+def _is_key(key: Any) -> bool:
+    return is_number(key) or (type(key) is tuple and any(map(_is_key, key)))
+
+
+def takes(value: Any, key: Any) -> bool:
+    """Whether ``value[key]`` is one of items that Python knows, and a tensor decides which."""
+    if type(value) in _MAPPINGS:
+        return _is_key(key)
+    if not _is_place(key):
+        return False
+    if type(value) is np.ndarray:
+        return value.ndim == 1 and value.dtype.kind in "biuf" and not is_number(key)
+    return _base(value) is not None
+
+
+def item(recording: Recording, value: Any, key: Any) -> Any:
+    """``value[key]``"""
+    recording.note(questions.iterate, value)
+    if type(value) is np.ndarray:
+        return _element(value, key)
+    frame = frame_of_user()
+    if type(value) in _MAPPINGS:
+        found, place = _place_of(list(value), key)
+        if found is False:
+            raise KeyError(key)
+        caught.require(frame, found, KeyError(key))
+        return select(place, list(value.values()), frame)
+    base = _base(value)
+    assert base is not None
+    items = list(value)
+    return select(_position(key, len(items), _SEQUENCES[base], value), items, frame)
+
+
+def _element(array: np.ndarray, key: Any) -> Any:
+    shown = "index {} is out of bounds for axis 0 with size " + str(len(array))
+    place = _position(key, len(array), late.text_of(shown.format, key), array)
+    with unguarded():
+        found = apply(TABLE["take"], literal(array), cast(place, dtypes.int64), axis=0)
+    return SymbolicTensor(found._node, found._trace, is_weak=True)
+
+
+def _position(key: Any, count: int, text: Any, value: Any) -> Tensor:
+    """The position among ``count`` items, from the first one on.  Where there is none it is an IndexError."""
+    if is_number(key) and key.one_kind is float:
+        raise TypeError(f"{type(value).__name__} indices must be integers or slices, not float")
+    if not is_number(key):
+        key = whole(key.value() if isinstance(key, Variable) else key, "an index or a size")
+    if count == 0:
+        raise IndexError(text)
+    number = numbers.number_tensor(key, int)
+    inside = elementwise.logical_and(elementwise.greater_equal(number, -count), elementwise.less(number, count))
+    caught.require(frame_of_user(), inside, IndexError(text))
+    return cast(elementwise.where(elementwise.less(number, 0), elementwise.add(number, count), number), dtypes.int32)
+
+
+def _place_of(known: list[Any], value: Any) -> tuple[Any, Any]:
+    """Whether a value is among those that are known, and the number of the first one that equals it."""
+    if not known:
+        return False, None
+    found = hits(known, value)
+    return reductions.any(found), cast(reductions.argmax(elementwise.astype(found, dtypes.int32)), dtypes.int32)
+
+
+def contains(recording: Recording, container: Any, key: Any) -> Any:
+    """``key in container``, a dict or a set."""
+    recording.note(questions.iterate, container)
+    found, _ = _place_of(list(container), key)
+    return found if found is False else number_of(found)
+
+
+# ---- methods
+
+
+def method_of_lookup(value: Any, name: str, found: Callable[..., Any]) -> Callable[..., Any]:
+    """What to call for a method of a dict or a set, which finds by hash what it is given."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recording = active.recording
+        if name == "get" and args and recording is not None and type(value) in _MAPPINGS and _is_key(args[0]):
+            recording.note(questions.iterate, value)
+            return _get(value, *args)
+        return found(*(questions.sought(value, arg) for arg in args), **kwargs)
+
+    return call
+
+
+def _get(value: Any, key: Any, default: Any = None) -> Any:
+    found, place = _place_of(list(value), key)
+    if found is False:
+        return default
+    code = elementwise.where(found, elementwise.add(place, 1), scalar(0, dtypes.int32, "convert"))
+    return select(code, [default, *value.values()], frame_of_user())
+
+
+def _index(held: Any, value: Any) -> Any:
+    found, place = _place_of(list(held), value)
+    text = (
+        late.joined([(value, "r", ""), " is not in list"])
+        if isinstance(held, list)
+        else "tuple.index(x): x not in tuple"
+    )
+    if found is False:
+        raise ValueError(text)
+    caught.require(frame_of_user(), found, ValueError(text))
+    return number_of(cast(place, dtypes.int64))
+
+
+def _count(held: Any, value: Any) -> Any:
+    return number_of(reductions.sum(elementwise.astype(hits(list(held), value), dtypes.int64))) if held else 0
+
+
+def _pop(held: Any, key: Any) -> Any:
+    if not held:
+        raise IndexError("pop from empty list")
+    frame = frame_of_user()
+    place = _position(key, len(held), "pop index out of range", held)
+    items = list(held)
+    taken = select(place, items, frame)
+    _take_out(held, place, frame)
+    return taken
+
+
+def _take_out(held: Any, place: Tensor, frame: Any) -> None:
+    items = list(held)
+    held[:] = [
+        joins.chosen(elementwise.less_equal(place, k), items[k + 1], items[k], frame) for k in range(len(items) - 1)
+    ]
+
+
+_SEARCHES: dict[str, Callable[..., Any]] = {"index": _index, "count": _count}
+
+
+def method_of_sequence(value: Any, name: str, found: Callable[..., Any]) -> Callable[..., Any]:
+    """What to call for a method of a list or a tuple."""
+    search = _SEARCHES.get(name)
+    if search is None and not (name == "pop" and type(value) is list):
+        return found
+
+    def call(*args: Any) -> Any:
+        recording = active.recording
+        if recording is None or len(args) != 1:
+            return found(*args)
+        if search is None:
+            return _pop(value, args[0]) if _is_place(args[0]) else found(*args)
+        if not (depends(args[0]) or any(map(depends, value))):
+            return found(*args)
+        recording.note(questions.iterate, value)
+        return search(value, args[0])
+
+    return call
+
+
+# ---- what is set
+
+
+class Items:
+    """A list or dict of which an item is set: what stands before the brackets while recording."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def __getitem__(self, key: Any) -> Any:
+        recording = active.recording
+        if recording is not None and takes(self._held, key):
+            return item(recording, self._held, key)
+        return self._held[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if active.recording is None or not takes(self._held, key):
+            self._held[key] = value
+        elif isinstance(self._held, list):
+            _set(self._held, key, value)
+        else:
+            _set_key(self._held, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        if active.recording is None or not (isinstance(self._held, list) and _is_place(key)):
+            del self._held[key]
+            return
+        place = _position(key, len(self._held), "list assignment index out of range", self._held)
+        _take_out(self._held, place, frame_of_user())
+
+
+def _set(held: MutableSequence[Any], key: Any, value: Any) -> None:
+    frame = frame_of_user()
+    place = _position(key, len(held), "list assignment index out of range", held)
+    held[:] = [joins.chosen(elementwise.equal(place, k), value, before, frame) for k, before in enumerate(held)]
+
+
+def _set_key(held: dict[Any, Any], key: Any, value: Any) -> None:
+    frame = frame_of_user()
+    found, place = _place_of(list(held), key)
+    error = ArgumentError(
+        "convert",
+        "a dict is given a new key, and a tensor decides which. Give it all keys before, or use a tensor.",
+    )
+    if found is False:
+        raise error
+    caught.require(frame, found, error)
+    for k, known in enumerate(list(held)):
+        held[known] = joins.chosen(elementwise.equal(place, k), value, held[known], frame)

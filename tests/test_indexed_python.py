@@ -1,0 +1,246 @@
+"""Python's lists, tuples, texts and dicts, of which a tensor decides what is taken, found or set."""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,type-arg"
+
+from __future__ import annotations
+
+import collections
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError, TraceError
+
+from .agreement import Corpus, check, integer, scalar, vector
+
+pytestmark = pytest.mark.code
+
+program = Corpus()
+NAN = float("nan")
+BOTH = [
+    (x, n)
+    for x in (vector(3.0, -1.0, 2.0), vector(NAN, 0.0, -0.0))
+    for n in (integer(-4), integer(-3), integer(-1), integer(0), integer(2), integer(3))
+]
+TABLE = [1, 2, 3]
+NAMES = ("lo", "mid", "hi")
+Triple = namedtuple("Triple", "a b c")
+
+
+class Item:
+    def __init__(self, w):
+        self.w = w
+
+
+@program(*BOTH, gradient=True)
+def numbers_by_index(x, n):
+    return TABLE[n] * x[0], (0.5, 1.5, 2)[n] * x[1], range(10, 40, 10)[n]
+
+
+@program(*BOTH, gradient=True)
+def tensors_by_index(x, n):
+    return [x * 2, x + 1, x - 1][n], Triple(x[0], x[1], x[2])[n]
+
+
+@program(*BOTH, gradient=True)
+def many_large_tensors(x, n):
+    big = [hf.broadcast_to(x[k % 3] * k, (100,)) for k in range(20)]
+    return big[n * 5]
+
+
+@program(*BOTH)
+def texts_by_index(x, n):
+    name = NAMES[n]
+    print(name, "abc"[n])
+    return name == "hi", name[0] == "h", name + "!" in ("lo!", "q"), len(name), x[0]
+
+
+@program(*BOTH)
+def functions_by_index(x, n):
+    table = [hf.sin, hf.cos, lambda q: q * 2]
+    by_key = {0: lambda a: a + 1, 1: lambda a: a * a, 2: hf.sin}
+    return table[n](x), by_key[int(n) % 3](x)
+
+
+@program(*BOTH)
+def objects_by_index(x, n):
+    items = [Item(x[0]), Item(x[1]), Item(x[2])]
+    return items[n].w
+
+
+@program(*BOTH)
+def values_of_several_kinds(x, n):
+    kind = [None, x, "text"][n]
+    return x if kind is None else 0 * x
+
+
+@program(*BOTH, gradient=True)
+def items_set(x, n):
+    xs = [x[0], x[1], x[2]]
+    xs[n] = xs[n] * 2
+    xs[n] += 1
+    return xs
+
+
+@program(*BOTH, gradient=True)
+def items_popped(x, n):
+    xs = [x[0], x[1], x[2]]
+    y = xs.pop(n)
+    return y, xs
+
+
+@program(*BOTH)
+def items_deleted(x, n):
+    xs = [x[0], x[1], x[2]]
+    del xs[n]
+    return len(xs), xs
+
+
+@program(*BOTH)
+def items_swapped(x, n):
+    xs = [3, 1, 2]
+    i, j = n % 3, (n + 1) % 3
+    xs[i], xs[j] = xs[j], xs[i]
+    return xs
+
+
+@program(*BOTH)
+def keys(x, n):
+    d = {0: x[0], 1: x[1], 2: x[2]}
+    k = int(n)
+    if k in d:
+        return d[k]
+    return d.get(k, x[0] - 1)
+
+
+@program(*BOTH)
+def missing_keys(x, n):
+    return {0: x[0], 1: x[1], 2.0: x[2], -3: x[0]}[int(n)]
+
+
+@program(*BOTH)
+def keys_counted(x, n):
+    counts = {0: 0, 1: 0, 2: 0}
+    counts[int(n) % 3] += 1
+    return counts
+
+
+@program(*BOTH)
+def keys_in_tuples(x, n):
+    grid = {(0, 0): 1.0, (0, 1): 2.0, (1, 0): 3.0}
+    place = int(n) % 2, int(n) // 2 % 2
+    return place in grid, grid.get(place, -1.0)
+
+
+@program(*BOTH)
+def keys_in_sets(x, n):
+    return int(n) in {1, 2, 3}, int(n) not in frozenset((0, -1))
+
+
+@program(*BOTH)
+def errors_caught(x, n):
+    try:
+        return TABLE[n]
+    except IndexError as error:
+        print(error)
+        return 0
+
+
+@program(*BOTH)
+def deques(x, n):
+    return collections.deque([x[0], x[1], x[2]])[n]
+
+
+@program(*BOTH)
+def arrays(x, n):
+    return np.array([1, 2, 3], "int32")[n] + x, np.array([1.0, 2.0, 3.0])[n] * x
+
+
+@program(*BOTH)
+def in_loops(x, n):
+    table, found, state = list(range(100)), 0, [0, 0, 0]
+    for k in range(n):
+        found += table[k * 7]
+        state[k % 3] += k
+    return found, state
+
+
+@program(*BOTH)
+def found_by_value(x, n):
+    return [1, 2, n].index(n), [n, n, 2].count(n), (1, 2, n).index(2), [x[0], x[1]].index(x[1])
+
+
+@program(*BOTH)
+def not_found(x, n):
+    return [1, 2].index(n + 2)
+
+
+@program(*BOTH)
+def bools(x, n):
+    return [x, x + 1][int(n > 0)], ["no", "yes"][bool(n > 0)] == "yes"
+
+
+@program((vector(1.0, 2.0), hf.Variable(1)))
+def variables(x, n):
+    return [x, x * 2, x * 3][n]
+
+
+@program(*[(scalar(t), integer(n)) for t in (-1.0, 1.0) for n in (0, 5)])
+def in_a_branch(t, n):
+    if t > 0:
+        return TABLE[n]
+    return -1
+
+
+@program.parametrized()
+def test_compiled_is_eager(case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("key", [scalar(1.0), vector(0, 1, dtype="int64"), scalar(True, "bool")])
+def test_what_is_no_position_is_the_same_error(key) -> None:
+    def f(key):
+        return [1, 2][key]
+
+    errors = []
+    for g in (f, hf.function(f)):
+        with pytest.raises((DTypeError, ShapeError)) as raised:
+            g(key)
+        errors.append(type(raised.value))
+    assert errors[0] is errors[1]
+
+
+def test_items_that_somebody_else_changes_are_seen() -> None:
+    table = [1.0, 2.0]
+    f = hf.function(lambda n: table[n])
+    assert float(f(integer(1)).numpy()) == 2.0
+    table[1] = 5.0
+    assert float(f(integer(1)).numpy()) == 5.0
+    table.append(7.0)
+    assert float(f(integer(2)).numpy()) == 7.0
+
+
+def test_a_new_key_is_an_error_that_says_so() -> None:
+    @hf.function
+    def f(n):
+        d = {0: 1.0}
+        d[int(n)] = 2.0
+        return d
+
+    assert float(f(integer(0))[0].numpy()) == 2.0
+    with pytest.raises(ArgumentError, match="a new key"):
+        f(integer(1))
+
+
+def test_one_of_several_objects_is_not_changed_unseen() -> None:
+    @hf.function
+    def f(n, x):
+        one, other = [x], [x + 1]
+        either = [one, other][n]
+        one[0] = x * 5
+        return either[0]
+
+    with pytest.raises(TraceError, match="which of several"):
+        f(integer(0), scalar(1.0))
