@@ -51,8 +51,8 @@ class Corpus:
 
 
 def form(value: Any) -> Any:
-    """What is compared.  A number of Python's leaves a compiled function as a tensor, and takes the dtype of what it
-    meets on another way: it is compared by its value."""
+    """What is compared.  A number of Python's leaves a compiled function as a tensor, takes the dtype of what it
+    meets on another way, and may be an int or a float of one value there."""
     if isinstance(value, dict):
         return [form(list(value)), form(list(value.values()))]
     if isinstance(value, (list, tuple)):
@@ -79,7 +79,8 @@ class Number:
         if not isinstance(other, Number):
             return False
         if self.dtype == other.dtype:
-            return type(self.value) is type(other.value) and _text(self.value) == _text(other.value)
+            same = (type(self.value) is bool) is (type(other.value) is bool)
+            return same and _text(float(self.value)) == _text(float(other.value))
         if None not in (self.dtype, other.dtype):
             return False
         dtype = self.dtype or other.dtype

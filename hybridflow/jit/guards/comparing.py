@@ -82,18 +82,27 @@ def equal(a: Any, b: Any) -> Any:
 
 def less(a: Any, b: Any) -> Any:
     """``a < b``"""
+    return _before("__lt__", operator.lt, a, b)
+
+
+def greater(a: Any, b: Any) -> Any:
+    """``a > b``"""
+    return _before("__gt__", operator.gt, a, b)
+
+
+def _before(name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     if not (type(a) is type(b) and type(a) in (list, tuple) and (depends(a) or depends(b))):
-        return _asked("__lt__", operator.lt, a, b)
+        return _asked(name, compare, a, b)
     found: Any = False
     same: Any = True  # all items up to here
     for one, other in zip(a, b):
         alike = equal(one, other)
         if alike is not True:
-            found = either(found, both(both(same, opposite(alike)), less(one, other)))
+            found = either(found, both(both(same, opposite(alike)), _before(name, compare, one, other)))
             same = both(same, alike)
         if same is False:
             return found
-    return either(found, both(same, len(a) < len(b)))
+    return either(found, both(same, compare(len(a), len(b))))
 
 
 def hits(known: Sequence[Any], value: Any) -> Tensor:

@@ -23,7 +23,7 @@ from hybridflow.core.blocks import block
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import late
-from hybridflow.jit.guards import calls, choosing, contents, indexed, questions
+from hybridflow.jit.guards import calls, choosing, contents, indexed, ordering, questions
 from hybridflow.jit.guards.branches import Branches
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.notes import (
@@ -507,4 +507,5 @@ def recording_to(recording: Recording) -> Iterator[None]:
 
 _OWN = os.path.dirname(__file__) + os.sep
 trees.is_users_class.append(is_users_class)
+ordering.called.append(RECORDER.fn)
 guarding.is_converted.append(lambda frame: is_converted(frame.f_code) or frame.f_code.co_filename.startswith(_OWN))

@@ -12,7 +12,7 @@ import math
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,10 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import late
 from hybridflow.errors import TraceError
-from hybridflow.jit.guards import questions
-from hybridflow.jit.guards.choosing import frame_of_user
+from hybridflow.jit.guards import ordering, questions
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
-from hybridflow.tracing.flow import forks, joins
+from hybridflow.tracing.flow import forks
 from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.ranges import TensorRange, paired
 from hybridflow.tracing.flow.walks import Reversed, enumerated, rows_of, zipped
@@ -275,65 +274,6 @@ def _in_program(name: str) -> Callable[[Function], Function]:
 # ---- of several values
 
 
-def _has_rows(value: Any) -> bool:
-    return is_open(value) and isinstance(value, SymbolicTensor) and len(value.shape) > 0
-
-
-def _extreme(compare: Callable[[Any, Any], Any]) -> Callable[[Function], Function]:
-    """``max`` and ``min``: of equal values it is the first one."""
-
-    def special(find: Function) -> Function:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if len(args) == 1:
-                if isinstance(args[0], (types.GeneratorType, map, filter, zip)) or _has_rows(args[0]):
-                    args = (list(args[0]),)
-                given = args[0]
-            else:
-                given = args
-            if not isinstance(given, (list, tuple, dict, set, frozenset)) or not any(map(is_open, given)):
-                return find(*args, **kwargs)
-            key = kwargs.get("key")
-            values = [(value if key is None else key(value), value) for value in given]
-            (first_key, best), *rest = values
-            for own_key, value in rest:
-                better = compare(own_key, first_key)
-                if is_open(better):
-                    best = joins.chosen(forks.truth(better), value, best, frame_of_user())
-                    first_key = (
-                        best if key is None else joins.chosen(forks.truth(better), own_key, first_key, frame_of_user())
-                    )
-                elif better:
-                    first_key, best = own_key, value
-            return best
-
-        return call
-
-    return special
-
-
-def _sorted(sort: Function) -> Function:
-    """``sorted``, whose order must be known while tracing."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if args:
-            check_sortable(args[0], kwargs)
-        return sort(*args, **kwargs)
-
-    return call
-
-
-def check_sortable(values: Any, kwargs: Mapping[str, Any]) -> None:
-    """Raise TraceError if the order of what is to be sorted depends on tensors."""
-    if not isinstance(values, (list, tuple, dict, set, frozenset)) or len(values) < 2 or kwargs.get("key") is not None:
-        return
-    if any(is_open(value) for value in values):
-        raise TraceError(
-            "sort",
-            "the order of what is sorted depends on tensors, which have no values while tracing. "
-            "Write hf.sort(hf.stack(values)), or hf.argsort, and index with what it says.",
-        )
-
-
 def _quantifier(decides: bool, combine: Callable[[Any, Any], Tensor]) -> Callable[[Function], Function]:
     """``any`` and ``all``, which a value of truth ``decides`` ends."""
 
@@ -375,11 +315,11 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
     int: _of_value(numbers.to_int),
     float: _of_value(numbers.to_float),
     bool: _of_value(numbers.to_bool),
-    max: _extreme(operator.gt),
-    min: _extreme(operator.lt),
+    max: ordering.MAX,
+    min: ordering.MIN,
     any: _quantifier(True, elementwise.logical_or),
     all: _quantifier(False, elementwise.logical_and),
-    sorted: _sorted,
+    sorted: ordering.sorted_,
     operator.is_: _is,
     operator.is_not: _is,
     math.floor: _of_value(math.floor),
@@ -413,14 +353,7 @@ def method_of_tensor(value: Any, name: str, found: Any) -> Any:
 
 def method_of_list(value: list[Any], name: str, found: Any) -> Any:
     """What to call for a method of a list."""
-    if name != "sort":
-        return found
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        check_sortable(value, kwargs)
-        return found(*args, **kwargs)
-
-    return call
+    return ordering.method_sort(value, found) if name == "sort" else found
 
 
 def check_repeats(left: Any, right: Any) -> None:

@@ -53,6 +53,18 @@ def select(code: Tensor, values: Sequence[Any], frame: FrameType | None = None) 
     return _choice(code, values, frame)
 
 
+def common_scalars(values: Sequence[Any]) -> Sequence[Tensor] | None:
+    """Scalars as tensors of one dtype; None if there is none that holds them all, or if some are no scalars."""
+    weak = _common_weak(values)
+    if weak is not None:
+        return [weak.tensor(value) for value in values]
+    dtype = _common_dtype(values)
+    if dtype is None:
+        return None
+    found = [as_typed(value, dtype) for value in values]
+    return found if all(not tensor.shape for tensor in found) else None
+
+
 def _common_weak(values: Sequence[Any]) -> Any:
     """How all of some numbers go through a program; None if some are none."""
     found: Any = None
