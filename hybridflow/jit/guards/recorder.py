@@ -23,7 +23,7 @@ from hybridflow.core.blocks import block
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import late
-from hybridflow.jit.guards import calls, choosing, contents, indexed, ordering, questions
+from hybridflow.jit.guards import calls, choosing, contents, indexed, matching, ordering, questions
 from hybridflow.jit.guards.branches import Branches
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.notes import (
@@ -236,6 +236,19 @@ class Recorder(Branches):
         if recording is not None and type(value) not in INERT:
             recording.note(note_match, value, names)
         return value
+
+    def subject(self, value: Any, *names: str) -> Any:
+        """The same where the patterns are matched by ``matching``."""
+        value = narrowing.narrowed(known(value))
+        recording = active.recording
+        if recording is not None and type(value) not in INERT and not isinstance(value, Choice):
+            recording.note(note_match, value, names)
+        return value
+
+    def matching(self, subject: Any, pattern: Any, *operands: Any) -> Any:
+        """A pattern of ``match``, with the classes and values that it names."""
+        matcher = matching.Matcher(operands, self.fn(isinstance))
+        return matcher.case(subject, pattern)
 
     def tried(self, read: Callable[[], Any]) -> None:
         """Reads that the code may come to later, or not at all; errors are raised when it does."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from hybridflow.tracing.convert import definite
 from hybridflow.tracing.convert.flow import Flow
-from hybridflow.tracing.convert.patterns import as_choices
+from hybridflow.tracing.convert.patterns import Captured, Holds, Matching, Subject, as_choices
 from hybridflow.tracing.convert.scope import CELL, GLOBAL, LOCAL, Scope
 from hybridflow.tracing.convert.unit import Function
 
@@ -453,6 +453,20 @@ class _Instrumenter(Flow):
             case.guard = None if case.guard is None else self._test(case.guard)
             case.body = self._statements(case.body)
         return [*notes, node]
+
+    def visit_Subject(self, node: Subject) -> ast.expr:
+        return self._call(node, "subject", self._visit(node.value), *(self._text(node, name) for name in node.names))
+
+    def visit_Matching(self, node: Matching) -> ast.expr:
+        pattern = self._at(node, ast.Constant(node.pattern))
+        return self._call(node, "matching", self._visit(node.subject), pattern, *self._visited(node.operands))
+
+    def visit_Holds(self, node: Holds) -> ast.expr:
+        return self._at(node, ast.Attribute(node.case, "holds", ast.Load()))
+
+    def visit_Captured(self, node: Captured) -> ast.expr:
+        captured = self._at(node, ast.Attribute(node.case, "captured", ast.Load()))
+        return self._at(node, ast.Subscript(captured, self._at(node, ast.Constant(node.number)), ast.Load()))
 
     def _named_in_patterns(self, node: ast.Match) -> list[ast.expr]:
         """Functions that read the constants and classes in patterns, which cannot be calls in a pattern itself."""

@@ -311,7 +311,8 @@ def _with_choices(start: Any, end: Any) -> Any:
         return start if found is None else found
     one, other = trees.parts_of(start), trees.parts_of(end)
     if one is None or other is None or type(start) is not type(end) or one[0] != other[0]:
-        needs = (one is not None or other is not None) and may_choose(start, end)
+        grows = isinstance(start, tuple) and isinstance(end, tuple)
+        needs = (one is not None or other is not None) and not grows and may_choose(start, end)
         found = _widened_choice(start, end) if needs else None
         return start if found is None else found
     ones, others = list(one[1]), list(other[1])

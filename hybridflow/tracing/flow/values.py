@@ -87,7 +87,7 @@ def may_choose(a: Any, b: Any) -> bool:
     """Whether there may be a ``Choice`` of two values that have no one type."""
     if _is_value(a) and _is_value(b):
         return False
-    if trees.is_container(a) and type(a) is type(b) and not trees.is_object(a):
+    if trees.is_container(a) and type(a) is type(b) and not (trees.is_object(a) or isinstance(a, tuple)):
         return False
     return not any(isinstance(x, BUFFERS) or is_iterator(x) for x in (a, b))
 
