@@ -11,8 +11,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import TraceError
-
-from .agreement import Corpus, check, integer, scalar, vector
+from tests.support.agreement import Corpus, check, integer, scalar, vector
 
 pytestmark = pytest.mark.code
 

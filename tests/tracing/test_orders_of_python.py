@@ -17,8 +17,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow.orders import order_of, total_order_of
-
-from .agreement import Corpus, check, form, integer, scalar, vector
+from tests.support.agreement import Corpus, check, form, integer, scalar, vector
 
 pytestmark = pytest.mark.code
 

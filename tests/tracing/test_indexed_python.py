@@ -12,8 +12,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError, TraceError
-
-from .agreement import Corpus, check, integer, scalar, vector
+from tests.support.agreement import Corpus, check, integer, scalar, vector
 
 pytestmark = pytest.mark.code
 
