@@ -60,9 +60,26 @@ KEEP_TEXT = Flag(
 )
 CACHE_LIMIT = Flag("HF_CACHE_LIMIT", 512 << 20, "bytes on disk of the cache of machine code")
 OPT = Flag("HF_OPT", 2, "LLVM's level of code generation for kernels: 0 compiles fastest, 2 runs fastest", (0, 1, 2))
+NATIVE_AFTER = Flag(
+    "HF_NATIVE_AFTER", 32, "calls that Python answers before native code for calls is made, where none is on disk"
+)
 NUM_THREADS = Flag("HF_NUM_THREADS", 0, "threads that a program may run on; 1 for none but its caller's, 0 chooses")
 
-ALL = (DEBUG, LOG, TRACEBACK, SKIP, DUMP, VERIFY, POISON, CACHE_DIR, CACHE_LIMIT, KEEP_TEXT, OPT, NUM_THREADS)
+ALL = (
+    DEBUG,
+    LOG,
+    TRACEBACK,
+    SKIP,
+    DUMP,
+    VERIFY,
+    POISON,
+    CACHE_DIR,
+    CACHE_LIMIT,
+    KEEP_TEXT,
+    OPT,
+    NATIVE_AFTER,
+    NUM_THREADS,
+)
 
 
 def logs(topic: str) -> bool:

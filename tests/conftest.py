@@ -123,6 +123,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(run_order)
     config.pluginmanager.register(room_times)
     flags.VERIFY.value = 1  # before the first call loads native code
+    flags.NATIVE_AFTER.value = 0
+    os.environ["HF_NATIVE_AFTER"] = "0"  # in other processes, too
     ElementwiseOp.WANTED = 1  # so that the second use of an operator is a native one
 
 

@@ -73,7 +73,8 @@ def _results(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs) -> list[Any]:
 
 def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None:
     """A function of CPU tensors of these types that applies the op with canonical attributes, or returns NotImplemented
-    for tensors that it cannot take as they are; None when there is none.  For ELEMENTWISE ops shapes do not matter."""
+    for tensors that it cannot take as they are; None when there is none yet.  For ELEMENTWISE ops shapes do not
+    matter."""
     if op.kind is Kind.VIEW:
         return functools.partial(_view, op, attrs)
     if op.calls_host:
@@ -82,7 +83,9 @@ def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None
     out: Any = op.infer(*types, **attrs)
     if isinstance(out, TupleType):
         return None
-    if form_of is None or 0 in out.shape or len(types) > MAX_INPUTS or entry.enable() is None:
+    if form_of is None or 0 in out.shape or len(types) > MAX_INPUTS:
+        return None
+    if not entry.note_use() or entry.enable() is None:
         return None
     form = form_of(op, types, attrs)
     executable = _executable(op, types, form, devices.CPU)

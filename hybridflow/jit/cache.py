@@ -48,6 +48,8 @@ class Guards:
         """Whether every step passes.  Raises what the user's code raises, but for exceptions."""
         if self._holds is None:
             program = self.program if len(self.steps) >= _MANY else None
+            if program is not None and not entry.is_due():
+                return holds(self.steps)
             native = None if program is None else entry.checking(program)
             self._holds = functools.partial(holds, self.steps) if native is None else native
         return self._holds()

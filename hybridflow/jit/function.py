@@ -159,6 +159,8 @@ class Function(Dispatcher, Generic[P, R]):
     def _answered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
         """The result of a call under tapes, with a trace that native code finds; None where it finds none."""
         if self._bindings is None:
+            if not entry.is_due():
+                return None
             self._bindings = self._cache.bindings()
         for bind, variant in self._bindings:
             inputs = bind(*args, **kwargs)
@@ -282,8 +284,8 @@ class Function(Dispatcher, Generic[P, R]):
             return
         found.native_calls[form] = native
         self._take_native_calls()
-        _use_slots()
-        problem = entry.problem() if found.python_calls > 1 else None
+        entry.when_enabled(_use_slots)
+        problem = entry.problem() if found.python_calls > 1 and entry.is_due() else None
         if found.is_refused_again(form, Refusal(problem, _NO_ENTRY) if problem else None):
             _report().tell_refusal("hybridflow", Refusal(problem or "", _NO_ENTRY))
 

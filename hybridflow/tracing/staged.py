@@ -37,7 +37,7 @@ from hybridflow.eager.dispatch import builder
 from hybridflow.eager.executable import executable_for, timed_executable_for
 from hybridflow.errors import DeviceError, ShapeError, TraceError
 from hybridflow.runtime import locks, program_host
-from hybridflow.runtime.calls.entry import on_tensors
+from hybridflow.runtime.calls.entry import is_due, on_tensors
 from hybridflow.runtime.calls.turns import in_turn, running_in_place, set_all
 from hybridflow.tracing.order import ORDER, renumbered
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -385,7 +385,7 @@ class Staged:
         program and the inputs."""
         if executable not in self._on_tensors:
             self._on_tensors[executable] = functools.cache(functools.partial(on_tensors, executable))
-        elif (run := self._on_tensors[executable]()) is not None and program_host.current() is None:
+        elif is_due() and (run := self._on_tensors[executable]()) is not None and program_host.current() is None:
             outputs = run(*inputs)
             if outputs is not NotImplemented:
                 return list(outputs)

@@ -56,7 +56,8 @@ class Dispatcher:
 
     def _call_python(self, *args: Any, **kwargs: Any) -> Any:
         """``__call__`` in Python: native code takes its place at the first call that finds a NativeCall."""
-        if (getattr(self, "_dispatch", ()) or getattr(self, "_taped", ())) and enable() is not None:
+        known = getattr(self, "_dispatch", ()) or getattr(self, "_taped", ())
+        if known and note_use() and enable() is not None:
             return Dispatcher.__call__(self, *args, **kwargs)
         try:
             return self._call_slow(*args, **kwargs)
@@ -147,9 +148,39 @@ def _definition(name: str, address: int, keywords: bool = True) -> functions.Met
     return functions.method_def(name, address, keywords)
 
 
+_uses = 0  # calls that native code could have answered
+
+
+def note_use() -> bool:
+    """For a call that native code could spare the way through Python: ``is_due``, with this call."""
+    global _uses
+    _uses += 1
+    return is_due()
+
+
+def is_due() -> bool:
+    """Whether native code is there, or lies on disk, or there were enough calls by now.  To make it takes as long as
+    thousands of them: programs that call a little, on a machine where nothing was called before, do without."""
+    return bool(_enabled.made) or _uses > flags.NATIVE_AFTER.value or bool(_is_kept())
+
+
+def when_enabled(work: Callable[[], object]) -> None:
+    """Run this work as soon as native code answers calls."""
+    if work not in _waiting:
+        _waiting.append(work)
+    if _enabled.made:
+        enable()
+
+
+_waiting: list[Callable[[], object]] = []
+
+
 def enable() -> dict[str, int] | None:
     """Load the native code and give it to Dispatcher, once.  Addresses by symbol, or None where every call is slow."""
     found = _enabled()
+    while _waiting:
+        with contextlib.suppress(IndexError):  # another thread runs it
+            _waiting.pop()()
     return found if isinstance(found, dict) else None
 
 
@@ -236,6 +267,35 @@ def common_imports(pool: blocks.Pool) -> dict[str, int]:
     }
 
 
+@apart.once
+def _is_kept() -> bool:
+    if layout.problem() is not None:
+        return False
+    try:
+        _, settings, symbols = _module(bool(flags.VERIFY.value))
+    except (AttributeError, OSError, TypeError):  # as in ``_enabled``, which says so
+        return False
+    return functions.is_kept(settings, symbols)
+
+
+def _module(checked: bool) -> tuple[Offsets, tuple[object, ...], tuple[str, ...]]:
+    """What decides the text of the module: where slots lie, and settings with these; and its symbols."""
+    own = (
+        "call",
+        "answer",
+        "bind",
+        "holds",
+        "elementwise",
+        "fixed",
+        "sample",
+        "forget_state",
+        *(("owned_references",) if checked else ()),
+    )
+    places = offsets()
+    settings = (places, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
+    return places, settings, (*own, *TAPE_SYMBOLS, *SLOT_SYMBOLS)
+
+
 def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
     imports = {
         **common_imports(pool),
@@ -253,22 +313,8 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "running": ctypes.addressof(turns.running),
         "closed": ctypes.addressof(turns.closed),
     }
-    own = (
-        "call",
-        "answer",
-        "bind",
-        "holds",
-        "elementwise",
-        "fixed",
-        "sample",
-        "forget_state",
-        *(("owned_references",) if checked else ()),
-    )
-    places = offsets()
-    settings = (places, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
-    return functions.load(
-        lambda: _entry_code().build(places, checked), settings, (*own, *TAPE_SYMBOLS, *SLOT_SYMBOLS), imports
-    )
+    places, settings, symbols = _module(checked)
+    return functions.load(lambda: _entry_code().build(places, checked), settings, symbols, imports)
 
 
 @apart.loaded

@@ -70,13 +70,25 @@ def load(
     return apart.run(lambda: _load(build, settings, symbols, imports))
 
 
+def is_kept(settings: Iterable[object], symbols: tuple[str, ...]) -> bool:
+    """Whether the disk cache has the machine code of such a module."""
+    key = _key(settings, symbols)
+    return key is not None and disk_cache.get(key) is not None
+
+
+def _key(settings: Iterable[object], symbols: tuple[str, ...]) -> str | None:
+    known = source()
+    if known is None:
+        return None
+    return machine_code.object_key(f"{symbols} {known} {tuple(settings)}", host.detect(), use="runtime")
+
+
 def _load(
     build: Callable[[], str], settings: Iterable[object], symbols: tuple[str, ...], imports: dict[str, int]
 ) -> dict[str, int]:
     target = host.detect()
-    known = source()
+    key = _key(settings, symbols)
     imports = {"miss": ctypes.addressof(MISS), **imports}
-    key = machine_code.object_key(f"{symbols} {known} {tuple(settings)}", target, use="runtime") if known else None
     code = machine_code.cached_code(
         key, lambda: machine_code.compile_object(build(), target, use="runtime"), *symbols, imports=imports
     )

@@ -1,0 +1,138 @@
+"""When native code for calls is made: not by a first call on a machine, at once where it lies on disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hybridflow.runtime.native import layout
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.skipif(layout.problem() is not None, reason=str(layout.problem()))
+
+HEAD = """
+import sys, threading
+import numpy as np
+import hybridflow as hf
+from hybridflow.runtime.calls import entry
+from hybridflow.runtime.machine import machine_code
+
+compiled = []  # functions of modules of the runtime's own
+real = machine_code.compile_object
+
+def compile_object(text, target, use="program", **more):
+    if use == "runtime":
+        compiled.append(text.count("\\ndefine "))
+    return real(text, target, use=use, **more)
+
+machine_code.compile_object = compile_object
+f = hf.function(lambda x: hf.exp(x) * 2 + 1)
+x = hf.asarray(np.ones(8, np.float32))
+expected = (np.exp(np.ones(8)) * 2 + 1).astype(np.float32)
+
+def call():
+    np.testing.assert_allclose(f(x).numpy(), expected, rtol=1e-6)
+"""
+
+
+def printed(program: str, cache: Path | str, **variables: str) -> list[str]:
+    """What the program prints in a fresh interpreter, word by word."""
+    environment = {k: v for k, v in os.environ.items() if k != "HF_NATIVE_AFTER"}
+    environment |= {"PYTHONPATH": str(ROOT), "HF_CACHE_DIR": str(cache), **variables}
+    script = f"import sys, linecache\nsource = {HEAD + program!r}\nname = '<program>'\n"
+    script += (
+        "linecache.cache[name] = len(source), None, source.splitlines(True), name\nexec(compile(source, name, 'exec'))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_a_first_call_compiles_the_program_and_memory_alone(tmp_path: Path) -> None:
+    first = "call(); call(); print(len(compiled), max(compiled) < 20, bool(entry._enabled.made))"
+    assert printed(first, tmp_path) == ["1", "True", "False"]
+    # The pool is on disk now, the rest is not; after enough calls it is made, and all that goes with it.
+    more = """
+for _ in range(33): call()
+print(bool(entry._enabled.made))
+call()
+print(bool(entry._enabled.made), type(entry.Dispatcher.__call__).__name__, len(compiled))
+before = f.signatures()[0]["hits"]
+for _ in range(10): call()
+print(f.signatures()[0]["hits"] - before, next(iter(f._cache.variants())).native_hits >= 10)
+"""
+    assert printed(more, tmp_path) == ["False", "True", "wrapper_descriptor", "2", "10", "True"]
+    # And now all of it is on disk: the first call that finds something to call has it.
+    again = "call(); print(bool(entry._enabled.made)); call(); print(bool(entry._enabled.made), len(compiled))"
+    assert printed(again, tmp_path) == ["False", "True", "0"]
+
+
+@pytest.mark.parametrize(("after", "made"), [("0", "True"), ("3", "False"), ("2", "True")])
+def test_the_setting(after: str, made: str, tmp_path: Path) -> None:
+    program = "call(); print(entry._uses); call(); call(); call(); print(entry._uses, bool(entry._enabled.made))"
+    uses = {"0": "1", "3": "3", "2": "3"}[after]
+    assert printed(program, "off", HF_NATIVE_AFTER=after) == ["0", uses, made]
+
+
+def test_ops_of_their_own_wait_as_well(tmp_path: Path) -> None:
+    program = """
+for k in range(40):
+    np.testing.assert_allclose(hf.expm1(x).numpy(), np.expm1(np.ones(8)).astype(np.float32), rtol=1e-6)
+    if k in (5, 39): print(bool(entry._enabled.made))
+"""
+    assert printed(program, "off") == ["False", "True"]
+
+
+def test_threads_that_call_while_it_is_made(tmp_path: Path) -> None:
+    program = """
+sys.setswitchinterval(1e-6)
+call()
+failed = []
+
+def work():
+    try:
+        for _ in range(60): call()
+    except BaseException as error:
+        failed.append(error)
+
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(failed, bool(entry._enabled.made), f.signatures()[0]["hits"], len(f.signatures()))
+"""
+    assert printed(program, tmp_path) == ["[]", "True", "480", "1"]
+
+
+def test_a_child_of_a_fork_makes_its_own(tmp_path: Path) -> None:
+    program = """
+import os
+call(); call()
+child = os.fork()
+for _ in range(40): call()
+print(bool(entry._enabled.made), flush=True)
+if child: print(os.waitpid(child, 0)[1])
+"""
+    assert printed(program, "off") == ["True", "True", "0"]
+
+
+def test_tapes_before_it_is_made(tmp_path: Path) -> None:
+    program = """
+v = hf.Variable(np.float32(3))
+
+@hf.function
+def g(x): return hf.sum(x * x) * v
+
+for k in range(3):
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        y = g(x)
+    a, b = tape.gradient(y, [x, v])
+    np.testing.assert_array_equal(a.numpy(), np.full(8, 6, np.float32))
+    assert float(b) == 8
+print(len(g.signatures()))
+"""
+    assert printed(program, tmp_path) == ["1"]
