@@ -7,6 +7,7 @@ import contextlib
 import linecache
 import runpy
 import types
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -21,8 +22,11 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor
 from hybridflow.runtime.machine import host
+from hybridflow.runtime.memory import blocks
 from tests.support.bits import same_bits
+from tests.support.phase_host import small_pieces
 from tests.support.programs import Program, Settings, Values
+from tests.support.teams import threads
 
 # The limits of fusion: any numbers give the same results.
 LIMITS: dict[str, types.ModuleType] = {
@@ -40,6 +44,7 @@ LIMITS: dict[str, types.ModuleType] = {
 FILE = "<program>"  # where errors say that they arose
 CACHES = ("l2", "l3")  # of the machine, in bytes: what fits into them decides likewise
 TARGETS = ("sse2", "avx2", "avx512")
+MOST_THREADS = 3
 
 Make = Callable[[Any], tuple[Callable[..., Any], list[hf.Variable]]]
 
@@ -99,21 +104,23 @@ def compare(
     calls: Sequence[Sequence[Values]],
     settings: Settings,
     exact: bool = True,
-    report: Callable[..., None] = lambda *_: None,
+    report: Callable[..., None] | None = None,
 ) -> Difference | None:
     """The first difference between calls of what ``make`` makes.
 
     ``exact``: messages of errors count.  Where extents are open they name symbols, and a position may be found wrong by
     another op, later.
     """
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* was donated, but no result")
         eager, compiled = _Runner(make, eagerly, settings), _Runner(make, hf.function, settings)
         for number, row in enumerate(calls):
             with gradients_replayed(settings.replayed):
                 expected = eager.call(row)
-            with applied(settings):
+            with applied(settings, number):
                 found = compiled.call(row)
-            report(f"call {number}\n  eager    {expected}\n  compiled {found}")
+            if report is not None:
+                report(f"call {number}\n  eager    {expected}\n  compiled {found}")
             different = _difference(expected, found, exact)
             if different is not None and different.kind == "error" and compiled.cannot_trace(row, expected, found):
                 different = None
@@ -134,7 +141,34 @@ def gradients_replayed(on: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def applied(settings: Settings) -> Iterator[None]:
+def poisoned() -> Iterator[None]:
+    """Memory that programs get is full of NaN, so that what is read before it is written shows."""
+    pool = blocks.pool()
+    if pool is None:
+        yield
+        return
+    pool.set_poison(True)
+    try:
+        yield
+    finally:
+        pool.set_poison(bool(flags.POISON.value))
+
+
+@contextlib.contextmanager
+def applied(settings: Settings, number: int = 0) -> Iterator[None]:
+    """What the settings say of the ``number``-th call."""
+    with contextlib.ExitStack() as stack:
+        if settings.threads:
+            stack.enter_context(small_pieces())
+            stack.enter_context(threads(1 + (settings.threads - 1 + number) % MOST_THREADS))
+        if settings.poisoned:
+            stack.enter_context(poisoned())
+        stack.enter_context(_compiled_so(settings))
+        yield
+
+
+@contextlib.contextmanager
+def _compiled_so(settings: Settings) -> Iterator[None]:
     before = {name: getattr(module, name) for name, module in LIMITS.items()}
     limits = dict(settings.limits)
     machine = target.NAMED[settings.target] if settings.target else host.target()
@@ -183,7 +217,8 @@ class _Runner:
                     variable.assign(tensor)
         del before
         changed = [what for what, x, copy in self.held if not same_bits(np.asarray(x), copy)]
-        if not all(map(same_bits, map(np.asarray, arguments), copies)):
+        gives_up = self.settings.donated and not self.restores
+        if not gives_up and not all(map(same_bits, map(np.asarray, arguments), copies)):
             changed.append("an argument")
         state = [np.array(v.numpy()) for v in self.variables]
         return Outcome(values, error, state, ", ".join(dict.fromkeys(changed)))

@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from hybridflow import flags
 from tests.support.compare_programs import Difference, difference
 from tests.support.programs import Program
-from tests.support.random_programs import random_program
+from tests.support.random_programs import random_program, turned_program
 from tests.support.shrink import shrunk
 from tests.support.symbolic_twins import symbolic_twin
 
 BATCH = 20
+TURNED = 3  # one seed in so many has a program of transposed operands too
 THOROUGH = 8  # one batch in so many is compiled with the code generator's usual level
 
 
@@ -38,6 +39,8 @@ def programs(seed: int) -> Iterator[Program]:
     twin = symbolic_twin(program, seed)
     if twin is not None:
         yield twin
+    if seed % TURNED == 0:
+        yield turned_program(seed)
 
 
 def found_difference(program: Program) -> Difference | None:
@@ -48,9 +51,13 @@ def found_difference(program: Program) -> Difference | None:
         return Difference("crash", f"{type(error).__name__}: {error}")
 
 
-def failure(seed: int, seconds: float = 60.0) -> str | None:
-    """The first failure of a seed's programs, cut down, as text; None if there is none."""
+def failure(seed: int, seconds: float = 60.0, counts: Counter[str] | None = None) -> str | None:
+    """The first failure of a seed's programs, cut down, as text; None if there is none.  Counts the programs that ran,
+    in all and by what was asked of them."""
     for program in programs(seed):
+        if counts is not None:
+            asked = [name for name in ("threads", "donated", "poisoned", "tapes") if getattr(program.settings, name)]
+            counts.update(["programs", *asked])
         found = found_difference(program)
         if found is not None:
             kind = found.kind
@@ -88,8 +95,7 @@ def run(first: int, count: int, minutes: float, shrink: float, log: str) -> None
                 if log:
                     with open(log, "w") as file:
                         file.write(f"{seed}\n")
-                counts["programs"] += 1
-                text = failure(seed, shrink)
+                text = failure(seed, shrink, counts)
                 if text is not None:
                     counts["failures"] += 1
                     print(text, flush=True)

@@ -156,6 +156,9 @@ class Settings(NamedTuple):
     eagerly: bool = False  # whether traced functions are told to run eagerly, which leaves them their transactions
     tapes: int = 0  # tapes around each call
     replayed: bool = False  # whether eager gradients are compiled the first time that there is one
+    threads: int = 0  # calls run on 1, 2 and 3 threads in turn, beginning with this; 0: as usual
+    donated: bool = False  # whether calls give their arguments up
+    poisoned: bool = False  # whether memory is full of NaN before it is written
 
 
 USUAL = Settings()
@@ -203,13 +206,19 @@ class Program:
         return "\n".join(lines)
 
     def signature(self) -> str:
-        if not self.open:
-            return ""
+        options = []
+        if self.settings.donated and self.main.parameters:
+            options.append(f"donate_argnums={tuple(range(len(self.main.parameters)))}")
+        if self.open:
+            options.append(f"input_signature=[{', '.join(self._specs())}]")
+        return f"({', '.join(options)})" if options else ""
+
+    def _specs(self) -> list[str]:
         specs = []
         for k, values in enumerate(self.calls[0]):
             shape = tuple(None if (k, axis) in self.open else n for axis, n in enumerate(values.shape))
             specs.append(f"hf.TensorSpec({shape}, {values.dtype!r})")
-        return f"(input_signature=[{', '.join(specs)}])"
+        return specs
 
     # ---- smaller programs
 

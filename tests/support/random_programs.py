@@ -42,6 +42,7 @@ WORLDS: dict[str, tuple[float, Callable[[Random, int], list[tuple[int, ...]]]]] 
 }
 SETTINGS_SHARE = 0.35  # of programs that are compiled under other limits of fusion; likewise the following
 SKIP_SHARE, TARGET_SHARE, HELD_SHARE, NUMPY_SHARE = 0.15, 0.3, 0.3, 0.15
+THREADS_SHARE, DONATED_SHARE, POISONED_SHARE = 0.6, 0.5, 0.6
 SHARED_SHARE, EAGERLY_SHARE, TAPES_SHARE, BAD_SHARE, REPLAYED_SHARE = 0.15, 0.04, 0.25, 0.4, 0.3
 
 LIMIT_VALUES = {
@@ -90,6 +91,8 @@ class Random:
 
 
 class Generator(Random):
+    most_elements = MAX_ELEMENTS
+
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         world = self.weighted({name: weight for name, (weight, _) in WORLDS.items()})
@@ -130,7 +133,7 @@ class Generator(Random):
         """A new value.  Raises Refused if it cannot be made, or is of no use."""
         name = self.name("v")
         value = self.run(text)
-        if not isinstance(value, hf.Tensor) or value.size > MAX_ELEMENTS:
+        if not isinstance(value, hf.Tensor) or value.size > self.most_elements:
             raise Refused
         self.namespace[name] = value
         self.add(f"{name} = {text}")
@@ -260,7 +263,7 @@ class Generator(Random):
                 shape = np.broadcast_shapes(self.shape(other), self.shape(name))
             except ValueError:
                 return False
-            return int(np.prod(shape)) <= MAX_ELEMENTS
+            return int(np.prod(shape)) <= self.most_elements
 
         fitting = [other for other in self.pool if fits(other)]
         same = [other for other in fitting if self.dtype(other) == dtype]
@@ -360,7 +363,7 @@ class Generator(Random):
         # To a tape an argument and a variable are different things inside a function, whatever was passed for them.
         taped = tapes or any(s.inside for body in (self, *self.helpers) for s in body.statements)
         ways = (1,) if taped else (1, 2)
-        return Settings(
+        settings = Settings(
             target=self.pick(TARGETS) if self.chance(TARGET_SHARE) else "",
             skip=self.pick(tuple(PASSES)) if self.chance(SKIP_SHARE) else "",
             limits=tuple(limits.items()),
@@ -371,10 +374,92 @@ class Generator(Random):
             tapes=tapes,
             replayed=bool(taped) and self.chance(REPLAYED_SHARE),
         )
+        alone = not (taped or settings.shared or settings.eagerly or settings.numpy)
+        return settings._replace(
+            threads=self.pick((1, 2, 3)) if self.chance(THREADS_SHARE) else 0,
+            donated=alone and self.chance(DONATED_SHARE),
+            poisoned=self.chance(POISONED_SHARE),
+        )
+
+
+class TurnedGenerator(Generator):
+    """Programs of maps over two or more outer loops whose operands lie in another order of axes, large enough to be
+    cut, and most of them written over what they read: ``z + permute_dims(w, (0, 3, 1, 2))``, z donated."""
+
+    most_elements = 30_000
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.whole = self.large_shape()
+        self.shapes = [self.whole, self.whole[-1:], (1,)]
+        self.dtypes = [self.pick(("float32", "float32", "float32", "float64", "float16", "int8", "int32", "int64"))]
+
+    def large_shape(self) -> tuple[int, ...]:
+        while True:
+            rank = self.pick((3, 3, 4, 4, 5))
+            shape = tuple(int(self.pick((2, 2, 3, 5, 9, 16, 17, 19, 33, 40))) for _ in range(rank))
+            if self.chance(0.4):  # then it may be turned itself
+                first, second = self.rng.permutation(rank)[:2]
+                shape = tuple(shape[second] if axis == first else n for axis, n in enumerate(shape))
+            if 1000 <= int(np.prod(shape)) <= self.most_elements // 2:
+                return shape
+
+    def generate(self) -> Program:
+        values = Values(self.dtypes[0], self.whole, seed=self.seed())
+        target = self.parameter(values) if self.chance(0.6) else self.variable(values)
+        self.pool.append(target)
+        for _ in range(self.pick((1, 1, 2))):
+            self.add_turned(target)
+        self.shapes_of_graphs(self.pick((0, 0, 0, 1)))
+        body = Body("program", tuple(self.arguments), tuple(self.statements), self.results())
+        program = Program(body, self.calls(), tuple(self.helpers), self.variables, self.captured)
+        return replace(program, settings=self.settings()).tidy()
+
+    def add_turned(self, target: str) -> None:
+        """A map of the target and of something that lies otherwise, which may be the target itself."""
+        turned = self.turned_itself(target) if self.chance(0.3) else self.turned_other()
+        text = self.pick(("{0} + {1}", "{0} - {1}", "{1} - {0}", "{0} * {1} - {0}", "hf.where({0} > {1}, {0}, {1})"))
+        made = self.let(text.format(target, turned))
+        if target in self.variables and self.chance(0.8):
+            statement = f"{target}.assign({made})"
+            self.run(statement)
+            self.add(statement)
+
+    def turned_itself(self, target: str) -> str:
+        rank = len(self.whole)
+        alike = [(a, b) for a in range(rank) for b in range(a) if self.whole[a] == self.whole[b]]
+        if alike and self.chance(0.7):
+            a, b = self.pick(alike)
+            order = [b if axis == a else a if axis == b else axis for axis in range(rank)]
+            return self.let(f"hf.permute_dims({target}, {tuple(order)})", keep=False)
+        return self.let(f"hf.flip({target}, axis={self.axis(target)})", keep=False)
+
+    def turned_other(self) -> str:
+        rank = len(self.whole)
+        order = self.rng.permutation(rank)
+        while (order == np.arange(rank)).all():
+            order = self.rng.permutation(rank)
+        shape = [0] * rank
+        for axis, source in enumerate(order):
+            shape[source] = self.whole[axis]
+        other = self.parameter(Values(self.dtypes[0], tuple(shape), seed=self.seed()))
+        if self.chance(0.3):
+            other = self.let(f"{other} * {other}")
+        return self.let(f"hf.permute_dims({other}, {tuple(map(int, order))})", keep=self.chance(0.2))
+
+    def settings(self) -> Settings:
+        """Always on several threads, and most often written in place."""
+        settings = super().settings()._replace(threads=self.pick((2, 3)), skip="")
+        donated = not (settings.tapes or settings.shared or settings.eagerly or settings.numpy) and self.chance(0.8)
+        return settings._replace(donated=donated)
 
 
 def random_program(seed: int) -> Program:
     return Generator(seed).generate()
+
+
+def turned_program(seed: int) -> Program:
+    return TurnedGenerator(seed).generate()
 
 
 def traced(seed: int) -> tuple[Graph, list[np.ndarray]] | None:
