@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 
 from hybridflow.compiler.codegen.cost import instructions
+from hybridflow.compiler.codegen.inline import is_inline
 from hybridflow.compiler.codegen.module_builder import ModuleBuilder
 from hybridflow.compiler.codegen.times import times_read
 from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.loops.aliases import Aliases, Pairs
 from hybridflow.compiler.loops.buffers import Plan, plan
 from hybridflow.compiler.loops.cluster import fuse
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, loops_of
@@ -38,12 +40,34 @@ def compile_graph(
 
     The same graph, target and flags give the same text: the disk cache is keyed by it.
     """
-    builder = ModuleBuilder(optimize(graph, target), functools.partial(_planned, target), target, fastmath)
+    planning = Planning(target)
+    builder = ModuleBuilder(optimize(graph, target), planning.planned, planning.aliases, target, fastmath)
     return builder.build(timed, shared)
 
 
-def _planned(target: Target, graph: Graph) -> tuple[Fusion, Plan]:
-    """The kernels and the buffers of an optimised graph, or of one that is part of it."""
+class Planning:
+    """The plans of a program's graphs, each made once."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._plans: dict[tuple[Graph, Pairs], tuple[Fusion, Plan]] = {}
+        self.aliases = Aliases(self._overwritten)
+
+    def planned(self, graph: Graph, wanted: Pairs = ()) -> tuple[Fusion, Plan]:
+        """The kernels and the buffers of an optimised graph, or of one that is part of it."""
+        key = graph, wanted
+        if key not in self._plans:
+            self._plans[key] = _planned(self._target, graph, wanted, self.aliases)
+        return self._plans[key]
+
+    def _overwritten(self, graph: Graph, wanted: Pairs) -> Pairs:
+        if is_inline(graph):
+            return ()
+        _, found = self.planned(graph, wanted)
+        return tuple([(i, j) for i, j in wanted if found.overwrites.get(j) == i])
+
+
+def _planned(target: Target, graph: Graph, wanted: Pairs, aliases: Aliases) -> tuple[Fusion, Plan]:
     fusion = partition(graph, target)
     check_fusion(graph, fusion)
 
@@ -52,6 +76,8 @@ def _planned(target: Target, graph: Graph) -> tuple[Fusion, Plan]:
         how = schedule(kernel, space, target, fusion.is_leaf, instructions)
         return overwritten_in_rows(how, kernel, space, fusion.is_leaf)
 
-    buffers = plan(graph, fusion, in_rows if target.kind == "cuda" else None)
+    on_gpu = target.kind == "cuda"
+    # All threads of a GPU run a loop together: its carries have two memories.
+    buffers = plan(graph, fusion, in_rows) if on_gpu else plan(graph, fusion, None, wanted, aliases)
     check_plan(graph, fusion, buffers)
     return fusion, buffers

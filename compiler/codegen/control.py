@@ -19,7 +19,7 @@ ever: others, whose checks come in between, may read what is made here.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -42,6 +42,7 @@ from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
 from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.loops import interrupts
+from hybridflow.compiler.loops.aliases import Aliases, Pairs
 from hybridflow.compiler.loops.buffers import ALIGNMENT, byte_size
 from hybridflow.compiler.loops.kernel import Kernel, base
 from hybridflow.compiler.loops.limits import ON_STACK
@@ -57,7 +58,8 @@ class Function(NamedTuple):
     """A sub-graph's function, the memory that it needs, and its checks, whose codes count from 1; the first stands for
     interrupts if it ``looks`` for them.  ``sharing`` is the function that has a host share out what that does, None
     where it does too little.  So many ``threads`` of a GPU have something to do in it; where those of a block run it,
-    its kernels have the use of so many bytes that are ``lent``."""
+    its kernels have the use of so many bytes that are ``lent``.  Outputs, the keys of ``overwrites``, may lie in the
+    memory of inputs."""
 
     symbol: str
     sharing: str | None
@@ -66,6 +68,7 @@ class Function(NamedTuple):
     looks: bool
     threads: Extent
     lent: int
+    overwrites: Mapping[int, int]
 
     @property
     def own_checks(self) -> list[Check]:
@@ -78,10 +81,12 @@ class Home(Protocol):
 
     module: ModuleText
     dim_names: list[str]
+    aliases: Aliases
 
-    def function_of(self, graph: Graph, symbol: str | None = None, block: int = 0) -> Function:
-        """The function of a sub-graph, which may know an extent more.  Its buffers begin at multiples of the size of
-        their elements, not of more.  On a GPU all threads of a launch run it, or those of a ``block`` of so many."""
+    def function_of(self, graph: Graph, symbol: str | None = None, block: int = 0, wanted: Pairs = ()) -> Function:
+        """The function of a sub-graph, which may know an extent more, and writes outputs over inputs where that is
+        ``wanted`` and can be.  Its buffers begin at multiples of the size of their elements, not of more.  On a GPU all
+        threads of a launch run it, or those of a ``block`` of so many."""
 
     def note(self, code: int, check: Check) -> None:
         """What the check of that code is."""
@@ -215,10 +220,10 @@ class _Control:
         self.shared = self.shared + aligned(size, ALIGNMENT)
         return pointer
 
-    def _step(self, graph: Graph, first: int) -> _Step:
+    def _step(self, graph: Graph, first: int, wanted: Pairs = ()) -> _Step:
         if is_inline(graph):
             return _Step(graph, first, None)
-        function = self.home.function_of(graph)
+        function = self.home.function_of(graph, wanted=wanted)
         self.could_ask |= function.sharing is not None
         self.threads = larger(self.threads, function.threads)
         self.arena = larger(self.arena, function.memory.arena)
@@ -423,7 +428,7 @@ class _Control:
         e, first = self.e, self.first
         steps = []
         for branch in how.branches:
-            steps.append(self._step(branch, first))
+            steps.append(self._step(branch, first, self.home.aliases.wanted(self.node)))
             first += count_checks(branch)
         sources = self.sources if how.fixed else self.sources[1:]
         table = None
@@ -549,7 +554,7 @@ class _Control:
     def _repetition(self, how: Repetition) -> None:
         e, body = self.e, how.body
         cond_step = self._step(how.cond, self.first)
-        step = self._step(body, self.first + count_checks(how.cond))
+        step = self._step(body, self.first + count_checks(how.cond), self.home.aliases.wanted(self.node))
         count = len(body.outputs)
         if cond_step.function is None and step.function is None:
             given = self._given(body, self.sources)
@@ -604,13 +609,14 @@ class _Control:
         """The tables of a loop with ``count`` carries, whose other entries are those of the operands and results."""
         carried = step.graph.outputs[:count]
         here = [target or self._reserve(byte_size(n)) for target, n in zip(self.targets, carried)]
-        there = [self._reserve(byte_size(n)) for n in carried]
+        stays = [step.function is not None and step.function.overwrites.get(k) == k for k in range(count)]
+        there = [here[k] if stays[k] else self._reserve(byte_size(n)) for k, n in enumerate(carried)]
         rest = self.sources[count:]
         stacked = ["null"] * (len(step.graph.outputs) - count)
         inputs = [[*self.sources[:count], *rest], [*here, *rest], [*there, *rest]]
         outputs = [[*here, *stacked], [*there, *stacked], [*here, *stacked]]
         tables = [self._table([*i, *o]) for i, o in zip(inputs, outputs)]
-        return _Tables(tables, inputs, here, count)
+        return _Tables(tables, inputs, here, stays, count)
 
     def _turns(
         self,
@@ -657,14 +663,17 @@ class _Control:
         e.label(move)
         for k in range(tables.carries):
             if self.targets[k] is not None:
-                self._copy(tables.here[k], self._get(table, k), self._bytes(k))
+                source = self._get(table, k)
+                with self.code.when(self.code.different(source, tables.here[k]) if tables.stays[k] else True):
+                    self._copy(tables.here[k], source, self._bytes(k))
         e.branch(placed)
         e.label(placed)
 
     # ---- scan
 
     def _walk(self, how: Walk) -> None:
-        code, step, count = self.code, self._step(how.body, self.first), how.carries
+        code, count = self.code, how.carries
+        step = self._step(how.body, self.first, self.home.aliases.wanted(self.node))
         length = code.extent(how.length)
         is_long = interrupts.is_long(how)
         slices = range(count, count + how.stacked)
@@ -735,11 +744,12 @@ class _Control:
 
 class _Tables(NamedTuple):
     """Tables of addresses, inputs before outputs: of the first turn, which reads the operands, and of those that come
-    after a turn that wrote ``here``, or elsewhere."""
+    after a turn that wrote ``here``, or elsewhere: carries that stay have one memory for all turns."""
 
     tables: list[str]
     inputs: list[list[str]]
     here: list[str]
+    stays: list[bool]
     carries: int
 
 

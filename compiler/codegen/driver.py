@@ -248,7 +248,8 @@ class _Function:
         e.declares.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")  # an update may lie over its input
         target, source = (self._pointer(self.steps.place(p)) for p in (item.target, item.source))
         size = self.code.extent(item.size)
-        e.line(f"call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+        with self.code.when(self.code.different(target, source) if item.is_there else True):
+            e.line(f"call void @llvm.memmove.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
     def _return_if_failed(self, limit: Ref) -> None:
         """Stop when a check has failed that is earlier than all of the kernels to come: above their ``limit``."""

@@ -52,6 +52,7 @@ from hybridflow.compiler.ir.extents import Extent, affine, larger
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import Shape, TensorType, is_static, product, same_size, static_size
+from hybridflow.compiler.loops.aliases import Aliases, Pairs
 from hybridflow.compiler.loops.alike import is_symmetric
 from hybridflow.compiler.loops.buffers import Plan, byte_size
 from hybridflow.compiler.loops.index import Index, LoopVar
@@ -90,7 +91,7 @@ def dim_sources(graph: Graph) -> tuple[DimSource, ...]:
     return tuple({**other, **plain}[name] for name in dict.fromkeys((*plain, *other)))
 
 
-Planned = Callable[[Graph], tuple[Fusion, Plan]]
+Planned = Callable[[Graph, Pairs], tuple[Fusion, Plan]]
 
 NESTS: dict[Form, type[Nest]] = {
     Form.MAP: Map,
@@ -110,24 +111,26 @@ NESTS: dict[Form, type[Nest]] = {
 class ModuleBuilder:
     """Builds the program of a graph, or the function of a sub-graph as part of the module of ``outer``.
 
-    ``planned`` gives the kernels and the buffers of a graph.  The extents that a sub-graph knows are those of ``outer``
-    and ``symbol``.  On a GPU the threads of a ``block`` of so many run it, or all threads of a launch.
+    ``planned`` gives the kernels and the buffers of a graph, of which outputs are ``wanted`` in the memory of inputs.
+    The extents that a sub-graph knows are those of ``outer`` and ``symbol``.  On a GPU the threads of a ``block`` of so
+    many run it, or all threads of a launch.
     """
 
     def __init__(
-        self, graph: Graph, planned: Planned, target: Target, fastmath: bool, outer: ModuleBuilder | None = None,
-        symbol: str | None = None, block: int = 0,
+        self, graph: Graph, planned: Planned, aliases: Aliases, target: Target, fastmath: bool,
+        outer: ModuleBuilder | None = None, symbol: str | None = None, block: int = 0, wanted: Pairs = (),
     ) -> None:  # fmt: skip
         self.graph, self.planned, self.target, self.fastmath = graph, planned, target, fastmath
+        self.aliases = aliases
         self.block = block
-        self.fusion, self.plan = planned(graph)
+        self.fusion, self.plan = planned(graph, wanted)
         self.is_outermost = outer is None
         self.module: ModuleText = ModuleText(target) if outer is None else outer.module
         self.dims: tuple[DimSource, ...] = dim_sources(graph) if outer is None else outer.dims
         self.dim_names: list[str] = [d.name for d in self.dims] if outer is None else [*outer.dim_names]
         if symbol is not None:
             self.dim_names.append(symbol)
-        self.functions: dict[Graph, Function] = {} if outer is None else outer.functions
+        self.functions: dict[tuple[Graph, Pairs], Function] = {} if outer is None else outer.functions
         self.infos: list[KernelInfo] = [] if outer is None else outer.infos
         self.callbacks: list[Callback] = [] if outer is None else outer.callbacks
         # Codes of checks count what can fail in program order, so that the least is the first to fail.
@@ -147,12 +150,14 @@ class ModuleBuilder:
         self.written: dict[Hashable, tuple[KernelCode, KernelInfo]] = {}  # by what kernels of the same code share
         self.computed = set(self.fusion.computed)  # with the nodes of templates
 
-    def function_of(self, graph: Graph, symbol: str | None = None, block: int = 0) -> Function:
+    def function_of(self, graph: Graph, symbol: str | None = None, block: int = 0, wanted: Pairs = ()) -> Function:
         """The function of a sub-graph, one for all places where it is run; ``symbol`` is an extent more that it is told
-        by its ``%dims``."""
-        found = self.functions.get(graph)
+        by its ``%dims``.  Outputs are ``wanted`` in the memory of inputs where that can be."""
+        found = self.functions.get((graph, wanted))
         if found is None:
-            inner = ModuleBuilder(graph, self.planned, self.target, self.fastmath, self, symbol, block)
+            inner = ModuleBuilder(
+                graph, self.planned, self.aliases, self.target, self.fastmath, self, symbol, block, wanted
+            )
             name, calls = self.module.fresh("g"), inner._calls()
             symbol, sharing, memory = driver.write_function(
                 self.module, name, graph, inner.plan, inner.dim_names, calls, block
@@ -160,7 +165,9 @@ class ModuleBuilder:
             on_gpu, phases = self.target.kind == "cuda", [phase for call in calls for phase in call.code.phases]
             threads = threads_for(phases) if on_gpu else 1
             lent = max((phase.lent for phase in phases), default=0)
-            found = self.functions[graph] = Function(symbol, sharing, memory, inner.checks, inner.looks, threads, lent)
+            found = self.functions[graph, wanted] = Function(
+                symbol, sharing, memory, inner.checks, inner.looks, threads, lent, inner.plan.overwrites
+            )
         return found
 
     def note(self, code: int, check: Check) -> None:

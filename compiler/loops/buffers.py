@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Union
@@ -22,6 +22,7 @@ from hybridflow.compiler.ir.extents import Extent, aligned
 from hybridflow.compiler.ir.graph import Effect, Graph, Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.loops.aliases import Aliases, Pairs
 from hybridflow.compiler.loops.interrupts import may_end
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, base, checks_first, read_in_place
 from hybridflow.compiler.loops.ranges import Ranges
@@ -60,15 +61,19 @@ Location = Union[InputBuffer, OutputBuffer, UpdateBuffer, ArenaRange]
 
 @dataclass(frozen=True)
 class Copy:
+    """``is_there``: the target may be the source, as whoever runs a graph has it (see ``aliases``)."""
+
     source: Location
     target: Location
     size: Extent
+    is_there: bool = False
 
 
 @dataclass(eq=False)
 class Plan:
     """``kernels`` in running order; ``before`` and ``after`` are copies around them.  ``in_place`` are the state inputs
-    whose new value may be written over the old one.
+    whose new value may be written over the old one; ``overwrites`` are outputs, each with the number of the input that
+    whoever runs a graph may give the same memory.
 
     ``waves`` has the wave of each kernel: those of one wave may run side by side, waves run one after another.
     ``last_use`` is the last wave that reads a value; from the next one on its memory holds something else.
@@ -81,6 +86,7 @@ class Plan:
     after: list[Copy] = field(default_factory=list)
     arena: Extent = 0
     in_place: set[int] = field(default_factory=set)
+    overwrites: dict[int, int] = field(default_factory=dict)
     last_use: dict[Node, int] = field(default_factory=dict)
 
 
@@ -95,17 +101,21 @@ def room(node: Node) -> Extent:
     return aligned(byte_size(node), ALIGNMENT)
 
 
-def plan(graph: Graph, fusion: Fusion, in_rows: InRows | None = None) -> Plan:
-    """``in_rows`` gives the inputs of a kernel with reductions whose memory its results may take; none without it."""
-    planner = _Planner(graph, fusion, in_rows)
-    planner.place_inputs_and_outputs()
+def plan(
+    graph: Graph, fusion: Fusion, in_rows: InRows | None = None, wanted: Pairs = (), aliases: Aliases | None = None
+) -> Plan:
+    """``in_rows`` gives the inputs of a kernel with reductions whose memory its results may take; none without it.
+    ``wanted`` are outputs that are to be written over inputs where they can be; ``aliases`` says which results of nodes
+    that run graphs can."""
+    planner = _Planner(graph, fusion, in_rows, aliases)
+    planner.place_inputs_and_outputs(wanted)
     planner.place_arena()
     return planner.plan
 
 
 class _Planner:
-    def __init__(self, graph: Graph, fusion: Fusion, in_rows: InRows | None) -> None:
-        self.graph, self.fusion = graph, fusion
+    def __init__(self, graph: Graph, fusion: Fusion, in_rows: InRows | None, aliases: Aliases | None) -> None:
+        self.graph, self.fusion, self.aliases = graph, fusion, aliases
         self.maker = {root: kernel for kernel in fusion.kernels for root in kernel.roots}
         self.in_rows = in_rows
         self.in_place = functools.cache(self._in_place)
@@ -130,6 +140,17 @@ class _Planner:
             return self.in_rows(kernel)
         return read_in_place(kernel, self.fusion.is_leaf)
 
+    def _may_take(self, kernel: Kernel, node: Node, root: Node) -> bool:
+        """Whether a result of a kernel may take the memory of what that reads."""
+        if root in kernel.cluster.rows or isinstance(root.type, TupleType):
+            return False
+        if kernel.cluster.kind is not Kind.CONTROL:
+            return node in self.in_place(kernel)
+        if self.aliases is None or root.op.kind is not Kind.PROJECT:
+            return False
+        anchor, number = kernel.cluster.anchor, root.attrs["index"]
+        return any(k == number and base(anchor.inputs[i]) is node for i, k in self.aliases.of(anchor))
+
     def _put_effects_after_checks(self) -> None:
         """An effect happens when all checks above it have passed: its kernel waits for theirs."""
         checking = {n: kernel for kernel in self.fusion.kernels for n in kernel.nodes if n.effect is not Effect.NONE}
@@ -142,11 +163,13 @@ class _Planner:
 
     # ---- inputs and outputs
 
-    def place_inputs_and_outputs(self) -> None:
+    def place_inputs_and_outputs(self, wanted: Pairs) -> None:
         for node, i in self.parameter.items():
             self.plan.locations[node] = InputBuffer(i)
         for i, node in sorted(self.graph.updates.items()):
             self._place_update(i, base(node))
+        for i, j in wanted:
+            self._place_over(i, j)
         # The fusion's order, but for kernels that must wait, or may run beside those before them.
         self.plan.kernels, self.plan.waves = waves(self.fusion.kernels, self.after)
         self._place_outputs()
@@ -157,7 +180,7 @@ class _Planner:
         source, target = self.plan.locations.get(value), UpdateBuffer(i)
         if source is None:
             self.plan.locations[value] = target
-            if self._may_overwrite(i, value):
+            if self._may_overwrite(i, value, self.raising):
                 self.plan.in_place.add(i)
             return
         old_value = value.is_parameter and self.parameter[value] in self.graph.updates
@@ -167,15 +190,25 @@ class _Planner:
         if not old_value or value is self.graph.inputs[i]:
             self.plan.in_place.add(i)
 
-    def _may_overwrite(self, i: int, value: Node) -> bool:
-        """Whether the kernel that computes ``value`` may write it over state input ``i``: after all that read the old
-        value, and all that raise, for which it waits from now on."""
+    def _place_over(self, i: int, j: int) -> None:
+        """Let output ``j`` be written over input ``i`` where it can.  Who gives both one memory needs the old value for
+        nothing else, not even where a check fails."""
+        value, state = base(self.graph.outputs[j]), self.graph.inputs[i]
+        if value is not state:
+            if value.is_parameter or value in self.plan.locations or not self._may_overwrite(i, value, raising=()):
+                return
+            self.plan.locations[value] = OutputBuffer(j)
+        self.plan.overwrites[j] = i
+
+    def _may_overwrite(self, i: int, value: Node, raising: Collection[Kernel]) -> bool:
+        """Whether the kernel that computes ``value`` may write it over input ``i``: after all that read the old value,
+        and all that are ``raising``, for which it waits from now on."""
         state, writer = self.graph.inputs[i], self.maker[value]
-        if writer in self.raising and not checks_first(writer):
+        if writer in raising and not checks_first(writer):
             return False
-        if state in writer.inputs and (state not in self.in_place(writer) or value in writer.cluster.rows):
+        if state in writer.inputs and not self._may_take(writer, state, value):
             return False
-        earlier = {*self.readers_of[state], *self.raising} - {writer}
+        earlier = {*self.readers_of[state], *raising} - {writer}
         if self._any_waits(earlier, writer):
             return False
         self.after[writer] |= earlier
@@ -214,7 +247,10 @@ class _Planner:
             if value not in self.plan.locations:
                 self.plan.locations[value] = target
                 continue
-            copy = Copy(self.plan.locations[value], target, byte_size(node))
+            if self.plan.locations[value] == target:
+                continue
+            is_there = value.is_parameter and self.plan.overwrites.get(j) == self.parameter[value]
+            copy = Copy(self.plan.locations[value], target, byte_size(node), is_there)
             # An argument, or a state's old value, is copied before any kernel can overwrite it.
             (self.plan.before if value.is_parameter else self.plan.after).append(copy)
 
@@ -274,8 +310,6 @@ class _Planner:
 
     def _donor(self, kernel: Kernel, wave: int, root: Node) -> Node | None:
         """An input that dies here and whose memory the root may take over, element by element."""
-        if root in kernel.cluster.rows or isinstance(root.type, TupleType):
-            return None
         for node in kernel.inputs:
             if (
                 self.plan.last_use.get(node) == wave
@@ -284,7 +318,7 @@ class _Planner:
                 and self._is_temporary(node)
                 and byte_size(node) == byte_size(root)
                 and node.dtype.itemsize == root.dtype.itemsize  # else elements of one number lie elsewhere
-                and node in self.in_place(kernel)
+                and self._may_take(kernel, node, root)
             ):
                 return node
         return None

@@ -21,6 +21,7 @@ CHEAP = 10  # instructions per element that may be repeated rather than kept in 
 MAX_DEPTH = 12  # of computing again what is computed again: rules of ops call each other that deep
 MAX_MOVED = 256  # instructions that may move, with a value, into its reader's kernel
 MAX_AGAIN = 4096  # instructions of one kernel that belong to others' values
+FEW_LOOKED_UP = 4  # times fewer than an array that is written in place: what is looked up there is kept, not the array
 
 LINE = 64  # bytes of a line of cache
 READ_IN_TURN = 4  # chunks of an array, of which memory gives more than of one: `thresholds.py inturn`

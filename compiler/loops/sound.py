@@ -81,6 +81,8 @@ def _span(plan: Plan, node: Node) -> tuple[str, int, int]:
         return "arena", place.offset, place.offset + place.size
     if isinstance(place, UpdateBuffer) and place.number in plan.in_place:
         place = InputBuffer(place.number)  # over which it may be written
+    if isinstance(place, OutputBuffer) and place.number in plan.overwrites:
+        place = InputBuffer(plan.overwrites[place.number])
     return repr(place), 0, 1
 
 
@@ -101,8 +103,13 @@ def _check_in_place(graph: Graph, plan: Plan) -> None:
             if isinstance(place, UpdateBuffer) and place.number in plan.in_place:
                 state = graph.inputs[place.number]
                 late = (readers[state] | checking) - {writer}
-                if late:
-                    raise _fault("plan", graph, f"{_names(late)} run after {state!r} is overwritten", root)
+            elif isinstance(place, OutputBuffer) and place.number in plan.overwrites:
+                state = graph.inputs[plan.overwrites[place.number]]
+                late = readers[state] - {writer}
+            else:
+                continue
+            if late:
+                raise _fault("plan", graph, f"{_names(late)} run after {state!r} is overwritten", root)
 
 
 def _run_through(graph: Graph, kernels: Sequence[Kernel], stage: str) -> set[Node]:

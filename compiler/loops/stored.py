@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from hybridflow.compiler.ir.graph import Effect, Graph, Node
 from hybridflow.compiler.ir.results import TupleType
-from hybridflow.compiler.ir.types import Shape, is_static, product, same_size, static_size
+from hybridflow.compiler.ir.types import Shape, TensorType, is_static, product, same_size, static_size
 from hybridflow.compiler.loops import space as spaces
 from hybridflow.compiler.loops.coverage import permutes
 from hybridflow.compiler.loops.index import Index, Ix
 from hybridflow.compiler.loops.kernel import OWN_KERNEL, PRODUCTS, READS_FLAT, READS_MEMORY, Cluster, Kernel, base
-from hybridflow.compiler.loops.limits import CHEAP, LINE, MAX_AGAIN, MAX_DEPTH, MAX_MOVED, NEAR
+from hybridflow.compiler.loops.limits import CHEAP, FEW_LOOKED_UP, LINE, MAX_AGAIN, MAX_DEPTH, MAX_MOVED, NEAR
 from hybridflow.compiler.loops.operands import Reads
 from hybridflow.compiler.loops.reader import Reader
 from hybridflow.compiler.loops.space import Space
@@ -104,10 +104,46 @@ def checked_before_effects(graph: Graph) -> set[Node]:
     return found
 
 
+def _read_before_scatters(reader: Reader) -> set[Node]:
+    """What is scattered into an array, or says where, and is made of elements of that array, and the few elements that
+    are looked up there: computed before the array's first element is written, which may then be where the old one was.
+    """
+    found: set[Node] = set()
+    copied_anywhere: set[Node] = set()
+    for node in reader.graph.nodes:
+        if node.op.kind is Kind.SCATTER:
+            copied = set(reader.leaves_beneath(node.inputs[0]))
+            copied_anywhere |= copied
+            for source in node.inputs[1:]:
+                leaves = [leaf for leaf in reader.leaves_beneath(source) if not leaf.is_parameter]
+                found.update(leaf for leaf in leaves if leaf not in copied and _is_made_of(leaf, copied, reader))
+    for node in reader.graph.nodes if copied_anywhere else ():
+        looks_up = node.op.kind is Kind.GATHER and _is_part(node.type, node.inputs[0].type)
+        if looks_up and not copied_anywhere.isdisjoint(reader.leaves_beneath(node.inputs[0])):
+            found.add(node)
+    return found
+
+
+def _is_part(type: TensorType, whole: TensorType) -> bool:
+    """Whether a value has far fewer elements than another one."""
+    return type.is_static and (not whole.is_static or FEW_LOOKED_UP * type.size <= whole.size)
+
+
+def _is_made_of(node: Node, sources: set[Node], reader: Reader) -> bool:
+    """Whether a value is made of one of these, with no more between than may be computed where it is read."""
+    level = {node}
+    for _ in range(MAX_DEPTH):
+        level = {leaf for node in level for source in node.inputs for leaf in reader.leaves_beneath(source)}
+        if not level.isdisjoint(sources):
+            return True
+        level = {leaf for leaf in level if not leaf.is_parameter and leaf.op.kind not in OWN_KERNEL}
+    return False
+
+
 class _Storage:
     def __init__(self, reader: Reader, cluster_of: dict[Node, Cluster], cost: Cost, times: Times, masked: bool) -> None:
         self.reader, self.cluster_of, self.cost, self.times, self.masked = reader, cluster_of, cost, times, masked
-        self.stored = set(reader.stored) | checked_before_effects(reader.graph)
+        self.stored = set(reader.stored) | checked_before_effects(reader.graph) | _read_before_scatters(reader)
         self.users = reader.graph.users()
         self.number = {node: k for k, node in enumerate(reader.graph.nodes)}
         self.moved_to: dict[Node, Cluster] = {}  # of nodes that no kernel but this one computes

@@ -111,16 +111,36 @@ def _cond(to: _Pass, node: Node, wanted: Collection[int]) -> Results | None:
     known = splat(which)
     if known is not None or len(branches) == 1:
         return to.inlined(branches[0 if known is None else chosen(known, len(branches))], given)
+    branches = tuple([_without_doubles(branch, given) for branch in branches])
     same = {k: given[i] for k, i in _handed_on(branches).items()}
     kept = [k for k, n in enumerate(node.type.parts) if k not in same and (k in wanted or is_token(n))]
     branches = [_with_outputs(branch, kept) for branch in branches]
     read = [i for i in range(len(given)) if any(_reads(branch, i) for branch in branches)]
     if len(kept) == len(node.type.parts) and len(read) == len(given):
-        return None
+        return None  # what is given twice is read once, so that one of its inputs is not read
     branches = tuple([replace(branch, inputs=tuple([branch.inputs[i] for i in read])) for branch in branches])
     whole = to.add(node.op, [which, *(given[i] for i in read)], {"branches": branches}, node.where)
     results = to.project(whole, kept, len(node.type.parts))
     return [same.get(k, result) for k, result in enumerate(results)]
+
+
+def _without_doubles(graph: Graph, given: Sequence[Node]) -> Graph:
+    """A branch that reads what it is given twice by one of its inputs alone."""
+    first: dict[Node, Node] = {}
+    new = {}
+    for node, value in zip(graph.inputs, given):
+        one = first.setdefault(value, node)
+        if one is not node and _reads(graph, graph.inputs.index(node)):
+            new[node] = one
+    if not new:
+        return graph
+    nodes = []
+    for old in graph.nodes:
+        node = _Pass.mapped(old, new)
+        if node is not old:
+            new[old] = node
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes), outputs=tuple([new.get(n, n) for n in graph.outputs]))
 
 
 def _handed_on(branches: Sequence[Graph]) -> dict[int, int]:
