@@ -63,6 +63,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--order-seed", type=int, metavar="N", help="repeat the order of a run; -1 is the order of the files"
     )
+    parser.addoption(
+        "--update-seconds", action="store_true", help="keep what modules take, for the choice of quick ones"
+    )
     parser.addoption("--fuzz", type=int, default=200, metavar="N", help="number of random programs (default 200)")
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")
 

@@ -9,12 +9,27 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 
 _SMALLEST = 2.0**-126  # the least normal float32
+_BEYOND = (1 << 29) - 1  # the bits of a float64 that a float32 does not have
+_HALF = 1 << 28  # these bits of a number in the middle between two of float32
 
 
 def fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """a b + c, rounded once, for arrays of one dtype, float32 or float64, that broadcast."""
     with np.errstate(all="ignore"):
-        return _sum_to_odd(a, b, c).astype(np.float32) if a.dtype == dt.float32 else _fma_double(a, b, c)
+        return _fma_single(a, b, c) if a.dtype == dt.float32 else _fma_double(a, b, c)
+
+
+def _fma_single(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Rounded to float64 and again to float32.  That is another number than rounding once only where the first result
+    lies in the middle between two of float32, which denormal ones do elsewhere: there it is rounded to odd."""
+    product, c = np.multiply(a, b, dtype=np.float64), c.astype(np.float64)
+    total = np.asarray(product + c)
+    doubtful = (np.ascontiguousarray(total).view(np.int64).reshape(total.shape) & _BEYOND) == _HALF
+    doubtful |= np.abs(total) < 2 * _SMALLEST
+    if doubtful.any():
+        product, c = (np.broadcast_to(x, total.shape)[doubtful] for x in (product, c))
+        total[doubtful] = _rounded_to_odd(product, c)
+    return total.astype(np.float32)
 
 
 def fma_flushed(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -54,11 +54,16 @@ def cases(places: list[str]) -> list[Any]:
 
 
 def runs(probe: Probe, place: str, k: int) -> bool:
-    """Whether a program runs in a place: all run installed, and a share in the other places."""
-    if place == "byte code" and "branches" in probe.flags:
-        return False  # see test_byte_code
-    mine = place == "byte code" and (k + sys.version_info.minor) % 3 == 0  # another third on each version of Python
-    return place in ("folder", "exec") or "cached" in probe.flags or mine
+    """Whether a program runs in a place: all run as modules of a folder, and installed; in the other places a share
+    does, another one on each version of Python."""
+    turn, is_plain = k + sys.version_info.minor, "cached" in probe.flags
+    return {
+        "folder": True,
+        "exec": is_plain or turn % 3 == 1,
+        "byte code": (is_plain or turn % 3 == 0) and "branches" not in probe.flags,  # see test_byte_code
+        "site-packages": is_plain and turn % 2 == 0,
+        "console": is_plain and turn % 2 == 1,
+    }[place]
 
 
 @pytest.mark.parametrize("probe, place", cases(PLACES))

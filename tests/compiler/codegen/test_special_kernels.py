@@ -31,6 +31,7 @@ from tests.support.special_helper import (
     emit_top,
     kernel_text,
 )
+from tests.support.twins import ordered_product
 
 RUNNABLE = runnable_targets()
 PRODUCTS = product_targets()
@@ -125,7 +126,7 @@ def test_a_product_of_any_size_without_a_second_cache():
     """As machines say that know of none."""
     x, y = random_matrices(np.float32, (), 61, 35, 40)
     kernel = matmul_kernel(np.float32, (), Dim("m"), 35, 40, BEST.with_(l2=0), dims=("m",))
-    np.testing.assert_array_equal(product(kernel, x, y, m=61), order.ordered_product(x, y, dt.float32))
+    np.testing.assert_array_equal(product(kernel, x, y, m=61), ordered_product(x, y, dt.float32))
 
 
 @pytest.mark.parametrize("transpose_a, transpose_b", TRANSPOSES)
@@ -133,7 +134,7 @@ def test_the_order_of_the_sum_is_as_stated(transpose_a, transpose_b):
     x, y = random_matrices(np.float32, (), 9, 37, 700)
     swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     out = product(matmul_kernel(np.float32, (), 9, 37, 700, **swaps), x, y, **swaps)
-    np.testing.assert_array_equal(out, order.ordered_product(x, y, dt.float32))
+    np.testing.assert_array_equal(out, ordered_product(x, y, dt.float32))
     assert (out != (x.astype(np.float64) @ y.astype(np.float64)).astype(np.float32)).any()
 
 
@@ -147,7 +148,7 @@ def test_packed_columns_serve_several_blocks_of_rows(at_home, target):
         x, y = random_matrices(dtype, (2,), m, n, k)
         kernel = matmul_kernel(dtype, (2,), m, n, k, small, transpose_b=swapped, at_home=at_home)
         out = product(kernel, x, y, transpose_b=swapped, cuts=(1, 4))
-        np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, np.dtype(dtype))))
+        np.testing.assert_array_equal(bits(out), bits(ordered_product(x, y, np.dtype(dtype))))
 
 
 @pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
@@ -164,7 +165,7 @@ def test_one_row_goes_in_the_order_of_products(target):
                 transpose_b=turned,
                 cuts=(1, 3),
             )
-            np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, np.dtype(dtype))))
+            np.testing.assert_array_equal(bits(out), bits(ordered_product(x, y, np.dtype(dtype))))
 
 
 def test_one_row_of_open_extents_whose_lines_are_turned():
@@ -172,7 +173,7 @@ def test_one_row_of_open_extents_whose_lines_are_turned():
     for n, k in [(1, 1), (2, 9), (17, 300), (70, 256), (5, 0), (0, 5)]:
         x, y = random_matrices(np.float32, (), 1, n, k)
         out = product(kernel, x, y, transpose_b=True, n=n, k=k)
-        np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, dt.float32)))
+        np.testing.assert_array_equal(bits(out), bits(ordered_product(x, y, dt.float32)))
 
 
 @pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
@@ -189,7 +190,7 @@ def test_small_products_go_in_the_one_order(transpose_a, transpose_b, target):
                 x[2, 0], y[3, 0] = np.inf, np.nan
             kernel = matmul_kernel(dtype, (5,), m, n, k, target, **swaps)
             out = product(kernel, x, y, **swaps, cuts=(1, 3, 4))
-            np.testing.assert_array_equal(out, order.ordered_product(x, y, np.dtype(dtype)), err_msg=f"{m} {n} {k}")
+            np.testing.assert_array_equal(out, ordered_product(x, y, np.dtype(dtype)), err_msg=f"{m} {n} {k}")
             assert m < 2 or not np.signbit(out[1]).any() or dtype != np.float32
 
 
@@ -205,7 +206,7 @@ def test_narrow_floats_are_summed_in_float32_and_rounded_once(dtype, transpose_a
     for m, n, k in [(5, 19, 300), (33, 8, 40)]:
         x, y = random_matrices(dtype, (), m, n, k)
         out = product(matmul_kernel(dtype, (), m, n, k, **swaps), x, y, **swaps)
-        np.testing.assert_array_equal(bits(out), bits(order.ordered_product(x, y, np.dtype(dtype))))
+        np.testing.assert_array_equal(bits(out), bits(ordered_product(x, y, np.dtype(dtype))))
 
 
 @pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
@@ -260,7 +261,7 @@ def test_one_row_or_column_by_lanes_is_a_row_reduction(dtype, sum_dtype, column,
     for lines, depth in [(3, 700), (200, 5), (1, 0), *((19, k) for k in DEPTHS)]:
         m, n = (lines, 1) if column else (1, lines)
         x, y = random_matrices(dtype, (2,), m, n, depth)
-        expected = order.ordered_product(x, y, sum_dtype, lanes=True)
+        expected = ordered_product(x, y, sum_dtype, lanes=True)
         out = product(symbolic, x, y, **swaps, sum_dtype=sum_dtype, cuts=(lines // 2, lines + 1), l=lines, k=depth)
         np.testing.assert_array_equal(bits(out), bits(expected), err_msg=f"{lines} {depth}")
         if depth in (3, 63, 700, 4097) and target == BEST:
@@ -276,7 +277,7 @@ def test_neighbouring_lines_by_lanes_of_several_superchunks_and_strips(lines):
     x[lines // 2, -1], x[-1, 64] = np.inf, -0.0
     options = {"transpose_a": True, "sum_dtype": np.float32}
     kernel = matmul_kernel(np.float32, (), lines, 1, depth, BEST, **options, lanes=True)
-    expected = order.ordered_product(x, y, np.dtype(np.float32), lanes=True)
+    expected = ordered_product(x, y, np.dtype(np.float32), lanes=True)
     out = product(kernel, x, y, **options, cuts=(lines // 2, lines + 1))
     np.testing.assert_array_equal(bits(out), bits(expected))
     assert np.isinf(expected[lines // 2, 0])
@@ -296,7 +297,7 @@ def test_bfloat16_products_go_in_runs_and_flush(sum_dtype, target):
             swaps = {"transpose_a": ta, "transpose_b": tb}
             kernel = matmul_kernel(dt.bfloat16, (), m, n, k, target, sum_dtype=sum_dtype, **swaps)
             out = product(kernel, x, y, **swaps, sum_dtype=sum_dtype)
-            expected = order.ordered_product(x, y, sum_dtype)
+            expected = ordered_product(x, y, sum_dtype)
             assert out.dtype == expected.dtype
             np.testing.assert_array_equal(bits(out), bits(expected), err_msg=f"{m} {n} {k} {ta} {tb}")
 
@@ -308,7 +309,7 @@ def test_a_sum_of_bfloat16_products_just_below_the_normal_numbers_is_flushed():
     x[:, 1], x[:, 3] = 2.0**-63, -parts * 2.0**-75
     y = np.array([[0], [2.0**-63], [0], [2.0**-75]], np.float32)
     x, y = x.astype(dt.bfloat16), y.astype(dt.bfloat16)
-    expected = order.ordered_product(x, y, dt.float32)
+    expected = ordered_product(x, y, dt.float32)
     assert (expected == 0).any() and (expected != 0).any()
     for target in PRODUCTS.values():
         out = product(
@@ -348,7 +349,7 @@ def test_groups_along_the_depth_of_symbolic_extents(dtype, sum_dtype, target):
             x, y = random_matrices(dtype, (2,), m, n, k)
             total = kernel.units(m=m, n=n, k=k)
             out = product(kernel, x, y, **options, cuts=sorted({total // 3, total // 2} - {0}), m=m, n=n, k=k)
-            np.testing.assert_array_equal(out, order.ordered_product(x, y, sum_dtype), err_msg=f"{m} {n} {k} {ta} {tb}")
+            np.testing.assert_array_equal(out, ordered_product(x, y, sum_dtype), err_msg=f"{m} {n} {k} {ta} {tb}")
 
 
 @pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
@@ -362,7 +363,7 @@ def test_bfloat16_products_of_any_bits(target):
         y[:, : n // 4] &= 0x9FFF  # and less than 2**-63
         x, y = x.view(dt.bfloat16), y.view(dt.bfloat16)
         out = product(matmul_kernel(dt.bfloat16, (), m, n, k, target, sum_dtype=dt.float32), x, y, sum_dtype=dt.float32)
-        expected = order.ordered_product(x, y, dt.float32)
+        expected = ordered_product(x, y, dt.float32)
         np.testing.assert_array_equal(out, expected)
         np.testing.assert_array_equal(np.signbit(out[out == 0]), np.signbit(expected[out == 0]))
 
@@ -380,7 +381,7 @@ def test_bfloat16_sums_around_the_least_normal_number(exponent, target):
         x[:, later], y[later] = -x[:, later - apart], y[later - apart]
         y[rng.integers(0, 300, 30)] *= dt.bfloat16.type(1.015625)
         x[rng.random(x.shape) < 0.2] = 0
-        expected = order.ordered_product(x, y, dt.float32)
+        expected = ordered_product(x, y, dt.float32)
         out = product(kernel, x, y, sum_dtype=dt.float32)
         np.testing.assert_array_equal(bits(out), bits(expected))
 
@@ -427,7 +428,7 @@ def test_epilogue_of_one_column_gets_neighbouring_rows(target, lanes):
 
         out = residual.copy()
         Kernel(emit, target, 3)(x, y, out, cuts=(m - 1, m + 2))
-        expected = order.ordered_product(x, y, np.dtype(np.float32), lanes=lanes) + residual
+        expected = ordered_product(x, y, np.dtype(np.float32), lanes=lanes) + residual
         np.testing.assert_array_equal(bits(out), bits(expected))
         widest = lanes_for(target, np.dtype(np.float32), m)
         if not lanes:  # columns of the other factor are turned in registers, as many as make a square
@@ -452,7 +453,7 @@ def test_the_longer_side_of_a_product_is_cut(m, n):
     x, y = random_matrices(dt.float32, (), m, n, 40)
     kernel = matmul_kernel(dt.float32, (), m, n, 40)
     assert kernel.units() >= 8
-    expected = order.ordered_product(x, y, np.dtype(np.float32))
+    expected = ordered_product(x, y, np.dtype(np.float32))
     for cuts in ((), range(1, kernel.units())):
         np.testing.assert_array_equal(bits(product(kernel, x, y, cuts=cuts)), bits(expected))
 
@@ -464,7 +465,7 @@ def test_rows_are_read_where_they_lie_in_tiles_that_reach_back_at_the_edge(trans
     x, y = random_matrices(dt.float32, (2,), m, n, k)
     kernel = matmul_kernel(dt.float32, (2,), m, n, k, target, transpose_a=transpose_a)
     assert kernel.info.scratch < m * 256 * 4  # where packed rows would lie
-    expected = order.ordered_product(x, y, np.dtype(np.float32))
+    expected = ordered_product(x, y, np.dtype(np.float32))
     for cuts in ((), range(1, kernel.units())):
         out = product(kernel, x, y, transpose_a=transpose_a, cuts=cuts)
         np.testing.assert_array_equal(bits(out), bits(expected))
@@ -489,7 +490,7 @@ def test_the_depth_of_a_product_is_cut_where_it_has_few_elements(batch, m, n, k,
     pieces = product(made[1], x, y, sum_dtype=sum_dtype, cuts=range(1, made[1].units()))
     np.testing.assert_array_equal(bits(shared), bits(whole))
     np.testing.assert_array_equal(bits(pieces), bits(whole))
-    expected = order.ordered_product(x, y, np.dtype(sum_dtype or dtype))
+    expected = ordered_product(x, y, np.dtype(sum_dtype or dtype))
     np.testing.assert_array_equal(bits(whole), bits(expected))
 
 

@@ -19,11 +19,11 @@ from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.loops import alike
-from hybridflow.compiler.ops import order
 from hybridflow.runtime.machine import host
 from tests.support.bits import same_bits
 from tests.support.jit_helper import machine, product_targets, runnable_targets
 from tests.support.special_helper import Kernel, emit_matmul, kernel_text
+from tests.support.twins import ordered_product
 
 PRODUCTS = product_targets()
 RUNNABLE = runnable_targets()
@@ -65,7 +65,7 @@ class Half:
 
     def agrees(self, x: np.ndarray, **extents: int) -> None:
         """As a whole, in single units, and in two pieces it has the bits of the stated order."""
-        expected = order.ordered_product(x, np.swapaxes(x, -1, -2), self.result)
+        expected = ordered_product(x, np.swapaxes(x, -1, -2), self.result)
         units = self.kernel.units(**extents)
         for cuts in ((), range(1, units), (units // 2,)):
             assert same_bits(self(x, cuts, **extents), expected)
@@ -152,7 +152,7 @@ def test_the_epilogue_sees_every_element_once_at_its_place(target: Any) -> None:
 
         kernel, out = Kernel(emit, target, 4), residual.copy()
         kernel(x, x, bias, out, cuts=range(1, kernel.units()))
-        plain = order.ordered_product(x, np.swapaxes(x, -1, -2), np.dtype("f4"))
+        plain = ordered_product(x, np.swapaxes(x, -1, -2), np.dtype("f4"))
         np.testing.assert_array_equal(out, plain + bias + residual)
 
 
@@ -336,7 +336,7 @@ def test_state_is_added_to_in_place() -> None:
         for seed in range(3):
             x = matrix("f4", 70, n, seed=seed)
             add(hf.asarray(x))
-            expected = expected * np.float32(0.5) + order.ordered_product(x.T, x, np.dtype("f4"))
+            expected = expected * np.float32(0.5) + ordered_product(x.T, x, np.dtype("f4"))
         np.testing.assert_array_equal(total.numpy(), expected)
 
 
@@ -361,5 +361,5 @@ def test_sizes_that_vary(target: Any) -> None:
         compiled = hf.function(lambda x: x.T @ x / 3.0)
         for k, n in ((40, 50), (41, 51), (300, 97), (1, 2), (0, 4), (5, 0), (7, 1)):
             x = matrix("f4", k, n)
-            expected = order.ordered_product(x.T, x, np.dtype("f4")) / np.float32(3)
+            expected = ordered_product(x.T, x, np.dtype("f4")) / np.float32(3)
             np.testing.assert_array_equal(compiled(hf.asarray(x)).numpy(), expected)

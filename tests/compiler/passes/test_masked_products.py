@@ -14,13 +14,14 @@ from hybridflow.compiler import target as targets
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import TABLE, order
+from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.masks import looked_at
 from hybridflow.compiler.pipeline import compile_graph, optimize
 from hybridflow.compiler.target import Target
 from hybridflow.runtime.machine import host
 from tests.support.bits import same_bits
 from tests.support.cutting_host import check_cuts, outcome
+from tests.support.twins import ordered_product
 
 pytestmark = pytest.mark.code
 
@@ -57,7 +58,7 @@ def test_zeros_at_the_ends_of_rows(target: Target, dtype: str) -> None:
         turned, other = bool(number & 1), bool(number & 2)
         a, b = (np.ascontiguousarray(v.T if turn else v) for v, turn in ((x, turned), (y, other)))
         found = outcome(compile_graph(product_graph(a, b, turned, other), target), [a, b])
-        assert same_bits(found[1], order.ordered_product(x, y, np.dtype(dtype))), (m, k, n)
+        assert same_bits(found[1], ordered_product(x, y, np.dtype(dtype))), (m, k, n)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -70,7 +71,7 @@ def test_what_is_not_finite_is_left_out_nowhere(turned: bool) -> None:
         y = rng.standard_normal((150, 64)).astype(np.float32)
         y[place] = value
         found = check_cuts(compile_graph(product_graph(a, y, turned, False), host.target()), [a, y])
-        expected = order.ordered_product(x, y, np.dtype("float32"))
+        expected = ordered_product(x, y, np.dtype("float32"))
         assert same_bits(found[1], expected)
         assert np.isnan(expected).any() == (value != 3e38)
 
@@ -81,7 +82,7 @@ def test_sums_that_vanish_have_no_sign() -> None:
     x[:, 40] = 1e-30
     y = np.full((128, 48), -1e-30, np.float32)
     found = outcome(compile_graph(product_graph(x, y, False, False), host.target()), [x, y])
-    expected = order.ordered_product(x, y, np.dtype("float32"))
+    expected = ordered_product(x, y, np.dtype("float32"))
     assert same_bits(found[1], expected)
     assert not np.signbit(found[1]).any()
 
@@ -123,7 +124,7 @@ def test_what_a_mask_hides(name: str, sizes: tuple[int, int, int]) -> None:
     assert looked_at(product, graph.nodes, graph.outputs, graph.inputs) is not None
     mask = np.asarray(MASKS[name](m, n))
     with np.errstate(all="ignore"):
-        expected = np.where(mask, order.ordered_product(x, y, np.dtype("f4")) * np.float32(0.5), np.float32(-np.inf))
+        expected = np.where(mask, ordered_product(x, y, np.dtype("f4")) * np.float32(0.5), np.float32(-np.inf))
     for target in TARGETS:
         assert same_bits(check_cuts(compile_graph(graph, target), [x, y])[1], expected), target.cpu
 
@@ -147,7 +148,7 @@ def test_one_row_of_which_a_part_is_seen(keys: int, depth: int, turned: bool) ->
     for at in (-1, 0, keys // 2, keys):
         k[:, at + 1 :] = np.nan
         with np.errstate(all="ignore"):
-            whole = order.ordered_product(q, np.swapaxes(k, 1, 2), np.dtype("f4"), lanes=lanes) * np.float32(0.5)
+            whole = ordered_product(q, np.swapaxes(k, 1, 2), np.dtype("f4"), lanes=lanes) * np.float32(0.5)
         expected = np.where(np.arange(keys) <= at, whole, np.float32(-np.inf))
         for target in TARGETS:
             found = check_cuts(compile_graph(graph, target), [q, k, np.asarray(at)])
@@ -165,7 +166,7 @@ def test_a_mask_that_is_given() -> None:
     def program(x: Any, y: Any, mask: Any) -> Any:
         return hf.where(mask, x @ y, 7.0)
 
-    expected = np.where(mask, order.ordered_product(x, y, np.dtype("f4")), np.float32(7))
+    expected = np.where(mask, ordered_product(x, y, np.dtype("f4")), np.float32(7))
     assert same_bits(np.asarray(program(x, y, mask)), expected)
 
 
@@ -179,7 +180,7 @@ def test_open_extents() -> None:
     rng = np.random.default_rng(4)
     for m, k, n in ((2, 2, 3), (50, 20, 40), (33, 270, 65)):
         x, y = rng.standard_normal((m, k)).astype("f4"), rng.standard_normal((k, n)).astype("f4")
-        expected = np.where(np.tri(m, n, dtype=bool), order.ordered_product(x, y, np.dtype("f4")), np.float32(-1))
+        expected = np.where(np.tri(m, n, dtype=bool), ordered_product(x, y, np.dtype("f4")), np.float32(-1))
         assert same_bits(np.asarray(program(x, y)), expected)
 
 
