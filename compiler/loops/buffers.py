@@ -142,7 +142,7 @@ class _Planner:
 
     def _may_take(self, kernel: Kernel, node: Node, root: Node) -> bool:
         """Whether a result of a kernel may take the memory of what that reads."""
-        if root in kernel.cluster.rows or isinstance(root.type, TupleType):
+        if root in kernel.cluster.rows:
             return False
         if kernel.cluster.kind is not Kind.CONTROL:
             return node in self.in_place(kernel)
@@ -310,6 +310,8 @@ class _Planner:
 
     def _donor(self, kernel: Kernel, wave: int, root: Node) -> Node | None:
         """An input that dies here and whose memory the root may take over, element by element."""
+        if isinstance(root.type, TupleType):
+            return None
         for node in kernel.inputs:
             if (
                 self.plan.last_use.get(node) == wave
