@@ -67,14 +67,25 @@ def entry(path: str, value: Any) -> str:
 
 
 def prose_and_examples(text: str) -> str:
-    """Docstrings are Markdown, but for their examples, which are fenced here."""
+    """Docstrings are Markdown, but for their sections, which become lists, and their examples, which are fenced."""
     blocks: list[str] = []
     for block in re.split(r"\n\s*\n", text):
+        head, _, body = block.partition("\n")
         if block.lstrip().startswith(">>>"):
             blocks.append(f"```pycon\n{block}\n```")
+        elif head in ("Args:", "Returns:", "Raises:"):
+            blocks.append(f"**{head[:-1]}**\n\n{section(inspect.cleandoc(body), named=head != 'Returns:')}")
         else:
             blocks.append(block.replace("``", "`"))
     return "\n\n".join(blocks)
+
+
+def section(text: str, named: bool) -> str:
+    """``name: what it is``, each in a line of its own and those indented below it."""
+    items = [" ".join(item.split()).replace("``", "`") for item in re.split(r"\n(?! )", text)]
+    if not named:
+        return " ".join(items)
+    return "\n".join(re.sub(r"^(\S+): ", r"- `\1`: ", item) for item in items)
 
 
 def first_sentence(value: Any) -> str:

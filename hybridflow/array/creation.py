@@ -42,6 +42,15 @@ def asarray(
     the result is seen by no other tensor, whatever ``copy`` says; arrays are copied.  Raises ArgumentError for ragged
     lists, for numbers that do not fit the dtype, and for ``copy=False`` where there is no tensor of that dtype yet.
 
+    Args:
+        value: what becomes a tensor.
+        dtype: the dtype wanted.
+        device: where it lies.
+        copy: False: an error where it takes a copy.
+
+    Returns:
+        A tensor of the shape of ``value``.
+
     >>> hf.asarray([[1, 2], [3, 4]], dtype=hf.float32)
     <Tensor f32[2,2] cpu>
     [[1. 2.]
@@ -59,7 +68,16 @@ def asarray(
 def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None) -> Tensor:
     """``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element.
 
-    Raises ShapeError for a shape that the elements do not fill.
+    Args:
+        value: what becomes a tensor.
+        dtype: the dtype wanted.
+        shape: the shape of the result.
+
+    Returns:
+        A tensor of ``shape``, or of that of ``value``.
+
+    Raises:
+        ShapeError: for a shape that the elements do not fill.
 
     >>> hf.constant(7, shape=(2, 2))
     <Tensor i64[2,2] cpu>
@@ -89,6 +107,14 @@ def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) 
     that have looked at the elements find at their next call what was written in between.  Raises ArgumentTypeError for
     what does not export its memory, DTypeError for dtypes that there are no tensors of, and
     SharingError (a BufferError) for ``copy=False`` where it takes a copy.
+
+    Args:
+        x: an array with ``__dlpack__``.
+        device: where the tensor lies.
+        copy: True: copy in any case; False: an error where it takes a copy.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
 
     >>> hf.from_dlpack(np.asarray([1.0, 2.0]))
     <Tensor f64[2] cpu> [1. 2.]
@@ -137,7 +163,17 @@ def _dtype_or(default: np.dtype[Any], dtype: DTypeLike | None, stage: str) -> np
 def full(shape: ShapeLike, fill_value: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere, in its own dtype unless one is given.
 
-    Raises ShapeError for a negative extent.
+    Args:
+        shape: an extent or a tuple of extents.
+        fill_value: a scalar.
+        dtype: the dtype of the result. That of ``fill_value`` unless given.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of ``shape``.
+
+    Raises:
+        ShapeError: for a negative extent.
 
     >>> hf.full((2, 2), 7)
     <Tensor i64[2,2] cpu>
@@ -158,7 +194,16 @@ def full(shape: ShapeLike, fill_value: Any, dtype: DTypeLike | None = None, *, d
 def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Zeros, float32 unless a dtype is given.
 
-    Raises ShapeError for a negative extent.
+    Args:
+        shape: an extent or a tuple of extents.
+        dtype: the dtype of the result. float32 unless given.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of ``shape``.
+
+    Raises:
+        ShapeError: for a negative extent.
 
     >>> hf.zeros((2, 2))
     <Tensor f32[2,2] cpu>
@@ -172,7 +217,16 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | Non
 def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Ones, float32 unless a dtype is given.
 
-    Raises ShapeError for a negative extent.
+    Args:
+        shape: an extent or a tuple of extents.
+        dtype: the dtype of the result. float32 unless given.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of ``shape``.
+
+    Raises:
+        ShapeError: for a negative extent.
 
     >>> hf.ones((2, 2))
     <Tensor f32[2,2] cpu>
@@ -186,7 +240,16 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """A tensor whose values are not to be relied on.  They are zeros.
 
-    Raises ShapeError for a negative extent.
+    Args:
+        shape: an extent or a tuple of extents.
+        dtype: the dtype of the result. float32 unless given.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of ``shape``.
+
+    Raises:
+        ShapeError: for a negative extent.
 
     >>> hf.empty((2, 3)).shape
     (2, 3)
@@ -197,6 +260,15 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | Non
 @entered
 def full_like(x: ArrayLike, /, fill_value: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """The scalar ``fill_value`` everywhere, with the shape and dtype of ``x``.
+
+    Args:
+        x: what has the shape.
+        fill_value: a scalar.
+        dtype: the dtype of the result. That of ``x`` unless given.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of the shape of ``x``.
 
     >>> hf.full_like(hf.ones(3), 7)
     <Tensor f32[3] cpu> [7. 7. 7.]
@@ -209,6 +281,14 @@ def full_like(x: ArrayLike, /, fill_value: Any, dtype: DTypeLike | None = None, 
 def zeros_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Zeros with the shape and dtype of ``x``.
 
+    Args:
+        x: what has the shape.
+        dtype: the dtype of the result. That of ``x`` unless given.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of the shape of ``x``.
+
     >>> hf.zeros_like([1, 2, 3])
     <Tensor i64[3] cpu> [0 0 0]
     """
@@ -220,6 +300,14 @@ def zeros_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str |
 def ones_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """Ones with the shape and dtype of ``x``.
 
+    Args:
+        x: what has the shape.
+        dtype: the dtype of the result. That of ``x`` unless given.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of the shape of ``x``.
+
     >>> hf.ones_like([1, 2, 3])
     <Tensor i64[3] cpu> [1 1 1]
     """
@@ -230,6 +318,14 @@ def ones_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | 
 @entered
 def empty_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """A tensor with the shape and dtype of ``x`` whose values are not to be relied on.  They are zeros.
+
+    Args:
+        x: what has the shape.
+        dtype: the dtype of the result. That of ``x`` unless given.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of the shape of ``x``.
 
     >>> hf.empty_like(hf.ones((2, 3))).shape
     (2, 3)
@@ -251,6 +347,16 @@ def arange(
 
     Element i is ``start + i * step``; int64 when all three are integers, else float32.  Raises ArgumentError for a step
     of 0, and for numbers that the dtype does not hold.
+
+    Args:
+        start: the first number; the end, if it is alone.
+        stop: the end, which is left out.
+        step: the difference of neighbours.
+        dtype: the dtype of the result.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of one axis.
 
     >>> hf.arange(2, 10, 3)
     <Tensor i64[3] cpu> [2 5 8]
@@ -329,6 +435,17 @@ def linspace(
 
     Integer dtypes round them down.
 
+    Args:
+        start: the first number.
+        stop: the last number.
+        num: how many there are.
+        dtype: the dtype of the result. float32 unless given.
+        endpoint: whether ``stop`` is one of them.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of ``num`` elements.
+
     >>> hf.linspace(0, 1, 5)
     <Tensor f32[5] cpu> [0.   0.25 0.5  0.75 1.  ]
     """
@@ -355,6 +472,16 @@ def eye(
     n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: DTypeLike | None = None, *, device: str | None = None
 ) -> Tensor:
     """Ones on the ``k``-th diagonal (above the main one for positive ``k``), zeros elsewhere.
+
+    Args:
+        n_rows: how many rows.
+        n_cols: how many columns; as many as rows unless given.
+        k: which diagonal holds ones.
+        dtype: the dtype of the result. float32 unless given.
+        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+
+    Returns:
+        A tensor of shape (``n_rows``, ``n_cols``).
 
     >>> hf.eye(2, 3)
     <Tensor f32[2,3] cpu>
@@ -384,7 +511,15 @@ def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
 def tril(x: Any, /, k: int = 0) -> Tensor:
     """``x`` with zeros above the ``k``-th diagonal of the last two axes.
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of two axes or more.
+        k: the diagonal that is kept; above the main one for positive numbers.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> hf.tril([[1, 2], [3, 4]])
     <Tensor i64[2,2] cpu>
@@ -398,7 +533,15 @@ def tril(x: Any, /, k: int = 0) -> Tensor:
 def triu(x: Any, /, k: int = 0) -> Tensor:
     """``x`` with zeros below the ``k``-th diagonal of the last two axes.
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of two axes or more.
+        k: the diagonal that is kept; above the main one for positive numbers.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> hf.triu([[1, 2], [3, 4]])
     <Tensor i64[2,2] cpu>
@@ -411,6 +554,13 @@ def triu(x: Any, /, k: int = 0) -> Tensor:
 @operation
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate grids of one-dimensional ``arrays``: with "ij", grid k varies along axis k; "xy" swaps two.
+
+    Args:
+        *arrays: tensors of one axis.
+        indexing: "xy" or "ij".
+
+    Returns:
+        A tensor for each of them, all of one shape.
 
     >>> [x.tolist() for x in hf.meshgrid([1, 2], [3, 4])]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]

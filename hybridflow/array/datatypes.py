@@ -34,6 +34,12 @@ def result_type(*values: Any) -> np.dtype[Any]:
 
     Raises DTypeError when two of them do not combine, ArgumentError without any.
 
+    Args:
+        *values: tensors, dtypes and Python's numbers.
+
+    Returns:
+        A dtype.
+
     >>> hf.result_type(hf.ones(2), 1, np.float64(2))
     dtype('float32')
     """
@@ -47,6 +53,13 @@ def result_type(*values: Any) -> np.dtype[Any]:
 @entered
 def can_cast(source: Any, target: Any, /) -> bool:
     """Whether a tensor or dtype combines with the dtype ``target`` to give that dtype.
+
+    Args:
+        source: a tensor or dtype.
+        target: a dtype.
+
+    Returns:
+        A bool.
 
     >>> hf.can_cast(hf.int32, hf.float64)
     True
@@ -62,6 +75,13 @@ def can_cast(source: Any, target: Any, /) -> bool:
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether ``dtype`` is of a ``kind``: a dtype, one of "bool", "signed integer", "unsigned integer", "integral",
     "real floating", "complex floating" and "numeric", or a tuple of those.  Raises ArgumentError for another name.
+
+    Args:
+        dtype: a dtype.
+        kind: what it may be.
+
+    Returns:
+        A bool.
 
     >>> hf.isdtype(hf.int8, "integral")
     True
@@ -94,6 +114,15 @@ class FloatInfo:
 def finfo(dtype: Any, /) -> FloatInfo:
     """The limits of a float dtype (or of a tensor's): bits, eps, max, min, smallest_normal; numbers are Python floats.
 
+    Args:
+        dtype: a float dtype, or a tensor of one.
+
+    Returns:
+        An object with ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal``.
+
+    Raises:
+        DTypeError: where it is no float dtype.
+
     >>> hf.finfo(hf.float32).eps
     1.1920928955078125e-07
     """
@@ -116,6 +145,15 @@ def finfo(dtype: Any, /) -> FloatInfo:
 @entered
 def iinfo(dtype: Any, /) -> Any:
     """The limits of an integer dtype (or of a tensor's): bits, max, min.
+
+    Args:
+        dtype: an integer dtype, or a tensor of one.
+
+    Returns:
+        An object with ``bits``, ``max``, ``min``.
+
+    Raises:
+        DTypeError: where it is no integer dtype.
 
     >>> hf.iinfo(hf.int8).max
     127

@@ -21,7 +21,18 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 
     Raises ShapeError for a scalar, ArgumentError for a negative ``n``.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        n: how many times.
+        axis: an axis; negative ones count from the end.
+        prepend: what is put in front first.
+        append: what is put behind first.
+
+    Returns:
+        A tensor that is ``n`` shorter along ``axis``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.diff(hf.asarray([1, 4, 9])).tolist()
     [3, 5]

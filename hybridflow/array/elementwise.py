@@ -202,7 +202,16 @@ def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 + x2``.  Integers wrap around.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+        DTypeError: where an operand is bool.
 
     >>> hf.add([1.0, 2.0], 3)
     <Tensor f32[2] cpu> [4. 5.]
@@ -213,7 +222,16 @@ def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 - x2``.  Integers wrap around.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+        DTypeError: where an operand is bool.
 
     >>> hf.subtract([1.0, 2.0], 3)
     <Tensor f32[2] cpu> [-2. -1.]
@@ -224,7 +242,16 @@ def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 * x2``.  Integers wrap around.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+        DTypeError: where an operand is bool.
 
     >>> hf.multiply([1.0, 2.0], 3)
     <Tensor f32[2] cpu> [3. 6.]
@@ -235,7 +262,15 @@ def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 / x2`` in floats; integers and bools are converted to float32 first.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A float tensor of the common shape; float32 where both are integers or bools.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.divide([1, 2], 4)
     <Tensor f32[2] cpu> [0.25 0.5 ]
@@ -250,7 +285,16 @@ _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (TABLE[name] for name in ("add", "subtract
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by zero.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+        DTypeError: where an operand is bool.
 
     >>> hf.floor_divide([7, -7], 2)
     <Tensor i64[2] cpu> [ 3 -4]
@@ -262,7 +306,16 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by zero.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+        DTypeError: where an operand is bool.
 
     >>> hf.remainder([7, -7], 3)
     <Tensor i64[2] cpu> [1 2]
@@ -276,7 +329,15 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     the same results at signed zeros, infinities and NaN; float32 to the power 4 is rounded once.  Raises ArgumentError
     for a negative Python exponent of integers.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the base.
+        x2: the exponent; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.pow([1.0, 2.0, 3.0], 2)
     <Tensor f32[3] cpu> [1. 4. 9.]
@@ -340,6 +401,12 @@ def _minus_half_power(x: Tensor) -> Tensor:
 def negative(x: ArrayLike, /) -> Tensor:
     """``-x``.  Unsigned integers wrap around; raises DTypeError for bool.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
     >>> hf.negative([1.0, -2.0])
     <Tensor f32[2] cpu> [-1.  2.]
     """
@@ -350,6 +417,12 @@ def negative(x: ArrayLike, /) -> Tensor:
 def positive(x: ArrayLike, /) -> Tensor:
     """``+x``: ``x`` as a tensor.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
     >>> hf.positive([1.0, -2.0])
     <Tensor f32[2] cpu> [ 1. -2.]
     """
@@ -358,6 +431,15 @@ def positive(x: ArrayLike, /) -> Tensor:
 
 def abs(x: ArrayLike, /) -> Tensor:
     """The absolute value.  Its derivative at 0 is 0.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
+    Raises:
+        DTypeError: where ``x`` is bool.
 
     >>> hf.abs([-1.5, 2.0])
     <Tensor f32[2] cpu> [1.5 2. ]
@@ -369,6 +451,15 @@ def abs(x: ArrayLike, /) -> Tensor:
 def sign(x: ArrayLike, /) -> Tensor:
     """-1, 0 or 1; NaN for NaN.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
+    Raises:
+        DTypeError: where ``x`` is bool.
+
     >>> hf.sign([-2.0, 0.0, 3.0])
     <Tensor f32[3] cpu> [-1.  0.  1.]
     """
@@ -379,6 +470,15 @@ def sign(x: ArrayLike, /) -> Tensor:
 def square(x: ArrayLike, /) -> Tensor:
     """``x * x``.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
+    Raises:
+        DTypeError: where ``x`` is bool.
+
     >>> hf.square([3.0, -2.0])
     <Tensor f32[2] cpu> [9. 4.]
     """
@@ -388,6 +488,12 @@ def square(x: ArrayLike, /) -> Tensor:
 @operation
 def reciprocal(x: ArrayLike, /) -> Tensor:
     """``1 / x`` in floats.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.reciprocal([2.0, 4.0])
     <Tensor f32[2] cpu> [0.5  0.25]
@@ -414,6 +520,12 @@ _POWERS: dict[Any, Callable[[Tensor], Tensor]] = {
 def exp(x: ArrayLike, /) -> Tensor:
     """e to the power ``x``.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.exp([0.0, 1.0])
     <Tensor f32[2] cpu> [1.        2.7182817]
     """
@@ -423,6 +535,12 @@ def exp(x: ArrayLike, /) -> Tensor:
 @operation
 def expm1(x: ArrayLike, /) -> Tensor:
     """``exp(x) - 1``, exact near 0.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.expm1([0.0, 1e-6])
     <Tensor f32[2] cpu> [0.0000000e+00 1.0000005e-06]
@@ -434,6 +552,12 @@ def expm1(x: ArrayLike, /) -> Tensor:
 def log(x: ArrayLike, /) -> Tensor:
     """The natural logarithm: -inf at 0, NaN below.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.log([1.0, 10.0])
     <Tensor f32[2] cpu> [0.        2.3025851]
     """
@@ -443,6 +567,12 @@ def log(x: ArrayLike, /) -> Tensor:
 @operation
 def log1p(x: ArrayLike, /) -> Tensor:
     """``log(1 + x)``, exact near 0.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.log1p([0.0, 1e-6])
     <Tensor f32[2] cpu> [0.000000e+00 9.999995e-07]
@@ -454,6 +584,12 @@ def log1p(x: ArrayLike, /) -> Tensor:
 def log2(x: ArrayLike, /) -> Tensor:
     """The logarithm to base 2.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.log2([1.0, 8.0])
     <Tensor f32[2] cpu> [0. 3.]
     """
@@ -463,6 +599,12 @@ def log2(x: ArrayLike, /) -> Tensor:
 @operation
 def log10(x: ArrayLike, /) -> Tensor:
     """The logarithm to base 10.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.log10([1.0, 1000.0])
     <Tensor f32[2] cpu> [0. 3.]
@@ -474,7 +616,15 @@ def log10(x: ArrayLike, /) -> Tensor:
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``log(exp(x1) + exp(x2))`` without overflow.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A float tensor of the common shape; float32 where both are integers or bools.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.logaddexp([0.0, 1000.0], [0.0, 1000.0])
     <Tensor f32[2] cpu> [6.9314718e-01 1.0006932e+03]
@@ -486,6 +636,12 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def sqrt(x: ArrayLike, /) -> Tensor:
     """The square root; NaN below 0.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.sqrt([4.0, 2.0])
     <Tensor f32[2] cpu> [2.        1.4142135]
     """
@@ -495,6 +651,12 @@ def sqrt(x: ArrayLike, /) -> Tensor:
 @operation
 def rsqrt(x: ArrayLike) -> Tensor:
     """``1 / sqrt(x)``.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.rsqrt([4.0, 16.0])
     <Tensor f32[2] cpu> [0.5  0.25]
@@ -506,6 +668,12 @@ def rsqrt(x: ArrayLike) -> Tensor:
 def erf(x: ArrayLike) -> Tensor:
     """The error function.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.erf([0.0, 1.0])
     <Tensor f32[2] cpu> [0.         0.84270084]
     """
@@ -515,6 +683,12 @@ def erf(x: ArrayLike) -> Tensor:
 @operation
 def sigmoid(x: ArrayLike) -> Tensor:
     """``1 / (1 + exp(-x))`` without overflow.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.sigmoid([0.0, 100.0])
     <Tensor f32[2] cpu> [0.5 1. ]
@@ -529,6 +703,12 @@ def sigmoid(x: ArrayLike) -> Tensor:
 def sin(x: ArrayLike, /) -> Tensor:
     """The sine of ``x`` radians.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.sin([0.0, 1.0])
     <Tensor f32[2] cpu> [0.         0.84147096]
     """
@@ -538,6 +718,12 @@ def sin(x: ArrayLike, /) -> Tensor:
 @operation
 def cos(x: ArrayLike, /) -> Tensor:
     """The cosine of ``x`` radians.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.cos([0.0, 1.0])
     <Tensor f32[2] cpu> [1.        0.5403023]
@@ -549,6 +735,12 @@ def cos(x: ArrayLike, /) -> Tensor:
 def tan(x: ArrayLike, /) -> Tensor:
     """The tangent of ``x`` radians.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.tan([0.0, 1.0])
     <Tensor f32[2] cpu> [0.        1.5574077]
     """
@@ -558,6 +750,12 @@ def tan(x: ArrayLike, /) -> Tensor:
 @operation
 def asin(x: ArrayLike, /) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is ``x``; NaN outside [-1, 1].
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.asin([0.0, 1.0])
     <Tensor f32[2] cpu> [0.        1.5707964]
@@ -569,6 +767,12 @@ def asin(x: ArrayLike, /) -> Tensor:
 def acos(x: ArrayLike, /) -> Tensor:
     """The angle in [0, pi] whose cosine is ``x``; NaN outside [-1, 1].
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.acos([-1.0, 1.0])
     <Tensor f32[2] cpu> [3.1415927 0.       ]
     """
@@ -578,6 +782,12 @@ def acos(x: ArrayLike, /) -> Tensor:
 @operation
 def atan(x: ArrayLike, /) -> Tensor:
     """The angle in [-pi/2, pi/2] whose tangent is ``x``.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.atan([0.0, 1.0])
     <Tensor f32[2] cpu> [0.        0.7853982]
@@ -589,7 +799,15 @@ def atan(x: ArrayLike, /) -> Tensor:
 def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The angle of the point (``x2``, ``x1``) in [-pi, pi].
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A float tensor of the common shape; float32 where both are integers or bools.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.atan2([1.0, -1.0], [0.0, 0.0])
     <Tensor f32[2] cpu> [ 1.5707964 -1.5707964]
@@ -601,6 +819,12 @@ def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def sinh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic sine.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.sinh([0.0, 1.0])
     <Tensor f32[2] cpu> [0.        1.1752012]
     """
@@ -610,6 +834,12 @@ def sinh(x: ArrayLike, /) -> Tensor:
 @operation
 def cosh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic cosine.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.cosh([0.0, 1.0])
     <Tensor f32[2] cpu> [1.        1.5430806]
@@ -621,6 +851,12 @@ def cosh(x: ArrayLike, /) -> Tensor:
 def tanh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic tangent.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.tanh([0.0, 1.0])
     <Tensor f32[2] cpu> [0.        0.7615942]
     """
@@ -630,6 +866,12 @@ def tanh(x: ArrayLike, /) -> Tensor:
 @operation
 def asinh(x: ArrayLike, /) -> Tensor:
     """The inverse of ``sinh``.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.asinh([0.0, 1.0])
     <Tensor f32[2] cpu> [0.        0.8813736]
@@ -641,6 +883,12 @@ def asinh(x: ArrayLike, /) -> Tensor:
 def acosh(x: ArrayLike, /) -> Tensor:
     """The non-negative inverse of ``cosh``; NaN below 1.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
+
     >>> hf.acosh([1.0, 2.0])
     <Tensor f32[2] cpu> [0.       1.316958]
     """
@@ -650,6 +898,12 @@ def acosh(x: ArrayLike, /) -> Tensor:
 @operation
 def atanh(x: ArrayLike, /) -> Tensor:
     """The inverse of ``tanh``; NaN outside [-1, 1].
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.atanh([0.0, 0.5])
     <Tensor f32[2] cpu> [0.         0.54930615]
@@ -661,7 +915,15 @@ def atanh(x: ArrayLike, /) -> Tensor:
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``sqrt(x1**2 + x2**2)`` without overflow in between.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A float tensor of the common shape; float32 where both are integers or bools.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.hypot([3.0, 5.0], [4.0, 12.0])
     <Tensor f32[2] cpu> [ 5. 13.]
@@ -676,6 +938,12 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def floor(x: ArrayLike, /) -> Tensor:
     """The largest whole number not above ``x``, in the dtype of ``x``.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
     >>> hf.floor([1.8, -1.2])
     <Tensor f32[2] cpu> [ 1. -2.]
     """
@@ -685,6 +953,12 @@ def floor(x: ArrayLike, /) -> Tensor:
 @operation
 def ceil(x: ArrayLike, /) -> Tensor:
     """The smallest whole number not below ``x``, in the dtype of ``x``.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
 
     >>> hf.ceil([1.2, -1.2])
     <Tensor f32[2] cpu> [ 2. -1.]
@@ -696,6 +970,12 @@ def ceil(x: ArrayLike, /) -> Tensor:
 def round(x: ArrayLike, /) -> Tensor:
     """The nearest whole number; halves go to the even one.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
     >>> hf.round([0.5, 1.5, 2.4])
     <Tensor f32[3] cpu> [0. 2. 2.]
     """
@@ -705,6 +985,12 @@ def round(x: ArrayLike, /) -> Tensor:
 @operation
 def trunc(x: ArrayLike, /) -> Tensor:
     """``x`` without its fraction.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
 
     >>> hf.trunc([1.8, -1.8])
     <Tensor f32[2] cpu> [ 1. -1.]
@@ -716,6 +1002,12 @@ def trunc(x: ArrayLike, /) -> Tensor:
 def isnan(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is NaN, as bool.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A bool tensor of the shape of ``x``.
+
     >>> hf.isnan([1.0, hf.inf, hf.nan])
     <Tensor bool[3] cpu> [False False  True]
     """
@@ -725,6 +1017,12 @@ def isnan(x: ArrayLike, /) -> Tensor:
 @operation
 def isinf(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is infinite, as bool.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A bool tensor of the shape of ``x``.
 
     >>> hf.isinf([1.0, hf.inf, hf.nan])
     <Tensor bool[3] cpu> [False  True False]
@@ -736,6 +1034,12 @@ def isinf(x: ArrayLike, /) -> Tensor:
 def isfinite(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is neither infinite nor NaN, as bool.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A bool tensor of the shape of ``x``.
+
     >>> hf.isfinite([1.0, hf.inf, hf.nan])
     <Tensor bool[3] cpu> [ True False False]
     """
@@ -746,7 +1050,15 @@ def isfinite(x: ArrayLike, /) -> Tensor:
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The magnitude of ``x1`` with the sign of ``x2``, in floats.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A float tensor of the common shape; float32 where both are integers or bools.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.copysign([1.0, 2.0], [-1.0, 1.0])
     <Tensor f32[2] cpu> [-1.  2.]
@@ -758,7 +1070,14 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def signbit(x: ArrayLike, /) -> Tensor:
     """Where the sign of ``x`` is set, as bool: below zero, at -0.0, and for NaN with that sign.
 
-    Raises DTypeError for bool and unsigned integers.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A bool tensor of the shape of ``x``.
+
+    Raises:
+        DTypeError: for bool and unsigned integers.
 
     >>> hf.signbit([-0.0, 0.0])
     <Tensor bool[2] cpu> [ True False]
@@ -775,9 +1094,16 @@ def signbit(x: ArrayLike, /) -> Tensor:
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The float next to ``x1`` in the direction of ``x2``; no gradient flows through it.
 
-    Raises DTypeError for float16 and bfloat16.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Returns:
+        A float tensor of the common shape; float32 where both are integers or bools.
+
+    Raises:
+        DTypeError: for float16 and bfloat16.
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.nextafter(hf.asarray(1.0, dtype=hf.float64), 2.0).item()
     1.0000000000000002
@@ -799,6 +1125,12 @@ def _real(x: Any, stage: str) -> Tensor:
 def conj(x: ArrayLike, /) -> Tensor:
     """The complex conjugate: ``x`` itself, because there are real numbers only.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
     >>> hf.conj([1.0, 2.0])
     <Tensor f32[2] cpu> [1. 2.]
     """
@@ -809,6 +1141,12 @@ def conj(x: ArrayLike, /) -> Tensor:
 def real(x: ArrayLike, /) -> Tensor:
     """The real part: ``x`` itself, because there are real numbers only.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
     >>> hf.real([1.0, 2.0])
     <Tensor f32[2] cpu> [1. 2.]
     """
@@ -818,6 +1156,12 @@ def real(x: ArrayLike, /) -> Tensor:
 @entered
 def imag(x: ArrayLike, /) -> Tensor:
     """The imaginary part: zeros, because there are real numbers only.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
 
     >>> hf.imag([1.0, 2.0])
     <Tensor f32[2] cpu> [0. 0.]
@@ -833,7 +1177,15 @@ def imag(x: ArrayLike, /) -> Tensor:
 def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The larger operand; NaN if either is.  The gradient of a tie goes to ``x1``.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.maximum([1, 5], [3, 2])
     <Tensor i64[2] cpu> [3 5]
@@ -845,7 +1197,15 @@ def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The smaller operand; NaN if either is.  The gradient of a tie goes to ``x1``.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.minimum([1, 5], [3, 2])
     <Tensor i64[2] cpu> [1 2]
@@ -857,7 +1217,16 @@ def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def clip(x: ArrayLike, /, min: Any = None, max: Any = None) -> Tensor:
     """``x`` limited to [``min``, ``max``]; a bound of None is no bound.  The result has the dtype of ``x``.
 
-    Raises DTypeError when a bound is a float and ``x`` is not.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        min: the least value, a scalar or what broadcasts; None for no bound.
+        max: the largest value, likewise.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
+    Raises:
+        DTypeError: when a bound is a float and ``x`` is not.
 
     >>> hf.clip([1, 5, 9], 2, 6)
     <Tensor i64[3] cpu> [2 5 6]
@@ -883,7 +1252,15 @@ def clip(x: ArrayLike, /, min: Any = None, max: Any = None) -> Tensor:
 def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 == x2``; NaN equals nothing.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A bool tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False  True False]
@@ -894,7 +1271,15 @@ def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 != x2``; NaN differs from everything.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A bool tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.not_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True False  True]
@@ -905,7 +1290,15 @@ def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 < x2``.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A bool tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.less([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True False False]
@@ -916,7 +1309,15 @@ def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 <= x2``.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A bool tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.less_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True  True False]
@@ -927,7 +1328,15 @@ def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 > x2``.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A bool tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.greater([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False False  True]
@@ -938,7 +1347,15 @@ def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 >= x2``.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A bool tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.greater_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False  True  True]
@@ -950,7 +1367,18 @@ def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def isclose(x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Where ``|x1 - x2| <= atol + rtol * |x2|``; equal infinities are close, NaN only with ``equal_nan``.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: what it is compared with, and what ``rtol`` is a part of.
+        rtol: relative tolerance.
+        atol: absolute tolerance.
+        equal_nan: whether NaN is close to NaN.
+
+    Returns:
+        A bool tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.isclose([1.0, 2.0], [1.0 + 1e-7, 2.1])
     <Tensor bool[2] cpu> [ True False]
@@ -968,7 +1396,15 @@ def isclose(x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8
 def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Both are true; anything but zero is true.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A bool tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.logical_and([True, False], [True, True])
     <Tensor bool[2] cpu> [ True False]
@@ -980,7 +1416,15 @@ def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Either is true; anything but zero is true.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A bool tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.logical_or([True, False], [False, False])
     <Tensor bool[2] cpu> [ True False]
@@ -992,7 +1436,15 @@ def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Exactly one is true; anything but zero is true.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A bool tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.logical_xor([True, False], [True, True])
     <Tensor bool[2] cpu> [False  True]
@@ -1004,6 +1456,12 @@ def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def logical_not(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is zero.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A bool tensor of the shape of ``x``.
+
     >>> hf.logical_not([True, False])
     <Tensor bool[2] cpu> [False  True]
     """
@@ -1012,6 +1470,16 @@ def logical_not(x: ArrayLike, /) -> Tensor:
 
 def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 & x2`` of integers or bools.
+
+    Args:
+        x1: integers or bools.
+        x2: integers or bools; the shapes broadcast.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.bitwise_and([12, 10], 6)
     <Tensor i64[2] cpu> [4 2]
@@ -1022,6 +1490,16 @@ def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 | x2`` of integers or bools.
 
+    Args:
+        x1: integers or bools.
+        x2: integers or bools; the shapes broadcast.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+
     >>> hf.bitwise_or([12, 10], 6)
     <Tensor i64[2] cpu> [14 14]
     """
@@ -1030,6 +1508,16 @@ def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 ^ x2`` of integers or bools.
+
+    Args:
+        x1: integers or bools.
+        x2: integers or bools; the shapes broadcast.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.bitwise_xor([12, 10], 6)
     <Tensor i64[2] cpu> [10 12]
@@ -1041,6 +1529,12 @@ def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def bitwise_invert(x: ArrayLike, /) -> Tensor:
     """``~x`` of integers or bools.
 
+    Args:
+        x: a tensor of integers or bools.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
     >>> hf.bitwise_invert([0, 5])
     <Tensor i64[2] cpu> [-1 -6]
     """
@@ -1050,6 +1544,16 @@ def bitwise_invert(x: ArrayLike, /) -> Tensor:
 def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 << x2`` of integers.
 
+    Args:
+        x1: integers.
+        x2: how many bits: integers, not negative; the shapes broadcast.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+
     >>> hf.bitwise_left_shift([1, 3], 2)
     <Tensor i64[2] cpu> [ 4 12]
     """
@@ -1058,6 +1562,16 @@ def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """``x1 >> x2`` of integers; the sign is kept.
+
+    Args:
+        x1: integers.
+        x2: how many bits: integers, not negative; the shapes broadcast.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.bitwise_right_shift([4, -8], 2)
     <Tensor i64[2] cpu> [ 1 -2]
@@ -1072,9 +1586,17 @@ def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
     """``x1`` where ``condition`` is true, ``x2`` elsewhere; all three broadcast.
 
-    Raises DTypeError when ``condition`` is not bool.
+    Args:
+        condition: bools.
+        x1: what is taken where they are true.
+        x2: what is taken elsewhere.
 
-    Raises ShapeError where the shapes do not broadcast.
+    Returns:
+        A tensor of the common shape, in the promoted dtype of ``x1`` and ``x2``.
+
+    Raises:
+        DTypeError: when ``condition`` is not bool.
+        ShapeError: where the shapes do not broadcast.
 
     >>> hf.where([True, False], [1, 2], 0)
     <Tensor i64[2] cpu> [1 0]
@@ -1095,6 +1617,15 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
     Floats become integers by truncation (NaN becomes 0, what is out of range the nearest limit); integers wrap around;
     everything but zero becomes True.  ``copy`` changes nothing: no tensor sees what is assigned to another one.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        dtype: the dtype wanted.
+        copy: has no effect: tensors share nothing that can be seen.
+        device: where the result lies.
+
+    Returns:
+        A tensor of the shape of ``x`` with ``dtype``.
+
     >>> hf.astype([1.7, -1.7], hf.int32)
     <Tensor i32[2] cpu> [ 1 -1]
     """
@@ -1109,6 +1640,15 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
 @operation
 def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """``x`` with NaN and the infinities replaced; by default by 0 and the dtype's extreme finite values.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        nan: what stands for NaN.
+        posinf: what stands for inf; the largest finite number unless given.
+        neginf: what stands for -inf; the least finite number unless given.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
 
     >>> hf.nan_to_num([hf.nan, 1.0], nan=-1.0)
     <Tensor f32[2] cpu> [-1.  1.]
@@ -1131,6 +1671,12 @@ def _largest(dtype: np.dtype[Any]) -> float:
 @entered
 def stop_gradient(x: ArrayLike) -> Tensor:
     """``x``, through which no gradient flows.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
 
     >>> hf.grad(lambda x: x * hf.stop_gradient(x))(3.0)
     <Tensor f32[] cpu> 3.0

@@ -45,6 +45,15 @@ def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length
     Raises ShapeError for other axes and where ``weights`` has another shape, DTypeError for floats, and TraceError
     without ``length`` in a compiled function.
 
+    Args:
+        x: integers of one axis, not negative.
+        weights: what is added up, of the shape of ``x``.
+        minlength: how many numbers are counted at least.
+        length: how many numbers are counted; compiled functions need it.
+
+    Returns:
+        A tensor of one axis.
+
     >>> hf.bincount([1, 3, 1])
     <Tensor i64[4] cpu> [0 2 0 1]
     >>> hf.bincount([1, 3, 1], length=3)
@@ -133,8 +142,19 @@ def histogram(
     uint64); with ``density`` all is divided by its sum and by the widths.  Edges are of the dtype of ``x``, float32 for
     bools and integers, unless a tensor or an array gives them.
 
-    Raises ArgumentError for a range that is not finite or descends, edges that descend, and less than one bin.  In
-    compiled functions elements that have no finite range give edges of NaN instead.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        bins: how many, or the edges.
+        range: lowest and highest edge.
+        weights: what is added up, of the shape of ``x``.
+        density: whether the integral is to be 1.
+
+    Returns:
+        A named tuple: ``counts`` for each bin, ``edges``, one more.
+
+    Raises:
+        ArgumentError: for a range that is not finite or descends, edges that descend, and less than one bin. In
+            compiled functions elements that have no finite range give edges of NaN instead.
 
     >>> hf.histogram([1.0, 2.0, 1.0, 4.0], 3)
     Histogram(counts=<Tensor i64[3] cpu> [2 1 1], edges=<Tensor f32[4] cpu> [1. 2. 3. 4.])

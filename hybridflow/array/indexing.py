@@ -374,7 +374,16 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
     """The elements of ``x`` at ``indices`` along ``axis`` (needed unless ``x`` has one axis), which become the axes of
     ``indices``.  Raises IndexRangeError for a position out of range.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        indices: integers; negative ones count from the end.
+        axis: an axis; negative ones count from the end.
+
+    Returns:
+        A tensor in the dtype of ``x``, with the axes of ``indices`` in the place of ``axis``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.take([10, 20, 30], [2, 0])
     <Tensor i64[2] cpu> [30 10]
@@ -393,7 +402,16 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
 
     Both have the same number of axes; the extents of the other axes broadcast.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        indices: integers, of as many axes as ``x``.
+        axis: an axis; negative ones count from the end.
+
+    Returns:
+        A tensor of the shape of ``indices``, broadcast, in the dtype of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.take_along_axis([[1, 2], [3, 4]], [[1], [0]])
     <Tensor i64[2,1] cpu>
@@ -427,7 +445,18 @@ def gather(params: Any, indices: Any, axis: int | None = None, batch_dims: int =
 
     The result has the shape ``params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]``.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        params: what is taken from.
+        indices: integers.
+        axis: the axis that they index.
+        batch_dims: how many first axes both share.
+
+    Returns:
+        A tensor in the dtype of ``params``.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        IndexRangeError: where an index is out of range.
 
     >>> hf.gather([[1, 2], [3, 4]], [1, 0, 1])
     <Tensor i64[3,2] cpu>
@@ -457,6 +486,16 @@ def gather(params: Any, indices: Any, axis: int | None = None, batch_dims: int =
 def gather_nd(params: Any, indices: Any) -> Tensor:
     """The elements or slices of ``params`` at the index vectors in the last axis of ``indices``.
 
+    Args:
+        params: what is taken from.
+        indices: integers; the last axis holds vectors of indices.
+
+    Returns:
+        A tensor of shape ``indices.shape[:-1] + params.shape[indices.shape[-1]:]``.
+
+    Raises:
+        IndexRangeError: where an index is out of range.
+
     >>> hf.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]])
     <Tensor i64[2] cpu> [2 3]
     """
@@ -472,9 +511,19 @@ def gather_nd(params: Any, indices: Any) -> Tensor:
 def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
     """``x`` with ``updates`` added at ``indices`` along ``axis``; a position given twice receives both.
 
-    ``updates`` has the shape of ``hf.take(x, indices, axis)``, or broadcasts to it.
+    Args:
+        x: what is added to.
+        indices: integers; negative ones count from the end.
+        updates: what is added, of the shape of ``hf.take(x, indices, axis)``, or broadcast to it.
+        axis: the axis that ``indices`` are of.
 
-    Raises AxisError for an axis that is not there.
+    Returns:
+        A tensor of the shape of ``x``, in the dtype to which ``x`` and ``updates`` are promoted.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ShapeError: where ``updates`` do not fit.
+        IndexRangeError: where an index is out of range.
 
     >>> hf.scatter_add([0, 0, 0], [2, 0, 2], [1, 2, 3])
     <Tensor i64[3] cpu> [2 0 4]
@@ -496,7 +545,17 @@ def one_hot(indices: Any, depth: int, axis: int = -1, dtype: Any = default_float
 
     An index outside [0, depth) gives zeros.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        indices: integers.
+        depth: the extent of the new axis.
+        axis: where the new axis is in the result.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor with one axis more than ``indices``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.one_hot([0, 2], 3)
     <Tensor f32[2,3] cpu>

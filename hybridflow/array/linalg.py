@@ -40,6 +40,15 @@ def matmul(x1: Any, x2: Any, /, sum_dtype: Any = None, precision: str | None = N
 
     Raises ShapeError where the shapes do not fit each other, and ArgumentError for another precision.
 
+    Args:
+        x1: a tensor of one axis or more.
+        x2: a tensor of one axis or more.
+        sum_dtype: the dtype of sums and result.
+        precision: "high" or "highest".
+
+    Returns:
+        A tensor of shape ``(..., rows of x1, columns of x2)``.
+
     >>> hf.matmul([[1, 2], [3, 4]], [[1, 0], [0, 10]])
     <Tensor i64[2,2] cpu>
     [[ 1 20]
@@ -101,6 +110,15 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor
 
     Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
 
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+        axis: an axis; negative ones count from the end.
+        sum_dtype: the dtype of sums and result.
+
+    Returns:
+        A tensor of the common shape without ``axis``.
+
     >>> hf.vecdot([[1, 2], [3, 4]], [10, 1])
     <Tensor i64[2] cpu> [12 34]
     """
@@ -121,7 +139,15 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor
 def outer(x1: Any, x2: Any, /) -> Tensor:
     """All products of the elements of two vectors: ``out[i, j] = x1[i] * x2[j]``.
 
-    Raises ShapeError for what has other than one axis.
+    Args:
+        x1: a tensor of one axis.
+        x2: a tensor of one axis.
+
+    Returns:
+        A tensor of shape ``(x1.size, x2.size)``.
+
+    Raises:
+        ShapeError: for what has other than one axis.
 
     >>> hf.outer([1, 2], [10, 20])
     <Tensor i64[2,2] cpu>
@@ -141,7 +167,16 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
 
     The other axes of ``x1``, then those of ``x2``, stay.
 
-    Raises ShapeError where the shapes do not fit each other.
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; dtypes are promoted.
+        axes: how many axes, or two lists of axes.
+
+    Returns:
+        A tensor with the axes that stay.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.tensordot([[1, 2], [3, 4]], [10, 1], axes=1)
     <Tensor i64[2] cpu> [12 34]
@@ -174,7 +209,15 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
 def diagonal(x: Any, /, offset: int = 0) -> Tensor:
     """The ``offset``-th diagonal of the last two axes, as the last axis.
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of two axes or more.
+        offset: which diagonal; above the main one for positive numbers.
+
+    Returns:
+        A tensor with one axis less, in the dtype of ``x``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> hf.diagonal([[1, 2], [3, 4]])
     <Tensor i64[2] cpu> [1 4]
@@ -194,7 +237,16 @@ def diagonal(x: Any, /, offset: int = 0) -> Tensor:
 def trace(x: Any, /, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sum of the ``offset``-th diagonal of the last two axes, in ``dtype`` where one is given.
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of two axes or more.
+        offset: which diagonal; above the main one for positive numbers.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor with two axes less.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> hf.trace([[1, 2], [3, 4]])
     <Tensor i64[] cpu> 5
@@ -214,6 +266,13 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     Labels are letters.  A label twice in one operand takes the diagonal; one that is missing from the output is summed
     over; "..." stands for axes that broadcast.  Without "->" the output has the labels that occur once, in order.
     More than two operands are contracted from left to right.  Raises ArgumentError for a malformed equation.
+
+    Args:
+        equation: labels of each operand, separated by commas, and after "->" those of the result.
+        *operands: a tensor for each.
+
+    Returns:
+        A tensor with the axes of the result.
 
     >>> hf.einsum("ij,j->i", [[1, 2], [3, 4]], [10, 1])
     <Tensor i64[2] cpu> [12 34]

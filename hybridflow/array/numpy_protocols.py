@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.array.methods import method_of
-from hybridflow.array.numpy_functions import FUNCTIONS
 from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core import other_names, pytree
@@ -107,6 +106,8 @@ def _package() -> Any:
 @apart.once
 def _table() -> dict[Any, Callable[..., Any]]:
     """NumPy's functions and ours."""
+    from hybridflow.array.numpy_functions import FUNCTIONS  # when the first of NumPy's functions meets a tensor
+
     package = _package()
     found: dict[Any, Callable[..., Any]] = {}
     for source, theirs in ((package, np), (package.linalg, np.linalg)):

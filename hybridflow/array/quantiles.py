@@ -56,7 +56,18 @@ def quantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear
     one, or the middle ("midpoint").  NaN where an element is NaN, and of no elements.  Raises ArgumentError for a ``q``
     outside [0, 1], which gives NaN where a compiled function computes it.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        q: a number or a tensor of numbers that say which part lies below.
+        axis: an axis, several, or None for all.
+        method: how to choose between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A float tensor: the axes of ``q``, then those of ``x`` that were not reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.quantile([4.0, 1.0, 3.0, 2.0], [0.25, 0.5])
     <Tensor f32[2] cpu> [1.75 2.5 ]
@@ -68,7 +79,18 @@ def quantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear
 def percentile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
     """``quantile`` with ``q`` in percent, within [0, 100].
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        q: a number or a tensor of numbers that say which part lies below.
+        axis: an axis, several, or None for all.
+        method: how to choose between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A float tensor: the axes of ``q``, then those of ``x`` that were not reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.percentile([4.0, 1.0, 3.0, 2.0], 25)
     <Tensor f32[] cpu> 1.75
@@ -81,7 +103,16 @@ def median(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> Tens
     """The middle one of the sorted elements over ``axis``, or halfway between the two in the middle; NaN where an
     element is NaN, and of no elements.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A float tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.median([[5.0, 1.0], [2.0, 4.0], [9.0, 3.0]], axis=0)
     <Tensor f32[2] cpu> [5. 3.]
@@ -93,7 +124,18 @@ def median(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> Tens
 def nanquantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
     """``quantile`` of the elements that are not NaN; NaN where all are.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        q: a number or a tensor of numbers that say which part lies below.
+        axis: an axis, several, or None for all.
+        method: how to choose between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A float tensor: the axes of ``q``, then those of ``x`` that were not reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.nanquantile([4.0, hf.nan, 3.0, 2.0], 0.25)
     <Tensor f32[] cpu> 2.5
@@ -105,7 +147,16 @@ def nanquantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "lin
 def nanmedian(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """``median`` of the elements that are not NaN; NaN where all are.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A float tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.nanmedian([[5.0, 1.0], [2.0, hf.nan], [9.0, 3.0]], axis=0)
     <Tensor f32[2] cpu> [5. 2.]

@@ -90,7 +90,17 @@ def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
 def sum(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum over ``axis``; 0 for no elements.  Bools and integers are summed as int64 (uint64 for unsigned ones).
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.sum([[1, 2], [3, 4]], axis=0)
     <Tensor i64[2] cpu> [4 6]
@@ -102,7 +112,17 @@ def sum(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepd
 def prod(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product over ``axis``; 1 for no elements.  Bools and integers are multiplied as int64 (uint64).
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.prod([[1, 2], [3, 4]], axis=1)
     <Tensor i64[2] cpu> [ 2 12]
@@ -123,7 +143,17 @@ def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
 def max(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A tensor without the axes that were reduced, in the dtype of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ShapeError: where there are no elements to choose from.
 
     >>> hf.max([[1, 5], [7, 3]], axis=0)
     <Tensor i64[2] cpu> [7 5]
@@ -135,7 +165,17 @@ def max(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
 def min(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A tensor without the axes that were reduced, in the dtype of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ShapeError: where there are no elements to choose from.
 
     >>> hf.min([[1, 5], [7, 3]], axis=0)
     <Tensor i64[2] cpu> [1 3]
@@ -160,7 +200,17 @@ def argmax(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> 
 
     NaN counts as the largest.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, or None for positions in the flattened tensor.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        An int64 tensor without the axis.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ShapeError: where there are no elements to choose from.
 
     >>> hf.argmax([[1, 5, 2], [7, 0, 3]], axis=1)
     <Tensor i64[2] cpu> [1 0]
@@ -174,7 +224,17 @@ def argmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> 
 
     NaN counts as the smallest.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, or None for positions in the flattened tensor.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        An int64 tensor without the axis.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ShapeError: where there are no elements to choose from.
 
     >>> hf.argmin([[1, 5, 2], [7, 0, 3]], axis=1)
     <Tensor i64[2] cpu> [0 1]
@@ -186,7 +246,16 @@ def argmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> 
 def all(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over ``axis`` are true (not zero); True for no elements.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A bool tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.all([[True, False], [True, True]], axis=1)
     <Tensor bool[2] cpu> [False  True]
@@ -199,7 +268,16 @@ def all(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
 def any(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether an element over ``axis`` is true (not zero); False for no elements.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A bool tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.any([[True, False], [False, False]], axis=1)
     <Tensor bool[2] cpu> [ True False]
@@ -212,7 +290,16 @@ def any(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
 def count_nonzero(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """How many elements over ``axis`` are not zero, as int64.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        An int64 tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.count_nonzero([[0, 1, 2], [3, 0, 0]], axis=1)
     <Tensor i64[2] cpu> [2 1]
@@ -240,7 +327,17 @@ def _accurate(x: Tensor) -> Tensor:
 def mean(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over ``axis``, in float32 for bools and integers; NaN for no elements.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        dtype: the dtype of the result. By default that of ``x``, float32 for bools and integers.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.mean([[1.0, 5.0], [7.0, 3.0]], axis=0)
     <Tensor f32[2] cpu> [4. 4.]
@@ -257,7 +354,17 @@ def mean(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keep
 def var(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over ``axis``: the mean squared distance from the mean, divided by ``n - correction``.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        correction: what is taken from the number of elements; 1 for the estimate from a sample.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A float tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.var([1.0, 3.0])
     <Tensor f32[] cpu> 1.0
@@ -275,7 +382,17 @@ def var(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bo
 def std(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over ``axis``: the square root of ``var``.  Where it is 0, so is its derivative.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        correction: what is taken from the number of elements; 1 for the estimate from a sample.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A float tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.std([1.0, 3.0])
     <Tensor f32[] cpu> 1.0
@@ -293,7 +410,16 @@ def root(total: Tensor) -> Tensor:
 def logsumexp(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A float tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.logsumexp([1000.0, 1000.0])
     <Tensor f32[] cpu> 1000.6932
@@ -326,7 +452,17 @@ def cumulative_sum(
 ) -> Tensor:
     """The running sum along ``axis`` (not needed for one axis); ``include_initial`` puts a 0 in front.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: the axis to go along; may be left out where there is one.
+        dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
+        include_initial: whether the result begins with the value of no elements.
+
+    Returns:
+        A tensor of the shape of ``x``; one longer along ``axis`` with ``include_initial``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.cumulative_sum([1, 2, 3])
     <Tensor i64[3] cpu> [1 3 6]
@@ -347,7 +483,17 @@ def cumulative_prod(
 
     Bools and integers are multiplied as int64 (uint64).
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: the axis to go along; may be left out where there is one.
+        dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
+        include_initial: whether the result begins with the value of no elements.
+
+    Returns:
+        A tensor of the shape of ``x``; one longer along ``axis`` with ``include_initial``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.cumulative_prod(hf.asarray([2, 3, 4])).tolist()
     [2, 6, 24]

@@ -22,6 +22,15 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
     Raises ShapeError where ``x1`` is not one-dimensional, ArgumentError for another ``side``.
 
+    Args:
+        x1: sorted elements, of one axis.
+        x2: what has to be put in.
+        side: "left" or "right" of equal elements.
+        sorter: positions that sort ``x1``.
+
+    Returns:
+        An int64 tensor of the shape of ``x2``.
+
     >>> hf.searchsorted(hf.asarray([1.0, 2.0, 4.0]), hf.asarray([2.0, 3.0])).tolist()
     [1, 2]
     """

@@ -37,6 +37,14 @@ def segment_sum(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
     Raises ShapeError where ``segment_ids`` does not fit ``data``, DTypeError where it holds no integers, and TraceError
     without ``num_segments`` in a compiled function.
 
+    Args:
+        data: rows: a tensor of one axis or more.
+        segment_ids: the segment of each row: integers; rows of others than 0 to ``num_segments`` - 1 are left out.
+        num_segments: how many segments there are; compiled functions need it.
+
+    Returns:
+        A tensor of shape ``(num_segments, *data.shape[1:])``.
+
     >>> hf.segment_sum([1.0, 2.0, 3.0], [0, 2, 0])
     <Tensor f32[3] cpu> [4. 0. 2.]
     """
@@ -47,6 +55,14 @@ def segment_sum(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
 def segment_mean(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> Tensor:
     """The means of the rows of each segment, in float32 for bools and integers; 0 where there are none.  Raises as
     ``segment_sum`` does.
+
+    Args:
+        data: rows: a tensor of one axis or more.
+        segment_ids: the segment of each row: integers; rows of others than 0 to ``num_segments`` - 1 are left out.
+        num_segments: how many segments there are; compiled functions need it.
+
+    Returns:
+        A tensor of shape ``(num_segments, *data.shape[1:])``.
 
     >>> hf.segment_mean([1.0, 2.0, 3.0], [0, 2, 0])
     <Tensor f32[3] cpu> [2. 0. 2.]
@@ -61,6 +77,14 @@ def segment_max(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
     where there are none.  NaN if there is one; of equal elements the last one gets the derivative.  Raises as
     ``segment_sum`` does.
 
+    Args:
+        data: rows: a tensor of one axis or more.
+        segment_ids: the segment of each row: integers; rows of others than 0 to ``num_segments`` - 1 are left out.
+        num_segments: how many segments there are; compiled functions need it.
+
+    Returns:
+        A tensor of shape ``(num_segments, *data.shape[1:])``.
+
     >>> hf.segment_max([1.0, 2.0, 3.0], [0, 1, 0])
     <Tensor f32[2] cpu> [3. 2.]
     """
@@ -73,6 +97,14 @@ def segment_min(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
     where there are none.  NaN if there is one; of equal elements the last one gets the derivative.  Raises as
     ``segment_sum`` does.
 
+    Args:
+        data: rows: a tensor of one axis or more.
+        segment_ids: the segment of each row: integers; rows of others than 0 to ``num_segments`` - 1 are left out.
+        num_segments: how many segments there are; compiled functions need it.
+
+    Returns:
+        A tensor of shape ``(num_segments, *data.shape[1:])``.
+
     >>> hf.segment_min([1.0, 2.0, 3.0], [0, 1, 0])
     <Tensor f32[2] cpu> [1. 2.]
     """
@@ -83,6 +115,14 @@ def segment_min(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
 def segment_prod(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> Tensor:
     """The products of the rows of each segment, element by element; 1 where there are none.  Bools and integers are
     multiplied as int64 (uint64).  Raises as ``segment_sum`` does.
+
+    Args:
+        data: rows: a tensor of one axis or more.
+        segment_ids: the segment of each row: integers; rows of others than 0 to ``num_segments`` - 1 are left out.
+        num_segments: how many segments there are; compiled functions need it.
+
+    Returns:
+        A tensor of shape ``(num_segments, *data.shape[1:])``.
 
     >>> hf.segment_prod([4.0, 2.0, 3.0], [0, 1, 0])
     <Tensor f32[2] cpu> [12.  2.]

@@ -32,6 +32,14 @@ def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple
     With ``size`` there are so many: ``fill_value`` stands where there are fewer elements, and later ones are left out;
     ``hf.count_nonzero`` says how many there were.  Raises TraceError without it in a compiled function.
 
+    Args:
+        x: a tensor of one axis or more.
+        size: how many positions there are; compiled functions need it.
+        fill_value: what fills up the rest.
+
+    Returns:
+        A tuple of int64 tensors of one axis, one for each axis of ``x``.
+
     >>> hf.nonzero([0, 5, 0, 7])
     (<Tensor i64[2] cpu> [1 3],)
     >>> hf.nonzero([0, 5, 0, 7], size=3, fill_value=-1)
@@ -72,6 +80,17 @@ def boolean_mask(
     The mask covers the axes from ``axis`` on, the first unless given.  With ``size`` there are so many parts, filled up
     with ``fill_value`` or cut off.  Raises AxisError for an axis that is not there, IndexRangeError where the mask has
     another shape than those axes, TraceError without ``size`` in a compiled function.
+
+    Args:
+        tensor: what is taken from.
+        mask: bools.
+        axis: the first axis that the mask covers.
+        name: has no effect.
+        size: how many parts there are; compiled functions need it.
+        fill_value: what fills up the rest.
+
+    Returns:
+        A tensor in the dtype of ``tensor``, with one axis for those that the mask covers.
 
     >>> hf.boolean_mask([[1, 2], [3, 4], [5, 6]], [True, False, True])
     <Tensor i64[2,2] cpu>
@@ -159,6 +178,16 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None, *, size: int | None
     left out; ``hf.sum(repeats)`` says how many there were.  Numbers below 0 are then as 0.
 
     Raises AxisError for an axis that is not there, ShapeError for repeats of another number than the axis has elements.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        repeats: how many times each element comes: a number, or one for each.
+        axis: the axis; None for the flattened tensor.
+        size: how long the result is along ``axis``; compiled functions need it where ``repeats`` is a tensor.
+        fill_value: what fills up the rest.
+
+    Returns:
+        A tensor in the dtype of ``x``.
 
     >>> hf.repeat([1, 2], 2)
     <Tensor i64[4] cpu> [1 1 2 2]

@@ -72,6 +72,14 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
     With ``size``, which compiled functions need, there are so many, as in ``unique_values``; 0 stands where there are
     no positions and counts.  Elements of ``x`` that are larger than the last of them have the numbers from ``size`` on.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        size: how many elements there are; compiled functions need it.
+        fill_value: what fills up the rest.
+
+    Returns:
+        A named tuple of tensors.
+
     >>> hf.unique_all(hf.asarray([3, 1, 3])).counts.tolist()
     [1, 2]
     """
@@ -84,6 +92,14 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
     With ``size``, which compiled functions need, there are so many, as in ``unique_values``, and the counts of what is
     filled up are 0: ``hf.count_nonzero(counts)`` says how many there were.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        size: how many elements there are; compiled functions need it.
+        fill_value: what fills up the rest.
+
+    Returns:
+        A named tuple of tensors.
 
     >>> hf.unique_counts([3, 1, 3])
     UniqueCounts(values=<Tensor i64[2] cpu> [1 3], counts=<Tensor i64[2] cpu> [1 2])
@@ -99,6 +115,14 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
     """The distinct elements of ``x`` in ascending order (1-d), and which of them each element of ``x`` is, as int64 in
     the shape of ``x``; ``size`` is as in ``unique_all``.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        size: how many elements there are; compiled functions need it.
+        fill_value: what fills up the rest.
+
+    Returns:
+        A named tuple of tensors.
+
     >>> hf.unique_inverse([3, 1, 3])
     UniqueInverse(values=<Tensor i64[2] cpu> [1 3], inverse_indices=<Tensor i64[3] cpu> [1 0 1])
     """
@@ -113,6 +137,14 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     With ``size``, which compiled functions need, there are so many: ``fill_value``, the least element unless given,
     stands where there are fewer, and larger ones are left out.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        size: how many elements there are; compiled functions need it.
+        fill_value: what fills up the rest.
+
+    Returns:
+        A tensor of one axis in the dtype of ``x``.
+
     >>> hf.unique_values([3, 1, 3])
     <Tensor i64[2] cpu> [1 3]
     >>> hf.unique_values([3, 1, 3], size=3)
@@ -126,6 +158,14 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 @operation
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     """Where an element of ``x1`` is one of ``x2``, or where it is none if ``invert``: bool in the shape of ``x1``.
+
+    Args:
+        x1: what is looked for.
+        x2: what it is looked for in.
+        invert: whether the answers are turned around.
+
+    Returns:
+        A bool tensor of the shape of ``x1``.
 
     >>> hf.isin(hf.asarray([1, 2, 3]), hf.asarray([3, 1])).tolist()
     [True, False, True]

@@ -25,7 +25,16 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> T
 
     ``copy`` changes nothing: no tensor sees what is assigned to another one.
 
-    Raises ShapeError for a shape of another number of elements.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        shape: the shape wanted; one extent may be -1, which the others decide.
+        copy: has no effect: tensors share nothing that can be seen.
+
+    Returns:
+        A tensor with the elements of ``x`` in their order.
+
+    Raises:
+        ShapeError: for a shape of another number of elements.
 
     >>> hf.reshape([1, 2, 3, 4], (2, -1))
     <Tensor i64[2,2] cpu>
@@ -75,6 +84,16 @@ def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
 def permute_dims(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
     """``x`` with its axes in another order: output axis k is input axis ``axes[k]``.  None reverses them.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axes: for each axis of the result the one of ``x``.
+
+    Returns:
+        A tensor with the elements of ``x``.
+
+    Raises:
+        ShapeError: where ``axes`` are not those of ``x``, each once.
+
     >>> hf.permute_dims(hf.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
@@ -95,7 +114,14 @@ def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
 def matrix_transpose(x: ArrayLike, /) -> Tensor:
     """``x`` with its last two axes swapped.
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of two axes or more.
+
+    Returns:
+        A tensor with the elements of ``x``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> hf.matrix_transpose(hf.ones((5, 2, 3))).shape
     (5, 3, 2)
@@ -119,6 +145,17 @@ def transpose_2d(x: Any) -> Tensor:
 def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Tensor:
     """``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        source: an axis or several.
+        destination: their places in the result.
+
+    Returns:
+        A tensor with the elements of ``x``.
+
+    Raises:
+        AxisError: where there is no such axis.
+
     >>> hf.moveaxis(hf.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
@@ -139,7 +176,15 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Tensor:
 def expand_dims(x: ArrayLike, /, axis: Any = 0) -> Tensor:
     """``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the result.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: where the new axes are in the result.
+
+    Returns:
+        A tensor with the elements of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.expand_dims(hf.ones((2, 3)), axis=1).shape
     (2, 1, 3)
@@ -162,7 +207,16 @@ def expand_dims(x: ArrayLike, /, axis: Any = 0) -> Tensor:
 def squeeze(x: ArrayLike, /, axis: Any = None) -> Tensor:
     """``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: the axes to remove, each of extent 1.
+
+    Returns:
+        A tensor with the elements of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ShapeError: where an axis has another extent than 1.
 
     >>> hf.squeeze(hf.ones((1, 3, 1))).shape
     (3,)
@@ -182,7 +236,15 @@ def squeeze(x: ArrayLike, /, axis: Any = None) -> Tensor:
 def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> Tensor:
     """``x`` repeated along axes of extent 1 and new leading axes to ``shape``.
 
-    Raises ShapeError where ``x`` does not broadcast to it.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        shape: the shape wanted.
+
+    Returns:
+        A tensor of ``shape`` in the dtype of ``x``.
+
+    Raises:
+        ShapeError: where ``x`` does not broadcast to it.
 
     >>> hf.broadcast_to([1, 2], (3, 2))
     <Tensor i64[3,2] cpu>
@@ -205,6 +267,12 @@ def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> Tensor:
 def broadcast_shapes(*shapes: Any) -> Shape:
     """The shape to which arrays of these shapes broadcast.  Raises ShapeError where they do not.
 
+    Args:
+        *shapes: shapes as tuples.
+
+    Returns:
+        The common shape, a tuple.
+
     >>> hf.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
@@ -225,6 +293,15 @@ def broadcast_shapes(*shapes: Any) -> Shape:
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """``arrays`` broadcast to one shape.
 
+    Args:
+        *arrays: tensors whose shapes broadcast.
+
+    Returns:
+        Tensors of one shape, each in its dtype.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+
     >>> [x.shape for x in hf.broadcast_arrays(hf.ones((3, 1)), hf.ones(4))]
     [(3, 4), (3, 4)]
     """
@@ -239,6 +316,13 @@ def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     """``arrays``, promoted to one dtype, one after the other along ``axis``; None flattens them first.
 
     Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+
+    Args:
+        arrays: tensors that differ in the extent of ``axis`` alone.
+        axis: the axis that grows, or None.
+
+    Returns:
+        A tensor in the promoted dtype.
 
     >>> hf.concat([[1, 2], [3]])
     <Tensor i64[3] cpu> [1 2 3]
@@ -272,6 +356,13 @@ def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
     """``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``.
 
     Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+
+    Args:
+        arrays: tensors of one shape.
+        axis: where the new axis is in the result.
+
+    Returns:
+        A tensor with one axis more, in the promoted dtype.
 
     >>> hf.stack([[1, 2], [3, 4]], axis=1)
     <Tensor i64[2,2] cpu>
@@ -313,7 +404,15 @@ def _is_row(x: Any, stack: Tensor, number: int) -> bool:
 def unstack(x: ArrayLike, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices of ``x`` along ``axis``, without that axis.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis; negative ones count from the end.
+
+    Returns:
+        As many tensors as ``axis`` has elements, each with one axis less.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> [x.tolist() for x in hf.unstack([[1, 2], [3, 4]])]
     [[1, 2], [3, 4]]
@@ -343,7 +442,17 @@ def slice_axis(x: Tensor, axis: int, start: Extent, stop: Extent, step: int = 1)
 def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
     """``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1).
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        num_or_sizes: how many equal parts, or the extent of each.
+        axis: an axis; negative ones count from the end.
+
+    Returns:
+        A list of tensors.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ShapeError: where the parts do not make up the axis.
 
     >>> [x.tolist() for x in hf.split([1, 2, 3, 4], 2)]
     [[1, 2], [3, 4]]
@@ -376,7 +485,15 @@ def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
 def flip(x: ArrayLike, /, axis: Any = None) -> Tensor:
     """``x`` in reverse order along ``axis`` (None: all, an int or several).
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.flip([[1, 2], [3, 4]], axis=1)
     <Tensor i64[2,2] cpu>
@@ -392,7 +509,16 @@ def flip(x: ArrayLike, /, axis: Any = None) -> Tensor:
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     """``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        shift: by how many places, to higher positions; one number or one for each axis.
+        axis: an axis, several, or None for the flattened tensor.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.roll([1, 2, 3], 1)
     <Tensor i64[3] cpu> [3 1 2]
@@ -429,6 +555,13 @@ def _turned(position: Extent, extent: Extent) -> Extent:
 def tile(x: ArrayLike, repetitions: Any, /) -> Tensor:
     """``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        repetitions: how many times along each axis.
+
+    Returns:
+        A tensor in the dtype of ``x``.
+
     >>> hf.tile([1, 2], 2)
     <Tensor i64[4] cpu> [1 2 1 2]
     """
@@ -450,6 +583,18 @@ def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: An
     A number, or one pair, is for all axes, as NumPy's ``pad_width``.
     ``mode`` is "constant" (``constant_values``), "reflect" (mirrored without the edge), "symmetric" (mirrored with the
     edge) or "edge" (the edge repeated).  Raises ArgumentError for another mode.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        paddings: a number, a pair, or a pair for each axis.
+        mode: "constant", "reflect", "symmetric" or "edge".
+        constant_values: what "constant" puts there.
+
+    Returns:
+        A tensor in the dtype of ``x``.
+
+    Raises:
+        ShapeError: where ``paddings`` do not fit ``x``.
 
     >>> hf.pad([1, 2], [(1, 2)])
     <Tensor i64[5] cpu> [0 1 2 0 0]

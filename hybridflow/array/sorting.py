@@ -15,7 +15,17 @@ from hybridflow.errors import ArgumentError
 def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions, as int64, that sort ``x`` along ``axis``.  The sort is stable whatever ``stable`` says.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis; negative ones count from the end.
+        descending: whether the largest comes first.
+        stable: has no effect: equal elements keep their order.
+
+    Returns:
+        An int64 tensor of the shape of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.argsort([3.0, 1.0, 2.0])
     <Tensor i64[3] cpu> [1 2 0]
@@ -28,7 +38,17 @@ def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: b
 def sort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """``x`` sorted along ``axis``.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis; negative ones count from the end.
+        descending: whether the largest comes first.
+        stable: has no effect: equal elements keep their order.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.sort([3, 1, 2], descending=True)
     <Tensor i64[3] cpu> [3 2 1]
@@ -42,6 +62,13 @@ def top_k(x: ArrayLike, k: int) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along the last axis in descending order, and their positions as int64.
 
     Of equal elements the first comes first.  Raises ArgumentError when the axis has fewer than ``k`` elements.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        k: how many.
+
+    Returns:
+        Two tensors with ``k`` elements along the last axis: values in the dtype of ``x``, positions as int64.
 
     >>> hf.top_k([1, 7, 3], 2)
     (<Tensor i64[2] cpu> [7 3], <Tensor i64[2] cpu> [1 2])

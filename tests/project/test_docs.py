@@ -82,3 +82,22 @@ def test_every_public_name_has_an_example_that_is_true(name: str) -> None:
     said: list[str] = []
     outcome = doctest.DocTestRunner(verbose=False).run(test, out=said.append)
     assert outcome.failed == 0, "".join(said)
+
+
+ARRAY = [
+    name
+    for name, value in PUBLIC.items()
+    if "." not in name and (getattr(value, "__module__", None) or "").startswith("hybridflow.array.")
+]
+
+
+@pytest.mark.parametrize("name", [name for name in ARRAY if not inspect.isclass(PUBLIC[name])])
+def test_array_functions_say_what_they_take_and_give(name: str) -> None:
+    """Sections in Google's style, with an entry for each parameter."""
+    text = inspect.getdoc(PUBLIC[name]) or ""
+    sections = dict(re.findall(r"^(Args|Returns|Raises):\n((?:    .*\n?)+)", text, re.MULTILINE))
+    described = re.findall(r"^    \*?(\w+): ", sections["Args"], re.MULTILINE)
+    assert described == list(inspect.signature(PUBLIC[name]).parameters)
+    assert sections["Returns"].strip()
+    raised = re.findall(r"^    (\w+): ", sections.get("Raises", ""), re.MULTILINE)
+    assert all(issubclass(getattr(hf.errors, error), hf.errors.HybridflowError) for error in raised)
