@@ -18,11 +18,12 @@ from hybridflow.compiler.program import Program, Slot, shared_entry, value_at
 from hybridflow.errors import CompileError
 from hybridflow.runtime import apart, arguments, callbacks, locks, program_host
 from hybridflow.runtime.dtypes import NUMPY
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.team_words import ASK, LEAST, words
 
 if TYPE_CHECKING:
+    from hybridflow.runtime.machine import machine_code
     from hybridflow.runtime.threads.team import TeamHost
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases the GIL
@@ -36,6 +37,13 @@ def _team() -> ModuleType:
     from hybridflow.runtime.threads import team  # only where there is a program
 
     return team
+
+
+@apart.loaded
+def _store() -> ModuleType:
+    from hybridflow.runtime.machine import store  # only where there is a program
+
+    return store
 
 
 @apart.loaded
@@ -211,7 +219,7 @@ def load(
 
 
 def _compiled(program: Program, text: str, *symbols: str) -> machine_code.Code:
-    key = machine_code.object_key(text, program.target)
-    made = functools.partial(machine_code.compile_object, text, program.target, threads=lambda: int(_team().threads()))
-    imports = _interrupts().imports() if program.looks else None
-    return machine_code.cached_code(key, made, *symbols, imports=imports, label=program.name)
+    code: machine_code.Code = _store().load(
+        text, program.target, symbols, lambda: int(_team().threads()), lambda: _interrupts().imports(), program.name
+    )
+    return code

@@ -17,9 +17,9 @@ import stat as stat_module
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybridflow import flags
 from hybridflow.runtime import locks
@@ -29,6 +29,7 @@ from hybridflow.runtime import locks
 
 _KEEP = 0.8  # of the limit, after a clean-up, so that clean-ups are rare
 _SUFFIX, _TEMPORARY = ".hfc", ".tmp"
+INDEX = "functions.hfi"  # of the functions that entries hold, see ``function_index``
 _ENTRY = re.compile(r"[0-9a-f]{64}\.hfc")
 _UNFINISHED = re.compile(r"[0-9a-f]{64}\.[a-z0-9_]{8}\.tmp")  # as tempfile names them behind the digest
 _MAGIC = b"hybridflow-cache-2\n"
@@ -43,6 +44,7 @@ _BLOCK = 512  # bytes: the unit of st_blocks, whatever the file system's own
 
 _lock = locks.make()
 _sizes: dict[str, int] = {}  # bytes in each folder that this process writes to, as far as it knows
+_clearings: list[str] = []
 _logged: set[str] = set()
 _began = time.time()  # when this process began to load its code
 
@@ -124,7 +126,7 @@ def _fault(where: str) -> str | None:
     return "other users may write there" if status.st_mode & 0o022 else None
 
 
-def _used() -> str | None:
+def usable() -> str | None:
     """The folder, where it may be used."""
     where = folder()
     fault = None if where is None else _fault(where)
@@ -144,65 +146,109 @@ def set_limit(bytes_: int) -> None:
     flags.CACHE_LIMIT.value = bytes_
 
 
+def digest(key: str) -> bytes:
+    """What an entry is found by."""
+    return bytes(_sha256(key.encode()).digest())
+
+
 def get(key: str) -> bytes | None:
     """The payload that was put under ``key``, or None."""
-    where = _used()
+    return get_by(digest(key))
+
+
+def get_by(digest: bytes) -> bytes | None:
+    """The payload of an entry, or None."""
+    where = usable()
     if where is None:
         return None
-    digest = _sha256(key.encode()).digest()
     path = os.path.join(where, digest.hex() + _SUFFIX)
+    found = read(path)
+    if found is None:
+        return None
+    payload = _payload(found.content, digest)
+    if payload is None:
+        _say(f"ignores {path}: damaged, linked, or not written by this user")
+    elif time.time() - found.status.st_mtime > _FRESH:
+        with contextlib.suppress(OSError):
+            os.utime(path)
+    return payload
+
+
+class Read(NamedTuple):
+    content: bytes
+    status: os.stat_result
+
+
+def read(path: str) -> Read | None:
+    """A file that this user wrote; None where there is none, and empty where it is another's."""
     try:
         # No links: an entry is a file that this user wrote here.  Opening a pipe must not wait for its other end.
-        handle = os.open(path, os.O_RDONLY | sum(getattr(os, name, 0) for name in _OPEN_FLAGS))
+        handle = os.open(path, os.O_RDONLY | _flags())
     except OSError:
         return None
     try:
         with open(handle, "rb") as file:
             status = os.fstat(handle)
-            content = file.read() if _is_ours(status) else b""
-            payload = _payload(content, digest)
-            if payload is not None and time.time() - status.st_mtime > _FRESH:
-                with contextlib.suppress(OSError):
-                    os.utime(handle)
+            return Read(file.read() if _is_ours(status) else b"", status)
     except OSError as error:
         _say(f"cannot read {path}: {error}")
         return None
-    if payload is None:
-        _say(f"ignores {path}: damaged, linked, or not written by this user")
-    return payload
 
 
-def put(key: str, payload: bytes, label: str = "") -> None:
-    """Keep ``payload`` under ``key``, if that is possible; ``label`` says to people what it is."""
-    where = _used()
-    if where is None:
-        return
-    digest = _sha256(key.encode()).digest()
-    short = label.encode()[:_LABEL]
-    header = _HEADER.pack(_MAGIC, digest, _sha256(payload).digest(), len(payload), short)
+def _flags() -> int:
+    return sum(getattr(os, name, 0) for name in _OPEN_FLAGS)
+
+
+def append(path: str, content: bytes) -> bool:
+    """Add to the end of a file that this user wrote, or that is not there; whether that was done."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _flags(), 0o600)
+        try:
+            return _is_ours(os.fstat(handle)) and os.write(handle, content) == len(content)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        _say(f"cannot write {path}: {error}")
+        return False
+
+
+def write(where: str, name: str, content: Sequence[bytes], prefix: str) -> bool:
+    """Write a file of the folder at once, or not at all; whether that was done."""
     import tempfile
 
     try:
         os.makedirs(where, mode=0o700, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(_TEMPORARY, f"{digest.hex()}.", where)  # mode 0600
+        handle, temporary = tempfile.mkstemp(_TEMPORARY, f"{prefix}.", where)  # mode 0600
         try:
             with open(handle, "wb") as file:
-                file.write(header)
-                file.write(payload)
-            os.replace(temporary, os.path.join(where, digest.hex() + _SUFFIX))
+                file.writelines(content)
+            os.replace(temporary, os.path.join(where, name))
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
     except OSError as error:
         _say(f"works without {where}: {error}")
-        return
+        return False
+    return True
+
+
+def put(key: str, payload: bytes, label: str = "") -> bool:
+    """Keep ``payload`` under ``key``, if that is possible; whether it is kept.  ``label`` says to people what it is."""
+    where = usable()
+    if where is None:
+        return False
+    name, short = digest(key), label.encode()[:_LABEL]
+    header = _HEADER.pack(_MAGIC, name, _sha256(payload).digest(), len(payload), short)
+    if not write(where, name.hex() + _SUFFIX, (header, payload), name.hex()):
+        return False
     _account(where, _blocks(len(header) + len(payload)))
+    return True
 
 
 def entries() -> list[CacheEntry]:
     """All entries, least recently used first."""
-    where = _used()
+    where = usable()
     found = [] if where is None else _scan(where)
     return [
         CacheEntry(os.path.basename(path).removesuffix(_SUFFIX), size, used, _label(path)) for used, size, path in found
@@ -236,13 +282,20 @@ def _problem(where: str | None) -> str | None:
 
 def clear() -> int:
     """Remove all entries; returns how many went."""
-    where = _used()
+    where = usable()
     if where is None:
         return 0
     removed = sum(_remove(path) for _, _, path in _scan(where))
+    _remove(os.path.join(where, INDEX))
     with _lock:
         _sizes.pop(where, None)
+        _clearings.append(where)
     return removed
+
+
+def clearings() -> int:
+    """How often this process has removed all entries: what others remember of them is to be forgotten, too."""
+    return len(_clearings)
 
 
 @functools.cache

@@ -4,7 +4,7 @@ Emission leaves little for IR passes to do (it writes explicit vectors in SSA fo
 the code generator more time than they take; a usual pipeline would take as long as the code generator itself.  The
 runtime's own modules say themselves what is inlined: the usual pipeline makes their text half as long again, and calls
 slower, which then save registers for what they rarely come to.
-Long modules are cut into parts (``parts``), which threads compile side by side.
+Programs are compiled function by function (``store``); long ones as several modules, by threads side by side.
 Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB per module, all of which unloading returns (see
 ``_Linkers``).  All of it runs where nobody interrupts it (see ``apart``), and so does unloading: code that nobody has
 any more waits for the next time that something is loaded.
@@ -24,7 +24,7 @@ import itertools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -74,6 +74,7 @@ class _Places:
 
 
 _places = _Places()
+MOST_BATCHES = _Places.MOST  # modules that pay to compile side by side, whatever the threads
 
 
 class _ForkGuard:
@@ -135,13 +136,14 @@ _RUNTIME_LEVEL = 2  # of LLVM's code generation for the runtime's own modules; f
 
 
 class Code:
-    """A loaded module: addresses by symbol.  They stay valid as long as this object lives; then it is unloaded.
+    """Loaded code: addresses by symbol.  They stay valid as long as this object lives; then it is unloaded.
 
     A finalizer in Python would run wherever the last reference goes, and what interrupts it would get lost.
     """
 
-    def __init__(self, addresses: dict[str, int], tracker: Any = None) -> None:
+    def __init__(self, addresses: dict[str, int], tracker: Any = None, held: Sequence[Code] = ()) -> None:
         self.addresses = addresses
+        self.held = held  # what it calls
         if tracker is not None:
             _trackers[weakref.ref(self, _dead.append)] = tracker
 
@@ -309,12 +311,16 @@ def _emit_object(machine: Any, module: Any) -> bytes:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
+def compile_object(text: str, target: Target, use: Use = "program") -> bytes:
+    """Machine code of an LLVM module: a relocatable object file."""
+    return compile_image([text], target, use)
+
+
 @_apart
-def compile_object(text: str, target: Target, use: Use = "program", threads: Callable[[], int] | None = None) -> bytes:
-    """Machine code of an LLVM module, as an image of relocatable object files.  ``threads`` says how many may work at
-    it where it is long; without it one alone does."""
-    pieces = [text] if threads is None else _parts().split(text, threads, _Places.MOST)
-    work = [functools.partial(_object, piece, target, use) for piece in pieces]
+def compile_image(texts: Sequence[str], target: Target, use: Use = "program") -> bytes:
+    """Machine code of modules that call each other, each by a thread of its own, as an image of relocatable object
+    files."""
+    work = [functools.partial(_object, text, target, use) for text in texts]
     return bytes(_parts().joined(apart.side_by_side(work)))
 
 

@@ -19,7 +19,7 @@ import pytest
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import disk_cache, machine_code
+from hybridflow.runtime.machine import disk_cache, machine_code, store
 from hybridflow.runtime.native import functions
 from tests.support.paths import ROOT
 from tests.support.runtime_programs import plus_one
@@ -328,7 +328,8 @@ def test_threads_share_a_folder(folder):
 
 def test_machine_code_is_found_again(folder, monkeypatch):
     first = cpu.load(plus_one()).run([np.zeros(3, np.float32)])
-    monkeypatch.setattr(machine_code, "compile_object", lambda *_: pytest.fail("compiled again"))
+    store.forget()
+    monkeypatch.setattr(machine_code, "compile_image", lambda *_: pytest.fail("compiled again"))
     again = cpu.load(plus_one()).run([np.zeros(3, np.float32)])
     np.testing.assert_array_equal(first, again)
 
@@ -340,8 +341,8 @@ from hybridflow.runtime import cpu
 from hybridflow.runtime.machine import machine_code
 from tests.support.runtime_programs import plus_one
 compiled = []
-real = machine_code.compile_object
-machine_code.compile_object = lambda *a, **k: compiled.append(1) or real(*a, **k)
+real = machine_code.compile_image
+machine_code.compile_image = lambda *a, **k: compiled.append(1) or real(*a, **k)
 assert cpu.load(plus_one()).run([np.ones(2, np.float32)])[0].tolist() == [2, 2]
 print(len(compiled))
 """
@@ -454,7 +455,7 @@ def test_pipes_sockets_and_folders_are_no_entries(folder):
 @pytest.mark.parametrize("payload", [b"not an object file", b""])
 def test_an_entry_that_does_not_link_is_made_anew(folder, payload):
     program = plus_one()
-    key = machine_code.object_key(program.text, program.target)
+    key = store.key_of(program.text, program.target, [program.entry])
     disk_cache.put(key, payload)
     (y,) = cpu.load(program).run([np.zeros(3, np.float32)])
     np.testing.assert_array_equal(y, np.ones(3))
@@ -463,7 +464,7 @@ def test_an_entry_that_does_not_link_is_made_anew(folder, payload):
 
 def test_an_entry_of_other_code_is_made_anew(folder):
     program = plus_one()
-    key = machine_code.object_key(program.text, program.target)
+    key = store.key_of(program.text, program.target, [program.entry])
     other = program.text.replace(program.entry, "something_else")
     disk_cache.put(key, machine_code.compile_object(other, program.target))
     assert cpu.load(program).run([np.zeros(3, np.float32)])[0].tolist() == [1, 1, 1]

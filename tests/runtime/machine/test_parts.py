@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow import flags
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
 from hybridflow.runtime import apart
 from hybridflow.runtime.cpu import Executable
-from hybridflow.runtime.machine import host, machine_code, parts
+from hybridflow.runtime.machine import host, machine_code, parts, store, units
 
 pytestmark = [pytest.mark.code, pytest.mark.usual_level]
 
@@ -59,33 +60,48 @@ def expected(x: int) -> int:
     return (3 * even + 240 if x % 2 else even) + 230 + 5
 
 
-def called(image: bytes, *values: int) -> list[int]:
-    code = machine_code.load_object(image, "main")
-    main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses["main"])
+def cut(text: str, threads: int) -> list[str]:
+    """The module ``text`` as modules for so many threads."""
+    module = units.cut(text)
+    assert module is not None
+    groups = units.batches(module.reachable(["@main"]), lambda: threads, 8)
+    return [module.together(group) for group in groups]
+
+
+def called(image: bytes, *values: int, text: str = "") -> list[int]:
+    module = units.cut(text or MODULE)
+    assert module is not None
+    symbol = module.units["@main"].symbol
+    code = machine_code.load_object(image, symbol)
+    main = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses[symbol])
     return [main(x) for x in values]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 def test_parts_link_to_what_the_module_is(threads: int) -> None:
-    pieces = parts.split(MODULE, lambda: threads, 8)
+    pieces = cut(MODULE, threads)
     assert len(pieces) == min(threads, 3)
+    module = units.cut(MODULE)
+    assert module is not None and sorted(module.units) == ["@even", "@long.one", "@main", "@odd"]
     defined = [name for piece in pieces for name in re.findall(r"^define .*?@([\w.]+)", piece, re.MULTILINE)]
-    assert sorted(defined) == ["even", "long.one", "main", "odd"]
-    image = machine_code.compile_object(MODULE, host.target(), threads=lambda: threads)
+    assert sorted(defined) == sorted(unit.symbol for unit in module.units.values())
+    image = machine_code.compile_image(pieces, host.target())
     assert len(parts.separate(image)) == len(pieces)
     assert called(image, 10, 11, -5000) == [expected(10), expected(11), max(-5000 + 227 + 230, 0) + 5]
 
 
 def test_what_is_not_worth_it_stays_whole() -> None:
-    short = function("f", 140) + function("g", 140)
-    assert parts.split(short, lambda: pytest.fail("asked without need"), 8) == [short]
-    for text in (
-        function("f", 500) + function("g", 5),
-        function("f", 500) + function("g", 500) + "@state = internal global i64 0\n",
-    ):
-        assert parts.split(text, lambda: 4, 8) == [text]
-    long = "".join(function(f"f{k}", 200) for k in range(20))
-    assert len(parts.split(long, lambda: 100, 8)) == 8
+    def groups(*lines: int, threads: int = 4) -> list[int]:
+        module = units.cut("".join(function(f"f{k}", count) for k, count in enumerate(lines)))
+        assert module is not None
+        return [len(group) for group in units.batches([*module.units.values()], lambda: threads, 8)]
+
+    module = units.cut(function("f", 140) + function("g", 130))
+    assert module is not None
+    short = [*module.units.values()]
+    assert units.batches(short, lambda: pytest.fail("asked without need"), 8) == [short]
+    assert groups(500, 5) == [2]
+    assert len(groups(*range(200, 220), threads=100)) == 8
 
 
 def test_images_of_several_files() -> None:
@@ -105,7 +121,7 @@ def test_errors_of_parts_are_raised(broken: str) -> None:
     start = MODULE.index(f"@{broken}(i64 noundef")
     text = MODULE[:start] + MODULE[start:].replace("add i64", "add nonsense", 1)
     with pytest.raises(CompileError, match="LLVM rejects the module"):
-        machine_code.compile_object(text, host.target(), threads=lambda: 3)
+        machine_code.compile_image(cut(text, 3), host.target())
     assert not apart._jobs
 
 
@@ -114,7 +130,7 @@ def test_without_threads_the_caller_makes_all_parts(monkeypatch: pytest.MonkeyPa
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(_thread, "start_new_thread", refused)
-    image = machine_code.compile_object(MODULE, host.target(), threads=lambda: 3)
+    image = machine_code.compile_image(cut(MODULE, 3), host.target())
     assert len(parts.separate(image)) == 3
     assert called(image, 4) == [expected(4)]
 
@@ -138,11 +154,11 @@ def test_threads_at_work_end_by_themselves_after_an_interrupt(monkeypatch: pytes
             patch.setattr(machine_code, "_object", watched)
             signal.setitimer(signal.ITIMER_REAL, 0.2)
             with pytest.raises(Stop):
-                machine_code.compile_object(MODULE, host.target(), threads=lambda: 2)
+                machine_code.compile_image(cut(MODULE, 2), host.target())
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert called(machine_code.compile_object(MODULE, host.target(), threads=lambda: 2), 3) == [expected(3)]
+    assert called(machine_code.compile_image(cut(MODULE, 2), host.target()), 3) == [expected(3)]
     assert len(begun) == 2 and not ended
     go_on.set()
     for job in list(apart._jobs):
@@ -150,7 +166,9 @@ def test_threads_at_work_end_by_themselves_after_an_interrupt(monkeypatch: pytes
     assert sorted(ended) == sorted(begun)
 
 
-def test_programs_are_the_same_bits_in_parts() -> None:
+def test_programs_are_the_same_bits_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flags.CACHE_DIR, "value", "off")
+
     @hf.function
     def both(x: hf.Tensor, w: hf.Tensor) -> tuple[hf.Tensor, ...]:
         y = hf.tanh(x @ w)
@@ -162,9 +180,11 @@ def test_programs_are_the_same_bits_in_parts() -> None:
     program = compile_graph(graph, host.target())
     results = []
     for threads in (1, 2, 5):
-        image = machine_code.compile_object(program.text, program.target, threads=lambda n=threads: n)
-        assert (len(parts.separate(image)) > 1) == (threads > 1)
-        results.append(Executable(program, machine_code.load_object(image, program.entry)).run(arrays))
+        store.forget()
+        before = store.counts()
+        code = store.load(program.text, program.target, [program.entry], lambda n=threads: n)  # type: ignore[misc]
+        assert store.counts().compiled > before.compiled + 5
+        results.append(Executable(program, code).run(arrays))
     for result in results[1:]:
         for a, b in zip(result, results[0], strict=True):
             assert a.tobytes() == b.tobytes()

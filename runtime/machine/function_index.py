@@ -1,0 +1,63 @@
+"""Which entry of the disk cache has the machine code of a function: one file of the folder, which processes append to.
+
+A record is the key of a function and the digest of an entry.  It promises nothing: entries say themselves which
+functions they hold, so one that is wrong, or whose entry is gone, costs a compilation.  Appending a few hundred bytes
+is one operation of the system; where a disk is full and part of that gets lost, the file is written anew.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping
+
+from hybridflow.runtime.machine import disk_cache
+
+_MOST = 1 << 20  # bytes of the file; the older half goes
+_RECORD = struct.Struct("16s32s")
+KEY = 16  # bytes
+
+
+class Index:
+    """The file of one folder as this process knows it."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._path = os.path.join(folder, disk_cache.INDEX)
+        self._known: dict[bytes, bytes] = {}
+        self._state: tuple[int, int] | None = None  # the file and its size when it was read
+
+    def get(self, key: bytes) -> bytes | None:
+        """The digest of the entry that holds a function, as far as anybody has noted."""
+        return self._known.get(key)
+
+    def refresh(self) -> None:
+        """Read what others have noted."""
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            self._known, self._state = {}, None
+            return
+        if (status.st_ino, status.st_size) == self._state:
+            return
+        found = disk_cache.read(self._path)
+        content = b"" if found is None else found.content
+        whole = len(content) // _RECORD.size * _RECORD.size
+        self._known = dict(_RECORD.iter_unpack(content[:whole]))
+        self._state = status.st_ino, status.st_size
+
+    def add(self, entries: Mapping[bytes, bytes]) -> None:
+        """Note where functions are."""
+        added = b"".join([_RECORD.pack(key, digest) for key, digest in entries.items()])
+        try:
+            size = os.stat(self._path).st_size
+        except OSError:
+            size = 0
+        if size % _RECORD.size == 0 and size + len(added) <= _MOST:
+            disk_cache.append(self._path, added)
+            return
+        found = disk_cache.read(self._path)
+        kept = b"" if found is None else found.content[: size // _RECORD.size * _RECORD.size]
+        if len(kept) + len(added) > _MOST:
+            kept = kept[-(_MOST // 2 // _RECORD.size) * _RECORD.size :]
+        disk_cache.write(self._folder, disk_cache.INDEX, (kept, added), disk_cache.digest(disk_cache.INDEX).hex())
