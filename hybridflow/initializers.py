@@ -7,19 +7,26 @@ numbers of inputs and outputs of one unit: the last two extents of the shape, ti
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from hybridflow.array import creation, random
+from hybridflow.array.distributions import Source
 from hybridflow.array.elementwise import greater, where
 from hybridflow.array.shapes import matrix_transpose, reshape
+from hybridflow.compiler.ir.dtypes import compute_dtype, is_float
 from hybridflow.core import other_names as _other_names
 from hybridflow.core.configured import Configured, identified
-from hybridflow.core.promotion import default_float
+from hybridflow.core.context import reasons
+from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, entered
+from hybridflow.jit.function import function
 from hybridflow.linalg import diagonal, qr
 
 __all__ = [
@@ -145,7 +152,7 @@ class RandomNormal(Initializer):
     seed: int | None = None
 
     def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
-        return _source(self.seed).normal(tuple(shape), self.mean, self.stddev, dtype)
+        return _drawn(self.seed, "normal", shape, self.mean, self.stddev, dtype)
 
 
 @dataclass(frozen=True)
@@ -161,7 +168,7 @@ class RandomUniform(Initializer):
     seed: int | None = None
 
     def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
-        return _source(self.seed).uniform(tuple(shape), self.minval, self.maxval, dtype)
+        return _drawn(self.seed, "uniform", shape, self.minval, self.maxval, dtype)
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,7 @@ class TruncatedNormal(Initializer):
     seed: int | None = None
 
     def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
-        return _source(self.seed).truncated_normal(tuple(shape), self.mean, self.stddev, dtype)
+        return _drawn(self.seed, "truncated_normal", shape, self.mean, self.stddev, dtype)
 
 
 _TRUNCATED_STDDEV = 0.87962566103423978  # of the normal distribution between -2 and 2
@@ -215,13 +222,13 @@ class VarianceScaling(Initializer):
     def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
         fan_in, fan_out = _fans(shape)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
-        deviation, source = math.sqrt(self.scale / max(1.0, fan)), _source(self.seed)
+        deviation = math.sqrt(self.scale / max(1.0, fan))
         if self.distribution == "uniform":
             limit = math.sqrt(3) * deviation
-            return source.uniform(tuple(shape), -limit, limit, dtype)
+            return _drawn(self.seed, "uniform", shape, -limit, limit, dtype)
         if self.distribution == "untruncated_normal":
-            return source.normal(tuple(shape), 0.0, deviation, dtype)
-        return source.truncated_normal(tuple(shape), 0.0, deviation / _TRUNCATED_STDDEV, dtype)
+            return _drawn(self.seed, "normal", shape, 0.0, deviation, dtype)
+        return _drawn(self.seed, "truncated_normal", shape, 0.0, deviation / _TRUNCATED_STDDEV, dtype)
 
 
 class _Scaled(Initializer):
@@ -333,7 +340,7 @@ class Orthogonal(Initializer):
             raise ArgumentError("Orthogonal", f"the shape is {tuple(shape)}; it must have two extents or more.")
         rows, columns = math.prod(shape[:-1]), shape[-1]
         size = max(rows, columns), min(rows, columns)
-        q, r = qr(_source(self.seed).normal(size, 0.0, 1.0, dtype))
+        q, r = qr(_drawn(self.seed, "normal", size, 0.0, 1.0, dtype))
         q = where(greater(diagonal(r), 0), q, -q)  # otherwise some are likelier than others
         return self.gain * reshape(matrix_transpose(q) if rows < columns else q, tuple(shape))
 
@@ -359,8 +366,51 @@ def get(identifier: Any) -> Initializer:
     return made
 
 
-def _source(seed: int | None) -> random.Generator:
-    return random.global_generator() if seed is None else random.Generator(seed)
+_LEAST = 64  # numbers that a program is asked for
+
+
+def _drawn(
+    seed: int | None, distribution: _Distribution, shape: Sequence[int], first: float, second: float, dtype: Any
+) -> Tensor:
+    """What a generator draws, eagerly by one program for all shapes and parameters: models have weights of many."""
+    source, shape = random.global_generator() if seed is None else random.Generator(seed), tuple(shape)
+    wanted = to_dtype(dtype, "initializers")
+    count = math.prod(shape) if all(type(extent) is int for extent in shape) else 0
+    if count < _LEAST or not reasons.none_here() or not is_float(wanted):
+        made: Tensor = getattr(source, distribution)(shape, first, second, dtype)
+        return made
+    wide = compute_dtype(wanted)
+    state = source._drawn(Source.blocks(count, wide, 2 if distribution == "normal" else 1))
+    values = _program(distribution, wanted)(state, count, *(np.array(x, wide) for x in (first, second)))
+    return reshape(values, shape)
+
+
+_Distribution = Literal["normal", "truncated_normal", "uniform"]
+
+
+@functools.cache
+def _program(distribution: _Distribution, dtype: np.dtype[Any]) -> Any:
+    """A function of a state, how many numbers, and the two parameters."""
+    draw = getattr(Source, distribution)
+
+    def drawn(state: Tensor, count: int, first: Tensor, second: Tensor) -> Tensor:
+        return draw(_From(state), (count,), first, second, dtype)
+
+    made = function(drawn, name=f"initializers.{distribution}")
+    number = np.zeros((), compute_dtype(dtype))
+    for count in (_LEAST, _LEAST + 1):  # which is any
+        made.expect(np.zeros(2, np.uint64), count, number, number)
+    return made
+
+
+class _From(Source):
+    """Numbers from a state on, which nobody else draws from."""
+
+    def __init__(self, state: Tensor) -> None:
+        self._state = state
+
+    def _drawn(self, blocks: Any) -> Tensor:
+        return self._state
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:

@@ -75,10 +75,15 @@ class Source:
 
     # ---- bits
 
+    @staticmethod
+    def blocks(size: Extent, dtype: np.dtype[Any], draws: int = 1) -> Extent:
+        """How many blocks ``draws`` times so many floats of a dtype take."""
+        return _blocks(size, 2 * draws if dtype == dtypes.float64 else draws)
+
     def _words(self, shape: Shape, draws: int) -> list[Tensor]:
         """``draws`` times uint32 words of ``shape``."""
         size = product(shape)
-        state = self._drawn((draws * size + 3) // 4)
+        state = self._drawn(_blocks(size, draws))
         return [apply(TABLE["random_bits"], state, shape=shape, first=k * size) for k in range(draws)]
 
     def _words64(self, shape: Shape) -> Tensor:
@@ -420,6 +425,10 @@ def _weights(p: Any, count: Any, needed: Extent, stage: str) -> Tensor:
         if isinstance(needed, int) and possible < needed:
             raise ArgumentError(stage, f"p is above 0 for {possible} elements, and {needed} are to be chosen.")
     return cast(given, dtypes.float64)
+
+
+def _blocks(size: Extent, words: int) -> Extent:
+    return (words * size + 3) // 4
 
 
 def _parameters(stage: str, shape: Any, dtype: np.dtype[Any], **values: Any) -> tuple[Any, ...]:

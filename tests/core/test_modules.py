@@ -11,6 +11,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors, initializers
+from hybridflow.array.random import global_generator
 from hybridflow.initializers import Initializer
 
 
@@ -194,3 +195,52 @@ def test_what_get_takes() -> None:
 def test_wrong_use(run: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         run()
+
+
+DRAWS = {
+    "uniform": lambda **k: initializers.RandomUniform(-0.25, 0.5, **k),
+    "normal": lambda **k: initializers.RandomNormal(0.125, 0.3, **k),
+    "truncated_normal": lambda **k: initializers.TruncatedNormal(0.125, 0.3, **k),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("distribution", DRAWS)
+def test_weights_of_all_shapes_are_what_the_generator_draws(distribution: str, dtype: str) -> None:
+    """And they take as much of its stream.  Large ones come of one program."""
+    first, second = (-0.25, 0.5) if distribution == "uniform" else (0.125, 0.3)
+    stream = hf.random.Generator(11)
+    hf.random.set_seed(11)
+    for shape in ((8, 8), (3, 3, 16, 5), (63,), (64,), (65,), (), (0, 5), (1, 1), (128, 257), (64, 1)):
+        found = DRAWS[distribution]()(shape, dtype)
+        expected = getattr(stream, distribution)(shape, first, second, dtype)
+        assert found.dtype == expected.dtype and found.shape == shape
+        assert np.asarray(found.numpy()).tobytes() == np.asarray(expected.numpy()).tobytes(), shape
+        state = global_generator().state.numpy()
+        np.testing.assert_array_equal(state, stream.state.numpy())
+        seeded = DRAWS[distribution](seed=3)(shape, dtype)
+        again = getattr(hf.random.Generator(3), distribution)(shape, first, second, dtype)
+        assert np.asarray(seeded.numpy()).tobytes() == np.asarray(again.numpy()).tobytes()
+    program = initializers._program(distribution, np.dtype(found.dtype))
+    assert len(program.signatures()) == 1
+
+
+def test_what_initializers_draw_in_a_trace_and_under_a_tape() -> None:
+    @hf.function
+    def drawn() -> Any:
+        return initializers.HeNormal()((16, 8)), initializers.GlorotUniform()((16, 8))
+
+    found = []
+    for draw in (drawn, drawn.__wrapped__):
+        hf.random.set_seed(2)
+        found.append(draw())
+    with hf.GradientTape() as tape:
+        hf.random.set_seed(2)
+        found.append(drawn.__wrapped__())
+        x = found[-1][0]
+        tape.watch(x)
+        y = hf.sum(x * x)
+    for pair in found[1:]:
+        for one, other in zip(found[0], pair):
+            np.testing.assert_array_equal(one.numpy(), other.numpy())
+    np.testing.assert_array_equal(tape.gradient(y, x).numpy(), 2 * x.numpy())
