@@ -67,6 +67,10 @@ class NonNeg(Constraint):
 class MaxNorm(Constraint):
     """Norms of at most ``max_value``.
 
+    Args:
+        max_value: the largest norm or value.
+        axis: the axes along which norms are taken.
+
     >>> hf.constraints.MaxNorm(1.0)(hf.asarray([[3.0, 0.5], [4.0, 0.0]])).numpy().round(3)
     array([[0.6, 0.5],
            [0.8, 0. ]], dtype=float32)
@@ -84,6 +88,9 @@ class MaxNorm(Constraint):
 class UnitNorm(Constraint):
     """Norms of 1.
 
+    Args:
+        axis: the axes along which norms are taken.
+
     >>> hf.constraints.UnitNorm()(hf.asarray([3.0, 4.0])).numpy().round(3)
     array([0.6, 0.8], dtype=float32)
     """
@@ -97,6 +104,12 @@ class UnitNorm(Constraint):
 @dataclass(frozen=True)
 class MinMaxNorm(Constraint):
     """Norms from ``min_value`` to ``max_value``, or that share ``rate`` of the way there.
+
+    Args:
+        min_value: the least norm.
+        max_value: the largest norm or value.
+        rate: how far norms are moved towards the range, from 0 to 1.
+        axis: the axes along which norms are taken.
 
     >>> hf.constraints.MinMaxNorm(1.0, 2.0, rate=0.5)(hf.asarray([3.0, 4.0])).numpy().round(3)
     array([2.1, 2.8], dtype=float32)

@@ -111,6 +111,9 @@ class Ones(Initializer):
 class Constant(Initializer):
     """One value everywhere.
 
+    Args:
+        value: the number that stands everywhere.
+
     >>> hf.initializers.Constant(0.25)((2,))
     <Tensor f32[2] cpu> [0.25 0.25]
     """
@@ -124,6 +127,9 @@ class Constant(Initializer):
 @dataclass(frozen=True)
 class Identity(Initializer):
     """``gain`` on the diagonal of a matrix, zeros elsewhere.  Raises ArgumentError for shapes that are no matrices.
+
+    Args:
+        gain: what all is multiplied with.
 
     >>> hf.initializers.Identity()((2, 3))
     <Tensor f32[2,3] cpu>
@@ -143,6 +149,11 @@ class Identity(Initializer):
 class RandomNormal(Initializer):
     """Normally distributed numbers.
 
+    Args:
+        mean: the mean of the numbers.
+        stddev: the standard deviation of the numbers.
+        seed: a number, a generator, or None for the global one.
+
     >>> hf.initializers.RandomNormal(stddev=0.1, seed=1)((2, 3)).shape
     (2, 3)
     """
@@ -159,6 +170,11 @@ class RandomNormal(Initializer):
 class RandomUniform(Initializer):
     """Numbers from ``minval`` on and below ``maxval``, all equally likely.
 
+    Args:
+        minval: the least number.
+        maxval: the largest number.
+        seed: a number, a generator, or None for the global one.
+
     >>> hf.initializers.RandomUniform(seed=1)((2, 3)).shape
     (2, 3)
     """
@@ -174,6 +190,11 @@ class RandomUniform(Initializer):
 @dataclass(frozen=True)
 class TruncatedNormal(Initializer):
     """Normally distributed numbers, those more than two standard deviations from the mean drawn again.
+
+    Args:
+        mean: the mean of the numbers.
+        stddev: the standard deviation of the numbers.
+        seed: a number, a generator, or None for the global one.
 
     >>> x = hf.initializers.TruncatedNormal(stddev=1.0, seed=1)((1000,))
     >>> (hf.max(hf.abs(x)) <= 2).item()
@@ -196,6 +217,12 @@ class VarianceScaling(Initializer):
     """Numbers of variance ``scale / n``, where n is ``fan_in``, ``fan_out`` or the mean of both, as ``mode`` says.
 
     ``distribution`` is "truncated_normal", "untruncated_normal" or "uniform".
+
+    Args:
+        scale: the factor of the variance.
+        mode: ``"fan_in"``, ``"fan_out"`` or ``"fan_avg"``.
+        distribution: ``"truncated_normal"``, ``"untruncated_normal"`` or ``"uniform"``.
+        seed: a number, a generator, or None for the global one.
 
     >>> hf.initializers.VarianceScaling(seed=1)((2, 3)).shape
     (2, 3)
@@ -247,6 +274,9 @@ class GlorotUniform(_Scaled):
 
     Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
 
+    Args:
+        seed: a number, a generator, or None for the global one.
+
     >>> hf.initializers.GlorotUniform(seed=1)((2, 3)).shape
     (2, 3)
     """
@@ -258,6 +288,9 @@ class GlorotUniform(_Scaled):
 @dataclass(frozen=True)
 class GlorotNormal(_Scaled):
     """Truncated normal, of variance ``2 / (fan_in + fan_out)``; see GlorotUniform.
+
+    Args:
+        seed: a number, a generator, or None for the global one.
 
     >>> hf.initializers.GlorotNormal(seed=1)((2, 3)).shape
     (2, 3)
@@ -273,6 +306,9 @@ class HeUniform(_Scaled):
 
     Source: He, Zhang, Ren and Sun, "Delving Deep into Rectifiers", 2015.
 
+    Args:
+        seed: a number, a generator, or None for the global one.
+
     >>> hf.initializers.HeUniform(seed=1)((2, 3)).shape
     (2, 3)
     """
@@ -284,6 +320,9 @@ class HeUniform(_Scaled):
 @dataclass(frozen=True)
 class HeNormal(_Scaled):
     """Truncated normal, of variance ``2 / fan_in``; see HeUniform.
+
+    Args:
+        seed: a number, a generator, or None for the global one.
 
     >>> hf.initializers.HeNormal(seed=1)((2, 3)).shape
     (2, 3)
@@ -299,6 +338,9 @@ class LecunUniform(_Scaled):
 
     Source: LeCun, Bottou, Orr and Müller, "Efficient BackProp", 1998.
 
+    Args:
+        seed: a number, a generator, or None for the global one.
+
     >>> hf.initializers.LecunUniform(seed=1)((2, 3)).shape
     (2, 3)
     """
@@ -310,6 +352,9 @@ class LecunUniform(_Scaled):
 @dataclass(frozen=True)
 class LecunNormal(_Scaled):
     """Truncated normal, of variance ``1 / fan_in``; see LecunUniform.
+
+    Args:
+        seed: a number, a generator, or None for the global one.
 
     >>> hf.initializers.LecunNormal(seed=1)((2, 3)).shape
     (2, 3)
@@ -326,6 +371,10 @@ class Orthogonal(Initializer):
     Of more than two extents all but the last one count as rows.  Source: Saxe, McClelland and Ganguli, "Exact solutions
     to the nonlinear dynamics of learning in deep linear neural networks", 2014.  Raises ArgumentError for shapes of
     fewer than two extents.
+
+    Args:
+        gain: what all is multiplied with.
+        seed: a number, a generator, or None for the global one.
 
     >>> q = hf.initializers.Orthogonal(seed=1)((4, 3))
     >>> hf.max(hf.abs(q.mT @ q - hf.eye(3))).item() < 1e-6

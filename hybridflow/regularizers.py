@@ -54,6 +54,9 @@ class Regularizer(Configured):
 class L1(Regularizer):
     """``l1 * sum(|weights|)``.
 
+    Args:
+        l1: the factor of the sum of absolute values.
+
     >>> hf.regularizers.L1(0.5)(hf.asarray([1.0, -3.0]))
     <Tensor f32[] cpu> 2.0
     """
@@ -68,6 +71,9 @@ class L1(Regularizer):
 class L2(Regularizer):
     """``l2 * sum(weights**2)``.
 
+    Args:
+        l2: the factor of the sum of squares.
+
     >>> hf.regularizers.L2(0.5)(hf.asarray([1.0, -3.0]))
     <Tensor f32[] cpu> 5.0
     """
@@ -81,6 +87,10 @@ class L2(Regularizer):
 @dataclass(frozen=True)
 class L1L2(Regularizer):
     """``l1 * sum(|weights|) + l2 * sum(weights**2)``.
+
+    Args:
+        l1: the factor of the sum of absolute values.
+        l2: the factor of the sum of squares.
 
     >>> hf.regularizers.L1L2(0.5, 0.5)(hf.asarray([1.0, -3.0]))
     <Tensor f32[] cpu> 7.0
@@ -99,6 +109,10 @@ class OrthogonalRegularizer(Regularizer):
 
     So 0 where they are orthogonal, and ``factor`` where they are parallel.  Raises ShapeError for weights that are no
     matrix.
+
+    Args:
+        factor: the factor of the penalty.
+        mode: ``"rows"`` or ``"columns"``.
 
     >>> hf.regularizers.OrthogonalRegularizer(0.5)(hf.asarray([[1.0, 0.0], [2.0, 0.0]]))
     <Tensor f32[] cpu> 0.5

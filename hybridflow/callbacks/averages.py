@@ -16,6 +16,9 @@ class SwapEMAWeights(Callback):
     With ``swap_on_epoch`` callbacks see the averages at the end of epochs too, as when models are saved there.
     Raises ArgumentError where the optimizer keeps none.
 
+    Args:
+        swap_on_epoch: whether to swap at the end of each epoch rather than around evaluations.
+
     >>> model = hf.Sequential([hf.layers.Dense(1)])
     >>> model.compile(hf.optimizers.SGD(0.1, use_ema=True), "mse")
     >>> swap = hf.callbacks.SwapEMAWeights()

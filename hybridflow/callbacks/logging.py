@@ -19,6 +19,11 @@ class CSVLogger(Callback):
 
     With ``append`` rows are added to a file that is there.
 
+    Args:
+        filename: the file to write.
+        separator: what stands between values.
+        append: whether to write behind what is there.
+
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.layers.Dense(1)])
     >>> model.compile(loss="mse")
@@ -73,6 +78,9 @@ class CSVLogger(Callback):
 class LambdaCallback(Callback):
     """Functions as a callback, each under the name of the method that it is.
 
+    Args:
+        **functions: functions by the names of the events.
+
     >>> model = hf.Sequential([hf.layers.Dense(1)])
     >>> model.compile(loss="mse")
     >>> say = hf.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: print("epoch", epoch))
@@ -95,6 +103,13 @@ class LambdaCallback(Callback):
 class RemoteMonitor(Callback):
     """Sends what is logged to a server after each epoch: by POST to ``root + path``, JSON in the form's ``field``, or
     as the whole body with ``send_as_json``.  A server that cannot be reached is a warning.
+
+    Args:
+        root: the address of the server.
+        path: the path on the server.
+        field: the field that the logs are sent as.
+        headers: headers to send.
+        send_as_json: whether to send JSON rather than a form.
 
     >>> hf.callbacks.RemoteMonitor(root="http://localhost:9000").path
     '/publish/epoch/end/'

@@ -27,6 +27,16 @@ class CallbackList:
     Only callbacks that define a method are called, so that a run without any costs nothing for each batch.  ``fit`` and
     its kin make one; so do loops of your own that tell callbacks of their course, with ``params`` as keywords too:
 
+    Args:
+        callbacks: a list of callbacks.
+        model: a model.
+        verbose: 1 tells what it does, 0 nothing.
+        params: what ``fit`` tells of the run.
+        history: whether there is a History.
+        add_history: whether to add a History.
+        add_progbar: whether to add a progress bar.
+        **more_params: further parameters of the run.
+
     >>> model = hf.Sequential([hf.layers.Dense(1)])
     >>> told = hf.callbacks.CallbackList([hf.callbacks.History()], model=model, epochs=1)
     >>> told.on_train_begin()

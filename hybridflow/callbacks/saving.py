@@ -22,6 +22,16 @@ class ModelCheckpoint(Watching):
     With ``save_weights_only`` the file is for ``load_weights``, else for ``load_model``; ``hf.checkpoint.Checkpoint``
     restores ``model`` and ``optimizer`` from it too, and does so alone where the model's configuration cannot be kept.
 
+    Args:
+        filepath: a path.
+        monitor: the name of a value in the logs.
+        verbose: 1 tells what it does, 0 nothing.
+        save_best_only: whether to write only what is better than before.
+        save_weights_only: whether to write the weights alone.
+        mode: ``"min"``, ``"max"`` or ``"auto"``: what is better.
+        save_freq: ``"epoch"``, or a number of batches.
+        initial_value_threshold: a value that has to be passed before anything is written.
+
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.layers.Dense(1)])
     >>> model.compile("adam", "mse")
@@ -94,6 +104,10 @@ class BackupAndRestore(Callback):
 
     The place in the data is known of arrays and of datasets; other iterables begin anew, as with each epoch.
     The file is deleted when ``fit`` ends, unless ``delete_checkpoint`` is False.
+
+    Args:
+        backup_dir: the folder to keep the state in.
+        delete_checkpoint: whether the state is removed at the end of training.
 
     >>> import tempfile
     >>> model = hf.Sequential([hf.Input((2,)), hf.layers.Dense(1)])

@@ -56,6 +56,16 @@ class EarlyStopping(Watching):
     ``baseline`` is what has to be beaten.  ``restore_best_weights``: at the end the weights are those of the best
     epoch.  The first ``start_from_epoch`` epochs do not count.
 
+    Args:
+        monitor: the name of a value in the logs.
+        min_delta: the least change that counts.
+        patience: after how many epochs without a change for the better it acts.
+        verbose: 1 tells what it does, 0 nothing.
+        mode: ``"min"``, ``"max"`` or ``"auto"``: what is better.
+        baseline: a value that has to be passed.
+        restore_best_weights: whether the model gets the weights of the best epoch.
+        start_from_epoch: the first epoch that counts.
+
     >>> stop = hf.callbacks.EarlyStopping(monitor="loss", patience=2)
     >>> model = hf.Sequential([hf.layers.Dense(1, kernel_initializer="zeros")])
     >>> model.compile(hf.optimizers.SGD(0.0), "mse")
@@ -116,6 +126,9 @@ class EarlyStopping(Watching):
 class TerminateOnNaN(Callback):
     """Ends ``fit`` as soon as the loss is NaN or infinite; with ``raise_error`` by a RuntimeError.
 
+    Args:
+        raise_error: whether to raise rather than to stop training.
+
     >>> model = hf.Sequential([hf.layers.Dense(1)])
     >>> model.compile(hf.optimizers.SGD(0.1), "mse")
     >>> stop = hf.callbacks.TerminateOnNaN()
@@ -159,6 +172,10 @@ def _most_arguments(function: Callable[..., Any]) -> int:
 class LearningRateScheduler(Callback):
     """Sets the learning rate before each epoch to ``schedule(epoch, learning_rate)``, or ``schedule(epoch)``.
 
+    Args:
+        schedule: a function of the epoch and the present learning rate.
+        verbose: 1 tells what it does, 0 nothing.
+
     >>> model = hf.Sequential([hf.layers.Dense(1)])
     >>> model.compile(hf.optimizers.SGD(0.1), "mse")
     >>> halve = hf.callbacks.LearningRateScheduler(lambda epoch, rate: rate / 2)
@@ -189,6 +206,16 @@ class ReduceLROnPlateau(Watching):
     """Multiplies the learning rate by ``factor`` when ``monitor`` has not got better for ``patience`` epochs.
 
     It stays at ``min_lr`` or more, and after each time ``cooldown`` epochs do not count.
+
+    Args:
+        monitor: the name of a value in the logs.
+        factor: what the learning rate is multiplied with.
+        patience: after how many epochs without a change for the better it acts.
+        verbose: 1 tells what it does, 0 nothing.
+        mode: ``"min"``, ``"max"`` or ``"auto"``: what is better.
+        min_delta: the least change that counts.
+        cooldown: how many epochs to wait after a change.
+        min_lr: the least learning rate.
 
     >>> model = hf.Sequential([hf.layers.Dense(1, kernel_initializer="zeros")])
     >>> model.compile(hf.optimizers.SGD(0.5), "mse")

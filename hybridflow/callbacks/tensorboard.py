@@ -25,6 +25,17 @@ class TensorBoard(Callback):
     ``profile_batch``, ``embeddings_freq`` and ``embeddings_metadata`` are there for programs that give them, as 0 and
     None: TensorBoard's profiler and projector are for what TensorFlow writes.
 
+    Args:
+        log_dir: the folder of the event files.
+        histogram_freq: after how many epochs histograms of weights are written; 0 for never.
+        write_graph: whether the graph is written.
+        write_images: whether weights are written as pictures.
+        write_steps_per_second: whether the speed is written.
+        update_freq: ``"epoch"``, ``"batch"``, or a number of batches.
+        profile_batch: has no effect: see ``f.profile``.
+        embeddings_freq: after how many epochs embeddings are written.
+        embeddings_metadata: labels of embeddings.
+
     >>> import os, tempfile
     >>> folder = tempfile.mkdtemp()
     >>> model = hf.Sequential([hf.layers.Dense(1)])

@@ -92,6 +92,10 @@ def name_of_activation(function: Any) -> Any:
 class Activation(Layer, one_tensor=True):
     """An activation, by name or as a function, as a layer.
 
+    Args:
+        activation: a function, or its name; None for none.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Activation("relu")([-1.0, 2.0])
     <Tensor f32[2] cpu> [0. 2.]
     """
@@ -114,6 +118,12 @@ _activation = activation
 
 class ReLU(Layer, one_tensor=True):
     """``max(x, 0)``, at most ``max_value``; up to ``threshold`` it is ``negative_slope * (x - threshold)``.
+
+    Args:
+        max_value: the largest result.
+        negative_slope: the slope below the threshold.
+        threshold: below which value a result is 0.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.ReLU(max_value=3.0, negative_slope=0.1)([-1.0, 2.0, 5.0])
     <Tensor f32[3] cpu> [-0.1  2.   3. ]
@@ -149,6 +159,10 @@ class ReLU(Layer, one_tensor=True):
 class LeakyReLU(Layer, one_tensor=True):
     """``x`` where that is positive, else ``negative_slope * x``.
 
+    Args:
+        negative_slope: the slope below the threshold.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.LeakyReLU(0.5)([-1.0, 2.0])
     <Tensor f32[2] cpu> [-0.5  2. ]
     """
@@ -169,6 +183,13 @@ class LeakyReLU(Layer, one_tensor=True):
 class PReLU(Layer, one_tensor=True):
     """``x`` where that is positive, else ``alpha * x``: a weight for each place behind the batch, but one for all along
     ``shared_axes``, which count from 1.
+
+    Args:
+        alpha_initializer: what the slopes start from.
+        alpha_regularizer: what is added to the loss for the slopes.
+        alpha_constraint: what the slopes are projected onto after each update.
+        shared_axes: axes along which slopes are shared.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.PReLU(alpha_initializer="ones")([[-1.0, 2.0]])
     <Tensor f32[1,2] cpu>
@@ -203,6 +224,10 @@ class PReLU(Layer, one_tensor=True):
 class ELU(Layer, one_tensor=True):
     """``x`` where that is positive, else ``alpha * (exp(x) - 1)``.
 
+    Args:
+        alpha: the value for large negative inputs, negated.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.ELU()([-1.0, 2.0])
     <Tensor f32[2] cpu> [-0.63212055  2.        ]
     """
@@ -223,6 +248,10 @@ class ELU(Layer, one_tensor=True):
 class Softmax(Layer, one_tensor=True):
     """Exponentials that add up to 1 along ``axis``.  Elements that a ``mask`` of as many axes leaves out have no share;
     one of fewer axes is of whole steps, and changes nothing.
+
+    Args:
+        axis: the axis or axes that it works along.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.Softmax()([0.0, 0.0])
     <Tensor f32[2] cpu> [0.5 0.5]

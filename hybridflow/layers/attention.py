@@ -32,6 +32,22 @@ class MultiHeadAttention(Layer, one_tensor=True):
 
     Source: Vaswani and others, "Attention Is All You Need", 2017.
 
+    Args:
+        num_heads: how many heads attend.
+        key_dim: the length of queries and keys of each head.
+        value_dim: the length of values of each head; that of keys unless given.
+        dropout: which part of the attention is left out in training.
+        use_bias: whether a bias is added.
+        output_shape: the shape of a result, without the batch.
+        kernel_initializer: what the kernel starts from.
+        bias_initializer: what the bias starts from.
+        kernel_regularizer: what is added to the loss for the kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        kernel_constraint: what the kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.MultiHeadAttention(2, 4)
     >>> x = hf.ones((3, 5, 8))
     >>> y, shares = layer(x, x, use_causal_mask=True, return_attention_scores=True)
@@ -168,6 +184,16 @@ class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
 
     Sources: Ainslie and others, "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head
     Checkpoints", 2023; Qiu and others, "Gated Attention for Large Language Models", 2025.
+
+    Args:
+        head_dim: the length of each head.
+        num_query_heads: how many heads of queries there are.
+        num_key_value_heads: how many heads of keys and values there are.
+        dropout: which part of the attention is left out in training.
+        use_bias: whether a bias is added.
+        sliding_window: how many positions back are attended to.
+        use_gate: whether results pass a gate.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.GroupQueryAttention(4, num_query_heads=6, num_key_value_heads=2)
     >>> x = hf.ones((3, 5, 8))

@@ -25,6 +25,19 @@ from hybridflow.regularizers import L1L2
 class Dense(Layer, one_tensor=True):
     """``activation(inputs @ kernel + bias)``: ``[samples, ..., n]`` to ``[samples, ..., units]``.
 
+    Args:
+        units: how many outputs, or elements of the state.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        kernel_initializer: what the kernel starts from.
+        bias_initializer: what the bias starts from.
+        kernel_regularizer: what is added to the loss for the kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        activity_regularizer: what is added to the loss for the result.
+        kernel_constraint: what the kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.Dense(2, kernel_initializer="ones", activation="relu")
     >>> layer([[1.0, 2.0, 3.0]])
     <Tensor f32[1,2] cpu>
@@ -85,6 +98,16 @@ class Dense(Layer, one_tensor=True):
 class Identity(Layer):
     """The input itself.
 
+    Args:
+        trainable: whether its weights are trained.
+        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
+            given.
+        input_shape: the shape of one sample, so that it is built at once.
+        input_dim: the size of the last axis of the input, so that it is built at once.
+        batch_input_shape: the same with the batch in front.
+        activity_regularizer: what is added to the loss for the result.
+
     >>> hf.layers.Identity()([1.0, 2.0])
     <Tensor f32[2] cpu> [1. 2.]
     """
@@ -100,6 +123,13 @@ class Lambda(Layer):
 
     ``mask`` is that of the result, or a function of inputs and their mask.  Variables that the function reads are not
     the layer's.
+
+    Args:
+        function: a function of the input.
+        output_shape: the shape of a result, without the batch.
+        mask: a mask, or a function that makes one.
+        arguments: what the function is given by name.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.Lambda(lambda x, by: x * by, arguments={"by": 2.0})([1.0, 2.0])
     <Tensor f32[2] cpu> [2. 4.]
@@ -134,6 +164,11 @@ class Lambda(Layer):
 class ActivityRegularization(Layer, one_tensor=True):
     """The input itself, whose elements are penalized: ``l1`` times their amounts, ``l2`` times their squares.
 
+    Args:
+        l1: the factor of the sum of absolute values.
+        l2: the factor of the sum of squares.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.ActivityRegularization(l1=0.5)
     >>> _ = layer([[1.0, -3.0]])
     >>> layer.losses
@@ -161,6 +196,10 @@ class Flatten(Layer, one_tensor=True):
     With ``data_format="channels_first"`` the axis after the batch comes last before that, so that weights trained on
     images of the one format do for the other.
 
+    Args:
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Flatten()(hf.ones((2, 3, 4))).shape
     (2, 12)
     """
@@ -183,6 +222,10 @@ class Flatten(Layer, one_tensor=True):
 class Reshape(Layer, one_tensor=True):
     """``[batch, ...]`` to ``[batch, *target_shape]``; one extent may be -1, which is then what is left.
 
+    Args:
+        target_shape: the shape of one sample; one extent may be -1.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Reshape((2, -1))(hf.ones((5, 6))).shape
     (5, 2, 3)
     """
@@ -203,6 +246,10 @@ class Reshape(Layer, one_tensor=True):
 class Permute(Layer, one_tensor=True):
     """Axes in another order; they count from 1, the batch stays first.
 
+    Args:
+        dims: for each axis of the result the one of the input, counted from 1, without the batch.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Permute((2, 1))(hf.ones((5, 2, 3))).shape
     (5, 3, 2)
     """
@@ -222,6 +269,10 @@ class Permute(Layer, one_tensor=True):
 
 class RepeatVector(Layer, one_tensor=True):
     """``[batch, features]`` to ``[batch, n, features]``.
+
+    Args:
+        n: how many times.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.RepeatVector(3)(hf.ones((5, 2))).shape
     (5, 3, 2)
@@ -245,6 +296,12 @@ class Dropout(Layer, one_tensor=True):
 
     With a ``seed`` the layer draws from a generator of its own, else from the global one.  ``noise_shape`` is the shape
     of what is drawn: along an axis of extent 1 all elements are kept or none, and None is the input's extent.
+
+    Args:
+        rate: which part of the elements is left out, from 0 to 1.
+        noise_shape: the shape of the mask, which is broadcast.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.Dropout(0.5, seed=3)
     >>> layer([1.0, 1.0, 1.0, 1.0])

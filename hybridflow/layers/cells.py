@@ -133,6 +133,13 @@ class Cell(Layer, one_tensor=True):
 class SimpleRNNCell(Cell):
     """``activation(inputs @ kernel + bias + state @ recurrent_kernel)``, which is the next state too.
 
+    Args:
+        units: how many outputs, or elements of the state.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        *arguments: those of the class of the cell or layer, see there.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> cell = hf.layers.SimpleRNNCell(2, kernel_initializer="ones", recurrent_initializer="ones", activation="relu")
     >>> output, states = cell(hf.ones((1, 3)), [hf.ones((1, 2))])
     >>> output.tolist()
@@ -175,6 +182,18 @@ class LSTMCell(_Gated):
     ``unit_forget_bias``), the candidate and the output gate.
 
     Source: Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997.
+
+    Args:
+        units: how many outputs, or elements of the state.
+        activation: a function, or its name; None for none.
+        recurrent_activation: the function of the gates.
+        use_bias: whether a bias is added.
+        kernel_initializer: what the kernel starts from.
+        recurrent_initializer: what the recurrent kernel starts from.
+        bias_initializer: what the bias starts from.
+        unit_forget_bias: whether the bias of the forget gate starts from 1.
+        *arguments: those of the class of the cell or layer, see there.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> cell = hf.layers.LSTMCell(4)
     >>> output, states = cell(hf.ones((2, 3)), cell.get_initial_state(2))
@@ -234,6 +253,15 @@ class GRUCell(_Gated):
 
     Source: Cho and others, "Learning Phrase Representations using RNN Encoder-Decoder", 2014.
 
+    Args:
+        units: how many outputs, or elements of the state.
+        activation: a function, or its name; None for none.
+        recurrent_activation: the function of the gates.
+        use_bias: whether a bias is added.
+        *arguments: those of the class of the cell or layer, see there.
+        reset_after: whether the reset gate comes after the product.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> cell = hf.layers.GRUCell(4)
     >>> output, states = cell(hf.ones((2, 3)), cell.get_initial_state(2))
     >>> output.shape, cell.bias.shape
@@ -287,6 +315,10 @@ class GRUCell(_Gated):
 
 class StackedRNNCells(Layer, one_tensor=True):
     """Cells one after another as one: each takes the output of the one before.  Its states are lists of theirs.
+
+    Args:
+        cells: a list of cells.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> cell = hf.layers.StackedRNNCells([hf.layers.GRUCell(4), hf.layers.LSTMCell(5)])
     >>> cell.state_size

@@ -19,6 +19,19 @@ class EinsumDense(Layer, one_tensor=True):
     ``bias_axes`` are the letters of the outputs that the bias has.  ``...`` at the beginning or the end of inputs and
     outputs stands for axes that stay.
 
+    Args:
+        equation: an equation of ``hf.einsum`` for input and kernel.
+        output_shape: the shape of a result, without the batch.
+        activation: a function, or its name; None for none.
+        bias_axes: the labels of the axes of the bias.
+        kernel_initializer: what the kernel starts from.
+        bias_initializer: what the bias starts from.
+        kernel_regularizer: what is added to the loss for the kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        kernel_constraint: what the kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.EinsumDense("abc,cd->abd", output_shape=(None, 8), bias_axes="d")
     >>> layer(hf.ones((2, 5, 3))).shape, layer.kernel.shape, layer.bias.shape
     ((2, 5, 8), (3, 8), (8,))

@@ -132,6 +132,25 @@ class Conv1D(_Filters):
 
     ``padding`` may also be "causal": what is padded lies before the first step.
 
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"``, ``"same"`` or ``"causal"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        dilation_rate: steps between the elements of a window: a number, or one for each axis.
+        groups: in how many groups the channels are treated apart.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        kernel_initializer: what the kernel starts from.
+        bias_initializer: what the bias starts from.
+        kernel_regularizer: what is added to the loss for the kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        activity_regularizer: what is added to the loss for the result.
+        kernel_constraint: what the kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Conv1D(4, 3, padding="causal")(hf.ones((2, 5, 3))).shape
     (2, 5, 4)
     """
@@ -143,6 +162,25 @@ class Conv1D(_Filters):
 class Conv2D(_Filters):
     """A convolution over images: ``[batch, rows, columns, channels]`` to ``[batch, new rows, new columns, filters]``.
 
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        dilation_rate: steps between the elements of a window: a number, or one for each axis.
+        groups: in how many groups the channels are treated apart.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        kernel_initializer: what the kernel starts from.
+        bias_initializer: what the bias starts from.
+        kernel_regularizer: what is added to the loss for the kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        activity_regularizer: what is added to the loss for the result.
+        kernel_constraint: what the kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Conv2D(4, 3, activation="relu")(hf.ones((2, 8, 8, 3))).shape
     (2, 6, 6, 4)
     """
@@ -152,6 +190,25 @@ class Conv2D(_Filters):
 
 class Conv3D(_Filters):
     """A convolution over volumes, ``[batch, a, b, c, channels]``.
+
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        dilation_rate: steps between the elements of a window: a number, or one for each axis.
+        groups: in how many groups the channels are treated apart.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        kernel_initializer: what the kernel starts from.
+        bias_initializer: what the bias starts from.
+        kernel_regularizer: what is added to the loss for the kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        activity_regularizer: what is added to the loss for the result.
+        kernel_constraint: what the kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.Conv3D(4, 2, strides=2)(hf.ones((2, 4, 4, 4, 1))).shape
     (2, 2, 2, 2, 4)
@@ -232,6 +289,25 @@ class _Transposed(_Convolution, one_tensor=True):
 class Conv1DTranspose(_Transposed):
     """Steps drawn apart: ``[batch, steps, channels]`` to ``[batch, new steps, filters]``.
 
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"``, ``"same"`` or ``"causal"``.
+        output_padding: what is added to one side of the result: a number, or one for each axis.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        dilation_rate: steps between the elements of a window: a number, or one for each axis.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        kernel_initializer: what the kernel starts from.
+        bias_initializer: what the bias starts from.
+        kernel_regularizer: what is added to the loss for the kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        activity_regularizer: what is added to the loss for the result.
+        kernel_constraint: what the kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Conv1DTranspose(4, 3, strides=2, padding="same")(hf.ones((2, 5, 3))).shape
     (2, 10, 4)
     """
@@ -241,6 +317,25 @@ class Conv1DTranspose(_Transposed):
 
 class Conv2DTranspose(_Transposed):
     """Images drawn apart: ``[batch, rows, columns, channels]`` to ``[batch, new rows, new columns, filters]``.
+
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        output_padding: what is added to one side of the result: a number, or one for each axis.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        dilation_rate: steps between the elements of a window: a number, or one for each axis.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        kernel_initializer: what the kernel starts from.
+        bias_initializer: what the bias starts from.
+        kernel_regularizer: what is added to the loss for the kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        activity_regularizer: what is added to the loss for the result.
+        kernel_constraint: what the kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.Conv2DTranspose(4, 3, strides=2)(hf.ones((2, 5, 5, 3))).shape
     (2, 11, 11, 4)
@@ -252,6 +347,16 @@ class Conv2DTranspose(_Transposed):
 class Conv3DTranspose(_Transposed):
     """Volumes drawn apart, ``[batch, a, b, c, channels]``.  Where arguments have no names ``data_format`` comes before
     ``output_padding``, as in Keras.
+
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        output_padding: what is added to one side of the result: a number, or one for each axis.
+        *arguments: those of the class of the cell or layer, see there.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.Conv3DTranspose(4, 2, strides=2)(hf.ones((2, 2, 2, 2, 3))).shape
     (2, 4, 4, 4, 4)
@@ -320,6 +425,24 @@ class _Depthwise(_Convolution, one_tensor=True):
 class DepthwiseConv1D(_Depthwise):
     """Filters over steps for each channel by itself.
 
+    Args:
+        kernel_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        depth_multiplier: how many channels are made of each.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        dilation_rate: steps between the elements of a window: a number, or one for each axis.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        depthwise_initializer: what the depthwise kernel starts from.
+        bias_initializer: what the bias starts from.
+        depthwise_regularizer: what is added to the loss for the depthwise kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        activity_regularizer: what is added to the loss for the result.
+        depthwise_constraint: what the depthwise kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.DepthwiseConv1D(3, depth_multiplier=2)(hf.ones((2, 5, 3))).shape
     (2, 3, 6)
     """
@@ -329,6 +452,24 @@ class DepthwiseConv1D(_Depthwise):
 
 class DepthwiseConv2D(_Depthwise):
     """Filters over images for each channel by itself.
+
+    Args:
+        kernel_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        depth_multiplier: how many channels are made of each.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        dilation_rate: steps between the elements of a window: a number, or one for each axis.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        depthwise_initializer: what the depthwise kernel starts from.
+        bias_initializer: what the bias starts from.
+        depthwise_regularizer: what is added to the loss for the depthwise kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        activity_regularizer: what is added to the loss for the result.
+        depthwise_constraint: what the depthwise kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.DepthwiseConv2D(3, padding="same")(hf.ones((2, 5, 5, 3))).shape
     (2, 5, 5, 3)
@@ -401,6 +542,28 @@ class _Separable(_Convolution, one_tensor=True):
 class SeparableConv1D(_Separable):
     """Filters over steps for each channel by itself, and then a dense layer over channels.
 
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        dilation_rate: steps between the elements of a window: a number, or one for each axis.
+        depth_multiplier: how many channels are made of each.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        depthwise_initializer: what the depthwise kernel starts from.
+        pointwise_initializer: what the pointwise kernel starts from.
+        bias_initializer: what the bias starts from.
+        depthwise_regularizer: what is added to the loss for the depthwise kernel.
+        pointwise_regularizer: what is added to the loss for the pointwise kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        activity_regularizer: what is added to the loss for the result.
+        depthwise_constraint: what the depthwise kernel is projected onto after each update.
+        pointwise_constraint: what the pointwise kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.SeparableConv1D(4, 3)(hf.ones((2, 5, 3))).shape
     (2, 3, 4)
     """
@@ -411,6 +574,28 @@ class SeparableConv1D(_Separable):
 
 class SeparableConv2D(_Separable):
     """Filters over images for each channel by itself, and then a dense layer over channels.
+
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        dilation_rate: steps between the elements of a window: a number, or one for each axis.
+        depth_multiplier: how many channels are made of each.
+        activation: a function, or its name; None for none.
+        use_bias: whether a bias is added.
+        depthwise_initializer: what the depthwise kernel starts from.
+        pointwise_initializer: what the pointwise kernel starts from.
+        bias_initializer: what the bias starts from.
+        depthwise_regularizer: what is added to the loss for the depthwise kernel.
+        pointwise_regularizer: what is added to the loss for the pointwise kernel.
+        bias_regularizer: what is added to the loss for the bias.
+        activity_regularizer: what is added to the loss for the result.
+        depthwise_constraint: what the depthwise kernel is projected onto after each update.
+        pointwise_constraint: what the pointwise kernel is projected onto after each update.
+        bias_constraint: what the bias is projected onto after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.SeparableConv2D(4, 3, depth_multiplier=2)(hf.ones((2, 5, 5, 3))).shape
     (2, 3, 3, 4)

@@ -196,6 +196,12 @@ class _ConvLSTM(RNN, one_tensor=True):
 class ConvLSTM1D(_ConvLSTM):
     """A convolutional memory along sequences ``[batch, steps, places, channels]``: see ``ConvLSTM2D``.
 
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        *arguments: those of the class of the cell or layer, see there.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.ConvLSTM1D(4, 3, padding="same", return_sequences=True)(hf.ones((2, 5, 8, 3))).shape
     (2, 5, 8, 4)
     """
@@ -213,6 +219,12 @@ class ConvLSTM2D(_ConvLSTM):
     Source: Shi and others, "Convolutional LSTM Network: A Machine Learning Approach for Precipitation Nowcasting",
     2015.
 
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        *arguments: those of the class of the cell or layer, see there.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.ConvLSTM2D(4, (3, 3))(hf.ones((2, 5, 8, 8, 3))).shape
     (2, 6, 6, 4)
     """
@@ -222,6 +234,12 @@ class ConvLSTM2D(_ConvLSTM):
 
 class ConvLSTM3D(_ConvLSTM):
     """A convolutional memory along sequences of volumes: see ``ConvLSTM2D``.
+
+    Args:
+        filters: how many channels the result has.
+        kernel_size: the extents of the window: a number, or one for each axis.
+        *arguments: those of the class of the cell or layer, see there.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.ConvLSTM3D(2, 2)(hf.ones((1, 3, 4, 4, 4, 1))).shape
     (1, 3, 3, 3, 2)

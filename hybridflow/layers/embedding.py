@@ -22,6 +22,16 @@ class Embedding(Layer, one_tensor=True):
     With ``mask_zero``, 0 stands for nothing: the mask of the result is False there.  ``weights`` is a list of the
     vectors to start with.  Another integer raises IndexRangeError when the result is computed.
 
+    Args:
+        input_dim: how many indices there are.
+        output_dim: the length of each vector.
+        embeddings_initializer: what the table starts from.
+        embeddings_regularizer: what is added to the loss for the table.
+        embeddings_constraint: what the table is projected onto after each update.
+        mask_zero: whether index 0 stands for nothing, which later layers leave out.
+        weights: the first values of the weights.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.Embedding(3, 2, mask_zero=True, weights=[np.arange(6.0).reshape(3, 2)])
     >>> layer([[2, 0]])
     <Tensor f32[1,2,2] cpu>
@@ -80,6 +90,10 @@ class Embedding(Layer, one_tensor=True):
 
 class Masking(Layer, one_tensor=True):
     """``[batch, steps, features]`` with the steps masked, and set to 0, at which all features are ``mask_value``.
+
+    Args:
+        mask_value: the value of steps that are left out.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.Masking(-1.0)
     >>> layer.compute_mask(hf.asarray([[[1.0, -1.0], [-1.0, -1.0]]]))

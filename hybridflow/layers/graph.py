@@ -77,6 +77,14 @@ class Operation(Layer):
 class InputLayer(Layer):
     """Where a graph of layers begins, see ``hf.Input``.  ``batch_shape`` is ``(batch_size, *shape)``.
 
+    Args:
+        shape: the shape of one sample, without the batch; None for any extent.
+        batch_size: the number of samples in a batch, if it is fixed.
+        dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
+            given.
+        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.InputLayer((3,), name="image").output
     <Symbol 'image' float32[None, 3]>
     """

@@ -67,6 +67,16 @@ class Layer(Module, Configured):
     ``input_shape``, the shape of a sample (``batch_input_shape`` that of a batch), or ``input_dim`` for one axis, lets
     the first layer of a ``Sequential`` be built before there is data.
 
+    Args:
+        trainable: whether its weights are trained.
+        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
+            given.
+        input_shape: the shape of one sample, so that it is built at once.
+        input_dim: the size of the last axis of the input, so that it is built at once.
+        batch_input_shape: the same with the batch in front.
+        activity_regularizer: what is added to the loss for the result.
+
     >>> class Scale(hf.layers.Layer):
     ...     def build(self, input_shape):
     ...         self.factor = self.add_weight(input_shape[-1:], initializer="ones")

@@ -48,6 +48,12 @@ class RandomContrast(_Light, one_tensor=True):
     """While training, what differs from an image's mean, channel by channel, is multiplied: by a number between
     ``1 - factor`` and ``1 + factor``, or of a pair the one below and the other above 1.
 
+    Args:
+        factor: the range to draw from.
+        value_range: the least and the largest value of a pixel.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> x = hf.asarray([[[[10.0], [20.0]]]])
     >>> layer = hf.layers.RandomContrast(0.5, seed=1)
     >>> y = layer(x, training=True)
@@ -72,6 +78,12 @@ class RandomContrast(_Light, one_tensor=True):
 class RandomBrightness(_Light, one_tensor=True):
     """While training, a share of the span of ``value_range`` is added to each image: between ``-factor`` and
     ``factor``, or between the two of a pair.
+
+    Args:
+        factor: the range to draw from.
+        value_range: the least and the largest value of a pixel.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.RandomBrightness((0.25, 0.5), value_range=(0, 1), seed=1)
     >>> y = layer(hf.zeros((1, 2, 2, 1)), training=True)

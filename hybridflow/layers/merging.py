@@ -64,6 +64,16 @@ class _Elementwise(Merge):
 class Add(_Elementwise):
     """The sum of the inputs.
 
+    Args:
+        trainable: whether its weights are trained.
+        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
+            given.
+        input_shape: the shape of one sample, so that it is built at once.
+        input_dim: the size of the last axis of the input, so that it is built at once.
+        batch_input_shape: the same with the batch in front.
+        activity_regularizer: what is added to the loss for the result.
+
     >>> hf.layers.Add()([hf.asarray([1.0, 2.0]), hf.asarray([10.0, 20.0])])
     <Tensor f32[2] cpu> [11. 22.]
     """
@@ -74,6 +84,16 @@ class Add(_Elementwise):
 
 class Subtract(_Elementwise):
     """The first of two inputs less the second.
+
+    Args:
+        trainable: whether its weights are trained.
+        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
+            given.
+        input_shape: the shape of one sample, so that it is built at once.
+        input_dim: the size of the last axis of the input, so that it is built at once.
+        batch_input_shape: the same with the batch in front.
+        activity_regularizer: what is added to the loss for the result.
 
     >>> hf.layers.Subtract()([hf.asarray([1.0, 2.0]), hf.asarray([10.0, 20.0])])
     <Tensor f32[2] cpu> [ -9. -18.]
@@ -88,6 +108,16 @@ class Subtract(_Elementwise):
 class Multiply(_Elementwise):
     """The product of the inputs.
 
+    Args:
+        trainable: whether its weights are trained.
+        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
+            given.
+        input_shape: the shape of one sample, so that it is built at once.
+        input_dim: the size of the last axis of the input, so that it is built at once.
+        batch_input_shape: the same with the batch in front.
+        activity_regularizer: what is added to the loss for the result.
+
     >>> hf.layers.Multiply()([hf.asarray([1.0, 2.0]), hf.asarray([10.0, 20.0])])
     <Tensor f32[2] cpu> [10. 40.]
     """
@@ -98,6 +128,16 @@ class Multiply(_Elementwise):
 
 class Average(_Elementwise):
     """The mean of the inputs.
+
+    Args:
+        trainable: whether its weights are trained.
+        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
+            given.
+        input_shape: the shape of one sample, so that it is built at once.
+        input_dim: the size of the last axis of the input, so that it is built at once.
+        batch_input_shape: the same with the batch in front.
+        activity_regularizer: what is added to the loss for the result.
 
     >>> hf.layers.Average()([hf.asarray([1.0, 2.0]), hf.asarray([10.0, 20.0])])
     <Tensor f32[2] cpu> [ 5.5 11. ]
@@ -110,6 +150,16 @@ class Average(_Elementwise):
 class Maximum(_Elementwise):
     """The largest of the inputs, element by element.
 
+    Args:
+        trainable: whether its weights are trained.
+        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
+            given.
+        input_shape: the shape of one sample, so that it is built at once.
+        input_dim: the size of the last axis of the input, so that it is built at once.
+        batch_input_shape: the same with the batch in front.
+        activity_regularizer: what is added to the loss for the result.
+
     >>> hf.layers.Maximum()([hf.asarray([1.0, 20.0]), hf.asarray([10.0, 2.0])])
     <Tensor f32[2] cpu> [10. 20.]
     """
@@ -121,6 +171,16 @@ class Maximum(_Elementwise):
 class Minimum(_Elementwise):
     """The smallest of the inputs, element by element.
 
+    Args:
+        trainable: whether its weights are trained.
+        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
+            given.
+        input_shape: the shape of one sample, so that it is built at once.
+        input_dim: the size of the last axis of the input, so that it is built at once.
+        batch_input_shape: the same with the batch in front.
+        activity_regularizer: what is added to the loss for the result.
+
     >>> hf.layers.Minimum()([hf.asarray([1.0, 20.0]), hf.asarray([10.0, 2.0])])
     <Tensor f32[2] cpu> [1. 2.]
     """
@@ -131,6 +191,10 @@ class Minimum(_Elementwise):
 
 class Concatenate(Merge):
     """The inputs joined along ``axis``.
+
+    Args:
+        axis: the axis or axes that it works along.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.Concatenate()([hf.ones((2, 3)), hf.zeros((2, 1))])
     <Tensor f32[2,4] cpu>
@@ -159,6 +223,11 @@ class Dot(Merge):
     """Products of two inputs, summed over an axis of each, for every element of the batch.
 
     ``axes`` is one axis, or one of each input, not 0; with ``normalize`` these are first given the norm 1.
+
+    Args:
+        axes: the axes along which products are summed.
+        normalize: whether vectors get the length 1 first.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.Dot(axes=1)([hf.asarray([[1.0, 2.0]]), hf.asarray([[10.0, 20.0]])])
     <Tensor f32[1,1] cpu>

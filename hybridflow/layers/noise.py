@@ -38,6 +38,11 @@ class _Noise(Layer, one_tensor=True):
 class GaussianNoise(_Noise):
     """While training, plus normally distributed numbers of mean 0.
 
+    Args:
+        stddev: the standard deviation of the noise.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.GaussianNoise(0.1, seed=1)
     >>> layer([1.0, 2.0])
     <Tensor f32[2] cpu> [1. 2.]
@@ -60,6 +65,11 @@ class GaussianNoise(_Noise):
 
 class GaussianDropout(_Noise):
     """While training, times normally distributed numbers of mean 1 and variance ``rate / (1 - rate)``.
+
+    Args:
+        rate: which part of the elements is left out, from 0 to 1.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.GaussianDropout(0.2, seed=1)
     >>> hf.std(layer(hf.ones(10000), training=True)).item().__round__(2)
@@ -110,6 +120,11 @@ class _SpatialDropout(_Noise):
 class SpatialDropout1D(_SpatialDropout):
     """Dropout of whole channels of ``[batch, steps, channels]``: each is kept at all steps, or 0 at all.
 
+    Args:
+        rate: which part of the elements is left out, from 0 to 1.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.SpatialDropout1D(0.5, seed=1)
     >>> x = layer(hf.ones((1, 3, 4)), training=True)
     >>> hf.all(x == x[:, :1]).item()
@@ -135,6 +150,12 @@ class SpatialDropout2D(_OfChannels):
     """Dropout of whole channels of ``[batch, rows, columns, channels]``, or with ``data_format="channels_first"`` of
     ``[batch, channels, rows, columns]``.
 
+    Args:
+        rate: which part of the elements is left out, from 0 to 1.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.SpatialDropout2D(0.5, seed=1)
     >>> x = layer(hf.ones((1, 3, 3, 4)), training=True)
     >>> hf.all(x == x[:, :1, :1]).item()
@@ -147,6 +168,12 @@ class SpatialDropout2D(_OfChannels):
 class SpatialDropout3D(_OfChannels):
     """Dropout of whole channels of ``[batch, planes, rows, columns, channels]``, or with
     ``data_format="channels_first"`` of ``[batch, channels, planes, rows, columns]``.
+
+    Args:
+        rate: which part of the elements is left out, from 0 to 1.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.SpatialDropout3D(0.5, seed=1)
     >>> x = layer(hf.ones((1, 2, 2, 2, 4)), training=True)
@@ -162,6 +189,12 @@ class AlphaDropout(_Noise):
     that mean 0 and variance 1 stay.
 
     Source: Klambauer and others, "Self-Normalizing Neural Networks", 2017.
+
+    Args:
+        rate: which part of the elements is left out, from 0 to 1.
+        noise_shape: the shape of the mask, which is broadcast.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.AlphaDropout(0.2, seed=1)
     >>> hf.std(layer(hf.random.normal((10000,)), training=True)).item().__round__(1)

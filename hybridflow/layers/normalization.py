@@ -63,6 +63,14 @@ class LayerNormalization(_Affine, one_tensor=True):
 
     Source: Ba, Kiros and Hinton, "Layer Normalization", 2016.
 
+    Args:
+        axis: the axis or axes that it works along.
+        epsilon: a small number that keeps divisions finite.
+        center: whether an offset ``beta`` is added.
+        scale: whether a factor ``gamma`` is applied.
+        *arguments: initializers, regularizers and constraints by position, in Keras's order.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.LayerNormalization()([[1.0, 3.0], [2.0, 8.0]]).numpy().round(2)
     array([[-1.,  1.],
            [-1.,  1.]], dtype=float32)
@@ -100,6 +108,11 @@ class RMSNormalization(Layer, one_tensor=True):
 
     Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
 
+    Args:
+        axis: the axis or axes that it works along.
+        epsilon: a small number that keeps divisions finite.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.RMSNormalization()([3.0, 4.0]).numpy().round(3)
     array([0.849, 1.131], dtype=float32)
     """
@@ -129,6 +142,10 @@ class RMSNormalization(Layer, one_tensor=True):
 class UnitNormalization(Layer, one_tensor=True):
     """A norm of 1 over ``axis``, one or several.
 
+    Args:
+        axis: the axis or axes that it works along.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.UnitNormalization()([3.0, 4.0])
     <Tensor f32[2] cpu> [0.6 0.8]
     """
@@ -151,6 +168,15 @@ class GroupNormalization(_Affine, one_tensor=True):
     these and the batch; -1 groups are as many as channels.
 
     Source: Wu and He, "Group Normalization", 2018.  Raises ArgumentError where channels do not fall into the groups.
+
+    Args:
+        groups: in how many groups the channels are treated apart.
+        axis: the axis or axes that it works along.
+        epsilon: a small number that keeps divisions finite.
+        center: whether an offset ``beta`` is added.
+        scale: whether a factor ``gamma`` is applied.
+        *arguments: initializers, regularizers and constraints by position, in Keras's order.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.GroupNormalization(2)([[1.0, 3.0, 10.0, 12.0]]).numpy().round(2)
     array([[-1.,  1., -1.,  1.]], dtype=float32)
@@ -208,6 +234,19 @@ class BatchNormalization(_Affine, one_tensor=True):
     is not ``trainable``, those are taken.
 
     Source: Ioffe and Szegedy, "Batch Normalization", 2015.
+
+    Args:
+        axis: the axis or axes that it works along.
+        momentum: how much of the running value is kept at each step.
+        epsilon: a small number that keeps divisions finite.
+        center: whether an offset ``beta`` is added.
+        scale: whether a factor ``gamma`` is applied.
+        beta_initializer: what the offset starts from.
+        gamma_initializer: what the factor starts from.
+        moving_mean_initializer: what the running mean starts from.
+        moving_variance_initializer: what the running variance starts from.
+        *arguments: initializers, regularizers and constraints by position, in Keras's order.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.BatchNormalization(momentum=0.5)
     >>> layer([[1.0], [3.0]], training=True).numpy().round(2)

@@ -33,6 +33,13 @@ class Resizing(Layer, one_tensor=True):
     """Pictures of another size, "bilinear" or "nearest"; ``crop_to_aspect_ratio`` cuts their edges off rather than
     stretch them.
 
+    Args:
+        height: the height of the result in pixels.
+        width: the width of the result in pixels.
+        interpolation: ``"nearest"``, ``"bilinear"`` or another way to read between pixels.
+        crop_to_aspect_ratio: whether to cut off what does not fit rather than to distort.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Resizing(1, 2)(hf.ones((5, 4, 4, 3))).shape
     (5, 1, 2, 3)
     """
@@ -64,6 +71,11 @@ class Resizing(Layer, one_tensor=True):
 class CenterCrop(Layer, one_tensor=True):
     """The middle of pictures; smaller ones are made larger first, and keep their ratio.
 
+    Args:
+        height: the height of the result in pixels.
+        width: the width of the result in pixels.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.CenterCrop(1, 2)(hf.reshape(hf.arange(9.0), (3, 3, 1)))[..., 0].tolist()
     [[3.0, 4.0]]
     """
@@ -86,6 +98,12 @@ class CenterCrop(Layer, one_tensor=True):
 class RandomCrop(Layer, one_tensor=True):
     """A part of pictures while training, at a place drawn by chance, the same one for all of a batch; otherwise, and
     where pictures are smaller, the largest middle part of the same ratio, made to that size.
+
+    Args:
+        height: the height of the result in pixels.
+        width: the width of the result in pixels.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.RandomCrop(2, 3, seed=1)(hf.ones((5, 4, 4, 1)), training=True).shape
     (5, 2, 3, 1)
@@ -207,6 +225,11 @@ class RandomRotation(_Moved):
     """While training, pictures are turned about their middle, by ``factor`` turns counter-clockwise: a number for both
     directions, or a pair of bounds.
 
+    Args:
+        factor: the range to draw from.
+        *args: positional arguments that are handed on.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.RandomRotation((0.25, 0.25))
     >>> hf.round(layer(hf.reshape(hf.arange(4.0), (2, 2, 1)), training=True))[..., 0].tolist()
     [[1.0, 3.0], [0.0, 2.0]]
@@ -240,6 +263,12 @@ class RandomTranslation(_ByBoth):
     """While training, pictures are moved down and to the right by parts of their height and width: a number for both
     directions, or a pair of bounds.
 
+    Args:
+        height_factor: the range to draw from, as parts of the height.
+        width_factor: the range to draw from, as parts of the width.
+        *args: positional arguments that are handed on.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.RandomTranslation((0.5, 0.5), 0, fill_mode="constant")
     >>> layer(hf.ones((2, 2, 1)), training=True)[..., 0].tolist()
     [[0.0, 0.0], [1.0, 1.0]]
@@ -253,6 +282,12 @@ class RandomTranslation(_ByBoth):
 class RandomZoom(_ByBoth):
     """While training, pictures are made smaller by parts of their size, larger where these are negative; without a
     ``width_factor`` their ratio stays.
+
+    Args:
+        height_factor: the range to draw from, as parts of the height.
+        width_factor: the range to draw from, as parts of the width.
+        *args: positional arguments that are handed on.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.RandomZoom((1.0, 1.0), fill_mode="constant")
     >>> layer(hf.ones((4, 4, 1)), training=True).sum()

@@ -55,6 +55,11 @@ class _GlobalMax(_GlobalPooling, one_tensor=True):
 class GlobalAveragePooling1D(_GlobalPooling, one_tensor=True):
     """``[batch, steps, channels]`` to the mean over the steps that are not masked, ``[batch, channels]``.
 
+    Args:
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        keepdims: whether the axes that are reduced stay, with the extent 1.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.GlobalAveragePooling1D()([[[1.0, 2.0], [3.0, 4.0]]])
     <Tensor f32[1,2] cpu>
     [[2. 3.]]
@@ -74,6 +79,11 @@ class GlobalAveragePooling1D(_GlobalPooling, one_tensor=True):
 class GlobalMaxPooling1D(_GlobalMax):
     """``[batch, steps, channels]`` to the maximum over the steps, ``[batch, channels]``.
 
+    Args:
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        keepdims: whether the axes that are reduced stay, with the extent 1.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.GlobalMaxPooling1D()([[[1.0, 2.0], [3.0, 0.0]]])
     <Tensor f32[1,2] cpu>
     [[3. 2.]]
@@ -85,6 +95,11 @@ class GlobalMaxPooling1D(_GlobalMax):
 class GlobalAveragePooling2D(_GlobalAverage):
     """``[batch, rows, columns, channels]`` to the mean over both, ``[batch, channels]``.
 
+    Args:
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        keepdims: whether the axes that are reduced stay, with the extent 1.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.GlobalAveragePooling2D()(hf.ones((2, 5, 5, 3))).shape
     (2, 3)
     """
@@ -94,6 +109,11 @@ class GlobalAveragePooling2D(_GlobalAverage):
 
 class GlobalMaxPooling2D(_GlobalMax):
     """``[batch, rows, columns, channels]`` to the maximum over both, ``[batch, channels]``.
+
+    Args:
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        keepdims: whether the axes that are reduced stay, with the extent 1.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.GlobalMaxPooling2D()(hf.ones((2, 5, 5, 3))).shape
     (2, 3)
@@ -105,6 +125,11 @@ class GlobalMaxPooling2D(_GlobalMax):
 class GlobalAveragePooling3D(_GlobalAverage):
     """``[batch, planes, rows, columns, channels]`` to the mean over all places, ``[batch, channels]``.
 
+    Args:
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        keepdims: whether the axes that are reduced stay, with the extent 1.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.GlobalAveragePooling3D()(hf.ones((2, 4, 5, 5, 3))).shape
     (2, 3)
     """
@@ -114,6 +139,11 @@ class GlobalAveragePooling3D(_GlobalAverage):
 
 class GlobalMaxPooling3D(_GlobalMax):
     """``[batch, planes, rows, columns, channels]`` to the maximum over all places, ``[batch, channels]``.
+
+    Args:
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        keepdims: whether the axes that are reduced stay, with the extent 1.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.GlobalMaxPooling3D()(hf.ones((2, 4, 5, 5, 3))).shape
     (2, 3)
@@ -161,6 +191,13 @@ class _AveragePooling(_Pooling, one_tensor=True):
 class MaxPooling1D(_MaxPooling):
     """The largest element of each window over steps.
 
+    Args:
+        pool_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.MaxPooling1D()(hf.ones((2, 6, 3))).shape
     (2, 3, 3)
     """
@@ -170,6 +207,13 @@ class MaxPooling1D(_MaxPooling):
 
 class MaxPooling2D(_MaxPooling):
     """The largest element of each window over images.
+
+    Args:
+        pool_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.MaxPooling2D()(hf.ones((2, 6, 6, 3))).shape
     (2, 3, 3, 3)
@@ -181,6 +225,13 @@ class MaxPooling2D(_MaxPooling):
 class MaxPooling3D(_MaxPooling):
     """The largest element of each window over volumes.
 
+    Args:
+        pool_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.MaxPooling3D()(hf.ones((2, 4, 4, 4, 3))).shape
     (2, 2, 2, 2, 3)
     """
@@ -190,6 +241,13 @@ class MaxPooling3D(_MaxPooling):
 
 class AveragePooling1D(_AveragePooling):
     """The mean of each window over steps.
+
+    Args:
+        pool_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.AveragePooling1D()(hf.ones((2, 6, 3))).shape
     (2, 3, 3)
@@ -201,6 +259,13 @@ class AveragePooling1D(_AveragePooling):
 class AveragePooling2D(_AveragePooling):
     """The mean of each window over images.
 
+    Args:
+        pool_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.AveragePooling2D()(hf.ones((2, 6, 6, 3))).shape
     (2, 3, 3, 3)
     """
@@ -210,6 +275,13 @@ class AveragePooling2D(_AveragePooling):
 
 class AveragePooling3D(_AveragePooling):
     """The mean of each window over volumes.
+
+    Args:
+        pool_size: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"valid"`` or ``"same"``.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.AveragePooling3D()(hf.ones((2, 4, 4, 4, 3))).shape
     (2, 2, 2, 2, 3)

@@ -25,6 +25,11 @@ from hybridflow.layers.layer import Layer
 class Rescaling(Layer, one_tensor=True):
     """``inputs * scale + offset``.
 
+    Args:
+        scale: what is multiplied.
+        offset: what is added.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Rescaling(1 / 255)([0.0, 255.0])
     <Tensor f32[2] cpu> [0. 1.]
     """
@@ -46,6 +51,13 @@ class Normalization(Layer, one_tensor=True):
     """``(inputs - mean) / sqrt(variance)`` for each place along ``axis``, one or several; None is for all together.
 
     ``mean`` and ``variance`` are given, or found by ``adapt``.  ``invert`` makes data of normalized ones.
+
+    Args:
+        axis: the axis or axes that it works along.
+        mean: the mean that is taken off; ``adapt`` finds it unless given.
+        variance: the variance that is divided out; ``adapt`` finds it unless given.
+        invert: whether the normalisation is undone.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.Normalization()
     >>> layer.adapt(np.array([[1.0, 10.0], [3.0, 30.0]]))
@@ -120,6 +132,11 @@ class CategoryEncoding(Layer, one_tensor=True):
     """Numbers of categories as vectors of ``num_tokens``: ``output_mode`` "one_hot" makes one of each number,
     "multi_hot" one with all along the last axis, "count" one that counts these.
 
+    Args:
+        num_tokens: how many categories there are.
+        output_mode: ``"int"``, ``"one_hot"``, ``"multi_hot"`` or ``"count"``.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.CategoryEncoding(4, "count")([[0, 1, 1]])
     <Tensor f32[1,4] cpu>
     [[1. 2. 0. 0.]]
@@ -157,6 +174,11 @@ class Discretization(Layer, one_tensor=True):
     """The numbers of the bins that values are in: i where ``bin_boundaries[i - 1] <= value < bin_boundaries[i]``.
 
     With ``num_bins`` instead of boundaries, ``adapt`` finds those that so many equal parts of data have.
+
+    Args:
+        bin_boundaries: the edges between bins.
+        num_bins: how many bins ``adapt`` makes.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.Discretization([0.0, 1.0, 2.0])([-1.5, 1.0, 3.4])
     <Tensor i64[3] cpu> [0 2 3]
@@ -211,6 +233,11 @@ class Discretization(Layer, one_tensor=True):
 
 class RandomFlip(Layer, one_tensor=True):
     """While training, images are mirrored, each with probability 1/2: "horizontal", "vertical", or both of these.
+
+    Args:
+        mode: ``"horizontal"``, ``"vertical"`` or ``"horizontal_and_vertical"``.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.RandomFlip("horizontal", seed=1)
     >>> x = hf.asarray([[[[1.0], [2.0]]]])

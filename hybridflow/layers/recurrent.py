@@ -34,6 +34,16 @@ class RNN(Layer, one_tensor=True):
 
     States do not change at steps that are masked.  ``initial_state`` is a list of the states to begin with.
 
+    Args:
+        cell: a cell, or a list of cells.
+        return_sequences: whether all steps are returned rather than the last.
+        return_state: whether the last state is returned, too.
+        go_backwards: whether it begins with the last step.
+        stateful: whether the state of one batch is where the next begins.
+        unroll: has no effect on results: whether the loop is traced step by step.
+        zero_output_for_mask: whether results of masked steps are 0.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> class Sum(hf.layers.Layer):
     ...     state_size = 2
     ...     def call(self, inputs, states):
@@ -219,6 +229,11 @@ class SimpleRNN(_OfOneCell):
     """``activation(inputs @ kernel + bias + state @ recurrent_kernel)`` at each step: see ``SimpleRNNCell`` and
     ``RNN``, whose arguments it takes.
 
+    Args:
+        units: how many outputs, or elements of the state.
+        *arguments: those of the class of the cell or layer, see there.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.SimpleRNN(4)(hf.ones((2, 5, 3))).shape
     (2, 4)
     """
@@ -229,6 +244,11 @@ class SimpleRNN(_OfOneCell):
 
 class LSTM(_OfOneCell):
     """A long short-term memory: see ``LSTMCell`` and ``RNN``, whose arguments it takes.
+
+    Args:
+        units: how many outputs, or elements of the state.
+        *arguments: those of the class of the cell or layer, see there.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.LSTM(4, return_sequences=True, return_state=True)
     >>> [x.shape for x in layer(hf.ones((2, 5, 3)))]
@@ -241,6 +261,11 @@ class LSTM(_OfOneCell):
 
 class GRU(_OfOneCell):
     """Gated recurrent units: see ``GRUCell`` and ``RNN``, whose arguments it takes.
+
+    Args:
+        units: how many outputs, or elements of the state.
+        *arguments: those of the class of the cell or layer, see there.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.GRU(4, return_sequences=True)(hf.ones((2, 5, 3))).shape
     (2, 5, 4)
@@ -259,6 +284,14 @@ class Bidirectional(Layer, one_tensor=True):
     ``weights`` are the first values of all weights, as ``set_weights`` takes them.
     ``merge_mode`` is "concat", "sum", "mul", "ave", or None for a tuple of both.  With ``return_state`` the states of
     the one and then the other follow.
+
+    Args:
+        layer: the layer that is wrapped.
+        merge_mode: how both directions are put together: ``"concat"``, ``"sum"``, ``"mul"``, ``"ave"``, or None for
+            a list.
+        weights: the first values of the weights.
+        backward_layer: the layer that goes backwards; a copy of the other unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.Bidirectional(hf.layers.GRU(4, return_sequences=True))(hf.ones((2, 5, 3))).shape
     (2, 5, 8)
@@ -365,6 +398,10 @@ class TimeDistributed(Wrapper, one_tensor=True):
 
     All steps are done at once, as if they were more of the batch, but for a layer with weights that are not trained, as
     ``BatchNormalization`` has them: while it trains it is called for one step after another.
+
+    Args:
+        layer: the layer that is wrapped.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.TimeDistributed(hf.layers.Dense(4))(hf.ones((2, 5, 3))).shape
     (2, 5, 4)

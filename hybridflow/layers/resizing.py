@@ -28,6 +28,11 @@ class _ZeroPadding(WindowLayer, one_tensor=True):
 class ZeroPadding1D(_ZeroPadding):
     """Zeros before the first and behind the last step; ``padding`` is a number, or one for each side.
 
+    Args:
+        padding: what is added: a number, one for each axis, or a pair for each.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.ZeroPadding1D((1, 2))(hf.ones((2, 5, 3))).shape
     (2, 8, 3)
     """
@@ -38,6 +43,11 @@ class ZeroPadding1D(_ZeroPadding):
 class ZeroPadding2D(_ZeroPadding):
     """Zeros around images; ``padding`` is a number, one for each axis, or a pair for each.
 
+    Args:
+        padding: what is added: a number, one for each axis, or a pair for each.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.ZeroPadding2D(((1, 0), (2, 2)))(hf.ones((2, 5, 5, 3))).shape
     (2, 6, 9, 3)
     """
@@ -47,6 +57,11 @@ class ZeroPadding2D(_ZeroPadding):
 
 class ZeroPadding3D(_ZeroPadding):
     """Zeros around volumes; ``padding`` is a number, one for each axis, or a pair for each.
+
+    Args:
+        padding: what is added: a number, one for each axis, or a pair for each.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.ZeroPadding3D()(hf.ones((2, 2, 2, 2, 3))).shape
     (2, 4, 4, 4, 3)
@@ -77,6 +92,11 @@ class _Cropping(WindowLayer, one_tensor=True):
 class Cropping1D(_Cropping):
     """Steps without the first and the last ones; ``cropping`` is a number, or one for each side.
 
+    Args:
+        cropping: what is cut off: a number, one for each axis, or a pair for each.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Cropping1D((1, 2))(hf.ones((2, 5, 3))).shape
     (2, 2, 3)
     """
@@ -90,6 +110,11 @@ class Cropping1D(_Cropping):
 class Cropping2D(_Cropping):
     """Images without their edges; ``cropping`` is a number, one for each axis, or a pair for each.
 
+    Args:
+        cropping: what is cut off: a number, one for each axis, or a pair for each.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.Cropping2D(((1, 0), (2, 2)))(hf.ones((2, 5, 5, 3))).shape
     (2, 4, 1, 3)
     """
@@ -102,6 +127,11 @@ class Cropping2D(_Cropping):
 
 class Cropping3D(_Cropping):
     """Volumes without their edges; ``cropping`` is a number, one for each axis, or a pair for each.
+
+    Args:
+        cropping: what is cut off: a number, one for each axis, or a pair for each.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.Cropping3D()(hf.ones((2, 3, 3, 3, 1))).shape
     (2, 1, 1, 1, 1)
@@ -134,6 +164,11 @@ class _UpSampling(WindowLayer, one_tensor=True):
 class UpSampling1D(_UpSampling):
     """Each step ``size`` times.
 
+    Args:
+        size: how often each element is repeated along each axis.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> hf.layers.UpSampling1D(3)(hf.ones((2, 5, 3))).shape
     (2, 15, 3)
     """
@@ -143,6 +178,12 @@ class UpSampling1D(_UpSampling):
 
 class UpSampling2D(_UpSampling):
     """Each row and each column ``size`` times.  ``interpolation`` is "nearest" or "bilinear".
+
+    Args:
+        size: how often each element is repeated along each axis.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        interpolation: ``"nearest"``, ``"bilinear"`` or another way to read between pixels.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.UpSampling2D((2, 3))(hf.ones((2, 5, 5, 3))).shape
     (2, 10, 15, 3)
@@ -175,6 +216,11 @@ class UpSampling2D(_UpSampling):
 
 class UpSampling3D(_UpSampling):
     """Each element of a volume ``size`` times along each axis.
+
+    Args:
+        size: how often each element is repeated along each axis.
+        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.UpSampling3D()(hf.ones((2, 2, 2, 2, 3))).shape
     (2, 4, 4, 4, 3)

@@ -87,6 +87,13 @@ class Attention(_Attention):
     It is called with ``[query, value]`` or ``[query, value, key]``, and ``mask`` is that of the query and that of the
     value: results for masked queries are 0, and masked values are not looked at.
 
+    Args:
+        use_scale: whether the scores are multiplied with a weight that is trained.
+        score_mode: ``"dot"`` or ``"concat"``.
+        dropout: which part of the attention is left out in training.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> x = hf.asarray([[[1.0, 0.0], [0.0, 1.0]]])
     >>> y, shares = hf.layers.Attention()([x, x], use_causal_mask=True, return_attention_scores=True)
     >>> y.shape, shares[0, 0].tolist()
@@ -125,6 +132,12 @@ class AdditiveAttention(_Attention):
     """Values, weighed by the softmax of ``sum(scale * tanh(query + key))`` over features, see ``Attention``.
 
     Source: Bahdanau and others, "Neural Machine Translation by Jointly Learning to Align and Translate", 2014.
+
+    Args:
+        use_scale: whether the scores are multiplied with a weight that is trained.
+        dropout: which part of the attention is left out in training.
+        seed: a number, a generator, or None for the global one.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> hf.layers.AdditiveAttention()([hf.ones((2, 3, 4)), hf.ones((2, 5, 4))]).shape
     (2, 3, 4)

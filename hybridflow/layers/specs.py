@@ -21,6 +21,18 @@ class InputSpec:
 
     Raises ArgumentError for an axis that the number of axes leaves out.
 
+    Args:
+        dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
+            given.
+        shape: the shape of one sample, without the batch; None for any extent.
+        ndim: the number of axes.
+        max_ndim: the largest number of axes.
+        min_ndim: the least number of axes.
+        axes: extents by axis.
+        allow_last_axis_squeeze: whether a last axis of 1 may be missing.
+        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        optional: whether it may be None.
+
     >>> class Norms(hf.layers.Layer):
     ...     input_spec = hf.layers.InputSpec(ndim=2, axes={-1: 3})
     ...     def call(self, inputs):

@@ -27,6 +27,11 @@ class SpectralNormalization(Layer, one_tensor=True):
 
     Source: Miyato, Kataoka, Koyama and Yoshida, "Spectral Normalization for Generative Adversarial Networks", 2018.
 
+    Args:
+        layer: the layer that is wrapped.
+        power_iterations: how many steps of power iteration are made.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> layer = hf.layers.SpectralNormalization(hf.layers.Dense(2, kernel_initializer="ones"), power_iterations=3)
     >>> hf.round(100 * layer(hf.ones((1, 2)), training=True)).tolist()
     [[100.0, 100.0]]

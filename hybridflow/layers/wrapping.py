@@ -13,6 +13,10 @@ class Wrapper(Layer):
 
     The layer inside is built for the inputs of this one.  Raises ArgumentTypeError for what is no layer.
 
+    Args:
+        layer: the layer that is wrapped.
+        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+
     >>> class Twice(hf.layers.Wrapper):
     ...     def call(self, inputs):
     ...         return 2 * self.layer(inputs)

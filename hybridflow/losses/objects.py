@@ -48,6 +48,11 @@ class Loss(Configured):
     what it is computed in.  Weights have the shape of the losses, or one that
     broadcasts when axes are put behind it.
 
+    Args:
+        name: what it is called in logs.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        dtype: the dtype of the loss.
+
     >>> class Largest(hf.losses.Loss):
     ...     def call(self, y_true, y_pred):
     ...         return hf.max(hf.abs(y_pred - y_true), axis=-1)
@@ -147,6 +152,11 @@ class _OfEach(_Ready):
 class MeanSquaredError(_OfEach):
     """``(y_pred - y_true)**2``.
 
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+
     >>> hf.losses.MeanSquaredError()([[0.0, 0.0]], [[1.0, -3.0]])
     <Tensor f32[] cpu> 5.0
     """
@@ -157,6 +167,11 @@ class MeanSquaredError(_OfEach):
 
 class MeanAbsoluteError(_OfEach):
     """``|y_pred - y_true|``.
+
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
 
     >>> hf.losses.MeanAbsoluteError()([[0.0, 0.0]], [[1.0, -3.0]])
     <Tensor f32[] cpu> 2.0
@@ -169,6 +184,11 @@ class MeanAbsoluteError(_OfEach):
 class MeanAbsolutePercentageError(_OfEach):
     """``100 * |y_pred - y_true| / |y_true|``; labels count as 1e-7 or more.
 
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+
     >>> hf.losses.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 5.0]])
     <Tensor f32[] cpu> 37.5
     """
@@ -179,6 +199,11 @@ class MeanAbsolutePercentageError(_OfEach):
 
 class MeanSquaredLogarithmicError(_OfEach):
     """``(log(1 + y_pred) - log(1 + y_true))**2``; both count as 1e-7 or more.
+
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
 
     >>> hf.losses.MeanSquaredLogarithmicError()([[0.0, 3.0]], [[0.0, 3.0]])
     <Tensor f32[] cpu> 0.0
@@ -191,6 +216,11 @@ class MeanSquaredLogarithmicError(_OfEach):
 class LogCosh(_OfEach):
     """``log(cosh(y_pred - y_true))``, without overflow.
 
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+
     >>> hf.losses.LogCosh()([[0.0, 0.0]], [[0.0, 0.0]])
     <Tensor f32[] cpu> 0.0
     """
@@ -202,6 +232,12 @@ class LogCosh(_OfEach):
 
 class Huber(_OfEach):
     """Half the squared error up to an error of ``delta``, growing linearly beyond.
+
+    Args:
+        delta: where the loss goes from quadratic to linear.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
 
     >>> hf.losses.Huber()([[0.0, 0.0]], [[0.5, 3.0]])
     <Tensor f32[] cpu> 1.3125
@@ -232,6 +268,11 @@ class Huber(_OfEach):
 class Poisson(_OfEach):
     """``y_pred - y_true * log(y_pred)``.
 
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+
     >>> hf.losses.Poisson()([[0.0, 0.0]], [[1.0, 2.0]])
     <Tensor f32[] cpu> 1.5
     """
@@ -242,6 +283,11 @@ class Poisson(_OfEach):
 
 class Hinge(_OfEach):
     """``max(1 - y_true * y_pred, 0)``; labels of 0 count as -1.
+
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
 
     >>> hf.losses.Hinge()([[1.0, 0.0]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 1.0
@@ -254,6 +300,11 @@ class Hinge(_OfEach):
 class SquaredHinge(_OfEach):
     """``max(1 - y_true * y_pred, 0)**2``; labels of 0 count as -1.
 
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+
     >>> hf.losses.SquaredHinge()([[1.0, 0.0]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 1.25
     """
@@ -264,6 +315,11 @@ class SquaredHinge(_OfEach):
 
 class KLDivergence(_Ready):
     """``sum(y_true * log(y_true / y_pred))`` over the last axis.
+
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
 
     >>> hf.losses.KLDivergence()([[0.5, 0.5]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 0.0
@@ -276,6 +332,12 @@ class KLDivergence(_Ready):
 
 class CosineSimilarity(Loss):
     """Less the cosine of the angle between labels and predictions, along ``axis``: -1 where they point alike.
+
+    Args:
+        axis: the axis of classes, or along which the loss is formed.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
 
     >>> hf.losses.CosineSimilarity()([[0.0, 1.0]], [[0.0, 2.0]])
     <Tensor f32[] cpu> -1.0
@@ -321,6 +383,14 @@ class BinaryCrossentropy(_Crossentropy):
     """``-y_true * log(p) - (1 - y_true) * log(1 - p)``, the mean over ``axis``; p are the predictions, or the sigmoid
     of logits.  ``label_smoothing`` draws labels that much towards 1/2.
 
+    Args:
+        from_logits: whether predictions are logits rather than probabilities.
+        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        axis: the axis of classes, or along which the loss is formed.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+
     >>> hf.losses.BinaryCrossentropy(from_logits=True)([[1.0, 0.0]], [[2.0, 2.0]])
     <Tensor f32[] cpu> 1.1269281
     """
@@ -340,6 +410,14 @@ class CategoricalCrossentropy(_Crossentropy):
     """``-sum(y_true * log(p))`` over ``axis``, the classes; p are the predictions, scaled to the sum 1, or the softmax
     of logits.  ``label_smoothing`` shares that much of labels evenly over all classes.
 
+    Args:
+        from_logits: whether predictions are logits rather than probabilities.
+        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        axis: the axis of classes, or along which the loss is formed.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+
     >>> hf.losses.CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 0.6931472
     """
@@ -357,6 +435,14 @@ class SparseCategoricalCrossentropy(Loss):
     logits, along ``axis``.  Where the label is ``ignore_class`` the loss is 0, and does not count in a mean.
 
     A label out of range raises IndexRangeError when the loss is computed.
+
+    Args:
+        from_logits: whether predictions are logits rather than probabilities.
+        ignore_class: a class whose elements do not count.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        axis: the axis of classes, or along which the loss is formed.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
 
     >>> hf.losses.SparseCategoricalCrossentropy()([1], [[0.5, 0.5]])
     <Tensor f32[] cpu> 0.6931472
@@ -441,6 +527,13 @@ def _signs(y: Any) -> Any:
 class LossFunctionWrapper(Loss):
     """A function of labels and predictions as a loss, with keyword arguments of its own.
 
+    Args:
+        fn: a function of labels and predictions.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+        **kwargs: arguments that are handed on by name.
+
     >>> cubed = hf.losses.LossFunctionWrapper(lambda y, p, power: hf.abs(p - y) ** power, power=3)
     >>> cubed([0.0, 0.0], [1.0, 2.0])
     <Tensor f32[] cpu> 4.5
@@ -470,6 +563,11 @@ class CategoricalHinge(_Ready):
     """``max(1 + the largest prediction for a wrong class - that for the right one, 0)`` of one-hot labels; predictions
     for wrong classes count as 0 or more.
 
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+
     >>> hf.losses.CategoricalHinge()([[0.0, 1.0]], [[0.75, 0.5]])
     <Tensor f32[] cpu> 1.25
     """
@@ -484,6 +582,17 @@ class BinaryFocalCrossentropy(_Crossentropy):
     count less; with ``apply_class_balancing`` also times ``alpha`` for labels of 1, and ``1 - alpha`` for those of 0.
 
     Source: Lin and others, "Focal Loss for Dense Object Detection", 2017.
+
+    Args:
+        apply_class_balancing: whether classes are weighed by ``alpha``.
+        alpha: the weight of the one class; 1 less it is that of the other.
+        gamma: how much less easy examples count.
+        from_logits: whether predictions are logits rather than probabilities.
+        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        axis: the axis of classes, or along which the loss is formed.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
 
     >>> hf.losses.BinaryFocalCrossentropy()([[1.0, 0.0]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 0.1732868
@@ -526,6 +635,16 @@ class CategoricalFocalCrossentropy(_Crossentropy):
 
     Source: Lin and others, "Focal Loss for Dense Object Detection", 2017.
 
+    Args:
+        alpha: the weight of the one class; 1 less it is that of the other.
+        gamma: how much less easy examples count.
+        from_logits: whether predictions are logits rather than probabilities.
+        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        axis: the axis of classes, or along which the loss is formed.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+
     >>> hf.losses.CategoricalFocalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 0.0433217
     """
@@ -563,6 +682,12 @@ class CategoricalGeneralizedCrossEntropy(Loss):
     Source: Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels",
     2018.  A label out of range raises IndexRangeError when the loss is computed.
 
+    Args:
+        q: from 0, as the crossentropy, to 1, as the absolute error.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
+
     >>> hf.losses.CategoricalGeneralizedCrossEntropy()([1], [[0.75, 0.25]])
     <Tensor f32[] cpu> 1.0
     """
@@ -593,6 +718,14 @@ class Tversky(Loss):
 
     Source: Salehi and others, "Tversky loss function for image segmentation", 2017.
 
+    Args:
+        alpha: what false positives weigh.
+        beta: what false negatives weigh.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        axis: the axis of classes, or along which the loss is formed.
+        dtype: the dtype of the loss.
+
     >>> round(hf.losses.Tversky()([[1.0, 0.0]], [[0.5, 0.5]]).item(), 4)
     0.5
     """
@@ -622,6 +755,12 @@ class Tversky(Loss):
 class Dice(Loss):
     """1 less twice what labels and predictions share, divided by their sums; over ``axis``, or over all.
 
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        axis: the axis of classes, or along which the loss is formed.
+        dtype: the dtype of the loss.
+
     >>> round(hf.losses.Dice()([[1.0, 0.0]], [[0.5, 0.5]]).item(), 4)
     0.5
     """
@@ -648,6 +787,11 @@ class Dice(Loss):
 class CTC(_Ready):
     """``hf.nn.ctc_loss`` of logits (batch, steps, classes), all of whose steps count, and labels (batch, places) padded
     with 0, which is the blank and no label.
+
+    Args:
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
 
     >>> round(hf.losses.CTC()([[1, 0]], hf.zeros((1, 2, 2))).item(), 4)  # 3 of 4 ways: 1-, -1, 11
     0.2877
@@ -677,6 +821,14 @@ class Circle(Loss):
     ``remove_diagonal``.  Samples whose loss is 0 do not count in means.
 
     Source: Sun and others, "Circle Loss: A Unified Perspective of Pair Similarity Optimization", 2020.
+
+    Args:
+        gamma: the scale of similarities.
+        margin: how far apart the similarities should be.
+        remove_diagonal: whether a sample is compared with itself.
+        reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
+        name: what it is called in logs.
+        dtype: the dtype of the loss.
 
     >>> hf.losses.Circle()([0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).shape
     ()

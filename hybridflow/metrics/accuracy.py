@@ -20,6 +20,11 @@ from hybridflow.metrics.metric import OfBatches
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
     """The share of predictions on the label's side of the threshold, over the last axis.
 
+    Args:
+        y_true: the true values.
+        y_pred: what was predicted.
+        threshold: from which prediction on an element counts as positive.
+
     >>> hf.metrics.binary_accuracy([[1, 0], [1, 1]], [[0.9, 0.2], [0.4, 0.6]])
     <Tensor f32[2] cpu> [1.  0.5]
     """
@@ -29,6 +34,10 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     """1 where labels (one-hot) and predictions have their largest element at the same class, else 0.
+
+    Args:
+        y_true: the true values.
+        y_pred: what was predicted.
 
     >>> hf.metrics.categorical_accuracy([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]])
     <Tensor f32[2] cpu> [1. 0.]
@@ -40,6 +49,10 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     """1 where the largest prediction is that of the label, a number, else 0.
 
+    Args:
+        y_true: the true values.
+        y_pred: what was predicted.
+
     >>> hf.metrics.sparse_categorical_accuracy([1, 0], [[0.2, 0.8], [0.4, 0.6]])
     <Tensor f32[2] cpu> [1. 0.]
     """
@@ -49,6 +62,11 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
     """1 where the label's class (one-hot) is among the ``k`` largest predictions, else 0.
+
+    Args:
+        y_true: the true values.
+        y_pred: what was predicted.
+        k: among how many of the highest scores the class has to be.
 
     >>> hf.metrics.top_k_categorical_accuracy([[0, 0, 1]], [[0.1, 0.7, 0.2]], k=2)
     <Tensor f32[1] cpu> [1.]
@@ -61,6 +79,11 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
     """1 where the label, a number, is among the ``k`` classes with the largest predictions, else 0.
 
     A class counts among them if fewer than ``k`` others have a larger prediction.
+
+    Args:
+        y_true: the true values.
+        y_pred: what was predicted.
+        k: among how many of the highest scores the class has to be.
 
     >>> hf.metrics.sparse_top_k_categorical_accuracy([2], [[0.1, 0.7, 0.2]], k=1)
     <Tensor f32[1] cpu> [0.]
@@ -76,6 +99,10 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
 class Accuracy(OfBatches):
     """The share of predictions that equal their labels.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.Accuracy()([1, 2, 3, 4], [0, 2, 3, 4])
     <Tensor f32[] cpu> 0.75
     """
@@ -89,6 +116,11 @@ class Accuracy(OfBatches):
 
 class BinaryAccuracy(OfBatches):
     """The share of predictions on the label's side of the threshold.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        threshold: from which prediction on an element counts as positive.
 
     >>> hf.metrics.BinaryAccuracy()([[1], [1], [0], [0]], [[0.98], [1], [0], [0.6]])
     <Tensor f32[] cpu> 0.75
@@ -110,6 +142,10 @@ class BinaryAccuracy(OfBatches):
 class CategoricalAccuracy(OfBatches):
     """The share of samples whose largest prediction is that of the label, which is one-hot.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.CategoricalAccuracy()([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]])
     <Tensor f32[] cpu> 0.5
     """
@@ -123,6 +159,10 @@ class CategoricalAccuracy(OfBatches):
 
 class SparseCategoricalAccuracy(OfBatches):
     """The share of samples whose largest prediction is that of the label, which is a number.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.SparseCategoricalAccuracy()([1, 0], [[0.2, 0.8], [0.4, 0.6]])
     <Tensor f32[] cpu> 0.5
@@ -151,6 +191,11 @@ class _TopK(OfBatches):
 class TopKCategoricalAccuracy(_TopK):
     """The share of samples whose label (one-hot) is among the ``k`` largest predictions.
 
+    Args:
+        k: among how many of the highest scores the class has to be.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.TopKCategoricalAccuracy(k=1)([[0, 0, 1], [0, 1, 0]], [[0.1, 0.9, 0.8], [0.05, 0.95, 0]])
     <Tensor f32[] cpu> 0.5
     """
@@ -164,6 +209,11 @@ class TopKCategoricalAccuracy(_TopK):
 
 class SparseTopKCategoricalAccuracy(_TopK):
     """The share of samples whose label (a number) is among the ``k`` largest predictions.
+
+    Args:
+        k: among how many of the highest scores the class has to be.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.SparseTopKCategoricalAccuracy(k=1)([2, 1], [[0.1, 0.9, 0.8], [0.05, 0.95, 0]])
     <Tensor f32[] cpu> 0.5

@@ -132,6 +132,11 @@ class _AtThresholds(_Decisions):
 class TruePositives(_AtThresholds):
     """The number of positives that are predicted so.
 
+    Args:
+        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.TruePositives()([0, 1, 1, 1], [1, 0, 1, 1])
     <Tensor f32[] cpu> 2.0
     """
@@ -144,6 +149,11 @@ class TruePositives(_AtThresholds):
 
 class FalsePositives(_AtThresholds):
     """The number of negatives that are predicted to be positive.
+
+    Args:
+        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.FalsePositives()([0, 1, 0, 0], [0, 0, 1, 1])
     <Tensor f32[] cpu> 2.0
@@ -158,6 +168,11 @@ class FalsePositives(_AtThresholds):
 class TrueNegatives(_AtThresholds):
     """The number of negatives that are predicted so.
 
+    Args:
+        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.TrueNegatives()([0, 1, 0, 0], [1, 1, 0, 0])
     <Tensor f32[] cpu> 2.0
     """
@@ -170,6 +185,11 @@ class TrueNegatives(_AtThresholds):
 
 class FalseNegatives(_AtThresholds):
     """The number of positives that are predicted to be negative.
+
+    Args:
+        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.FalseNegatives()([0, 1, 1, 1], [0, 1, 0, 0])
     <Tensor f32[] cpu> 2.0
@@ -206,6 +226,13 @@ class _OfChosen(_AtThresholds):
 class Precision(_OfChosen):
     """The share of predicted positives that are positive; 0 where none was predicted.
 
+    Args:
+        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
+        top_k: how many of the highest scores count as positive.
+        class_id: the class that counts.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.Precision()([0, 1, 1, 1], [1, 0, 1, 1])
     <Tensor f32[] cpu> 0.6666667
     """
@@ -219,6 +246,13 @@ class Precision(_OfChosen):
 
 class Recall(_OfChosen):
     """The share of positives that are predicted so; 0 where there are none.
+
+    Args:
+        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
+        top_k: how many of the highest scores count as positive.
+        class_id: the class that counts.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.Recall()([0, 1, 1, 1], [1, 0, 1, 1])
     <Tensor f32[] cpu> 0.6666667
@@ -283,6 +317,11 @@ class _AtBest(_OverThresholds):
 class SensitivityAtSpecificity(_AtBest):
     """The best sensitivity (recall) of thresholds at which the specificity is at least so much.
 
+    Args:
+        specificity: the specificity wanted.
+        num_thresholds: how many thresholds are tried.
+        **options: ``num_thresholds``, ``class_id``, ``name`` and ``dtype``.
+
     >>> hf.metrics.SensitivityAtSpecificity(0.5)([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8])
     <Tensor f32[] cpu> 0.5
     """
@@ -298,6 +337,11 @@ class SensitivityAtSpecificity(_AtBest):
 
 class SpecificityAtSensitivity(_AtBest):
     """The best specificity of thresholds at which the sensitivity (recall) is at least so much.
+
+    Args:
+        sensitivity: the sensitivity wanted.
+        num_thresholds: how many thresholds are tried.
+        **options: ``num_thresholds``, ``class_id``, ``name`` and ``dtype``.
 
     >>> hf.metrics.SpecificityAtSensitivity(0.5)([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8])
     <Tensor f32[] cpu> 0.6666667
@@ -315,6 +359,11 @@ class SpecificityAtSensitivity(_AtBest):
 class PrecisionAtRecall(_AtBest):
     """The best precision of thresholds at which the recall is at least so much.
 
+    Args:
+        recall: the recall wanted.
+        num_thresholds: how many thresholds are tried.
+        **options: ``num_thresholds``, ``class_id``, ``name`` and ``dtype``.
+
     >>> hf.metrics.PrecisionAtRecall(0.5)([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8])
     <Tensor f32[] cpu> 0.5
     """
@@ -330,6 +379,11 @@ class PrecisionAtRecall(_AtBest):
 
 class RecallAtPrecision(_AtBest):
     """The best recall of thresholds at which the precision is at least so much.
+
+    Args:
+        precision: the precision wanted.
+        num_thresholds: how many thresholds are tried.
+        **options: ``num_thresholds``, ``class_id``, ``name`` and ``dtype``.
 
     >>> hf.metrics.RecallAtPrecision(0.8)([0, 0, 1, 1], [0, 0.5, 0.3, 0.9])
     <Tensor f32[] cpu> 0.5
@@ -352,6 +406,18 @@ class AUC(_OverThresholds):
     take the lower and the higher of two neighbours.  ``thresholds`` between 0 and 1 replace even ones.  With
     ``multi_label`` each element of the last axis has an area of its own, and the result is their mean, by
     ``label_weights`` if given.  ``from_logits``: predictions are logits, not probabilities.
+
+    Args:
+        num_thresholds: how many thresholds are tried.
+        curve: ``"ROC"`` or ``"PR"``.
+        summation_method: ``"interpolation"``, ``"minoring"`` or ``"majoring"``.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
+        multi_label: whether each label has a curve of its own.
+        num_labels: how many labels there are.
+        label_weights: what labels weigh.
+        from_logits: whether predictions are logits rather than probabilities.
 
     >>> hf.metrics.AUC(num_thresholds=3)([0, 0, 1, 1], [0, 0.5, 0.3, 0.9])
     <Tensor f32[] cpu> 0.75
@@ -458,6 +524,13 @@ class FBetaScore(Metric):
     one, the largest of a sample is.  ``average`` makes one number of the classes': "micro" counts all together,
     "macro" takes their mean, "weighted" by the number of labels of each; None leaves them.
 
+    Args:
+        average: ``"micro"``, ``"macro"``, ``"weighted"``, or None for each class.
+        beta: how much recall weighs, compared with precision.
+        threshold: from which prediction on an element counts as positive.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> labels = [[1, 1, 1], [1, 0, 0], [1, 1, 0]]
     >>> predictions = [[0.2, 0.6, 0.7], [0.2, 0.6, 0.6], [0.6, 0.8, 0.0]]
     >>> hf.metrics.FBetaScore(beta=2.0, threshold=0.5)(labels, predictions)
@@ -518,6 +591,12 @@ class FBetaScore(Metric):
 
 class F1Score(FBetaScore):
     """The harmonic mean of precision and recall of each class, see ``FBetaScore``.
+
+    Args:
+        average: ``"micro"``, ``"macro"``, ``"weighted"``, or None for each class.
+        threshold: from which prediction on an element counts as positive.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> labels = [[1, 1, 1], [1, 0, 0], [1, 1, 0]]
     >>> predictions = [[0.2, 0.6, 0.7], [0.2, 0.6, 0.6], [0.6, 0.8, 0.0]]

@@ -30,6 +30,10 @@ class Metric(Configured):
     ``name`` is for logs; ``dtype`` is that of the result, float32 unless given.  ``reset_state`` gives variables their
     first values again, where Keras sets them to 0.
 
+    Args:
+        dtype: the dtype of its state and result.
+        name: what it is called in logs.
+
     >>> class Count(hf.metrics.Metric):
     ...     def __init__(self, **options):
     ...         super().__init__(**options)
@@ -125,6 +129,10 @@ class Metric(Configured):
 class Sum(Metric):
     """The sum of all values, each times its weight.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.Sum()([1.0, 3.0, 5.0], sample_weight=[1.0, 1.0, 0.0])
     <Tensor f32[] cpu> 4.0
     """
@@ -167,6 +175,10 @@ class Mean(Averaging):
 
     Sums are kept in float64: the mean of 100 million values is as right as that of ten.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> loss = hf.metrics.Mean("loss")
     >>> loss.update_state([1.0, 3.0])
     >>> loss.update_state(8.0)
@@ -183,6 +195,12 @@ class Mean(Averaging):
 
 class MeanMetricWrapper(Averaging):
     """The mean of ``fn(y_true, y_pred, **kwargs)``, a value for each sample.
+
+    Args:
+        fn: a function of labels and predictions.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        **kwargs: arguments that are handed on by name.
 
     >>> metric = hf.metrics.MeanMetricWrapper(lambda y, p: hf.abs(y - p), "distance")
     >>> metric([1.0, 2.0], [2.0, 4.0])

@@ -37,6 +37,16 @@ class IoU(Metric):
     ``sparse_y_true`` and ``sparse_y_pred`` False: they are one-hot, or scores, along ``axis``.  Where the label is
     ``ignore_class`` nothing counts.  A class out of range raises IndexRangeError.
 
+    Args:
+        num_classes: how many classes there are.
+        target_class_ids: the classes that count.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        ignore_class: a class whose elements do not count.
+        sparse_y_true: whether labels are numbers of classes rather than one-hot.
+        sparse_y_pred: whether predictions are numbers of classes rather than a score for each.
+        axis: the axis of classes, or along which the value is formed.
+
     >>> hf.metrics.IoU(2, [0])([0, 0, 1, 1], [0, 1, 0, 1])
     <Tensor f32[] cpu> 0.33333334
     """
@@ -100,6 +110,15 @@ class IoU(Metric):
 class MeanIoU(IoU):
     """The mean intersection over union of all classes, see ``IoU``.
 
+    Args:
+        num_classes: how many classes there are.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        ignore_class: a class whose elements do not count.
+        sparse_y_true: whether labels are numbers of classes rather than one-hot.
+        sparse_y_pred: whether predictions are numbers of classes rather than a score for each.
+        axis: the axis of classes, or along which the value is formed.
+
     >>> hf.metrics.MeanIoU(2)([0, 0, 1, 1], [0, 1, 0, 1])
     <Tensor f32[] cpu> 0.33333334
     """
@@ -125,6 +144,15 @@ class MeanIoU(IoU):
 
 class OneHotIoU(IoU):
     """``IoU`` of labels that are one-hot, and of predictions that are scores, or class numbers (``sparse_y_pred``).
+
+    Args:
+        num_classes: how many classes there are.
+        target_class_ids: the classes that count.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        ignore_class: a class whose elements do not count.
+        sparse_y_pred: whether predictions are numbers of classes rather than a score for each.
+        axis: the axis of classes, or along which the value is formed.
 
     >>> hf.metrics.OneHotIoU(2, [0])([[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.8]])
     <Tensor f32[] cpu> 1.0
@@ -152,6 +180,14 @@ class OneHotMeanIoU(MeanIoU):
     """``MeanIoU`` of labels that are one-hot, and of predictions that are scores, or class numbers
     (``sparse_y_pred``).
 
+    Args:
+        num_classes: how many classes there are.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        ignore_class: a class whose elements do not count.
+        sparse_y_pred: whether predictions are numbers of classes rather than a score for each.
+        axis: the axis of classes, or along which the value is formed.
+
     >>> hf.metrics.OneHotMeanIoU(2)([[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.8]])
     <Tensor f32[] cpu> 1.0
     """
@@ -175,6 +211,12 @@ class OneHotMeanIoU(MeanIoU):
 
 class BinaryIoU(IoU):
     """``IoU`` of two classes, 0 and 1; predictions above ``threshold`` are 1.
+
+    Args:
+        target_class_ids: the classes that count.
+        threshold: from which prediction on an element counts as positive.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.BinaryIoU([0, 1], threshold=0.3)([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7])
     <Tensor f32[] cpu> 0.33333334

@@ -49,6 +49,10 @@ class _OfLoss(Averaging):
 class MeanSquaredError(_OfLoss):
     """The mean of ``(y_pred - y_true)**2``.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.MeanSquaredError()([[0.0, 0.0]], [[1.0, -3.0]])
     <Tensor f32[] cpu> 5.0
     """
@@ -59,6 +63,10 @@ class MeanSquaredError(_OfLoss):
 
 class RootMeanSquaredError(OfBatches):
     """The square root of the mean of ``(y_pred - y_true)**2``.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.RootMeanSquaredError()([[0.0, 0.0]], [[1.0, -7.0]])
     <Tensor f32[] cpu> 5.0
@@ -78,6 +86,10 @@ class RootMeanSquaredError(OfBatches):
 class MeanAbsoluteError(_OfLoss):
     """The mean of ``|y_pred - y_true|``.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.MeanAbsoluteError()([[0.0, 0.0]], [[1.0, -3.0]])
     <Tensor f32[] cpu> 2.0
     """
@@ -88,6 +100,10 @@ class MeanAbsoluteError(_OfLoss):
 
 class MeanAbsolutePercentageError(_OfLoss):
     """The mean of ``100 * |y_pred - y_true| / |y_true|``; labels count as 1e-7 or more.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 5.0]])
     <Tensor f32[] cpu> 37.5
@@ -100,6 +116,10 @@ class MeanAbsolutePercentageError(_OfLoss):
 class MeanSquaredLogarithmicError(_OfLoss):
     """The mean of ``(log(1 + y_pred) - log(1 + y_true))**2``; both count as 1e-7 or more.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.MeanSquaredLogarithmicError()([[0.0, 3.0]], [[0.0, 3.0]])
     <Tensor f32[] cpu> 0.0
     """
@@ -110,6 +130,11 @@ class MeanSquaredLogarithmicError(_OfLoss):
 
 class CosineSimilarity(OfBatches):
     """The mean cosine of the angle between labels and predictions along ``axis``.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        axis: the axis of classes, or along which the value is formed.
 
     >>> hf.metrics.CosineSimilarity()([[0.0, 1.0]], [[0.0, 2.0]])
     <Tensor f32[] cpu> 1.0
@@ -130,6 +155,10 @@ class CosineSimilarity(OfBatches):
 class LogCoshError(_OfLoss):
     """The mean of ``log(cosh(y_pred - y_true))``.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.LogCoshError()([[0.0, 0.0]], [[0.0, 0.0]])
     <Tensor f32[] cpu> 0.0
     """
@@ -140,6 +169,10 @@ class LogCoshError(_OfLoss):
 
 class Hinge(_OfLoss):
     """The mean of ``max(1 - y_true * y_pred, 0)``; labels of 0 count as -1.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.Hinge()([[1.0, 0.0]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 1.0
@@ -152,6 +185,10 @@ class Hinge(_OfLoss):
 class SquaredHinge(_OfLoss):
     """The mean of ``max(1 - y_true * y_pred, 0)**2``; labels of 0 count as -1.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.SquaredHinge()([[1.0, 0.0]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 1.25
     """
@@ -162,6 +199,10 @@ class SquaredHinge(_OfLoss):
 
 class KLDivergence(_OfLoss):
     """The mean of ``sum(y_true * log(y_true / y_pred))``.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.KLDivergence()([[0.5, 0.5]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 0.0
@@ -174,6 +215,10 @@ class KLDivergence(_OfLoss):
 class Poisson(_OfLoss):
     """The mean of ``y_pred - y_true * log(y_pred)``.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.Poisson()([[0.0, 0.0]], [[1.0, 2.0]])
     <Tensor f32[] cpu> 1.5
     """
@@ -184,6 +229,13 @@ class Poisson(_OfLoss):
 
 class BinaryCrossentropy(_OfLoss):
     """The mean binary cross entropy, see ``hf.losses.BinaryCrossentropy``.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        from_logits: whether predictions are logits rather than probabilities.
+        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        axis: the axis of classes, or along which the value is formed.
 
     >>> hf.metrics.BinaryCrossentropy()([[1.0, 0.0]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 0.6931472
@@ -202,6 +254,13 @@ class BinaryCrossentropy(_OfLoss):
 
 class CategoricalCrossentropy(_OfLoss):
     """The mean cross entropy of one-hot labels, see ``hf.losses.CategoricalCrossentropy``.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        from_logits: whether predictions are logits rather than probabilities.
+        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        axis: the axis of classes, or along which the value is formed.
 
     >>> hf.metrics.CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]])
     <Tensor f32[] cpu> 0.6931472
@@ -222,6 +281,13 @@ class SparseCategoricalCrossentropy(_OfLoss):
     """The mean cross entropy of labels that are numbers, see ``hf.losses.SparseCategoricalCrossentropy``.
 
     The loss of ``ignore_class`` is 0; where there are weights of samples, theirs do not count.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        from_logits: whether predictions are logits rather than probabilities.
+        ignore_class: a class whose elements do not count.
+        axis: the axis of classes, or along which the value is formed.
 
     >>> hf.metrics.SparseCategoricalCrossentropy()([1], [[0.5, 0.5]])
     <Tensor f32[] cpu> 0.6931472
@@ -244,6 +310,13 @@ class R2Score(Metric):
     Labels and predictions have the shape (samples, outputs).  ``class_aggregation`` makes one number of those of the
     outputs: "uniform_average"; "variance_weighted_average"; None leaves them.  ``num_regressors`` above 0 gives the
     adjusted score.
+
+    Args:
+        class_aggregation: how outputs are put together: ``"uniform_average"``, ``"variance_weighted_average"`` or
+            None.
+        num_regressors: how many independent variables there are, for the adjusted score.
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
 
     >>> hf.metrics.R2Score()([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]])
     <Tensor f32[] cpu> 0.5714286
@@ -308,6 +381,10 @@ _AGGREGATIONS = "uniform_average", "variance_weighted_average"
 class CategoricalHinge(_OfLoss):
     """The mean of ``max(0, 1 + largest of the others - the right one's)``, of scores and one-hot labels.
 
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+
     >>> hf.metrics.CategoricalHinge()([[0.0, 1.0]], [[0.5, 0.25]])
     <Tensor f32[] cpu> 1.25
     """
@@ -318,6 +395,11 @@ class CategoricalHinge(_OfLoss):
 
 class PearsonCorrelation(OfBatches):
     """The mean of Pearson's correlation of labels and predictions along ``axis``.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        axis: the axis of classes, or along which the value is formed.
 
     >>> hf.metrics.PearsonCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).round(5)
     <Tensor f32[] cpu> 1.0
@@ -338,6 +420,11 @@ class PearsonCorrelation(OfBatches):
 
 class ConcordanceCorrelation(OfBatches):
     """The mean of Lin's concordance correlation of labels and predictions along ``axis``: how near they are to equal.
+
+    Args:
+        name: what it is called in logs.
+        dtype: the dtype of its state and result.
+        axis: the axis of classes, or along which the value is formed.
 
     >>> hf.metrics.ConcordanceCorrelation()([[0.0, 1.0, 2.0]], [[0.0, 1.0, 2.0]]).round(5)
     <Tensor f32[] cpu> 1.0

@@ -20,6 +20,10 @@ def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None =
     Layers of your own are found by the names of their classes, or in ``custom_objects``, which also has the functions
     that a model is made of.  Nothing in the text is run.  Raises ArgumentError for a damaged text or an unknown name.
 
+    Args:
+        json_string: a configuration as JSON.
+        custom_objects: classes and functions by the names that the file has for them.
+
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
     >>> hf.models.model_from_json(model.to_json()).count_params()
     8
@@ -36,6 +40,10 @@ def clone_model(model: Any, clone_function: Callable[[Any], Any] | None = None) 
     ``clone_function`` makes each layer's counterpart, ``layer.from_config(layer.get_config())`` unless given; it may
     return the layer itself, which both then share.  Raises ArgumentTypeError if it is given for a model that is neither
     a ``Sequential`` nor a graph of layers.
+
+    Args:
+        model: a model.
+        clone_function: what makes a layer of each layer.
 
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
     >>> hf.models.clone_model(model).count_params()

@@ -22,6 +22,11 @@ class Functional(Model):
 
     Inputs and outputs may be nested in lists and dicts; a dict of inputs is matched by names.
 
+    Args:
+        inputs: an ``hf.Input``, or a nest of them.
+        outputs: what was made of them, or a nest.
+        **options: ``name``, ``dtype`` and ``trainable``.
+
     >>> a, b = hf.Input((3,), name="a"), hf.Input((3,), name="b")
     >>> model = hf.Model([a, b], hf.layers.Subtract()([a, b]))
     >>> type(model) is hf.models.Functional

@@ -38,6 +38,10 @@ class Model(Layer):
     a training step does is ``train_step``, which subclasses may define themselves; it is compiled into one program, as
     is ``test_step``.
 
+    Args:
+        *args: positional arguments that are handed on.
+        **kwargs: arguments that are handed on by name.
+
     >>> class Line(hf.Model):
     ...     def __init__(self):
     ...         super().__init__()

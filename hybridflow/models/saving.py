@@ -28,6 +28,11 @@ def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = T
     for a file that is there unless ``overwrite``, ArgumentTypeError for a model whose configuration holds what cannot
     be written.
 
+    Args:
+        model: a model.
+        filepath: a path.
+        overwrite: whether a file that is there may be replaced.
+
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
     >>> model.compile("adam", "mse")
@@ -61,6 +66,11 @@ def load_model(
     Classes of your own are found by their names, or in ``custom_objects``, which also has the functions that the model
     was made of.  ``compile=False`` leaves the training aside.  Nothing in the file is run: it names classes that there
     are.  Raises CheckpointError for a file that is damaged or of another kind, ArgumentError for an unknown name.
+
+    Args:
+        filepath: a path.
+        custom_objects: classes and functions by the names that the file has for them.
+        compile: whether the model is compiled as it was.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])

@@ -21,6 +21,10 @@ class Sequential(Model):
     With ``hf.Input`` as the first of them, or an ``input_shape`` given to the first layer, layers are built as they are
     added; otherwise when the model is first called.
 
+    Args:
+        layers: layers, in order.
+        **options: ``name``, ``dtype`` and ``trainable``.
+
     >>> model = hf.Sequential([hf.layers.Dense(8, "relu"), hf.layers.Dense(2)])
     >>> model(hf.ones((4, 3))).shape
     (4, 2)

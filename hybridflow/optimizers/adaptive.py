@@ -16,6 +16,13 @@ class Adagrad(Optimizer):
 
     Source: Duchi, Hazan and Singer, "Adaptive Subgradient Methods", 2011.  Other arguments are Optimizer's.
 
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        initial_accumulator_value: what accumulators start from.
+        epsilon: a small number that keeps divisions finite.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
+
     >>> w = hf.Variable([1.0, 2.0])
     >>> hf.optimizers.Adagrad(0.1, initial_accumulator_value=0.0).apply_gradients([(hf.asarray([5.0, -5.0]), w)])
     >>> w
@@ -65,6 +72,13 @@ class Adadelta(Optimizer):
     ``rho`` is what of an average stays.  Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012; its own
     learning rate is 1.0.  Other arguments are Optimizer's.
 
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        rho: how much of the running mean is kept at each step.
+        epsilon: a small number that keeps divisions finite.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
+
     >>> w = hf.Variable([1.0])
     >>> hf.optimizers.Adadelta(1.0, epsilon=1e-2).apply_gradients([(hf.asarray([3.0]), w)])
     >>> w
@@ -98,6 +112,15 @@ class RMSprop(Optimizer):
     ``rho`` is what of an average stays.  With ``centered`` the square of the gradient's moving average is taken from
     the velocity; with ``momentum`` the steps add up like SGD's.  Source: Hinton, "Neural Networks for Machine
     Learning", lecture 6e, 2012.  Other arguments are Optimizer's.
+
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        rho: how much of the running mean is kept at each step.
+        momentum: how much of the running value is kept at each step.
+        epsilon: a small number that keeps divisions finite.
+        centered: whether squares are taken about the running mean.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
 
     >>> w = hf.Variable([1.0])
     >>> hf.optimizers.RMSprop(0.1, rho=0.75).apply_gradients([(hf.asarray([3.0]), w)])
@@ -154,6 +177,17 @@ class Ftrl(Optimizer):
     Source: McMahan et al., "Ad Click Prediction: a View from the Trenches", 2013, algorithm 1, with ``beta`` as there,
     ``l1_regularization_strength`` and ``l2_regularization_strength`` its lambdas, and ``l2_shrinkage`` added to the
     gradient only.  Other arguments are Optimizer's.
+
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        learning_rate_power: the power of accumulators, not above 0.
+        initial_accumulator_value: what accumulators start from.
+        l1_regularization_strength: the factor of absolute values.
+        l2_regularization_strength: the factor of squares.
+        l2_shrinkage_regularization_strength: the factor of squares beside the gradient.
+        beta: what is added to the learning rate's divisor.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
 
     >>> w = hf.Variable([1.0, 2.0])
     >>> hf.optimizers.Ftrl(0.1).apply_gradients([(hf.asarray([0.0, 0.0]), w)])

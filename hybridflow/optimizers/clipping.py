@@ -32,6 +32,9 @@ def global_norm(tensors: Sequence[Any]) -> Tensor:
 
     None among them counts as nothing; of no tensors the norm is 0.  Raises DTypeError for one that is no float.
 
+    Args:
+        tensors: tensors, None among them is left out.
+
     >>> hf.optimizers.global_norm([hf.asarray([3.0, 0.0]), None, hf.asarray([[4.0]])])
     <Tensor f32[] cpu> 5.0
     """
@@ -64,6 +67,11 @@ def clip_by_global_norm(
     or NaN, and the bound is not infinite, all of them become NaN, as in TensorFlow: there is no direction to keep.
     Source: Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks", 2013.  Raises as
     ``clip_by_norm`` does.
+
+    Args:
+        tensors: tensors, None among them is left out.
+        clip_norm: the largest norm.
+        use_norm: the global norm, if it is known.
 
     >>> clipped, norm = hf.optimizers.clip_by_global_norm([hf.asarray([3.0]), hf.asarray([4.0])], 1.0)
     >>> clipped, norm

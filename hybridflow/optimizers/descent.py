@@ -18,6 +18,13 @@ class SGD(Optimizer):
     by ``momentum * velocity - learning_rate * gradient``.  Source: Sutskever, Martens, Dahl and Hinton, "On the
     importance of initialization and momentum in deep learning", 2013.  Other arguments are Optimizer's.
 
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        momentum: how much of the running value is kept at each step.
+        nesterov: whether the gradient is that of the next place.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
+
     >>> w = hf.Variable([1.0, 2.0])
     >>> hf.optimizers.SGD(0.1).apply_gradients([(hf.asarray([1.0, 1.0]), w)])
     >>> w
@@ -61,6 +68,13 @@ class Lion(Optimizer):
     ``variable -= learning_rate * sign(beta_1 * momentum + (1 - beta_1) * gradient)``, then ``momentum = beta_2 *
     momentum + (1 - beta_2) * gradient``.  Source: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023.
     Other arguments are Optimizer's.
+
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        beta_1: how much of the mean of gradients is kept at each step.
+        beta_2: how much of the mean of squared gradients is kept at each step.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
 
     >>> w = hf.Variable([1.0, 2.0])
     >>> hf.optimizers.Lion(0.1).apply_gradients([(hf.asarray([5.0, -0.5]), w)])

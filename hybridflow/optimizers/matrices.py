@@ -28,6 +28,16 @@ class Adafactor(Optimizer):
     Averages keep ``1 - t**beta_2_decay``; ``epsilon_1`` is added to squares.  Source: Shazeer and Stern, "Adafactor:
     Adaptive Learning Rates with Sublinear Memory Cost", 2018.  Other arguments are Optimizer's.
 
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        beta_2_decay: how fast the share of old squares falls.
+        epsilon_1: a small number beside squared gradients.
+        epsilon_2: a small number beside the scale of weights.
+        clip_threshold: the largest root mean square of an update.
+        relative_step: whether the learning rate follows from the number of steps.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
+
     >>> w = hf.Variable([[1.0, 2.0], [3.0, 4.0]])
     >>> hf.optimizers.Adafactor(0.1).apply_gradients([(hf.asarray([[5.0, -0.5], [2.0, 1.0]]), w)])
     >>> w
@@ -109,6 +119,26 @@ class Muon(Adam):
 
     Sources: Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024; Liu and others, "Muon is Scalable
     for LLM Training", 2025.  Other arguments are Optimizer's.
+
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        adam_beta_1: ``beta_1`` of the weights that Adam updates.
+        adam_beta_2: ``beta_2`` of the weights that Adam updates.
+        adam_weight_decay: ``weight_decay`` of the weights that Adam updates.
+        epsilon: a small number that keeps divisions finite.
+        weight_decay: which part of the weights is taken off at each step, times the learning rate.
+        exclude_layers: patterns of names of weights that Adam updates.
+        exclude_embeddings: whether Adam updates embeddings.
+        muon_a: the first coefficient of the iteration.
+        muon_b: the second coefficient of the iteration.
+        muon_c: the third coefficient of the iteration.
+        adam_lr_ratio: the learning rate of Adam, as a part of the other.
+        momentum: how much of the running value is kept at each step.
+        ns_steps: how many steps of Newton and Schulz are made.
+        nesterov: whether the gradient is that of the next place.
+        rms_rate: the root mean square that updates are scaled to.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
 
     >>> w = hf.Variable([[1.0, 2.0], [3.0, 4.0]])
     >>> hf.optimizers.Muon(0.1, weight_decay=None).apply_gradients([(hf.asarray([[5.0, 0.0], [0.0, 1.0]]), w)])

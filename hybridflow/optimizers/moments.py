@@ -66,6 +66,15 @@ class Adam(_OfMoments):
     place of the last.  Sources: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015; Reddi, Kale and
     Kumar, "On the Convergence of Adam and Beyond", 2018.  Other arguments are Optimizer's.
 
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        beta_1: how much of the mean of gradients is kept at each step.
+        beta_2: how much of the mean of squared gradients is kept at each step.
+        epsilon: a small number that keeps divisions finite.
+        amsgrad: whether the largest mean of squares so far is used.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
+
     >>> w = hf.Variable([1.0, 2.0])
     >>> hf.optimizers.Adam(0.1).apply_gradients([(hf.asarray([5.0, -0.5]), w)])
     >>> w
@@ -111,6 +120,15 @@ class LazyAdam(Adam):
     step costs depends on the rows that it looks up.  A row is what one index of the first axis has.  Arguments are
     Adam's.  torch.optim.SparseAdam does the same.
 
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        beta_1: how much of the mean of gradients is kept at each step.
+        beta_2: how much of the mean of squared gradients is kept at each step.
+        epsilon: a small number that keeps divisions finite.
+        amsgrad: whether the largest mean of squares so far is used.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
+
     >>> w = hf.Variable([[1.0, 2.0], [3.0, 4.0]])
     >>> hf.optimizers.LazyAdam(0.1).apply_gradients([(hf.asarray([[5.0, 0.0], [0.0, 0.0]]), w)])
     >>> w.tolist()
@@ -151,6 +169,13 @@ class AdamW(Adam):
 
     Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.
 
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        weight_decay: which part of the weights is taken off at each step, times the learning rate.
+        *args: positional arguments that are handed on.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
+
     >>> w = hf.Variable([1.0, 2.0])
     >>> hf.optimizers.AdamW(0.1, weight_decay=0.5).apply_gradients([(hf.asarray([5.0, -0.5]), w)])
     >>> w
@@ -165,6 +190,14 @@ class Adamax(_OfMoments):
     """Adam with the largest gradient, fading, in the place of the root of the velocity.
 
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, section 7.1.
+
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        beta_1: how much of the mean of gradients is kept at each step.
+        beta_2: how much of the mean of squared gradients is kept at each step.
+        epsilon: a small number that keeps divisions finite.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
 
     >>> w = hf.Variable([1.0, 2.0])
     >>> hf.optimizers.Adamax(0.1).apply_gradients([(hf.asarray([5.0, -0.5]), w)])
@@ -184,6 +217,11 @@ class Nadam(_OfMoments):
     """Adam that looks ahead as Nesterov's momentum does.
 
     Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2015, with the momentum's warming up by 0.96.
+
+    Args:
+        *args: positional arguments that are handed on.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
 
     >>> w = hf.Variable([1.0, 2.0])
     >>> hf.optimizers.Nadam(0.1).apply_gradients([(hf.asarray([5.0, -0.5]), w)])
@@ -221,6 +259,14 @@ class Lamb(_OfMoments):
     """Adam's direction, with a step for each variable in proportion to its norm: for very large batches.
 
     Source: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", 2020.
+
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        beta_1: how much of the mean of gradients is kept at each step.
+        beta_2: how much of the mean of squared gradients is kept at each step.
+        epsilon: a small number that keeps divisions finite.
+        **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
+            ``hf.optimizers.Optimizer`` takes.
 
     >>> w = hf.Variable([3.0, 4.0])
     >>> hf.optimizers.Lamb(0.1).apply_gradients([(hf.asarray([5.0, 0.0]), w)])

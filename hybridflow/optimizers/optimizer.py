@@ -85,6 +85,19 @@ class Optimizer(Configured):
     A subclass defines ``update_step``, ``create_slots`` if it has state, and ``get_config`` if it takes arguments; or,
     as with Keras, ``build``, which calls that of its base and ``add_variable_from_reference``:
 
+    Args:
+        learning_rate: a number, a variable, a schedule, or a function without arguments.
+        weight_decay: which part of the weights is taken off at each step, times the learning rate.
+        clipnorm: the largest norm of each gradient.
+        clipvalue: the largest absolute value of an element of a gradient.
+        global_clipnorm: the largest norm of all gradients together.
+        use_ema: whether running means of the weights are kept.
+        ema_momentum: how much of these means is kept at each step.
+        ema_overwrite_frequency: after how many steps the weights become these means.
+        loss_scale_factor: what the loss is multiplied with.
+        gradient_accumulation_steps: how many steps' gradients make one update.
+        name: what it is called in files.
+
     >>> class Momentum(hf.optimizers.Optimizer):
     ...     def create_slots(self, variable):
     ...         self.add_slot(variable, "velocity")

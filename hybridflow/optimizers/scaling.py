@@ -30,6 +30,12 @@ class LossScaleOptimizer(Optimizer):
     ``inner_optimizer`` does the updates; learning rate, iterations and slots are its own.  ``Model.compile`` wraps the
     optimizer of a model whose policy is "mixed_float16".
 
+    Args:
+        inner_optimizer: the optimizer that gets gradients of the scale 1.
+        initial_scale: what the scale of the loss starts from.
+        dynamic_growth_steps: after how many finite steps the scale is doubled.
+        name: what it is called in files.
+
     >>> optimizer = hf.mixed_precision.LossScaleOptimizer(hf.optimizers.SGD(0.5), initial_scale=8.0)
     >>> w = hf.Variable(1.0)
     >>> optimizer.apply_gradients([(hf.asarray(float("inf")), w)])

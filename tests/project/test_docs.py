@@ -84,6 +84,28 @@ def test_every_public_name_has_an_example_that_is_true(name: str) -> None:
     assert outcome.failed == 0, "".join(said)
 
 
+SECTIONS = (
+    "callbacks",
+    "constraints",
+    "initializers",
+    "layers",
+    "losses",
+    "metrics",
+    "models",
+    "optimizers",
+    "regularizers",
+)
+
+
+def sections_of(name: str) -> dict[str, str]:
+    text = inspect.getdoc(PUBLIC[name]) or ""
+    return dict(re.findall(r"^(Args|Returns|Raises):\n((?:    .*\n?)+)", text, re.MULTILINE))
+
+
+def entries(section: str) -> list[str]:
+    return re.findall(r"^    \*{0,2}(\w+): ", section, re.MULTILINE)
+
+
 ARRAY = [
     name
     for name, value in PUBLIC.items()
@@ -94,10 +116,15 @@ ARRAY = [
 @pytest.mark.parametrize("name", [name for name in ARRAY if not inspect.isclass(PUBLIC[name])])
 def test_array_functions_say_what_they_take_and_give(name: str) -> None:
     """Sections in Google's style, with an entry for each parameter."""
-    text = inspect.getdoc(PUBLIC[name]) or ""
-    sections = dict(re.findall(r"^(Args|Returns|Raises):\n((?:    .*\n?)+)", text, re.MULTILINE))
-    described = re.findall(r"^    \*?(\w+): ", sections["Args"], re.MULTILINE)
-    assert described == list(inspect.signature(PUBLIC[name]).parameters)
+    sections = sections_of(name)
+    assert entries(sections["Args"]) == list(inspect.signature(PUBLIC[name]).parameters)
     assert sections["Returns"].strip()
-    raised = re.findall(r"^    (\w+): ", sections.get("Raises", ""), re.MULTILINE)
-    assert all(issubclass(getattr(hf.errors, error), hf.errors.HybridflowError) for error in raised)
+    errors = [getattr(hf.errors, error) for error in entries(sections.get("Raises", ""))]
+    assert all(issubclass(error, hf.errors.HybridflowError) for error in errors)
+
+
+def test_what_parts_of_models_take_is_said() -> None:
+    described = [name for name in PUBLIC if name.partition(".")[0] in SECTIONS and "Args" in sections_of(name)]
+    assert len(described) > 235
+    for name in described:
+        assert entries(sections_of(name)["Args"]) == list(inspect.signature(PUBLIC[name]).parameters), name
