@@ -212,12 +212,14 @@ def _scatter_batch(
     return b.scatter_add_along_axis(x, lines, b.reshape(updates, shape=lines.type.shape), axis=axis)
 
 
-def _check_updates(name: str, x: TensorType, updates: TensorType, shape: tuple[Any, ...]) -> None:
+def _check_updates(
+    name: str, x: TensorType, updates: TensorType, shape: tuple[Any, ...], dtypes: Sequence[Any] = rules.NUMERIC
+) -> None:
     if updates.dtype != x.dtype:
         raise DTypeError(name, f"dtypes differ: x is {x}, updates are {updates}. Convert one with astype.")
     if updates.shape != shape:
         raise ShapeError(name, f"updates are {updates}. Expected {x.with_shape(shape)}, the type of what is taken.")
-    rules.check_dtype(name, x, frozenset(rules.NUMERIC))
+    rules.check_dtype(name, x, frozenset(dtypes))
 
 
 def _scatter_add_infer(x: TensorType, indices: TensorType, updates: TensorType, axis: int) -> TensorType:
@@ -275,7 +277,7 @@ define(
 
 def _scatter_set_infer(x: TensorType, indices: TensorType, updates: TensorType, axis: int, known: bool) -> TensorType:
     rules.check_dtype("scatter_set", indices, _INDEX, "the indices' type")
-    _check_updates("scatter_set", x, updates, _taken_shape(x, indices, axis))
+    _check_updates("scatter_set", x, updates, _taken_shape(x, indices, axis), dt.ALL)
     return x
 
 
@@ -383,7 +385,7 @@ define(
     vjp=_scatter_set_vjp,
     batch=_scatter_set_batch,
     samples=_scatter_set_samples,
-    dtypes=rules.NUMERIC,
+    dtypes=dt.ALL,
     facts={"exact": True},
 )
 

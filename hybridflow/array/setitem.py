@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.creation import iota
-from hybridflow.array.elementwise import add, not_equal, subtract, where
+from hybridflow.array.elementwise import add, subtract, where
 from hybridflow.array.indexing import Lookup, Position, Range, entries_of, getitem, key_part
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, Shape, broadcast_shapes, is_one, product, same_extents
@@ -245,10 +245,7 @@ def _scattered(x: Tensor, key: Any, fill: Tensor) -> Tensor:
 
 def _set(x: Tensor, indices: Tensor, values: Tensor, axis: int) -> Tensor:
     """``x`` with values at indices, which are in range; the last of several for one."""
-    if not dtypes.is_bool(x.dtype):
-        return apply(TABLE["scatter_set"], x, indices, values, axis=axis, known=True)
-    whole, flags = (cast(t, dtypes.uint8) for t in (x, values))
-    return not_equal(apply(TABLE["scatter_set"], whole, indices, flags, axis=axis, known=True), 0)
+    return apply(TABLE["scatter_set"], x, indices, values, axis=axis, known=True)
 
 
 # ---- parts of variables: ``v[1:3].assign(value)``, as TensorFlow writes ``v[1:3] = value``

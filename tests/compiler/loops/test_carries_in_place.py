@@ -202,6 +202,20 @@ def deep(x: Any, n: Any, m: Any) -> Any:
     return x
 
 
+@_program(np.ones(200, bool), np.int64(200), stays=[True, True])
+def sieve(s: Any, n: Any) -> Any:
+    s = +s
+    i = 2
+    while i * i < n:
+        if s[i]:
+            j = i * i
+            while j < n:
+                s[j] = False
+                j += i
+        i += 1
+    return s
+
+
 @pytest.fixture(params=[1, 2, 3])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = hf.config.get_num_threads()
