@@ -83,6 +83,13 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     ``x`` is symmetric and positive definite; only one triangle of it is read.  The gradient is that of a symmetric
     matrix.  Raises LinAlgError where it is not positive definite.
 
+    Args:
+        x: symmetric, positive definite matrices, ``(..., n, n)``.
+        upper: whether the upper triangle is read and returned.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
     >>> hf.linalg.cholesky(hf.asarray([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
@@ -117,7 +124,15 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
 
     Leading axes broadcast.  Raises LinAlgError for a singular matrix.
 
-    Raises ShapeError where the shapes do not fit each other.
+    Args:
+        x1: a tensor of shape ``(..., n, n)``.
+        x2: a vector ``(n,)``, or matrices ``(..., n, k)``.
+
+    Returns:
+        A float tensor of the shape of ``x2``, with the leading axes of both.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.linalg.solve(hf.asarray([[2.0, 0.0], [0.0, 4.0]]), hf.asarray([2.0, 2.0])).tolist()
     [1.0, 0.5]
@@ -131,7 +146,17 @@ def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool
     """The x with ``x1 @ x == x2``, or ``x1.mT @ x == x2`` to ``transpose``, where only the ``lower`` or the upper
     triangle of ``x1`` is read.  As ``solve`` otherwise.
 
-    Raises ShapeError where the shapes do not fit each other.
+    Args:
+        x1: a tensor of shape ``(..., n, n)``.
+        x2: a vector ``(n,)``, or matrices ``(..., n, k)``.
+        lower: which triangle is read.
+        transpose: whether ``x1`` is transposed.
+
+    Returns:
+        A float tensor of the shape of ``x2``, with the leading axes of both.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.linalg.triangular_solve(hf.asarray([[2.0, 9.0], [1.0, 1.0]]), hf.asarray([2.0, 3.0])).tolist()
     [1.0, 2.0]
@@ -145,6 +170,15 @@ def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool
 def inv(x: Any, /) -> Tensor:
     """The inverse.  Raises LinAlgError for a singular matrix; ``solve`` is quicker and more exact.
 
+    Args:
+        x: a tensor of shape ``(..., n, n)``.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    Raises:
+        ShapeError: where it is no stack of square matrices.
+
     >>> hf.linalg.inv(hf.asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
@@ -156,7 +190,15 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse, where singular values up to ``rtol`` times the largest count as zero: a number,
     or one for each matrix; by default the larger extent times the dtype's epsilon.
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of shape ``(..., m, n)``.
+        rtol: a number, or one for each matrix.
+
+    Returns:
+        A float tensor of shape ``(..., n, m)``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> hf.linalg.pinv(hf.asarray([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
@@ -192,7 +234,15 @@ def _epsilon(dtype: Any) -> float:
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     """How many singular values are larger than ``rtol`` (see ``pinv``) times the largest, as int64.
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of shape ``(..., m, n)``.
+        rtol: a number, or one for each matrix.
+
+    Returns:
+        An int64 tensor of shape ``(...)``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> hf.linalg.matrix_rank(hf.asarray([[1.0, 1.0], [1.0, 1.0]])).item()
     1
@@ -210,7 +260,14 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
 def det(x: Any, /) -> Tensor:
     """The determinant; 0 for a singular matrix.
 
-    Raises ShapeError for what is no stack of square matrices.
+    Args:
+        x: a tensor of shape ``(..., n, n)``.
+
+    Returns:
+        A float tensor of shape ``(...)``.
+
+    Raises:
+        ShapeError: for what is no stack of square matrices.
 
     >>> hf.linalg.det(hf.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
     8.0
@@ -223,7 +280,14 @@ def slogdet(x: Any, /) -> SlogdetResult:
     """The sign of the determinant (0 for a singular matrix), and the natural logarithm of its magnitude, which does not
     overflow.
 
-    Raises ShapeError for what is no stack of square matrices.
+    Args:
+        x: a tensor of shape ``(..., n, n)``.
+
+    Returns:
+        A named tuple: ``sign`` and ``logabsdet``, of shape ``(...)``.
+
+    Raises:
+        ShapeError: for what is no stack of square matrices.
 
     >>> hf.linalg.slogdet(hf.asarray([[-1.0]])).sign.item()
     -1.0
@@ -237,7 +301,15 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
     With mode "reduced", ``Q`` has as many columns as the smaller extent of ``x``; with "complete" it is square.
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of shape ``(..., m, n)``.
+        mode: ``"reduced"`` or ``"complete"``.
+
+    Returns:
+        A named tuple: ``Q`` ``(..., m, k)``, ``R`` ``(..., k, n)``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> q, r = hf.linalg.qr([[2.0, 0.0], [0.0, 3.0]])
     >>> hf.abs(q @ r)
@@ -260,7 +332,15 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     Gradients need ``full_matrices=False``, but for square matrices.  Vectors of singular values that are equal, but for
     rounding, are any basis of their space; how they turn within it is left out of derivatives, as in TensorFlow.
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of shape ``(..., m, n)``.
+        full_matrices: whether ``U`` and ``Vh`` are square.
+
+    Returns:
+        A named tuple: ``U`` ``(..., m, k)``, ``S`` ``(..., min(m, n))``, ``Vh`` ``(..., k, n)``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> hf.linalg.svd([[2.0, 0.0], [0.0, 3.0]]).S
     <Tensor f32[2] cpu> [3. 2.]
@@ -273,7 +353,14 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 def svdvals(x: Any, /) -> Tensor:
     """The singular values in descending order.
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of shape ``(..., m, n)``.
+
+    Returns:
+        A float tensor of shape ``(..., min(m, n))``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> hf.linalg.svdvals(hf.asarray([[0.0, 3.0], [4.0, 0.0]])).tolist()
     [4.0, 3.0]
@@ -290,7 +377,14 @@ def eigh(x: Any, /) -> EighResult:
     Vectors of eigenvalues that are equal, but for rounding, are any basis of their space; how they turn within it is
     left out of derivatives, as in TensorFlow.
 
-    Raises ShapeError for what is no stack of square matrices.
+    Args:
+        x: a tensor of shape ``(..., n, n)``.
+
+    Returns:
+        A named tuple: ``eigenvalues`` ``(..., n)``, ``eigenvectors`` ``(..., n, n)``.
+
+    Raises:
+        ShapeError: for what is no stack of square matrices.
 
     >>> hf.linalg.eigh([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
     <Tensor f32[2] cpu> [2. 3.]
@@ -302,7 +396,14 @@ def eigh(x: Any, /) -> EighResult:
 def eigvalsh(x: Any, /) -> Tensor:
     """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order.
 
-    Raises ShapeError for what is no stack of square matrices.
+    Args:
+        x: a tensor of shape ``(..., n, n)``.
+
+    Returns:
+        A float tensor of shape ``(..., n)``.
+
+    Raises:
+        ShapeError: for what is no stack of square matrices.
 
     >>> hf.linalg.eigvalsh(hf.asarray([[3.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 3.0]

@@ -23,7 +23,17 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """The ``ord``-norm of the elements over ``axis`` (None: all, an int or several): ``sum(|x|**ord)**(1/ord)``; the
     largest or smallest magnitude for inf and -inf, the number of elements that are not zero for 0.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+        ord: which norm.
+
+    Returns:
+        A float tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.linalg.vector_norm(hf.asarray([3.0, 4.0])).item()
     5.0
@@ -63,7 +73,16 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     """A norm of each matrix: "fro" (root of the sum of squares), "nuc" (sum of singular values), 2 and -2 (largest and
     smallest singular value), 1 and -1 (largest and smallest sum of magnitudes of a column), inf and -inf (of a row).
 
-    Raises ShapeError for what has fewer than two axes.
+    Args:
+        x: a tensor of shape ``(..., m, n)``.
+        keepdims: whether the axes stay, with the extent 1.
+        ord: which norm.
+
+    Returns:
+        A float tensor of shape ``(...)``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
 
     >>> hf.linalg.matrix_norm(hf.asarray([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
     6.0
@@ -90,7 +109,15 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
 def matrix_power(x: Any, n: int, /) -> Tensor:
     """The square matrix multiplied by itself ``n`` times: the identity for 0, powers of the inverse below.
 
-    Raises ShapeError for what is no stack of square matrices.
+    Args:
+        x: a tensor of shape ``(..., n, n)``.
+        n: the exponent.
+
+    Returns:
+        A tensor of the shape of ``x``.
+
+    Raises:
+        ShapeError: for what is no stack of square matrices.
 
     >>> hf.linalg.matrix_power(hf.asarray([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
     [[1.0, 3.0], [0.0, 1.0]]
@@ -119,6 +146,14 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three elements along ``axis``; other axes broadcast.
 
     Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+        axis: the axis of vectors.
+
+    Returns:
+        A tensor of the common shape.
 
     >>> hf.linalg.cross(hf.asarray([1.0, 0.0, 0.0]), hf.asarray([0.0, 1.0, 0.0])).tolist()
     [0.0, 0.0, 1.0]

@@ -226,6 +226,9 @@ _making = locks.make()
 def global_generator() -> Generator:
     """The generator behind the functions of this module.
 
+    Returns:
+        A Generator.
+
     >>> isinstance(hf.random.global_generator(), hf.random.Generator)
     True
     """
@@ -238,6 +241,9 @@ def global_generator() -> Generator:
 
 def set_seed(seed: int) -> None:
     """Restart the global stream at ``seed``.
+
+    Args:
+        seed: an integer.
 
     >>> hf.random.set_seed(1)
     >>> first = hf.random.uniform((2,))
@@ -252,7 +258,14 @@ def set_seed(seed: int) -> None:
 def bits(shape: Any) -> Tensor:
     """Independent, uniformly distributed uint32 words.
 
-    Raises ShapeError for a negative extent.
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+
+    Returns:
+        A uint32 tensor of ``shape``.
+
+    Raises:
+        ShapeError: for a negative extent.
 
     >>> hf.random.bits((2,)).dtype
     dtype('uint32')
@@ -264,7 +277,17 @@ def bits(shape: Any) -> Tensor:
 def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
     """Floats in [``minval``, ``maxval``); see ``Generator.uniform``.
 
-    Raises ShapeError for a negative extent.
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        minval: the least number.
+        maxval: the end of the range, which is left out.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
+    Raises:
+        ShapeError: for a negative extent.
 
     >>> hf.random.uniform((2, 3)).shape
     (2, 3)
@@ -278,6 +301,15 @@ def normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = d
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
 
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        mean: the mean; a number or a tensor.
+        stddev: the standard deviation; a number or a tensor.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
     >>> hf.random.normal((2, 3)).shape
     (2, 3)
     """
@@ -289,6 +321,15 @@ def truncated_normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtyp
     """Normally distributed floats within two standard deviations; see ``Generator.truncated_normal``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
+
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        mean: the mean; a number or a tensor.
+        stddev: the standard deviation; a number or a tensor.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
 
     >>> hf.all(hf.abs(hf.random.truncated_normal((1000,))) <= 2)
     <Tensor bool[] cpu> True
@@ -302,6 +343,14 @@ def exponential(shape: Any = None, rate: Any = 1.0, dtype: Any = default_float) 
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
 
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        rate: the inverse of the mean.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
     >>> hf.random.exponential((2, 3)).shape
     (2, 3)
     """
@@ -313,6 +362,15 @@ def laplace(shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = d
     """Floats of the double exponential distribution; see ``Generator.laplace``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``scale``.
+
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        mean: the mean; a number or a tensor.
+        scale: the mean distance from the mean.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
 
     >>> hf.random.laplace((2, 3)).shape
     (2, 3)
@@ -326,6 +384,15 @@ def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = def
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
 
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        alpha: the shape parameter.
+        beta: the rate: the inverse of the scale.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
     >>> hf.random.gamma((2, 3), 0.5).shape
     (2, 3)
     """
@@ -337,6 +404,13 @@ def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
     """True with probability ``p``; see ``Generator.bernoulli``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number outside [0, 1].
+
+    Args:
+        p: the probability of True, from 0 to 1.
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+
+    Returns:
+        A bool tensor of ``shape``.
 
     >>> hf.random.bernoulli(1.0, (3,))
     <Tensor bool[3] cpu> [ True  True  True]
@@ -350,6 +424,14 @@ def poisson(shape: Any = None, lam: Any = 1.0, dtype: Any = default_int) -> Tens
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
 
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        lam: the mean.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
     >>> hf.random.poisson((3,), 0.0)
     <Tensor i64[3] cpu> [0 0 0]
     """
@@ -361,6 +443,15 @@ def binomial(shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: Any = 
     """How many of ``counts`` trials succeed; see ``Generator.binomial``.
 
     Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
+
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        counts: how many trials there are.
+        probs: the probability of success, from 0 to 1.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
 
     >>> hf.random.binomial((3,), 5, 1.0)
     <Tensor i64[3] cpu> [5 5 5]
@@ -374,6 +465,15 @@ def randint(shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> T
 
     Raises ShapeError for a negative extent, ArgumentError for an empty range.
 
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        minval: the least number.
+        maxval: the end of the range, which is left out.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
     >>> hf.random.randint((3,), 5, 6)
     <Tensor i64[3] cpu> [5 5 5]
     """
@@ -384,7 +484,16 @@ def randint(shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> T
 def categorical(logits: Any, shape: Any = (), dtype: Any = default_int) -> Tensor:
     """Positions drawn with probabilities ``softmax(logits)``; see ``Generator.categorical``.
 
-    Raises ShapeError for a negative extent.
+    Args:
+        logits: unnormalised logarithms of probabilities, ``(..., classes)``.
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of shape ``(*shape, *logits.shape[:-1])``.
+
+    Raises:
+        ShapeError: for a negative extent.
 
     >>> hf.random.categorical([[0.0, -hf.inf]], 3)
     <Tensor i64[3,1] cpu>
@@ -399,7 +508,14 @@ def categorical(logits: Any, shape: Any = (), dtype: Any = default_int) -> Tenso
 def permutation(x: Any) -> Tensor:
     """A random order of 0 to ``x - 1`` or of the slices of ``x``; see ``Generator.permutation``.
 
-    Raises ShapeError for a tensor without axes.
+    Args:
+        x: how many numbers, or a tensor whose slices are put in order.
+
+    Returns:
+        A tensor of the shape of ``x``, or of ``x`` int64 numbers.
+
+    Raises:
+        ShapeError: for a tensor without axes.
 
     >>> hf.sort(hf.random.permutation(4))
     <Tensor i64[4] cpu> [0 1 2 3]
@@ -416,6 +532,15 @@ def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tens
 
     Raises ShapeError for a negative extent, ArgumentError where there are too few elements.
 
+    Args:
+        a: how many numbers to choose from, or a tensor whose slices are chosen.
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        replace: whether one may be chosen twice.
+        p: a probability for each of them; equal ones unless given.
+
+    Returns:
+        A tensor of ``shape``, then the axes of a slice.
+
     >>> hf.random.choice([10, 20, 30], 2, p=[0.0, 1.0, 0.0])
     <Tensor i64[2] cpu> [20 20]
     """
@@ -428,7 +553,18 @@ def stateless_uniform(
 ) -> Tensor:
     """``uniform`` as a pure function of ``seed``, two integers.
 
-    Raises ShapeError for a negative extent.
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        seed: two integers; equal seeds give equal numbers.
+        minval: the least number.
+        maxval: the end of the range, which is left out.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
+    Raises:
+        ShapeError: for a negative extent.
 
     >>> hf.random.stateless_uniform((3,), seed=[1, 2]).shape
     (3,)
@@ -441,6 +577,16 @@ def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, 
     """``normal`` as a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
+
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        seed: two integers; equal seeds give equal numbers.
+        mean: the mean; a number or a tensor.
+        stddev: the standard deviation; a number or a tensor.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
 
     >>> hf.random.stateless_normal((3,), seed=[1, 2]).shape
     (3,)
@@ -456,6 +602,16 @@ def stateless_truncated_normal(
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
 
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        seed: two integers; equal seeds give equal numbers.
+        mean: the mean; a number or a tensor.
+        stddev: the standard deviation; a number or a tensor.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
     >>> hf.random.stateless_truncated_normal((3,), seed=[1, 2]).shape
     (3,)
     """
@@ -467,6 +623,15 @@ def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: Any = d
     """``exponential`` as a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
+
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        seed: two integers; equal seeds give equal numbers.
+        rate: the inverse of the mean.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
 
     >>> hf.random.stateless_exponential((3,), seed=[1, 2]).shape
     (3,)
@@ -480,6 +645,16 @@ def stateless_laplace(shape: Any, seed: Any, mean: Any = 0.0, scale: Any = 1.0, 
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``scale``.
 
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        seed: two integers; equal seeds give equal numbers.
+        mean: the mean; a number or a tensor.
+        scale: the mean distance from the mean.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
     >>> hf.random.stateless_laplace((3,), seed=[1, 2]).shape
     (3,)
     """
@@ -491,6 +666,16 @@ def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = 1.0, dtype: A
     """``gamma`` as a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
+
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        seed: two integers; equal seeds give equal numbers.
+        alpha: the shape parameter.
+        beta: the rate: the inverse of the scale.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
 
     >>> hf.random.stateless_gamma((3,), seed=[1, 2], alpha=0.5).shape
     (3,)
@@ -504,6 +689,14 @@ def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
 
     Raises ShapeError for a negative extent, ArgumentError for a number outside [0, 1].
 
+    Args:
+        p: the probability of True, from 0 to 1.
+        seed: two integers; equal seeds give equal numbers.
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+
+    Returns:
+        A bool tensor of ``shape``.
+
     >>> hf.random.stateless_bernoulli(1.0, seed=[1, 2], shape=(3,))
     <Tensor bool[3] cpu> [ True  True  True]
     """
@@ -515,6 +708,15 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = default_int)
     """``poisson`` as a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
+
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        seed: two integers; equal seeds give equal numbers.
+        lam: the mean.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
 
     >>> hf.random.stateless_poisson((3,), seed=[1, 2], lam=0.0)
     <Tensor i64[3] cpu> [0 0 0]
@@ -528,6 +730,16 @@ def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, dtype: An
 
     Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
 
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        seed: two integers; equal seeds give equal numbers.
+        counts: how many trials there are.
+        probs: the probability of success, from 0 to 1.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
     >>> hf.random.stateless_binomial((3,), seed=[1, 2], counts=5, probs=1.0)
     <Tensor i64[3] cpu> [5 5 5]
     """
@@ -540,6 +752,16 @@ def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: An
 
     Raises ShapeError for a negative extent, ArgumentError for an empty range.
 
+    Args:
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        seed: two integers; equal seeds give equal numbers.
+        minval: the least number.
+        maxval: the end of the range, which is left out.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of ``shape`` and ``dtype``.
+
     >>> hf.random.stateless_randint((3,), seed=[1, 2], minval=5, maxval=6)
     <Tensor i64[3] cpu> [5 5 5]
     """
@@ -550,7 +772,17 @@ def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: An
 def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: Any = default_int) -> Tensor:
     """``categorical`` as a pure function of ``seed``, two integers.
 
-    Raises ShapeError for a negative extent.
+    Args:
+        logits: unnormalised logarithms of probabilities, ``(..., classes)``.
+        seed: two integers; equal seeds give equal numbers.
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        dtype: the dtype of the result.
+
+    Returns:
+        A tensor of shape ``(*shape, *logits.shape[:-1])``.
+
+    Raises:
+        ShapeError: for a negative extent.
 
     >>> hf.random.stateless_categorical([0.0, -hf.inf], seed=[1, 2], shape=3)
     <Tensor i64[3] cpu> [0 0 0]
@@ -562,7 +794,15 @@ def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: Any = 
 def stateless_permutation(x: Any, seed: Any) -> Tensor:
     """``permutation`` as a pure function of ``seed``, two integers.
 
-    Raises ShapeError for a tensor without axes.
+    Args:
+        x: how many numbers, or a tensor whose slices are put in order.
+        seed: two integers; equal seeds give equal numbers.
+
+    Returns:
+        A tensor of the shape of ``x``, or of ``x`` int64 numbers.
+
+    Raises:
+        ShapeError: for a tensor without axes.
 
     >>> hf.sort(hf.random.stateless_permutation(4, seed=[1, 2]))
     <Tensor i64[4] cpu> [0 1 2 3]
@@ -579,6 +819,16 @@ def stateless_choice(a: Any, seed: Any, shape: Any = (), replace: bool = True, p
 
     Raises ShapeError for a negative extent, ArgumentError where there are too few elements.
 
+    Args:
+        a: how many numbers to choose from, or a tensor whose slices are chosen.
+        seed: two integers; equal seeds give equal numbers.
+        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        replace: whether one may be chosen twice.
+        p: a probability for each of them; equal ones unless given.
+
+    Returns:
+        A tensor of ``shape``, then the axes of a slice.
+
     >>> hf.random.stateless_choice([7, 7], seed=[1, 2], shape=2)
     <Tensor i64[2] cpu> [7 7]
     """
@@ -589,7 +839,15 @@ def stateless_choice(a: Any, seed: Any, shape: Any = (), replace: bool = True, p
 def split(seed: Any, count: int = 2) -> Tensor:
     """``count`` seeds for stateless functions from one: the rows of an int64[count, 2].
 
-    Raises ShapeError for a negative count.
+    Args:
+        seed: two integers; equal seeds give equal numbers.
+        count: how many.
+
+    Returns:
+        An int64 tensor of shape ``(count, 2)``.
+
+    Raises:
+        ShapeError: for a negative count.
 
     >>> hf.random.split([1, 2], 3).shape
     (3, 2)
@@ -602,7 +860,15 @@ def split(seed: Any, count: int = 2) -> Tensor:
 def fold_in(seed: Any, data: Any) -> Tensor:
     """The seed for stateless functions, int64[2], that belongs to ``seed`` and the integer ``data``: a step's number.
 
-    Raises ArgumentTypeError where ``data`` is no integer.
+    Args:
+        seed: two integers; equal seeds give equal numbers.
+        data: an integer.
+
+    Returns:
+        An int64 tensor of two elements.
+
+    Raises:
+        ArgumentTypeError: where ``data`` is no integer.
 
     >>> hf.random.fold_in([1, 2], 3).shape
     (2,)

@@ -62,6 +62,19 @@ def scaled_dot_product_attention(
 
     Raises ShapeError for shapes that do not fit each other, and DTypeError for a mask of integers.
 
+    Args:
+        query: ``(..., steps, features)``.
+        key: ``(..., others, features)``.
+        value: ``(..., others, numbers)``.
+        attn_mask: bools or floats that broadcast to ``(..., steps, others)``.
+        dropout_p: the probability with which a share counts as 0.
+        is_causal: whether a step sees those up to itself alone.
+        scale: what products are multiplied with.
+        enable_gqa: whether heads share keys and values.
+
+    Returns:
+        A tensor of shape ``(..., steps, numbers)``.
+
     >>> q, k, v = [[0.0, 0.0]], [[1.0, 2.0], [3.0, 4.0]], [[1.0], [5.0]]
     >>> hf.nn.scaled_dot_product_attention(q, k, v)
     <Tensor f32[1,1] cpu>

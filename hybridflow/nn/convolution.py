@@ -36,6 +36,20 @@ def conv1d(
 ) -> Tensor:
     """Windows over sequences [n, w, channels], times filters [k, channels, outputs].
 
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        filters: a tensor ``(*window, channels, outputs)``.
+        stride: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+        dilations: steps between the elements of a window: a number, or one for each axis.
+
+    Returns:
+        A tensor with ``outputs`` channels.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
+
     >>> hf.nn.conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[-1.0]]])
     <Tensor f32[1,2,1] cpu>
     [[[-1.]
@@ -54,6 +68,20 @@ def conv2d(
     dilations: Any = 1,
 ) -> Tensor:
     """Windows over images [n, h, w, channels], times filters [kh, kw, channels, outputs].
+
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        filters: a tensor ``(*window, channels, outputs)``.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+        dilations: steps between the elements of a window: a number, or one for each axis.
+
+    Returns:
+        A tensor with ``outputs`` channels.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.nn.conv2d(hf.ones((1, 3, 3, 1)), hf.ones((2, 2, 1, 1)), padding="SAME")[0, :, :, 0]
     <Tensor f32[3,3] cpu>
@@ -75,6 +103,20 @@ def conv3d(
 ) -> Tensor:
     """Windows over volumes [n, d, h, w, channels], times filters [kd, kh, kw, channels, outputs].
 
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        filters: a tensor ``(*window, channels, outputs)``.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+        dilations: steps between the elements of a window: a number, or one for each axis.
+
+    Returns:
+        A tensor with ``outputs`` channels.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
+
     >>> hf.nn.conv3d(hf.ones((1, 2, 2, 2, 3)), hf.ones((2, 2, 2, 3, 1))).shape
     (1, 1, 1, 1, 1)
     """
@@ -94,6 +136,21 @@ def convolution(
     """Windows over one, two or three axes, as many as the filters have besides their channels.
 
     ``groups``, if given, must be the number that follows from the channels of both.
+
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        filters: a tensor ``(*window, channels, outputs)``.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+        dilations: steps between the elements of a window: a number, or one for each axis.
+        groups: in how many groups channels are treated apart.
+
+    Returns:
+        A tensor with ``outputs`` channels.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.nn.convolution(hf.ones((1, 5, 4)), hf.ones((3, 2, 6)), groups=2).shape
     (1, 3, 6)
@@ -116,6 +173,20 @@ def depthwise_conv2d(
 ) -> Tensor:
     """Each channel with filters of its own, [kh, kw, channels, multiplier]: channels * multiplier outputs.
 
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        filter: a tensor ``(kh, kw, channels, multiplier)``.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+        dilations: steps between the elements of a window: a number, or one for each axis.
+
+    Returns:
+        A tensor with ``channels * multiplier`` channels.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
+
     >>> hf.nn.depthwise_conv2d(hf.ones((1, 3, 3, 2)), hf.ones((2, 2, 2, 1))).shape
     (1, 2, 2, 2)
     """
@@ -133,6 +204,21 @@ def separable_conv2d(
     dilations: Any = 1,
 ) -> Tensor:
     """``depthwise_conv2d``, and behind it ``pointwise_filter`` [1, 1, channels * multiplier, outputs].
+
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        depthwise_filter: a tensor ``(kh, kw, channels, multiplier)``.
+        pointwise_filter: a tensor ``(1, 1, channels * multiplier, outputs)``.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+        dilations: steps between the elements of a window: a number, or one for each axis.
+
+    Returns:
+        A tensor with ``outputs`` channels.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.nn.separable_conv2d(hf.ones((1, 3, 3, 2)), hf.ones((2, 2, 2, 1)), hf.ones((1, 1, 2, 5))).shape
     (1, 2, 2, 5)
@@ -154,6 +240,21 @@ def conv1d_transpose(
 ) -> Tensor:
     """The derivative of ``conv1d`` by its input: filters are [k, outputs, channels].
 
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        filters: a tensor ``(*window, outputs, channels)``.
+        output_shape: the shape of the result, or its extents along the axes of the window.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+        dilations: steps between the elements of a window: a number, or one for each axis.
+
+    Returns:
+        A tensor of ``output_shape`` with ``outputs`` channels.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
+
     >>> hf.nn.conv1d_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], (1, 4, 1), strides=2)[0, :, 0]
     <Tensor f32[4] cpu> [ 1. 10.  2. 20.]
     """
@@ -174,6 +275,21 @@ def conv2d_transpose(
 
     ``output_shape`` is the shape of the result, or its extents along the axes of the window.
 
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        filters: a tensor ``(*window, outputs, channels)``.
+        output_shape: the shape of the result, or its extents along the axes of the window.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+        dilations: steps between the elements of a window: a number, or one for each axis.
+
+    Returns:
+        A tensor of ``output_shape`` with ``outputs`` channels.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
+
     >>> hf.nn.conv2d_transpose(hf.ones((1, 2, 2, 3)), hf.ones((2, 2, 4, 3)), (1, 4, 4, 4), strides=2).shape
     (1, 4, 4, 4)
     """
@@ -191,6 +307,21 @@ def conv3d_transpose(
     dilations: Any = 1,
 ) -> Tensor:
     """The derivative of ``conv3d`` by its input: filters are [kd, kh, kw, outputs, channels].
+
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        filters: a tensor ``(*window, outputs, channels)``.
+        output_shape: the shape of the result, or its extents along the axes of the window.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+        dilations: steps between the elements of a window: a number, or one for each axis.
+
+    Returns:
+        A tensor of ``output_shape`` with ``outputs`` channels.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.nn.conv3d_transpose(hf.ones((1, 1, 1, 1, 3)), hf.ones((2, 2, 2, 4, 3)), (2, 2, 2), strides=2).shape
     (1, 2, 2, 2, 4)

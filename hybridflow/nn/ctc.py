@@ -44,6 +44,17 @@ def ctc_loss(
 
     Source: Graves and others, "Connectionist Temporal Classification", 2006.
 
+    Args:
+        labels: class numbers, ``(batch, places)``.
+        logits: ``(steps, batch, classes)``.
+        label_length: how many labels count, ``(batch,)``.
+        logit_length: how many steps count, ``(batch,)``.
+        logits_time_major: whether steps come before the batch.
+        blank_index: the class that says nothing.
+
+    Returns:
+        A float tensor of shape ``(batch,)``.
+
     >>> hf.nn.ctc_loss([[1]], hf.zeros((2, 1, 2)), [1], [2])  # 3 of 4 ways: 1-, -1, 11
     <Tensor f32[1] cpu> [0.2876821]
     """

@@ -48,6 +48,12 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError
 def relu(x: Any) -> Tensor:
     """``max(x, 0)``; NaN stays NaN.  The derivative at 0 is 0.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
     >>> hf.nn.relu([-1.0, 2.0])
     <Tensor f32[2] cpu> [0. 2.]
     """
@@ -58,6 +64,12 @@ def relu(x: Any) -> Tensor:
 def relu6(x: Any) -> Tensor:
     """``min(max(x, 0), 6)``.  The derivative at 0 and 6 is 0.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
     >>> hf.nn.relu6([-1.0, 2.0, 9.0])
     <Tensor f32[3] cpu> [0. 2. 6.]
     """
@@ -67,6 +79,13 @@ def relu6(x: Any) -> Tensor:
 @operation
 def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
     """``x`` where positive, ``alpha * x`` elsewhere.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        alpha: the slope below 0.
+
+    Returns:
+        A float tensor of the shape of ``x``.
 
     >>> hf.nn.leaky_relu([-1.0, 2.0])
     <Tensor f32[2] cpu> [-0.2  2. ]
@@ -79,6 +98,13 @@ def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
     """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        alpha: the value for large negative ``x``, negated.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
     >>> hf.nn.elu([-1.0, 2.0])
     <Tensor f32[2] cpu> [-0.63212055  2.        ]
     """
@@ -90,6 +116,12 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
 def selu(x: Any) -> Tensor:
     """The self-normalising ``elu`` of Klambauer et al.: scaled so that mean 0 and variance 1 are kept.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
     >>> hf.nn.selu([-1.0, 2.0])
     <Tensor f32[2] cpu> [-1.1113307  2.101402 ]
     """
@@ -99,6 +131,13 @@ def selu(x: Any) -> Tensor:
 @operation
 def gelu(x: Any, approximate: bool = False) -> Tensor:
     """``x`` times the normal distribution function at ``x``; ``approximate`` takes the formula with tanh.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        approximate: whether the formula with tanh is taken.
+
+    Returns:
+        A float tensor of the shape of ``x``.
 
     >>> hf.nn.gelu([-1.0, 2.0])
     <Tensor f32[2] cpu> [-0.15865526  1.9544997 ]
@@ -114,6 +153,12 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
 def silu(x: Any) -> Tensor:
     """``x * sigmoid(x)``, also called swish.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
     >>> hf.nn.silu([-1.0, 2.0])
     <Tensor f32[2] cpu> [-0.26894143  1.761594  ]
     """
@@ -128,6 +173,12 @@ swish = silu
 def hard_sigmoid(x: Any) -> Tensor:
     """``x / 6 + 1/2`` limited to [0, 1].
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
     >>> hf.nn.hard_sigmoid([-4.0, 0.0, 4.0])
     <Tensor f32[3] cpu> [0.  0.5 1. ]
     """
@@ -138,6 +189,12 @@ def hard_sigmoid(x: Any) -> Tensor:
 @operation
 def hard_swish(x: Any) -> Tensor:
     """``x * hard_sigmoid(x)``.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
 
     >>> hf.nn.hard_swish([-4.0, 1.0, 4.0])
     <Tensor f32[3] cpu> [-0.         0.6666667  4.       ]
@@ -150,6 +207,12 @@ def hard_swish(x: Any) -> Tensor:
 def softplus(x: Any) -> Tensor:
     """``log(1 + exp(x))`` without overflow.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
     >>> hf.nn.softplus([0.0, 100.0])
     <Tensor f32[2] cpu> [  0.6931472 100.       ]
     """
@@ -161,6 +224,12 @@ def softplus(x: Any) -> Tensor:
 def log_sigmoid(x: Any) -> Tensor:
     """``log(sigmoid(x))`` without underflow.
 
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
     >>> hf.nn.log_sigmoid([0.0, 100.0])
     <Tensor f32[2] cpu> [-6.931472e-01 -3.783506e-44]
     """
@@ -170,6 +239,12 @@ def log_sigmoid(x: Any) -> Tensor:
 @operation
 def softsign(x: Any) -> Tensor:
     """``x / (1 + |x|)``.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
 
     >>> hf.nn.softsign([-1.0, 3.0])
     <Tensor f32[2] cpu> [-0.5   0.75]
@@ -196,7 +271,15 @@ def _shifted(x: Tensor, axis: Any) -> Tensor:
 def softmax(x: Any, axis: Any = -1) -> Tensor:
     """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.  Raises ShapeError over no elements.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, or several.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.nn.softmax([0.0, 0.0, 0.0, 0.0])
     <Tensor f32[4] cpu> [0.25 0.25 0.25 0.25]
@@ -210,7 +293,15 @@ def softmax(x: Any, axis: Any = -1) -> Tensor:
 def log_softmax(x: Any, axis: Any = -1) -> Tensor:
     """The logarithm of ``softmax(x)``, exact where that underflows.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, or several.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.nn.log_softmax([0.0, 0.0])
     <Tensor f32[2] cpu> [-0.6931472 -0.6931472]
@@ -224,7 +315,16 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
 def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Mean and variance over ``axis``.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        Two float tensors without the axes that were reduced: mean and variance.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.nn.moments([1.0, 3.0], axis=0)
     (<Tensor f32[] cpu> 2.0, <Tensor f32[] cpu> 1.0)
@@ -236,7 +336,18 @@ def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
 def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5) -> Tensor:
     """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with mean and variance over ``axis``.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        scale: a factor that broadcasts; None for none.
+        offset: what is added; None for nothing.
+        axis: an axis, or several.
+        epsilon: what is added to the variance.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.nn.layer_norm([[1.0, 3.0], [2.0, 8.0]], epsilon=0.0)
     <Tensor f32[2,2] cpu>
@@ -253,7 +364,17 @@ def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, ep
 def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-6) -> Tensor:
     """``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over ``axis``.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        scale: a factor that broadcasts; None for none.
+        axis: an axis, or several.
+        epsilon: what is added to the mean square.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.nn.rms_norm([3.0, 4.0], epsilon=0.0)
     <Tensor f32[2] cpu> [0.84852815 1.1313709 ]
@@ -274,7 +395,16 @@ def _affine(x: Tensor, scale: Any, offset: Any, dtype: Any) -> Tensor:
 def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
     """``x / sqrt(max(sum(x**2), epsilon))``, with the sum over ``axis``.
 
-    Raises AxisError for an axis that is not there.
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        axis: an axis, several, or None for all.
+        epsilon: the least sum of squares.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
 
     >>> hf.nn.l2_normalize([3.0, 4.0])
     <Tensor f32[2] cpu> [0.6 0.8]
@@ -293,6 +423,16 @@ def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, s
     The choice comes from ``generator`` (a ``hf.random.Generator``), is a function of ``seed`` (two integers), or comes
     from the global generator.  Without ``training``, or at rate 0, ``x`` is returned as it is.
     Raises ArgumentError for a rate outside [0, 1).
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        rate: the probability, from 0 on and below 1.
+        training: whether anything is left out.
+        generator: where numbers are drawn from.
+        seed: two integers.
+
+    Returns:
+        A tensor of the shape and dtype of ``x``.
 
     >>> hf.nn.dropout(hf.ones(4), 0.0)
     <Tensor f32[4] cpu> [1. 1. 1. 1.]

@@ -46,7 +46,16 @@ def _pair(labels: Any, predictions: Any, stage: str) -> tuple[Tensor, Tensor]:
 def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
     """``(predictions - labels)**2``.
 
-    Raises ShapeError where the shapes do not fit each other.
+    Args:
+        labels: the true values.
+        predictions: what was predicted; the shapes broadcast.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        A float scalar, or with "none" a tensor of losses.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.losses.mean_squared_error([0.0, 0.0], [1.0, -3.0])
     <Tensor f32[] cpu> 5.0
@@ -59,7 +68,16 @@ def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -
 def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
     """``|predictions - labels|``.
 
-    Raises ShapeError where the shapes do not fit each other.
+    Args:
+        labels: the true values.
+        predictions: what was predicted; the shapes broadcast.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        A float scalar, or with "none" a tensor of losses.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.losses.mean_absolute_error([0.0, 0.0], [1.0, -3.0])
     <Tensor f32[] cpu> 2.0
@@ -72,7 +90,17 @@ def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") 
 def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     """Half the squared error up to an error of ``delta``, growing linearly beyond.
 
-    Raises ShapeError where the shapes do not fit each other.
+    Args:
+        labels: the true values.
+        predictions: what was predicted; the shapes broadcast.
+        delta: where it goes from quadratic to linear.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        A float scalar, or with "none" a tensor of losses.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.losses.huber([0.0, 0.0], [0.5, 3.0])
     <Tensor f32[] cpu> 1.3125
@@ -88,7 +116,16 @@ def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "m
 def sigmoid_cross_entropy(labels: Any, logits: Any, reduction: str = "mean") -> Tensor:
     """``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``, without overflow.
 
-    Raises ShapeError where the shapes do not fit each other.
+    Args:
+        labels: probabilities of True.
+        logits: what was predicted, before the sigmoid.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        A float scalar, or with "none" a tensor of losses.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.losses.sigmoid_cross_entropy([1.0, 0.0], [2.0, 2.0])
     <Tensor f32[] cpu> 1.1269281
@@ -108,6 +145,16 @@ def softmax_cross_entropy(
     classes.  A class number out of range raises IndexRangeError when the loss is computed.
 
     Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+
+    Args:
+        labels: class numbers or probabilities.
+        logits: what was predicted, before the softmax.
+        axis: the axis of classes.
+        label_smoothing: from 0 to 1.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        A float scalar, or with "none" a tensor of losses.
 
     >>> hf.losses.softmax_cross_entropy([1, 0], [[0.0, 2.0], [0.0, 2.0]])
     <Tensor f32[] cpu> 1.1269281

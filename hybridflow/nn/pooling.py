@@ -30,6 +30,19 @@ from hybridflow.nn.windows import Each, check_fits, each, images, padding_of, re
 def max_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
     """The largest element of each window over sequences [n, w, channels].
 
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        ksize: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+
+    Returns:
+        A tensor in the dtype of ``input``, an element for each window and channel.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
+
     >>> hf.nn.max_pool1d([[[1.0], [3.0], [2.0]]], 2, 1, "VALID")[0, :, 0]
     <Tensor f32[2] cpu> [3. 3.]
     """
@@ -39,6 +52,19 @@ def max_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 @operation
 def max_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
     """The largest element of each window over images [n, h, w, channels].
+
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        ksize: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+
+    Returns:
+        A tensor in the dtype of ``input``, an element for each window and channel.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.nn.max_pool2d(hf.reshape(hf.arange(16.0), (1, 4, 4, 1)), 2, 2, "VALID")[0, :, :, 0]
     <Tensor f32[2,2] cpu>
@@ -52,6 +78,19 @@ def max_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 def max_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
     """The largest element of each window over volumes [n, d, h, w, channels].
 
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        ksize: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+
+    Returns:
+        A tensor in the dtype of ``input``, an element for each window and channel.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
+
     >>> hf.nn.max_pool3d(hf.ones((1, 4, 4, 4, 2)), 2, 2, "VALID").shape
     (1, 2, 2, 2, 2)
     """
@@ -61,6 +100,19 @@ def max_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 @operation
 def max_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
     """The largest element of each window over one, two or three axes: those of the input but the first and the last.
+
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        ksize: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+
+    Returns:
+        A tensor in the dtype of ``input``, an element for each window and channel.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.nn.max_pool([[[1.0], [3.0], [2.0]]], 2, 1, "SAME")[0, :, 0]
     <Tensor f32[3] cpu> [3. 3. 2.]
@@ -73,6 +125,19 @@ def max_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: st
 def avg_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
     """The mean of each window over sequences [n, w, channels].
 
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        ksize: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+
+    Returns:
+        A tensor in the dtype of ``input``, an element for each window and channel.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
+
     >>> hf.nn.avg_pool1d([[[1.0], [3.0], [2.0]]], 2, 1, "SAME")[0, :, 0]
     <Tensor f32[3] cpu> [2.  2.5 2. ]
     """
@@ -82,6 +147,19 @@ def avg_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 @operation
 def avg_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
     """The mean of each window over images [n, h, w, channels].
+
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        ksize: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+
+    Returns:
+        A tensor in the dtype of ``input``, an element for each window and channel.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.nn.avg_pool2d(hf.reshape(hf.arange(16.0), (1, 4, 4, 1)), 2, 2, "VALID")[0, :, :, 0]
     <Tensor f32[2,2] cpu>
@@ -95,6 +173,19 @@ def avg_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
     """The mean of each window over volumes [n, d, h, w, channels].
 
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        ksize: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+
+    Returns:
+        A tensor in the dtype of ``input``, an element for each window and channel.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
+
     >>> hf.nn.avg_pool3d(hf.ones((1, 4, 4, 4, 2)), 2, 2, "VALID").shape
     (1, 2, 2, 2, 2)
     """
@@ -104,6 +195,19 @@ def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 @operation
 def avg_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
     """The mean of each window over one, two or three axes: those of the input but the first and the last.
+
+    Args:
+        input: a tensor with batch and channels around the axes of the window.
+        ksize: the extents of the window: a number, or one for each axis.
+        strides: steps between windows: a number, or one for each axis.
+        padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
+        data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
+
+    Returns:
+        A tensor in the dtype of ``input``, an element for each window and channel.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
 
     >>> hf.nn.avg_pool([[[1.0], [3.0], [2.0]]], 2, 1, "VALID")[0, :, 0]
     <Tensor f32[2] cpu> [2.  2.5]
