@@ -484,7 +484,8 @@ def gather(params: Any, indices: Any, axis: int | None = None, batch_dims: int =
 
 @operation
 def gather_nd(params: Any, indices: Any) -> Tensor:
-    """The elements or slices of ``params`` at the index vectors in the last axis of ``indices``.
+    """The elements or slices of ``params`` at the index vectors in the last axis of ``indices``; all of ``params`` for
+    an index vector without elements.
 
     Args:
         params: what is taken from.
@@ -500,10 +501,13 @@ def gather_nd(params: Any, indices: Any) -> Tensor:
     <Tensor i64[2] cpu> [2 3]
     """
     params, indices = as_tensor(params, "gather_nd"), _indices(indices, "gather_nd")
-    if not indices.ndim or known_extent(indices, indices.ndim - 1, "gather_nd") > params.ndim:
+    depth = known_extent(indices, indices.ndim - 1, "gather_nd") if indices.ndim else None
+    if depth is None or depth > params.ndim:
         raise ShapeError(
             "gather_nd", f"the last axis of {indices.type} must index at most the {params.ndim} axes of {params.type}."
         )
+    if depth == 0:
+        return expand(params, (*indices.shape[:-1], *params.shape))
     return getitem(params, unstack(indices, -1))
 
 

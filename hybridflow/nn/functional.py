@@ -35,6 +35,7 @@ from hybridflow.array.elementwise import (
 )
 from hybridflow.array.reductions import max, mean, sum, var
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops import rules
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, float_operand, own
@@ -263,13 +264,16 @@ def _wide(x: Any, stage: str) -> tuple[Tensor, Any]:
 
 
 def _shifted(x: Tensor, axis: Any) -> Tensor:
-    """``x`` less its maximum, through which no gradient needs to flow: softmax does not change under a shift."""
+    """``x`` less its maximum, through which no gradient needs to flow: softmax does not change under a shift.  Of no
+    elements there is no maximum, and nothing to shift."""
+    if any(x.shape[k] == 0 for k in rules.axes("softmax", x.type, axis)):
+        return x
     return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
 
 
 @operation
 def softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.  Raises ShapeError over no elements.
+    """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.

@@ -288,3 +288,55 @@ def test_sizes_that_do_not_depend_on_values_are_known_in_functions() -> None:
         assert compiled.numpy().tobytes() == eager.numpy().tobytes() and compiled.type == eager.type, name
     assert functions["dynamic_stitch"](N).tolist() == [1, 3, 2]
     assert functions["bincount"](N).tolist() == [0, 1, 1, 1]
+
+
+def _shared(x: np.ndarray, groups: list[int], weights: np.ndarray, largest: bool) -> np.ndarray:
+    """The derivative of the extremes of groups, shared evenly among equal elements; negative ones are of no group."""
+    found = np.zeros(len(x))
+    for k in set(groups) - {-1}:
+        inside = np.array(groups) == k
+        taken = inside & (x == (max if largest else min)(x[inside]))
+        found[taken] = weights[k] / taken.sum()
+    return found
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_ties_of_extremes_share_the_derivative(largest: bool) -> None:
+    name, weights = ("max" if largest else "min"), np.array([1.0, 10.0, 100.0])
+    x = np.array([2.0, 1.0, 2.0, 2.0, 3.0, 1.0, 1.0, 3.0])
+    segments = {
+        "segment": [0, 0, 0, 1, 1, 1, 1, 2],
+        "unsorted_segment": [0, 1, 0, 1, -1, 2, 1, 0],
+    }
+    for kind, groups in segments.items():
+        of = getattr(tf.math, f"{kind}_{name}")
+        more = (3,) if kind.startswith("un") else ()
+        gradient = hf.grad(lambda x, of=of, groups=groups, more=more: hf.sum(of(x, groups, *more) * weights))
+        eager = gradient(hf.asarray(x))
+        np.testing.assert_allclose(eager.numpy(), _shared(x, groups, weights, largest), rtol=1e-15)
+        assert hf.function(gradient)(hf.asarray(x)).numpy().tobytes() == eager.numpy().tobytes()
+    at = getattr(tf, f"tensor_scatter_nd_{name}")
+    gradients = hf.grad(lambda x, u: hf.sum(at(x, [[0], [0], [1]], u) * weights), (0, 1))
+    given = hf.asarray(x[:3]), hf.asarray(np.array([2.0, 2.0, 1.0]))
+    eager = gradients(*given)
+    both = np.concatenate([x[:3], [2.0, 2.0, 1.0]])
+    wanted = _shared(both, [0, 1, 2, 0, 0, 1], weights, largest)
+    np.testing.assert_allclose(np.concatenate([g.numpy() for g in eager]), wanted, rtol=1e-15)
+    found = hf.function(gradients)(*given)
+    assert [g.numpy().tobytes() for g in found] == [g.numpy().tobytes() for g in eager]
+
+
+def test_index_vectors_without_elements() -> None:
+    table = np.arange(6.0).reshape(3, 2)
+    for f in (tf.gather_nd, tf.function(tf.gather_nd)):
+        found = f(hf.asarray(table), tf.zeros((2, 0), tf.int32))
+        np.testing.assert_array_equal(found.numpy(), np.broadcast_to(table, (2, 3, 2)))
+    rows = tf.gather_nd(hf.asarray(table), tf.zeros((3, 4, 0), tf.int32), batch_dims=1)
+    np.testing.assert_array_equal(rows.numpy(), np.broadcast_to(table[:, None], (3, 4, 2)))
+    for scatter in (
+        lambda: tf.scatter_nd(tf.zeros((2, 0), tf.int32), tf.ones((2, 3)), [3]),
+        lambda: tf.tensor_scatter_nd_update(tf.ones(3), tf.zeros((2, 0), tf.int32), tf.ones((2, 3))),
+        lambda: tf.tensor_scatter_nd_max(tf.ones(3), tf.zeros((2, 0), tf.int32), tf.ones((2, 3))),
+    ):
+        with pytest.raises(hf.errors.ShapeError, match="last axis must have an element"):
+            scatter()

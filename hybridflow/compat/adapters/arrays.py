@@ -391,6 +391,8 @@ def searchsorted(
 
 def _places(indices: Any) -> tuple[Any, ...]:
     found = operand(indices)
+    if not found.ndim or found.shape[-1] == 0:
+        raise ShapeError("scatter_nd", f"the indices are {found.type}; their last axis must have an element at least.")
     return tuple([found[..., k] for k, _ in enumerate([None] * found.shape[-1])])
 
 
@@ -427,16 +429,37 @@ def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | N
     return tensor_scatter_nd_add(tensor, indices, -operand(updates))
 
 
+def _extreme_at(function: Any, tensor: Any, indices: Any, updates: Any) -> Any:
+    """The derivative of an element is shared evenly by all that are equal to it, as TensorFlow has it."""
+    x, values = operands([tensor, updates], [0, 1])
+    places = operand(indices)
+    _places(places)
+    if not dtypes.is_float(x.dtype):
+        return function(x, places, values)
+
+    @hf.custom_gradient
+    def extreme(x: Any, values: Any) -> Any:
+        found = function(x, places, values)
+
+        def gradient(upstream: Any) -> Any:
+            of_x = hf.astype(x == found, upstream.dtype)
+            of_values = hf.astype(values == hf.gather_nd(found, places), upstream.dtype)
+            share = upstream / hf.maximum(tensor_scatter_nd_add(of_x, places, of_values), 1)
+            return share * of_x, hf.gather_nd(share, places) * of_values
+
+        return found, gradient
+
+    return extreme(x, values)
+
+
 def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_max``."""
-    x, values = operands([tensor, updates], [0, 1])
-    return scattering.largest_at(x, indices, values)
+    return _extreme_at(scattering.largest_at, tensor, indices, updates)
 
 
 def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_min``."""
-    x, values = operands([tensor, updates], [0, 1])
-    return scattering.smallest_at(x, indices, values)
+    return _extreme_at(scattering.smallest_at, tensor, indices, updates)
 
 
 def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:

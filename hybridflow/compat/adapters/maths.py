@@ -344,15 +344,41 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
     return divide_no_nan(1.0, x)
 
 
+def _sharing(function: Any) -> Any:
+    """The extreme of each segment, whose derivative is shared evenly by equal elements, as TensorFlow has it."""
+
+    def shared(values: Any, ids: Any, count: int) -> Any:
+        if not dtypes.is_float(values.dtype) or count == 0:
+            return function(values, ids, count)
+
+        @hf.custom_gradient
+        def extremes(values: Any) -> Any:
+            found = function(values, ids, count)
+            inside = ids >= 0
+            at = hf.where(inside, ids, 0)
+            there = hf.reshape(inside, (*ids.shape, *[1] * (values.ndim - ids.ndim)))
+            taken = hf.logical_and(there, values == hf.take(found, at, axis=0))
+
+            def gradient(upstream: Any) -> Any:
+                ties = hf.astype(hf.segment_sum(hf.astype(taken, upstream.dtype), ids, count), upstream.dtype)
+                return hf.where(taken, hf.take(upstream / hf.maximum(ties, 1), at, axis=0), 0)
+
+            return found, gradient
+
+        return extremes(values)
+
+    return shared
+
+
 def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
     """``tf.math.unsorted_segment_max``: the smallest number that is finite for a segment without elements."""
-    found = _unsorted(hf.segment_max, data, segment_ids, num_segments)
+    found = _unsorted(_sharing(hf.segment_max), data, segment_ids, num_segments)
     return hf.maximum(found, float(ml_dtypes.finfo(found.dtype).min)) if dtypes.is_float(found.dtype) else found
 
 
 def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
     """``tf.math.unsorted_segment_min``: the largest number that is finite for a segment without elements."""
-    found = _unsorted(hf.segment_min, data, segment_ids, num_segments)
+    found = _unsorted(_sharing(hf.segment_min), data, segment_ids, num_segments)
     return hf.minimum(found, float(ml_dtypes.finfo(found.dtype).max)) if dtypes.is_float(found.dtype) else found
 
 
