@@ -42,7 +42,7 @@ def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
         return dtypes.FROM_SHORT[dtype]
     try:
         found = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):  # NumPy reads texts as code that has to be literal
         found = None
     found = None if dtype is None or found is None else _SUPPORTED.get(found)
     if found is None:

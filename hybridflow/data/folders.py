@@ -223,7 +223,27 @@ class Saved(Node):
 def load(path: str) -> Saved:
     """All elements in a folder.  Raises DataError where what is there is damaged, FileNotFoundError for nothing."""
     told = _description(Path(path))
+    _check_counts(Path(path), told)
     return Saved(path, told, told["files"])
+
+
+_LEAST_RECORD = 16  # bytes: its length and two sums
+_MOST_PACKED = 1032  # times that a file packed by DEFLATE may be as long as it is
+
+
+def _check_counts(folder: Path, told: dict[str, Any]) -> None:
+    """Raise DataError where a file cannot have as many elements as are told: whoever asks how many there are makes
+    room for them."""
+    for name, count in told["files"]:
+        try:
+            size = os.path.getsize(folder / name)
+        except FileNotFoundError:
+            raise DataError("Dataset.load", f"{folder} is damaged: {name} is missing.") from None
+        most = size * (_MOST_PACKED if told["compression"] == _PACKED else 1) // _LEAST_RECORD
+        if count > most:
+            raise DataError(
+                "Dataset.load", f"{folder} is damaged: {name}, of {size} bytes, cannot have {count} elements."
+            )
 
 
 class SavedRun(Runner):

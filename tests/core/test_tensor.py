@@ -505,3 +505,10 @@ def test_a_leaked_tensor_says_so():
         kept.append(forgotten.argument(hf.ones((2,)).type, "x") + 1)
     with pytest.raises(errors.TraceError, match="has no value"):
         kept[0] * 2
+
+
+@pytest.mark.parametrize("text", [",", "f4,(", "(1,)(", ") a,=", "8a|:uu", "float3", ""])
+def test_texts_that_name_no_dtype(text):
+    """NumPy raises errors of other kinds for some of them, as it reads them as code."""
+    with pytest.raises(hf.errors.DTypeError, match="is not a dtype here"):
+        hf.zeros(3, dtype=text)

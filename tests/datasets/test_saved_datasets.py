@@ -150,3 +150,18 @@ def test_wrong_use(tmp_path: Path) -> None:
     with pytest.raises(errors.ShapeError):
         Dataset.from_generator(lambda: iter([np.ones(2), np.ones((2, 2))])).save(tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+def test_counts_that_no_file_can_have_are_refused_before_room_is_made(tmp_path: Path, compression: str | None) -> None:
+    Dataset.range(5).save(str(tmp_path), compression)
+    path = tmp_path / "dataset.json"
+    told = json.loads(path.read_text())
+    (file,) = told["files"]
+    for count in (2**31, 2**62, 10**30):
+        path.write_text(json.dumps({**told, "files": [[file[0], count]]}))
+        with pytest.raises(errors.DataError, match="cannot have"):
+            Dataset.load(str(tmp_path))
+    path.write_text(json.dumps({**told, "files": [["other.records", 5]]}))
+    with pytest.raises(errors.DataError, match=r"other\.records is missing"):
+        Dataset.load(str(tmp_path))

@@ -15,6 +15,6 @@ pytestmark = pytest.mark.code
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_are_errors_of_ours_or_right(kind: str) -> None:
-    command = [sys.executable, "-X", "faulthandler", "-m", "tests.support.fuzz_files", "0", "25", kind]
+    command = [sys.executable, "-X", "faulthandler", "-m", "tests.support.fuzz_files", "0", "125", kind]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]

@@ -20,13 +20,14 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.checkpoint import files
 from hybridflow.errors import HybridflowError
+from tests.support import file_answers
 
 _MEMORY, _SECONDS = 6 << 30, 25
 X = np.arange(24.0, dtype=np.float32).reshape(8, 3)
@@ -38,6 +39,15 @@ def loop(x: Any) -> Any:
         x = x / 2
         count += 1
     return x, hf.asarray(count)
+
+
+class Case(NamedTuple):
+    """A file, what reads it, who judges the answer, and what that one is told."""
+
+    path: Path
+    read: Callable[[Path], Any]
+    judge: Callable[[Path, Any, Any, Any], str | None]
+    given: Any = None
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -54,68 +64,86 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def saved(folder: Path, r: random.Random) -> tuple[Path, Callable[[Path], Any]]:
+def saved(folder: Path, r: random.Random) -> Case:
     path = folder / "f"
     name = r.choice(sorted(FUNCTIONS))
     shape = (None, 3) if r.random() < 0.5 else (8, 3)
     f = hf.function(FUNCTIONS[name], input_signature=[hf.TensorSpec(shape)])
     hf.saved.save(f, path)
-    return path, lambda p: hf.saved.load(p)(X)
+    return Case(path, lambda p: hf.saved.load(p)(X), file_answers.by_interpreter, X)
 
 
-def checkpoint(folder: Path, r: random.Random) -> tuple[Path, Callable[[Path], Any]]:
+def checkpoint(folder: Path, r: random.Random) -> Case:
     path = folder / "c.safetensors"
     parts = {"v": hf.Variable(X), "n": 3, "it": iter(hf.data.Dataset.range(9).shuffle(4, seed=1).batch(2))}
     next(parts["it"])
     hf.checkpoint.Checkpoint(**parts).write(path)
-    other = {"v": hf.Variable(X * 0), "n": 0, "it": iter(hf.data.Dataset.range(9).shuffle(4, seed=1).batch(2))}
-    return path, lambda p: (hf.checkpoint.Checkpoint(**other).restore(p, partial=True), list(other["it"]))
+
+    def read(p: Path) -> Any:
+        other = {"v": hf.Variable(X * 0), "n": 0, "it": iter(hf.data.Dataset.range(9).shuffle(4, seed=1).batch(2))}
+        target = hf.checkpoint.Checkpoint(**other)
+        target.restore(p, partial=True)
+        return other["v"].numpy(), target.n, [np.asarray(x) for x in other["it"]]
+
+    return Case(path, read, file_answers.by_plain_values, json.loads(files.File(path).texts["plain"]))
 
 
-def model(folder: Path, r: random.Random) -> tuple[Path, Callable[[Path], Any]]:
+def model(folder: Path, r: random.Random) -> Case:
     path = folder / "m.safetensors"
     made = hf.Sequential(
         [hf.Input((3,)), hf.layers.Dense(4, "relu"), hf.layers.BatchNormalization(), hf.layers.Dense(2)]
     )
     made.compile("adam", "mse", metrics=["mae"])
     made.save(path)
-    return path, lambda p: hf.models.load_model(p)(X)
+
+    def read(p: Path) -> Any:
+        loaded = hf.models.load_model(p)
+        return np.asarray(loaded(X)), json.loads(loaded.to_json())
+
+    architecture = json.loads(json.loads(files.File(path).texts["plain"])["architecture"])
+    return Case(path, read, file_answers.by_configuration, architecture)
 
 
-def dataset(folder: Path, r: random.Random) -> tuple[Path, Callable[[Path], Any]]:
+def dataset(folder: Path, r: random.Random) -> Case:
     hf.data.Dataset.from_tensor_slices({"x": X, "s": ["a"] * 8}).save(str(folder))
-    path = r.choice(sorted(folder.iterdir()))
-    return path, lambda p: list(hf.data.Dataset.load(str(p.parent)))
+    path = r.choice(sorted(folder.iterdir(), key=lambda p: p.suffix))  # the names are random
+    return Case(path, lambda p: list(hf.data.Dataset.load(str(p.parent))), file_answers.original)
 
 
-def numpy_file(folder: Path, r: random.Random) -> tuple[Path, Callable[[Path], Any]]:
+def numpy_file(folder: Path, r: random.Random) -> Case:
     if r.random() < 0.5:
         np.save(folder / "x.npy", X)
-        return folder / "x.npy", lambda p: list(hf.data.NumpyDataset(p))
+        return Case(folder / "x.npy", lambda p: list(hf.data.NumpyDataset(p)), file_answers.by_numpy)
     np.savez(folder / "x.npz", x=X, y=X[:, 0])
-    return folder / "x.npz", lambda p: list(hf.data.NumpyDataset(p))
+    return Case(folder / "x.npz", lambda p: list(hf.data.NumpyDataset(p)), file_answers.by_numpy)
 
 
-def records(folder: Path, r: random.Random) -> tuple[Path, Callable[[Path], Any]]:
+def records(folder: Path, r: random.Random) -> Case:
     path = folder / "r.tfrecord"
     with hf.data.TFRecordWriter(path) as file:
         for k in range(3):
             file.write(hf.data.encode_example({"x": [k, k + 1], "y": float(k)}))
     kinds = {"x": hf.data.VarLenFeature("int64"), "y": hf.data.FixedLenFeature((), "float32")}
-    return path, lambda p: list(hf.data.TFRecordDataset(p).map(lambda one: hf.data.parse_single_example(one, kinds)))
+
+    def read(p: Path) -> Any:
+        return list(hf.data.TFRecordDataset(p).map(lambda one: hf.data.parse_single_example(one, kinds)))
+
+    return Case(path, read, file_answers.prefix)
 
 
-def example(folder: Path, r: random.Random) -> tuple[Path, Callable[[Path], Any]]:
+def example(folder: Path, r: random.Random) -> Case:
     path = folder / "example"
     path.write_bytes(hf.data.encode_example({"x": [1, 2], "y": 2.5, "s": ["a", "b"]}))
     kinds = {"x": hf.data.VarLenFeature("int64"), "s": hf.data.VarLenFeature("str")}
-    return path, lambda p: hf.data.parse_single_example(p.read_bytes(), kinds)
+    return Case(path, lambda p: hf.data.parse_single_example(p.read_bytes(), kinds), file_answers.any_answer)
 
 
-def table(folder: Path, r: random.Random) -> tuple[Path, Callable[[Path], Any]]:
+def table(folder: Path, r: random.Random) -> Case:
     path = folder / "t.csv"
     path.write_text("a,b,c\n" + "".join(f'{k},{k / 3},"x{k}"\n' for k in range(9)))
-    return path, lambda p: list(hf.data.CsvDataset(p, ["int32", "float32", "str"], header=True))
+    return Case(
+        path, lambda p: list(hf.data.CsvDataset(p, ["int32", "float32", str], header=True)), file_answers.by_csv
+    )
 
 
 KINDS = {f.__name__: f for f in (saved, checkpoint, model, dataset, numpy_file, records, example, table)}
@@ -234,11 +262,12 @@ def attempt(kind: str, seed: int) -> str:
     r = random.Random(f"{kind}{seed}")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        path, read = KINDS[kind](Path(folder), r)
+        path, read, judge, given = KINDS[kind](Path(folder), r)
+        whole = read(path)
         damage(path, r)
         signal.alarm(_SECONDS)
         try:
-            read(path)
+            answer = read(path)
         except HybridflowError:
             return "an error of ours"
         except FileNotFoundError:
@@ -250,7 +279,11 @@ def attempt(kind: str, seed: int) -> str:
             return f"{type(error).__name__}: {str(error)[:90]} at {os.path.basename(last.filename)}:{last.lineno}"
         finally:
             signal.alarm(0)
-    return "an answer"
+        try:
+            wrong = judge(path, whole, answer, given)
+        except Exception as error:  # nobody but the loader makes sense of it
+            wrong = f"it loads, and whoever else reads it raises {type(error).__name__}: {str(error)[:200]}"
+    return "an answer" if wrong is None else f"a wrong answer: {wrong}"
 
 
 def main(first: int, count: int, kinds: list[str]) -> int:

@@ -39,6 +39,7 @@ HANG = 120  # seconds for one attempt
 BURST = 0.0005  # seconds between two interrupts of a burst
 ATTEMPTS = 25  # of a process: crashes come later than what leads to them
 KINDS = ("sigint", "alarm", "async")
+COUNTS = ("single", "singles that hit", "burst", "bursts that hit", "lost")  # lost: raised, and not by the work
 
 
 class Stop(BaseException):
@@ -228,19 +229,22 @@ def quiet(over: threading.Event, thread: threading.Thread | None) -> None:
             continue
 
 
-def attempt(work: Callable[[], Any], kind: str, delay: float, burst: bool) -> bool:
-    """Whether it was interrupted; what was raised is in a cycle with this frame."""
+def attempt(work: Callable[[], Any], kind: str, delay: float, burst: bool) -> float | None:
+    """The seconds that the work took, or None where it was interrupted; what was raised is in a cycle with this
+    frame."""
+    begin = time.perf_counter()
+    took = None
     try:
         try:
             with interrupting(kind, delay, burst):
                 work()
+                took = time.perf_counter() - begin
         except (Stop, KeyboardInterrupt) as error:
             kept = [error]
             kept.append(kept)  # type: ignore[arg-type]
-            return True
     except (Stop, KeyboardInterrupt):  # in between
-        return True
-    return False
+        pass
+    return took
 
 
 # ---- processes
@@ -255,8 +259,9 @@ def child(seed: int, attempts: int, seconds: float) -> None:
         gc.set_threshold(rng.choice([1, 10, 100]))
     sys.setswitchinterval(rng.choice([1e-5, 5e-3]))
     signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have what is in the background ignore it
     hf.config.set_num_threads(rng.choice([1, 2]))
-    counts: collections.Counter[str] = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter(dict.fromkeys(COUNTS, 0))
     took: dict[str, float] = {}
     work = Work()
     end = time.monotonic() + seconds
@@ -272,10 +277,13 @@ def child(seed: int, attempts: int, seconds: float) -> None:
             function()
             took[phase] = time.perf_counter() - begin
         came.clear()
-        interrupted = attempt(function, kind, rng.uniform(0.0, 1.1 * took[phase]), burst)
+        seconds_taken = attempt(function, kind, rng.uniform(0.0, took[phase]), burst)
         counts["burst" if burst else "single"] += 1
-        counts["interrupted"] += interrupted
-        counts["lost"] += bool(came) and not interrupted
+        if seconds_taken is None:
+            counts["bursts that hit" if burst else "singles that hit"] += 1
+        else:  # later times are shorter, and interrupts are to come within
+            took[phase] = min(took[phase], seconds_taken)
+            counts["lost"] += bool(came)
         if rng.random() < 0.3:
             gc.collect()
         work.check()
