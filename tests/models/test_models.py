@@ -7,6 +7,7 @@ import copy
 import csv
 import pickle
 import resource
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -420,7 +421,7 @@ def test_what_is_logged_is_written_down(tmp_path: Path) -> None:
     assert float(rows[3]["loss"]) < float(rows[0]["loss"])
 
 
-def test_a_full_disk_says_which_file(tmp_path: Path) -> None:
+def test_a_full_disk_says_which_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logger = callbacks.CSVLogger(tmp_path / "log.csv")
     records = hf.data.TFRecordWriter(tmp_path / "squares.tfrecord")
     board = hf.summary.create_file_writer(tmp_path / "board")
@@ -442,6 +443,7 @@ def test_a_full_disk_says_which_file(tmp_path: Path) -> None:
         "-0.records": lambda: Dataset.range(1000).save(str(tmp_path / "packed"), "GZIP"),
     }
     logger.on_train_begin()
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would be cut off as well, and found by others
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     for name, write in writes.items():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
