@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -185,42 +185,35 @@ def stop(*_: Any) -> None:
 came: list[int] = []  # how often the handler was called
 
 
-@contextlib.contextmanager
-def interrupting(kind: str, delay: float, burst: bool) -> Iterator[None]:
-    """Interrupt the block, which runs in the main thread, after so many seconds; none comes behind it."""
-    over = threading.Event()
+def interrupt_after(kind: str, delay: float, burst: bool, over: threading.Event, threads: list[Any]) -> None:
+    """Interrupt the main thread after so many seconds, until it is ``over``."""
     if kind == "alarm":
         signal.setitimer(signal.ITIMER_REAL, delay, BURST if burst else 0)
-        thread = None
-    else:
-        main, pid = threading.get_ident(), os.getpid()
+        return
+    main, pid = threading.get_ident(), os.getpid()
 
-        def interrupt() -> None:
-            over.wait(delay)
-            while not over.is_set():
-                if kind == "sigint":
-                    os.kill(pid, signal.SIGINT)
-                else:
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(Stop))
-                if not burst:
-                    return
-                time.sleep(BURST)
+    def interrupt() -> None:
+        over.wait(delay)
+        while not over.is_set():
+            if kind == "sigint":
+                os.kill(pid, signal.SIGINT)
+            else:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(Stop))
+            if not burst:
+                return
+            time.sleep(BURST)
 
-        thread = threading.Thread(target=interrupt, daemon=True)
-        thread.start()
-    try:
-        yield
-    finally:
-        quiet(over, thread)
+    threads.append(threading.Thread(target=interrupt, daemon=True))
+    threads[0].start()
 
 
-def quiet(over: threading.Event, thread: threading.Thread | None) -> None:
+def quiet(over: threading.Event, threads: list[Any]) -> None:
     """Have no interrupt come any more; those that still do are over."""
     while True:
         try:
             signal.setitimer(signal.ITIMER_REAL, 0)
             over._flag = True  # type: ignore[attr-defined]  # its methods have locks, which interrupts leave taken
-            while thread is not None and thread.is_alive():
+            while any(thread.is_alive() for thread in threads):
                 time.sleep(0.0005)
             for _ in range(1000):
                 pass
@@ -230,21 +223,30 @@ def quiet(over: threading.Event, thread: threading.Thread | None) -> None:
 
 
 def attempt(work: Callable[[], Any], kind: str, delay: float, burst: bool) -> float | None:
-    """The seconds that the work took, or None where it was interrupted; what was raised is in a cycle with this
-    frame."""
-    begin = time.perf_counter()
-    took = None
-    try:
+    """The seconds that the work took, or None where it was interrupted; what was raised is in a cycle with a frame."""
+    took: list[float] = []
+    over, threads = threading.Event(), []
+    for _ in range(3):  # an interrupt may come between any two lines, and one of a burst behind another
         try:
-            with interrupting(kind, delay, burst):
-                work()
-                took = time.perf_counter() - begin
-        except (Stop, KeyboardInterrupt) as error:
-            kept = [error]
-            kept.append(kept)  # type: ignore[arg-type]
-    except (Stop, KeyboardInterrupt):  # in between
-        pass
-    return took
+            if not over.is_set():
+                _interrupted(work, kind, delay, burst, over, threads, took)
+            quiet(over, threads)
+        except (Stop, KeyboardInterrupt):
+            over._flag = True  # type: ignore[attr-defined]
+    return took[0] if took else None
+
+
+def _interrupted(
+    work: Callable[[], Any], kind: str, delay: float, burst: bool, over: threading.Event, threads: list[Any], took: Any
+) -> None:
+    begin = time.perf_counter()
+    try:
+        interrupt_after(kind, delay, burst, over, threads)
+        work()
+        took.append(time.perf_counter() - begin)
+    except (Stop, KeyboardInterrupt) as error:
+        kept = [error]
+        kept.append(kept)  # type: ignore[arg-type]
 
 
 # ---- processes
