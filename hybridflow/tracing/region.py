@@ -44,7 +44,7 @@ class Region(Trace):
     """A branch or a body, traced inside of the trace that is going on, if there is one.  ``name`` is what messages call
     it."""
 
-    __slots__ = ("_around", "_given", "_held", "_outer", "operands")
+    __slots__ = ("_around", "_carries", "_given", "_held", "_outer", "operands")
 
     def __init__(self, name: str) -> None:
         self._around = now()
@@ -55,6 +55,7 @@ class Region(Trace):
         self.operands: list[Tensor] = []  # what is read of the surroundings
         self._given: dict[int, Node] = {}  # the input of each, by its id
         self._held: dict[int, Held] = {}
+        self._carries: dict[int, tuple[SymbolicTensor, Node]] = {}  # inputs of its own, by id
 
     def entered(self) -> AbstractContextManager[None]:
         """Record into the region."""
@@ -65,8 +66,10 @@ class Region(Trace):
         return resumed(self._around)
 
     def carry(self, type: Any, name: str) -> SymbolicTensor:
-        """An input of the region's own."""
-        return SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self)
+        """An input of the region's own.  It stays that input, even where its elements are assigned to."""
+        tensor = SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self)
+        self._carries[id(tensor)] = tensor, tensor._node
+        return tensor
 
     # ---- what is outside
 
@@ -215,7 +218,7 @@ class Region(Trace):
     def graph(self, label: str, own: Sequence[Tensor], operands: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
         """The region as a graph over its ``own`` inputs and then ``operands``, all that it reads among them."""
         nodes = [self._node(x) for x in outputs]
-        inputs = [self._node(x) for x in own]
+        inputs = [self._carries[id(x)][1] if id(x) in self._carries else self._node(x) for x in own]
         for k, x in enumerate(operands):
             node = self._given.get(id(x))
             fits = node is not None and node.is_parameter
