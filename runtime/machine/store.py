@@ -28,6 +28,8 @@ from hybridflow.runtime.machine.machine_code import Code
 
 _MEMORY = 16 << 20  # bytes of entries that are kept in memory though nobody may have their code
 _MOST_WORKING = 256
+_MOST_FOLDERS = 4  # that are remembered
+_FEW = 16
 _MOST_KNOWN = 1 << 16  # functions of which it is known where they are
 _MAGIC = b"hybridflow functions 1"
 _OURS = "@hf_"  # begins the names of what this process gives programs an address of
@@ -106,6 +108,7 @@ class _Memory:
     size: int = 0  # bytes of their images
     # Entries whose code is loaded, without the image.
     loaded: dict[bytes, tuple[weakref.ref[Code], Entry]] = field(default_factory=dict)
+    most_loaded: int = _FEW  # of them, until those whose code nobody has are dropped
     working: dict[bytes, Any] = field(default_factory=dict)  # locks of entries that are being made
 
     def making(self, digest: bytes) -> Any:
@@ -155,8 +158,10 @@ class _Memory:
     def note_loaded(self, digest: bytes, entry: Entry, code: Code) -> None:
         with self.lock:
             self.loaded[digest] = weakref.ref(code), replace(entry, image=b"")
-            for other in [other for other, (reference, _) in self.loaded.items() if reference() is None]:
-                del self.loaded[other]
+            if len(self.loaded) > self.most_loaded:
+                for other in [other for other, (reference, _) in self.loaded.items() if reference() is None]:
+                    del self.loaded[other]
+                self.most_loaded = 2 * len(self.loaded) + _FEW
 
 
 _memories: dict[tuple[str | None, int], _Memory] = {}
@@ -179,6 +184,8 @@ def _memory() -> _Memory:
         found = _memories.get((folder, disk_cache.clearings()))
         if found is None:
             found = _memories[folder, disk_cache.clearings()] = _Memory(None if folder is None else Index(folder))
+            while len(_memories) > _MOST_FOLDERS:
+                del _memories[next(iter(_memories))]
         return found
 
 

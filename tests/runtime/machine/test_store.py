@@ -412,11 +412,24 @@ def test_memory_is_bounded_and_given_back(monkeypatch: pytest.MonkeyPatch) -> No
             assert called(load(module(plus("a", k), calling("main", "a", linkage=""))), 0) == k
             memory = store._memory()
             assert memory.size == sum(len(entry.image) for entry in memory.entries.values()) <= 8000
-        assert 1 < len(memory.entries) < 20 and len(memory.loaded) < 5
+        assert 1 < len(memory.entries) < 20 and len(memory.loaded) <= 20
         assert len(machine_code._trackers) < trackers + 10
         made = Made()
         load(module(plus("b", 39), calling("main", "b", "b", linkage="")))
         assert made() == (1, 1)
+
+
+def test_few_folders_are_remembered(tmp_path: Path) -> None:
+    for k in range(8):
+        with flags.CACHE_DIR(str(tmp_path / str(k))):
+            made = Made()
+            assert called(load(FIRST), 1) == 13 and made() == (3, 0)
+            assert called(load(FIRST), 1) == 13 and made() == (0, 3)
+    assert len(store._memories) <= 4
+    with flags.CACHE_DIR(str(tmp_path / "0")):
+        assert called(load(FIRST), 1) == 13 and made() == (0, 3)
+        assert disk_cache.clear() == 1
+        assert called(load(FIRST), 1) == 13 and made() == (3, 0)
 
 
 def test_threads_that_load_the_same_functions(folder: Path) -> None:
