@@ -231,8 +231,11 @@ class _Phase:
             rest = self._untouched(begin, end, span)
             other[rest] ^= self.rng.integers(1, 256, len(rest), np.uint8)
             memory.bytes[:] = other
+            status = self.status.value
             self._run(self.pieces)
-            if self._are_same(end):
+            if self.status.value != status:  # a check has met what stands in the place of its operands
+                self.status.value = status
+            elif self._are_same(end):
                 begin = other
         return begin
 
