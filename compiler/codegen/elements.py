@@ -20,7 +20,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Literal, Node
 from hybridflow.compiler.ir.types import Dim, Extent, TensorType
 from hybridflow.compiler.loops.index import Computed, Index, Ix, LoopVar, Quotient, Remainder, as_index, computed
-from hybridflow.compiler.loops.limits import MOST_APART, MOST_READ_APART, VECTOR_BYTES
+from hybridflow.compiler.loops.limits import FAR, MOST_APART, MOST_READ_APART, VECTOR_BYTES
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.emission import ElementSource
 from hybridflow.compiler.program import Check
@@ -69,6 +69,9 @@ class Elements:
         self.code, self.e, self.known = code, code.e, known
         self.counters, self.lane_var, self.places, self.given, self.mask = counters, lane_var, places, given, mask
         self.turned, self.some = turned or {}, some
+        # Whether lanes that are off may be far from the array: a masked load takes processors a microsecond where all
+        # lanes are off and there is no memory at all.
+        self.is_far = False
         self._values: dict[tuple[Node, Ix], Val] = {}
         self._refs: dict[Ix, Ref] = {}
 
@@ -117,6 +120,8 @@ class Elements:
         stride = position.coefficient(lane)
         if stride == 1 or e.width == 1:
             at = self.code.at(pointer, self.ref(position), dtype.itemsize)
+            if self.is_far and self.mask is not None and e.width > 1:
+                at = self.code.choose_pointer(e.any(self.mask), at, pointer)
             return e.load(at, dtype, self.mask, self._alignment(position, dtype))
         if stride == -1:
             first = self.code.sub(self.ref(position), e.width - 1)
@@ -193,7 +198,9 @@ class Elements:
         pointer = code.choose_pointer(some, pointer, e.table(np.zeros(16, np.uint8), "nothing"))
         return e.load_splat(code.at(pointer, code.choose(some, self.ref(position), 0), dtype.itemsize), dtype)
 
-    def inside(self, node: Node, index: Index, where: Sequence[tuple[Ix, Extent]], otherwise: Val) -> Val:
+    def inside(
+        self, node: Node, index: Index, where: Sequence[tuple[Ix, Extent]], otherwise: Val, is_far: bool = False
+    ) -> Val:
         """The node's element at ``index`` in the lanes where each expression is at least 0 and below its extent."""
         e, code = self.e, self.code
         some, lanes = self.some, self.mask
@@ -216,6 +223,7 @@ class Elements:
         if chosen is not None and e.width > 1:
             lanes = chosen if lanes is None else e.and_(lanes, chosen)
         part = Elements(code, self.counters, self.lane_var, self.places, self.given, lanes, known=self.known, some=some)
+        part.is_far = is_far or self.is_far
         value = part.value(node, index)
         return value if chosen is None else e.select(chosen, value, otherwise)
 
@@ -385,7 +393,8 @@ class _Source:
     def inside(self, k: int, index: Any, where: Sequence[tuple[Ix, Extent]], otherwise: Any) -> Val:
         source, e = self.node.inputs[k], self.e
         fill = e.splat(e.const(otherwise, source.dtype, 1))
-        value = self.elements.inside(source, Index(source.shape, axes=tuple(map(as_index, index))), where, fill)
+        at, is_far = Index(source.shape, axes=tuple(map(as_index, index))), _reaches_far(source.type, self.node.type)
+        value = self.elements.inside(source, at, where, fill, is_far)
         e.at(self.node)
         e.mask = self.elements.mask
         return value
@@ -445,3 +454,13 @@ class _Source:
         e.raise_if(outside if e.mask is None else e.splat(outside), check)
         with code.width(width):
             return computed(e.select(outside, e.const(0, dt.int64), wrapped), extent, alike)
+
+
+def _reaches_far(source: TensorType, padded: TensorType) -> bool:
+    """Whether positions of a padded array may mean places that are far from what it is made of."""
+    if not (source.is_static and padded.is_static):
+        return True
+    beyond, stride = 0, source.dtype.itemsize
+    for own, whole in zip(reversed(source.shape), reversed(padded.shape)):
+        beyond, stride = max(beyond, (whole - own) * stride), stride * own
+    return beyond > FAR

@@ -8,6 +8,7 @@ import mmap
 import numpy as np
 import pytest
 
+import hybridflow as hf
 from hybridflow.compiler import target
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
@@ -123,3 +124,19 @@ def test_nvptx_and_ptxas_accept():
     compiled = compile_graph(build(program, arrays), target.CUDA_SM90)
     assert len(compiled.kernels) == 1
     assert_assembles(ptx.assemble(compiled))
+
+
+def test_vectors_without_elements_read_no_memory_far_away():
+    """Processors take a microsecond for a masked load of nothing where there is no memory."""
+
+    def guarded(extent):
+        def f(x, row):
+            return hf.where(hf.pad(row > 0, (0, extent - 8)), hf.pad(row, (0, extent - 8)), x)
+
+        x, row = hf.zeros(extent), hf.arange(8, dtype="float32")
+        same_bits(hf.function(f)(x, row).numpy(), f(x, row).numpy())
+        graph = hf.function(f).get_concrete_function(x, row).graph
+        text = compile_graph(graph, target.NAMED["avx512"]).text
+        return sum("select i1" in line and "ptr" in line for line in text.splitlines())
+
+    assert guarded(900) < guarded(10**6)
