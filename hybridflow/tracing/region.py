@@ -55,7 +55,7 @@ class Region(Trace):
         self.operands: list[Tensor] = []  # what is read of the surroundings
         self._given: dict[int, Node] = {}  # the input of each, by its id
         self._held: dict[int, Held] = {}
-        self._carries: dict[int, tuple[SymbolicTensor, Node]] = {}  # inputs of its own, by id
+        self._carries: dict[int, Node] = {}  # inputs of its own, by the ids of tensors, which it does not keep
 
     def entered(self) -> AbstractContextManager[None]:
         """Record into the region."""
@@ -68,7 +68,7 @@ class Region(Trace):
     def carry(self, type: Any, name: str) -> SymbolicTensor:
         """An input of the region's own.  It stays that input, even where its elements are assigned to."""
         tensor = SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self)
-        self._carries[id(tensor)] = tensor, tensor._node
+        self._carries[id(tensor)] = tensor._node
         return tensor
 
     # ---- what is outside
@@ -218,7 +218,7 @@ class Region(Trace):
     def graph(self, label: str, own: Sequence[Tensor], operands: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
         """The region as a graph over its ``own`` inputs and then ``operands``, all that it reads among them."""
         nodes = [self._node(x) for x in outputs]
-        inputs = [self._carries[id(x)][1] if id(x) in self._carries else self._node(x) for x in own]
+        inputs = [self._carries.get(id(x)) or self._node(x) for x in own]
         for k, x in enumerate(operands):
             node = self._given.get(id(x))
             fits = node is not None and node.is_parameter
