@@ -20,7 +20,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Literal, Node
 from hybridflow.compiler.ir.types import Dim, Extent, TensorType
 from hybridflow.compiler.loops.index import Computed, Index, Ix, LoopVar, Quotient, Remainder, as_index, computed
-from hybridflow.compiler.loops.limits import FAR, MOST_APART, MOST_READ_APART, VECTOR_BYTES
+from hybridflow.compiler.loops.limits import FAR_AWAY, MOST_APART, MOST_READ_APART, VECTOR_BYTES
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.emission import ElementSource
 from hybridflow.compiler.program import Check
@@ -463,4 +463,4 @@ def _reaches_far(source: TensorType, padded: TensorType) -> bool:
     beyond, stride = 0, source.dtype.itemsize
     for own, whole in zip(reversed(source.shape), reversed(padded.shape)):
         beyond, stride = max(beyond, (whole - own) * stride), stride * own
-    return beyond > FAR
+    return beyond > FAR_AWAY

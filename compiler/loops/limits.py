@@ -27,7 +27,7 @@ LINE = 64  # bytes of a line of cache
 READ_IN_TURN = 4  # chunks of an array, of which memory gives more than of one: `thresholds.py inturn`
 MOST_STREAMS = 2  # arrays that are written past the caches at once: a core gathers few lines: `thresholds.py streams`
 LONG_STREAM = 4096  # bytes of a row that is written past the caches though its ends are parts of lines
-FAR = 1 << 16  # bytes from an array, where there may be no memory: what is masked there is read elsewhere
+FAR_AWAY = 1 << 16  # bytes from an array, where there may be no memory: what is masked there is read elsewhere
 NEAR = 256  # lines between two reads of one line, while it is sure to be in a first-level cache: `thresholds.py near`
 
 # ---- how far views are read through (``reader``)
