@@ -63,10 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--order-seed", type=int, metavar="N", help="repeat the order of a run; -1 is the order of the files"
     )
-    parser.addoption(
-        "--update-seconds", action="store_true", help="keep what modules take, for the choice of quick ones"
-    )
-    parser.addoption("--fuzz", type=int, default=200, metavar="N", help="number of random programs (default 200)")
+    parser.addoption("--fuzz", type=int, default=120, metavar="N", help="number of random programs (default 120)")
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")
 
 
@@ -109,10 +106,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == "not code" and is_module and _is_of_code(collection_path) else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if _is_of_code(item.path):
-            item.add_marker(pytest.mark.code)
+QUICK = 2  # tests of each module that a quick run takes: the first ones, each of another function
+_quick: dict[Path, set[str]] = {}  # their functions
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """In the order of the files."""
+    if _is_of_code(item.path):
+        item.add_marker(pytest.mark.code)
+    function, taken = getattr(item, "originalname", item.name), _quick.setdefault(item.path, set())
+    if len(taken) < QUICK and function not in taken and item.get_closest_marker("slow") is None:
+        taken.add(function)
+        item.add_marker(pytest.mark.quick)
 
 
 def pytest_configure(config: pytest.Config) -> None:

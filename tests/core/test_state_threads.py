@@ -69,6 +69,7 @@ def same(array):
     return float(array.flat[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [8, LARGE])
 @pytest.mark.parametrize("with_tape", [False, True])
 def test_readers_see_whole_values_and_no_update_is_lost(n, with_tape):

@@ -66,6 +66,7 @@ def hangs(x: Any) -> Any:
     return x
 
 
+@pytest.mark.slow
 def test_processes_that_hang_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """An iterator that is closed does not wait for ever."""
     monkeypatch.setattr(processes, "_GRACE", 0.1)

@@ -238,6 +238,7 @@ def versions():
     return f"ptxas {version and version[1]}, {machine_code.versions()}"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas")
 def test_figures(request, tmp_path):
     lines = [f"# {versions()}"]

@@ -75,6 +75,7 @@ def test_agrees_with_eager(probe: Probe, place: str) -> None:
 WAYS = ["command", "input", "typed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_agrees_with_eager_in_a_main_without_a_file(way: str, tmp_path: pathlib.Path) -> None:
     """Each program goes one way, and another one on another version of Python."""
@@ -84,6 +85,7 @@ def test_agrees_with_eager_in_a_main_without_a_file(way: str, tmp_path: pathlib.
     assert_right(probes, guard_batch.run(probes, way, tmp_path / "results"))
 
 
+@pytest.mark.slow
 def test_agrees_with_eager_when_installed(tmp_path: pathlib.Path) -> None:
     assert_right(PROBES, guard_batch.run_installed(tmp_path / "environment"))
 

@@ -85,6 +85,7 @@ def test_compiled_is_eager_on_any_number_of_threads(name: str) -> None:
                 alike(compiled(values, batch), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_steps_that_give_up_their_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is large enough to be cut is, results lie over operands, and variables are written in place."""
@@ -127,6 +128,7 @@ def test_steps_that_give_up_their_state(name: str, monkeypatch: pytest.MonkeyPat
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_five_steps_beside_float64(name: str) -> None:
     found, values, batch = drawn(name)

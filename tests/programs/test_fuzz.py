@@ -42,6 +42,7 @@ from tests.support.symbolic_twins import symbolic_twin
 pytestmark = pytest.mark.code
 
 
+@pytest.mark.slow
 def test_compiled_programs_do_what_eager_ones_do(seeds: range) -> None:
     with fast_compiler():
         for seed in seeds:

@@ -23,6 +23,7 @@ from benchmarks.suite.programs import CASES, KIND_OF, KINDS
 pytestmark = pytest.mark.code
 
 
+@pytest.mark.slow
 @pytest.mark.code
 def test_a_run_without_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures, drawing = tmp_path / "found.json", tmp_path / "found.svg"
@@ -44,6 +45,7 @@ def test_a_run_without_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "geometric mean over 3 of 3 programs" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.code
 def test_calls_and_pieces_are_compared_with_kernels(capsys: pytest.CaptureFixture[str]) -> None:
     before = hf.config.get_num_threads()

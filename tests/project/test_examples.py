@@ -37,6 +37,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
     return imported
 
 
+@pytest.mark.slow
 def test_digits_are_learned_with_the_same_bits(load: Load) -> None:
     pytest.importorskip("sklearn")
     digits = load("digits")
@@ -51,6 +52,7 @@ def test_digits_are_learned_with_the_same_bits(load: Load) -> None:
     assert more.accuracy >= 0.97
 
 
+@pytest.mark.slow
 def test_digits_prints_both_speeds(
     load: Load, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,6 +64,7 @@ def test_digits_prints_both_speeds(
     assert re.search(r"eager \d+ µs per step", text) and re.search(r"graph \d+ µs per step, [\d.]+x", text)
 
 
+@pytest.mark.slow
 def test_a_convolutional_network_learns_and_goes_on(load: Load, tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     digits = load("digits_convolutional")
@@ -74,6 +77,7 @@ def test_a_convolutional_network_learns_and_goes_on(load: Load, tmp_path: Path) 
     assert not (tmp_path / "backup.safetensors").exists()  # the run has ended
 
 
+@pytest.mark.slow
 @pytest.mark.code
 def test_a_gpt_learns_writes_and_goes_on_with_the_same_bits(load: Load, tmp_path: Path) -> None:
     gpt = load("character_gpt")
@@ -91,6 +95,7 @@ def test_a_gpt_learns_writes_and_goes_on_with_the_same_bits(load: Load, tmp_path
     assert written == whole.write("how", 30) and len(written) == 33 and set(written) <= set(text.alphabet)
 
 
+@pytest.mark.slow
 @pytest.mark.code
 def test_words_are_found_by_their_company(load: Load, tmp_path: Path) -> None:
     word2vec = load("word2vec")
@@ -108,6 +113,7 @@ def test_words_are_found_by_their_company(load: Load, tmp_path: Path) -> None:
     assert same_bits(second.middle.numpy(), whole.middle.numpy())
 
 
+@pytest.mark.slow
 @pytest.mark.code
 def test_an_lstm_remembers_and_goes_on_with_the_same_bits(load: Load, tmp_path: Path) -> None:
     lstm = load("lstm_sequences")
@@ -119,6 +125,7 @@ def test_an_lstm_remembers_and_goes_on_with_the_same_bits(load: Load, tmp_path: 
     assert all(same_bits(one.numpy(), other.numpy()) for one, other in zip(second.variables, whole.variables))
 
 
+@pytest.mark.slow
 @pytest.mark.code
 def test_an_autoencoder_draws_and_goes_on_with_the_same_bits(load: Load, tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
@@ -133,6 +140,7 @@ def test_an_autoencoder_draws_and_goes_on_with_the_same_bits(load: Load, tmp_pat
     assert {len(line) for line in vae.shown(drawn).splitlines()} == {32}
 
 
+@pytest.mark.slow
 @pytest.mark.code
 def test_a_step_by_hand_reads_digits_and_goes_on_with_the_same_bits(load: Load, tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
@@ -146,6 +154,7 @@ def test_a_step_by_hand_reads_digits_and_goes_on_with_the_same_bits(load: Load, 
     assert second.tested() == whole.tested()
 
 
+@pytest.mark.slow
 @pytest.mark.code
 def test_a_pole_is_balanced_longer_and_goes_on_with_the_same_bits(load: Load, tmp_path: Path) -> None:
     dqn = load("dqn_cart_pole")
@@ -161,6 +170,7 @@ def test_a_pole_is_balanced_longer_and_goes_on_with_the_same_bits(load: Load, tm
     assert not cart.step(1) and np.allclose(cart.state.numpy(), [0, 0.19512195, 0, -0.29268292])
 
 
+@pytest.mark.slow
 @pytest.mark.code
 def test_tour_of_tensorflow(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tour = load("tour_of_tensorflow")
@@ -182,6 +192,7 @@ def test_tour_of_tensorflow(load: Load, tmp_path: Path, capsys: pytest.CaptureFi
     assert "[ 2.5  5.  10. ]" in text
 
 
+@pytest.mark.slow
 def test_pipelines_of_the_tour(load: Load) -> None:
     tour = load("tour_of_tensorflow")
     found = tour.pipelines()
@@ -190,6 +201,7 @@ def test_pipelines_of_the_tour(load: Load) -> None:
     assert [element.numpy().tolist() for element in elements] == [[1], [2], [3]]
 
 
+@pytest.mark.slow
 def test_tour_runs(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     load("repl_tour")
     text = capsys.readouterr().out

@@ -213,6 +213,7 @@ def circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_no_two_modules_import_each_other() -> None:
     assert not circles({m: [name for name, _ in imports_of(m) if name in MODULES] for m in MODULES})
 

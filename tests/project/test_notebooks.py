@@ -32,6 +32,7 @@ def shown(cell: dict[str, Any]) -> str:
     return "".join("".join(one["text"] if "text" in one else one["data"]["text/plain"]) for one in outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook(path: Path) -> None:
     cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]

@@ -62,6 +62,7 @@ wrong: str = f(x, x)  # ERROR Incompatible types in assignment
 """
 
 
+@pytest.mark.slow
 def test_mypy_takes_what_runs_and_finds_what_does_not(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     (tmp_path / "user.py").write_text(PROGRAM, encoding="utf-8")

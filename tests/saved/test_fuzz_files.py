@@ -13,6 +13,7 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_are_errors_of_ours_or_right(kind: str) -> None:
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.support.fuzz_files", "0", "125", kind]

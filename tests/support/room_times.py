@@ -1,14 +1,10 @@
 """What rooms of tests take, printed at the end of a run: seconds by the clock and of CPUs, summed over all workers.
 
-A plugin of pytest.  Processes that tests start count as theirs once they have ended.  ``--update-seconds`` keeps the
-CPU seconds of the modules that ran, by which the quick ones are chosen: those of each room that take the least, as long
-as they fit into its share.
+A plugin of pytest.  Processes that tests start count as theirs once they have ended.
 """
 
 from __future__ import annotations
 
-import functools
-import json
 import os
 import resource
 import time
@@ -17,10 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.paths import DATA
-
-_SECONDS = DATA / "seconds.json"
-_SHARE = 4.0  # CPU seconds that a room may take in a quick run
 _FEW = 10  # dearest modules
 _last = 0.0  # CPU seconds when the last report was made
 _clock: Counter[str] = Counter()
@@ -68,31 +60,7 @@ def _by_room(modules: Counter[str]) -> Counter[str]:
     return rooms
 
 
-@functools.cache
-def quick_modules() -> frozenset[str]:
-    """By their paths in the clone."""
-    known = json.loads(_SECONDS.read_text(encoding="utf-8"))
-    rooms: Counter[str] = Counter()
-    found = set()
-    for module, seconds in sorted(known.items(), key=lambda entry: entry[1]):
-        rooms[_room(module)] += seconds
-        if rooms[_room(module)] <= _SHARE:
-            found.add(module)
-    return frozenset(found)
-
-
-def _keep_seconds() -> None:
-    known = json.loads(_SECONDS.read_text(encoding="utf-8")) if _SECONDS.exists() else {}
-    known |= {module: round(seconds, 1) for module, seconds in _cpu.items()}
-    lines = [
-        f"  {json.dumps(module)}: {known[module]}" for module in sorted(known) if (DATA.parents[1] / module).exists()
-    ]
-    _SECONDS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if config.option.update_seconds:
-        _keep_seconds()
+def pytest_terminal_summary(terminalreporter: Any) -> None:
     if sum(_clock.values()) < 20:
         return
     rooms = _by_room(_clock), _by_room(_cpu), _by_room(_tests)

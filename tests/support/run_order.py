@@ -33,6 +33,15 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["order_seed"] = node.config.option.order_seed
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Workers begin far from each other in the order, and take from each other in the end: modules stay together, and
+    with them what their tests share."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.option.dist == "load" else None
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     return f"order of tests: --order-seed {config.option.order_seed}"
 

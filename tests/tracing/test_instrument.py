@@ -49,6 +49,7 @@ sys.exit(not result.wasSuccessful())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -15,6 +15,7 @@ from tests.support.paths import ROOT
 pytestmark = [pytest.mark.code, pytest.mark.usual_level]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="protects pages as Linux does")
 @pytest.mark.parametrize("name", [*(name for name, target in targets.NAMED.items() if host.can_run(target)), "host"])
 def test_kernels_read_nothing_beyond_their_arrays(name: str) -> None:

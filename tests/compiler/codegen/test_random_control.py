@@ -31,6 +31,7 @@ def outcome(run: Any) -> Any:
 BLOCKS = 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_random_programs(block, request):
     count = max(request.config.getoption("fuzz") // BLOCKS, 1)

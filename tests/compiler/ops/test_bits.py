@@ -238,6 +238,7 @@ def test_no_bit_has_changed(kind: str, request: pytest.FixtureRequest) -> None:
 SOME = [name for name in CASES if not name.startswith("random")][::12]  # of all kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0, 1])
 def test_bits_are_the_same_at_each_level_of_code_generation(level: int) -> None:
     known = committed()

@@ -102,6 +102,7 @@ def without_trace():
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [in_tape, in_device, without_trace])
 def test_no_block_stays_open(block, in_python):
     interrupted(block, 0)  # Python 3.12 does not trace the instructions of the first run
@@ -113,6 +114,7 @@ def test_no_block_stays_open(block, in_python):
     assert at > 5
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_interrupted_anywhere_leaves_no_tape_open():
     if entry.enable() is None:
         pytest.skip("tapes are opened in Python")

@@ -30,6 +30,7 @@ def is_one_value(array: np.ndarray) -> bool:
     return bool((array == array[0]).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [SMALL, LARGE])
 def test_steps_readers_tapes_and_new_shapes_at_once(n: int) -> None:
     """Variables of equal elements stay such, seen from anywhere; no step is lost; what was read earlier stays."""
@@ -188,6 +189,7 @@ _BEGIN = """
 """
 
 
+@pytest.mark.slow
 def test_interrupts_from_another_thread() -> None:
     """An exception set asynchronously arrives between any two byte codes."""
     out = run("""
@@ -231,6 +233,7 @@ def test_interrupts_from_another_thread() -> None:
     assert out == "whole\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
 def test_interrupts_by_signals() -> None:
     """Ctrl-C at random times: the handler runs wherever Python looks for signals."""
