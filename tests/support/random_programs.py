@@ -10,6 +10,7 @@ everything, so a value can be an operand of a product and of its epilogue at onc
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -336,7 +337,8 @@ class Generator(Random):
         found = [name for name in made if self.chance(share)] + made[-1:]
         for name in (*self.arguments, *self.variables):
             if self.chance(0.08):
-                found.insert(0, name if name in self.arguments else self.let(f"{name}.value()"))
+                with contextlib.suppress(Refused):  # a large one
+                    found.insert(0, name if name in self.arguments else self.let(f"{name}.value()"))
         if found and self.chance(0.05):
             found.append(found[0])
         return tuple(found or self.pool[:1])
