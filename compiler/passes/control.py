@@ -3,7 +3,7 @@
     cond     a predicate that is known leaves its branch; results that nobody reads, or that are one operand in every
              branch, and operands that no branch reads go
     while    carries that nothing needs go; those that no turn changes, and results of a body that are computed of such
-    scan     alone, are computed before the loop
+    scan     alone, are computed before the loop; few elements that a turn writes are scattered (``few_written``)
 
 What may raise or has an effect stays where it is, and stays in its order.  What leaves a loop is pure, so that nobody
 sees whether it was computed: a loop without turns costs at most what one turn would.  But a ``while`` does not leave
@@ -22,6 +22,7 @@ from hybridflow.compiler.ir.types import same_size
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.ops.control import chosen
 from hybridflow.compiler.ops.lowering import Repetition
+from hybridflow.compiler.passes.few_written import few_written
 from hybridflow.compiler.passes.match import splat
 
 _IN_LOOPS = (Kind.ELEMENTWISE, Kind.VIEW, Kind.CREATE, Kind.SEGMENT)  # an element takes no loop to compute
@@ -218,7 +219,8 @@ def _scan(to: _Pass, node: Node, wanted: Collection[int]) -> Results | None:
 
 
 def _loop(to: _Pass, loop: _Loop, wanted: Collection[int]) -> Results | None:
-    found, unchanged = _without_unchanged(loop)
+    body = few_written(loop.body, len(loop.start))  # before what is the same in each turn leaves the loop
+    found, unchanged = _without_unchanged(loop if body is loop.body else replace(loop, body=body))
     found = _without_unread(found, wanted)
     found, twins = _without_twins(found)
     found = _without_repeated(to, found)

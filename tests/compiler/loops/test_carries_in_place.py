@@ -17,6 +17,7 @@ from tests.support.bits import same_bits
 RNG = np.random.default_rng(5)
 ROWS = RNG.normal(size=(12, 7)).astype(np.float32)
 FLAT = RNG.normal(size=40).astype(np.float32)
+SQUARE = RNG.normal(size=(40, 40)).astype(np.float32)
 N = np.int64(9)
 
 PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...], list[bool]]] = []
@@ -199,6 +200,37 @@ def deep(x: Any, n: Any, m: Any) -> Any:
             if j < i:
                 for k in range(m):
                     x[i, j] = x[i, j] - x[i, k] * x[k, j]
+    return x
+
+
+@_program(SQUARE, N, stays=[True])
+def first_row(x: Any, n: Any) -> Any:
+    """Places that are known are written like those that are found."""
+    x = +x
+    for k in range(n):
+        x[0] = x[0] * 0.5 + x[k]
+    return x
+
+
+@_program(SQUARE, N, stays=[True])
+def edges(x: Any, n: Any) -> Any:
+    """What is written is part of the array as it was a moment before."""
+    x = +x
+    for k in range(n):
+        x[:, 0] = x[:, 1]
+        x[:, -1] = x[:, -2]
+        x[0:2] = x[k] + 1.0
+        x[-1] = x[-2]
+    return x
+
+
+@_program(SQUARE, N, stays=[True])
+def passes(x: Any, n: Any) -> Any:
+    """A pass over the array is made anyway."""
+    x = +x
+    for _ in range(n):
+        x = x * 0.5
+        x[0] = 1.0
     return x
 
 
