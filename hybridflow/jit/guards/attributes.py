@@ -32,9 +32,10 @@ _VARIABLE_STATE = frozenset(("name", "trainable"))
 def in_class(kind: type, name: str) -> Any:
     """What is stored under a name in a class or its bases; MISSING if nothing is."""
     for base in kind.__mro__:
-        found = base.__dict__.get(name, MISSING)
-        if found is not MISSING:
-            return found
+        if name in base.__dict__:  # mostly not, which is quicker so
+            found = base.__dict__.get(name, MISSING)
+            if found is not MISSING:
+                return found
     return MISSING
 
 

@@ -313,14 +313,16 @@ def follow_methods(recording: Recording, value: Any, depth: int = 0, whole: bool
     if key in recording.consumed:
         return
     recording.consumed.add(key)
-    for base in type(value).__mro__:
-        for name, function in _special_methods(base):
-            if is_recorded(function.__code__):
-                lookup_of(recording, value, name)
-                follow(recording, function)
-                whole = whole or is_generated(function.__code__)
-            else:
-                whole = True  # a library's, of which nothing is recorded when it runs
+    kind = type(value)
+    if kind not in recording.special:  # methods that a class is given later are met by the net, see ``unseen``
+        recording.special[kind] = [found for base in kind.__mro__ for found in _special_methods(base)]
+    for name, function in recording.special[kind]:
+        if is_recorded(function.__code__):
+            lookup_of(recording, value, name)
+            follow(recording, function)
+            whole = whole or is_generated(function.__code__)
+        else:
+            whole = True  # a library's, of which nothing is recorded when it runs
     if whole and recording.slot_of(value) is not None:
         for name, held in _fields(value):
             read_attribute(recording, value, name, held)

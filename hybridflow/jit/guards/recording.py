@@ -83,6 +83,7 @@ class Recording:
         self.tracer: Any = None  # of sys.settrace, while this recording alone has one: see unseen
         self.consumed: set[tuple[int, bool]] = set()  # ids of objects that were given to others: see contents
         self.unseen: set[types.CodeType] = set()  # code that ran although nothing recorded what it reads
+        self.special: dict[type, Any] = {}  # the special methods of classes whose objects were given to others
         self.imports = 0  # how deep in imports the function was called: see unseen
         self.live: dict[int, Any] = {}  # outside arrays that the program reads where they lie, by id
         self._slots: dict[int, int] = {}  # id(outside object) -> a slot in which it is found

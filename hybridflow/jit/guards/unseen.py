@@ -157,14 +157,28 @@ def _monitored(recording: Recording) -> Iterator[None]:
 
 # Python 3.11, and where all ids are taken
 
+_of_libraries: dict[int, types.CodeType] = {}  # code that was seen and is safe for good, by its id, which it keeps so
+_MOST_OF_LIBRARIES = 1 << 14
+
+
+def _look(code: types.CodeType, recording: Recording) -> None:
+    if owner_of(code.co_filename) != USER:
+        if len(_of_libraries) >= _MOST_OF_LIBRARIES:
+            _of_libraries.clear()
+        _of_libraries[id(code)] = code
+    elif _is_seen_by_none(code, recording):
+        recording.unseen.add(code)
+
 
 @block
 def _traced(recording: Recording) -> Iterator[None]:
     other: Callable[..., Any] | None = sys.gettrace()
+    known = _of_libraries
 
     def started(frame: types.FrameType, event: str, argument: Any) -> Any:
-        if _is_seen_by_none(frame.f_code, recording):
-            recording.unseen.add(frame.f_code)
+        code = frame.f_code
+        if id(code) not in known:  # asked for each call of a function in Python that the trace makes
+            _look(code, recording)
         return None if other is None else other(frame, event, argument)
 
     recording.tracer = started if other is None else None
