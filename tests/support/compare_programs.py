@@ -252,7 +252,10 @@ class _Runner:
         self.held += [(what, x, np.array(x)) for x in tensors]
 
     def results(self, arguments: list[Any]) -> list[Any]:
-        """The results of one call, then first or second derivatives with respect to float arguments and variables."""
+        """The results of one call, then first or second derivatives with respect to float arguments and variables, or
+        the tangents of the results."""
+        if self.settings.forward:
+            return self.with_tangents(arguments)
         if not self.settings.tapes:
             return _flat(self.program(*arguments))
         sources = [x for x in [*arguments, *self.variables] if _is_float(x)]
@@ -271,6 +274,13 @@ class _Runner:
                 targets = [hf.sum(g * g) for g in first if g is not None]
                 outputs += first
         return outputs + (outer.gradient(targets, sources) if targets and sources else [])
+
+    def with_tangents(self, arguments: list[Any]) -> list[Any]:
+        sources = [x for x in [*arguments, *self.variables] if _is_float(x)]
+        moved = [hf.asarray(np.full(x.shape, 0.5 + 0.25 * k, x.dtype)) for k, x in enumerate(sources)]
+        with hf.ForwardAccumulator(sources, moved) as accumulator:
+            outputs = _flat(self.program(*arguments))
+        return outputs + [accumulator.jvp(y) if _is_float(y) else None for y in outputs]
 
 
 def _flat(result: Any) -> list[Any]:

@@ -56,7 +56,11 @@ def failure(seed: int, seconds: float = 60.0, counts: Counter[str] | None = None
     in all and by what was asked of them."""
     for program in programs(seed):
         if counts is not None:
-            asked = [name for name in ("threads", "donated", "poisoned", "tapes") if getattr(program.settings, name)]
+            asked = [
+                name
+                for name in ("threads", "donated", "poisoned", "tapes", "forward")
+                if getattr(program.settings, name)
+            ]
             counts.update(["programs", *asked])
         found = found_difference(program)
         if found is not None:

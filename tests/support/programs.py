@@ -158,6 +158,7 @@ class Settings(NamedTuple):
     replayed: bool = False  # whether eager gradients are compiled the first time that there is one
     threads: int = 0  # calls run on 1, 2 and 3 threads in turn, beginning with this; 0: as usual
     donated: bool = False  # whether calls give their arguments up
+    forward: bool = False  # whether tangents of arguments and variables are pushed through each call
     poisoned: bool = False  # whether memory is full of NaN before it is written
 
 

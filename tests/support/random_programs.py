@@ -43,7 +43,7 @@ WORLDS: dict[str, tuple[float, Callable[[Random, int], list[tuple[int, ...]]]]] 
 }
 SETTINGS_SHARE = 0.35  # of programs that are compiled under other limits of fusion; likewise the following
 SKIP_SHARE, TARGET_SHARE, HELD_SHARE, NUMPY_SHARE = 0.15, 0.3, 0.3, 0.15
-THREADS_SHARE, DONATED_SHARE, POISONED_SHARE = 0.6, 0.5, 0.6
+THREADS_SHARE, DONATED_SHARE, POISONED_SHARE, FORWARD_SHARE = 0.6, 0.5, 0.6, 0.6
 SHARED_SHARE, EAGERLY_SHARE, TAPES_SHARE, BAD_SHARE, REPLAYED_SHARE = 0.15, 0.04, 0.25, 0.4, 0.3
 
 LIMIT_VALUES = {
@@ -377,11 +377,11 @@ class Generator(Random):
             replayed=bool(taped) and self.chance(REPLAYED_SHARE),
         )
         alone = not (taped or settings.shared or settings.eagerly or settings.numpy)
-        return settings._replace(
-            threads=self.pick((1, 2, 3)) if self.chance(THREADS_SHARE) else 0,
-            donated=alone and self.chance(DONATED_SHARE),
-            poisoned=self.chance(POISONED_SHARE),
-        )
+        threads = self.pick((1, 2, 3)) if self.chance(THREADS_SHARE) else 0
+        donated = alone and self.chance(DONATED_SHARE)
+        poisoned = self.chance(POISONED_SHARE)
+        forward = alone and not donated and self.chance(FORWARD_SHARE)
+        return settings._replace(threads=threads, donated=donated, poisoned=poisoned, forward=forward)
 
 
 class TurnedGenerator(Generator):
@@ -453,7 +453,7 @@ class TurnedGenerator(Generator):
         """Always on several threads, and most often written in place."""
         settings = super().settings()._replace(threads=self.pick((2, 3)), skip="")
         donated = not (settings.tapes or settings.shared or settings.eagerly or settings.numpy) and self.chance(0.8)
-        return settings._replace(donated=donated)
+        return settings._replace(donated=donated, forward=settings.forward and not donated)
 
 
 def random_program(seed: int) -> Program:
