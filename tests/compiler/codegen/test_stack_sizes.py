@@ -84,6 +84,7 @@ for size in map(int, sys.argv[1:]):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_calls_in_threads_with_little_stack(threads, tmp_path):
     (tmp_path / "sweep.py").write_text(SWEEP)

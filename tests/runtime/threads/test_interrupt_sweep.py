@@ -11,6 +11,7 @@ from tests.support import interrupt_sweep
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX signals")
 
 
+@pytest.mark.slow
 def test_interrupts_anywhere_in_a_trace_a_compilation_and_a_run() -> None:
     total, wrong = interrupt_sweep.sweep(seed=1000, seconds=60, attempts=40)
     assert not wrong, wrong[0]
