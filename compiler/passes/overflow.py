@@ -23,7 +23,7 @@ from hybridflow.compiler.ops.bounds import Bounds, bounds, of_dtype, union, with
 from hybridflow.compiler.ops.checked import WRAPPING
 
 _TURNS = 2**53  # of all loops together: at a nanosecond each they take a hundred days
-_ROUNDS = 2  # an invariant is found from that of the round before, at first from nothing
+_ROUNDS = 2  # an invariant is found from that of the round before, at first from nothing; within a round by one each
 _DEPTH = 32  # sums of sums that are looked through for a step
 
 
@@ -50,10 +50,11 @@ class _Step(NamedTuple):
 
 
 class _Ranges:
-    """Ranges of a graph's values; ``known`` are those of some of its inputs."""
+    """Ranges of a graph's values; ``known`` are those of some of its inputs.  Invariants of its loops are found in so
+    many ``rounds``."""
 
-    def __init__(self, graph: Graph, known: Mapping[Node, Bounds]) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, known: Mapping[Node, Bounds], rounds: int = _ROUNDS) -> None:
+        self.graph, self.rounds = graph, rounds
         self.known = dict(known)
         self.inner: dict[Node, list[_Ranges]] = {}
         """The ranges of a node's graphs, in the order of their names."""
@@ -81,14 +82,14 @@ class _Ranges:
             return self._branches(node, [node.attrs["body"]], node.inputs, [None])
         if node.op.name in ("while", "scan"):
             return self._loop(node)
-        self.inner[node] = [_Ranges(graph, {}) for graph in graphs_in(node.attrs)]
+        self.inner[node] = [_Ranges(graph, {}, self.rounds) for graph in graphs_in(node.attrs)]
         return [None] * len(node.type.parts)
 
     def _branches(
         self, node: Node, branches: Sequence[Graph], operands: Sequence[Node], sure: Sequence[Node | None]
     ) -> Sequence[Bounds | None]:
         inner = self.inner[node] = [
-            _Ranges(branch, {n: self.of(x, true) for n, x in zip(branch.inputs, operands) if _is_int(n)})
+            _Ranges(branch, {n: self.of(x, true) for n, x in zip(branch.inputs, operands) if _is_int(n)}, self.rounds)
             for branch, true in zip(branches, sure)
         ]
         found: list[Bounds | None] = []
@@ -108,12 +109,12 @@ class _Ranges:
         first = start if going is None else {k: self.of(node.inputs[k], node.inputs[going]) for k in carries}
         fixed = {n: self.of(x) for n, x in zip(body.inputs[count:], node.inputs[count:]) if _is_int(n)}
         found = {k: of_dtype(body.inputs[k].dtype) for k in carries}
-        for _ in range(_ROUNDS):
-            ranges = _Ranges(body, {**fixed, **{body.inputs[k]: found[k] for k in carries}})
+        for _ in range(self.rounds):
+            ranges = _Ranges(body, {**fixed, **{body.inputs[k]: found[k] for k in carries}}, 1)
             onward = None if going is None else body.outputs[going]
             made = {k: union(first[k], ranges.of(body.outputs[k], onward)) for k in carries}
             found = {k: _common(made[k], ranges.induced(k, start[k], turns)) for k in carries}
-        inner = [_Ranges(body, {**fixed, **{body.inputs[k]: found[k] for k in carries}})]
+        inner = [_Ranges(body, {**fixed, **{body.inputs[k]: found[k] for k in carries}}, self.rounds)]
         after = {k: self._after(inner[0], k, start[k], turns) for k in carries}
         if cond is not None:
             asked = zip(cond.inputs, [n for n in body.inputs if not is_token(n.type)])
@@ -121,7 +122,7 @@ class _Ranges:
                 **fixed,
                 **{body.inputs[k]: ends for k, ends in after.items()},
             }  # it is asked after the last turn, too
-            inner.append(_Ranges(cond, {c: ever[n] for c, n in asked if n in ever}))
+            inner.append(_Ranges(cond, {c: ever[n] for c, n in asked if n in ever}, self.rounds))
         self.inner[node] = inner
         return [after.get(k) for k in range(len(node.type.parts))]
 
