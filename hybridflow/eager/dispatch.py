@@ -25,6 +25,11 @@ def apply(op: Any, *inputs: Tensor, **given: Any) -> Any:
     state = now()
     trace = state.trace
     if trace is not None:
+        if op.raises is not None:
+            for guard in guards:
+                caught = guard(op, inputs, given)
+                if caught is not None:
+                    return caught
         out: Any = trace.record(op, inputs, given)
         if state.tapes and op.canon is not None:
             attrs = op.canon(tuple([x.type for x in inputs]), given)
@@ -35,6 +40,11 @@ def apply(op: Any, *inputs: Tensor, **given: Any) -> Any:
     for tape in state.tapes:
         tape.record(op, inputs, attrs, out)
     return out
+
+
+guards: list[Any] = []
+"""Each is asked, with the op, its inputs and attributes, what comes of an op that may raise an error when the program
+that is traced runs: None if it is to be recorded as it is.  ``effects`` adds what knows who catches errors."""
 
 
 class TensorBuilder(Builder):

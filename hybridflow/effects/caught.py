@@ -138,7 +138,6 @@ class Try:
     __slots__ = (
         "_begun",
         "_bundle",
-        "_done",
         "_error",
         "_frame",
         "_guarded",
@@ -151,7 +150,6 @@ class Try:
     def __init__(self, frame: FrameType, guarded: Guarded) -> None:
         self._frame, self._guarded, self._where = frame, guarded, blame.here(frame, "try")
         self._since = paths.depth()
-        self._done: list[tuple[Kind, Side, Bundle]] = []
         self._handled = Kind("is caught")
         self._bundle: Bundle | None = None
         self._begun: tuple[Kind, Path, Side] | None = None
@@ -210,8 +208,12 @@ class Try:
         side.leave()
         assert path.parent is not None and self._bundle is not None
         active.path = path.parent
-        self._done.append((kind, side, bundle))
-        del self._bundle.kinds[kind]
+        rest, code = self._bundle.kinds, self._bundle.code
+        del rest[kind]
+        # None if it was the only way in which the body ended.
+        pred = scalar(True, bool_, "try") if code is None else elementwise.equal(code, kind.number)
+        self._bundle = Bundle(rest, code if len(rest) > 1 else None)
+        path.parent.open(pred, side, bundle, Side(Region("what follows")), left_first=True)
 
     def unmatched(self) -> None:
         """No clause catches the error: it goes on to who else may."""
@@ -221,19 +223,9 @@ class Try:
 
     def goes_on(self) -> list[Any]:
         """All clauses have run: ``else`` is next, or what follows."""
-        bundle, done = self._bundle, self._done
+        bundle, self._bundle = self._bundle, None
         assert bundle is not None
-        self._bundle, self._done = None, []
-        code, path = bundle.code, paths.path_in(self._frame)
-        for kind, side, found in reversed(done):
-            if code is None:  # the only way in which the body ended
-                pred = scalar(True, bool_, "try")
-            else:
-                pred = elementwise.equal(code, kind.number)
-            rest = Side(Region("what follows"))
-            left = Bundle(bundle.kinds, bundle.code if len(bundle.kinds) > 1 else None)
-            bundle = joins.combined(pred, [(side, found), (rest, left)], {})
-        return self._named(path.take(bundle))
+        return self._named(paths.path_in(self._frame).take(bundle))
 
     def ends(self) -> list[Any]:
         """``else`` is over: what was caught goes on here as well."""

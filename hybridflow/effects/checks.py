@@ -16,6 +16,10 @@ from hybridflow.errors import OF_PROGRAM, is_of_program, short_location, user_lo
 from hybridflow.tracing.flow.guarding import check_not_caught
 from hybridflow.tracing.order import require
 
+handlers: list[Callable[..., bool]] = []
+"""Each is asked, with the first arguments of ``fail_unless``, whether the code that is traced catches the error itself:
+it goes on then where there is none."""
+
 
 def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None = None) -> None:
     """Have the program that is traced end with ``error`` where ``ok``, a scalar, is False.
@@ -54,6 +58,8 @@ def fail_unless(
     ok: Tensor, kind: type[BaseException], make: Callable[..., BaseException], values: Sequence[Any], message: str
 ) -> None:
     """The same with an error of a ``kind`` that is made of values when it is raised."""
+    if any(handler(ok, kind, make, values) for handler in handlers):
+        return
     check_not_caught(kind)
     late = Late(values, unwrapped=True)
 

@@ -90,7 +90,7 @@ class LateText:
             return float(leaf)  # type: ignore[arg-type]
         if isinstance(leaf, LateText):
             return leaf.decided()
-        if not isinstance(leaf, (SymbolicTensor, Variable)):
+        if not isinstance(leaf, (SymbolicTensor, Variable)) and not (isinstance(leaf, BaseException) and is_late(leaf)):
             return leaf
         raise TraceError(
             "str",

@@ -65,11 +65,14 @@ class Variant:
 
     __slots__ = (
         *("_misses", "_native_hits_seen", "concrete", "guards", "made", "native_calls", "python_calls", "refusals"),
-        "used",
+        *("undo", "used"),
     )
 
     def __init__(self, concrete: ConcreteFunction, guards: Guards | None) -> None:
         self.concrete, self.guards = concrete, guards
+        # What gives objects that outlive the call what they held before it: where the program, which may raise an
+        # error, repeats not all that was done to them.
+        self.undo: Callable[[], None] | None = None
         self.native_calls: dict[CallForm, NativeCall] = {}
         self.refusals: dict[CallForm, Refusal] = {}
         self._misses: dict[CallForm, int] = {}

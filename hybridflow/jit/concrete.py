@@ -435,6 +435,10 @@ def trace_signature(
             traced = _run(python, binder, key, leaves, symbols, assumptions, **how)
         except Restart:
             pass
+        except RaisedError as raised:
+            if isinstance(raised.error, ShapeError):
+                raised.error = _explained(raised.error, assumptions)
+            raise
         except ShapeError as error:
             raise _explained(error, assumptions)  # noqa: B904  # the very error, which says more now
         else:
@@ -464,6 +468,28 @@ class RaisedError(Exception):
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+class EffectsError(RaisedError):
+    """What the code that was traced does to objects that outlive the call, which they do not show any more, no program
+    can do, as the ``error`` says: a run of the code itself can.  ``reason`` is what it does."""
+
+    def __init__(self, error: BaseException, reason: Any) -> None:
+        super().__init__(error)
+        self.reason = reason
+
+
+def _undone(error: BaseException, trace: Trace) -> RaisedError | None:
+    """After the code that is traced has failed with an ``error``: see to it that objects which outlive the call are as
+    they were before, where the code has to run again; None where it has not, or they cannot be."""
+    outside = trace.outside
+    if outside is None or not outside.can_undo or not isinstance(error, Exception):
+        return None
+    reason = outside.first_effect()
+    outside.undo()
+    if not isinstance(error, TraceError):
+        return RaisedError(error)
+    return None if error.stage == "Variable" else EffectsError(error, reason)  # each call would make variables
 
 
 def _comes_after_effects(error: BaseException, trace: Trace) -> bool:
@@ -530,11 +556,18 @@ def _run(
     except RecursionError as error:
         raise endless(binder.name, error) from None
     except BaseException as error:
+        found = _undone(error, trace)
+        if isinstance(error, Restart):
+            raise
+        if found is not None:
+            raise found from None
         if _comes_after_effects(error, trace):
             raise RaisedError(error) from None
         raise
     finally:
         calling.leave_function(token)
+    if assumptions.must_restart and trace.outside is not None and trace.outside.can_undo:
+        trace.outside.undo()
     # Where variables were made, the next run finds what was set beside them.
     left = [] if trace.outside is None or trace.created_variables else trace.outside.take(result)
     setting = Setting([(place.reference(), place.name) for place, _ in left]) if left else None

@@ -48,6 +48,33 @@ def eager(function: Callable[P, R], /) -> Callable[P, R]:
     return run
 
 
+class EagerCalls:
+    """The signatures whose calls run eagerly, as no program can do what the code does.  It may have been done once, so
+    they are traced again, ever more rarely: at the second, fourth, eighth call."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: dict[Any, int] = {}
+
+    def note(self, key: Any) -> None:
+        """A trace of a call with this key has shown it."""
+        if len(self._counts) >= _MOST_SIGNATURES and key not in self._counts:
+            self._counts.clear()
+        self._counts.setdefault(key, 1)
+
+    def is_due(self, key: Any) -> bool:
+        """Whether a call with this key is to run eagerly at once."""
+        count = self._counts.get(key)
+        if count is None:
+            return False
+        self._counts[key] = count + 1
+        return (count + 1) & count != 0
+
+
+_MOST_SIGNATURES = 256
+
+
 def _runs_later(function: Any) -> bool:
     kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     return any(kind(function) for kind in kinds)

@@ -20,8 +20,9 @@ from hybridflow.jit import aliases, introspect, stances
 from hybridflow.jit.binding import Binder, name_of
 from hybridflow.jit.bound import BoundFunction, WeakMethod
 from hybridflow.jit.cache import CallForm, SignatureCache, Variant
-from hybridflow.jit.concrete import ConcreteFunction, NumbersWantedError, RaisedError, trace_signature
+from hybridflow.jit.concrete import ConcreteFunction, EffectsError, NumbersWantedError, RaisedError, trace_signature
 from hybridflow.jit.donation import Place, places
+from hybridflow.jit.eagerly import EagerCalls
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.methods import Held, InstanceTable
@@ -74,6 +75,7 @@ class Function(Dispatcher, Generic[P, R]):
         "_binder",
         "_bindings",
         "_cache",
+        "_eager_calls",
         "_instances",
         "_is_unguarded",
         "_observer",
@@ -101,6 +103,7 @@ class Function(Dispatcher, Generic[P, R]):
         is_relaxed = options.reduce_retracing and options.input_signature is None
         self._relaxing = Relaxing() if is_relaxed else None
         self._is_unguarded = False  # whether a trace was made that answers no other call
+        self._eager_calls = EagerCalls()
         self._observer: Any = None  # of what it reads from outside: made when it is first traced
         self._instances = InstanceTable()
         self.holds_objects = False  # whether what was traced keeps objects of the user's: see methods.py
@@ -138,6 +141,8 @@ class Function(Dispatcher, Generic[P, R]):
                 result = found.concrete.call_leaves(leaves)
         except BaseException as error:
             raise of_user(error)  # noqa: B904  # the very error
+        if found is None:
+            return result
         found.python_calls += 1
         form = len(args), tuple(kwargs)
         if found.guards is not None and found.is_missed(form):
@@ -189,18 +194,45 @@ class Function(Dispatcher, Generic[P, R]):
 
     def _make_and_call(
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Variant, Any]:
+    ) -> tuple[Variant | None, Any]:
+        if self._eager_calls.is_due(key):
+            return None, self._call_body(args, kwargs)
         try:
             found = self._relax_or_make(key, leaves)
+        except EffectsError as refused:
+            if self._options.strict:
+                raise refused.error from None
+            _report().tell_eager(self._options.name, refused.reason)
+            self._is_unguarded = True
+            self._eager_calls.note(key)
+            return None, self._call_body(args, kwargs)
         except RaisedError as raised:
             error = raised.error
         else:
-            return found, found.concrete.call_leaves(leaves)
+            undo, found.undo = found.undo, None
+            return self._call_once(found, leaves, undo, lambda: self._call_body(args, kwargs))
         try:
             self._call_body(args, kwargs)  # what comes before the error happens, which has values, or is another one
             raise error  # only tracing led to it
         finally:
             del error  # whose traceback holds this frame
+
+    def _call_once(
+        self, found: Variant, leaves: Sequence[Any], undo: Callable[[], None] | None, body: Callable[[], Any]
+    ) -> tuple[Variant, Any]:
+        """Run a program for the call that it was made for.  If it raises an error, the code itself says what it has
+        done before that to objects that outlive the call."""
+        if undo is None:
+            return found, found.concrete.call_leaves(leaves)
+        if not any(node.effect.name == "ORDERED" for node in found.concrete.graph.nodes):
+            try:
+                return found, found.concrete.call_leaves(leaves)
+            except Exception as error:
+                undo()
+                body()
+                raise error  # which the code itself did not come to
+        undo()
+        return found, body()
 
     def _may_trace(self, key: Key) -> bool:
         """Whether a call that no known trace serves is traced; else it runs eagerly.  Raises TraceError where the
@@ -412,8 +444,18 @@ class Function(Dispatcher, Generic[P, R]):
         if created:
             recording.take_back()
         else:
-            recording.finish()
-        return Variant(concrete, self._observer.guards(recording)), recording, created
+            try:
+                recording.finish()
+            except TraceError as error:
+                if not recording.can_undo:
+                    raise
+                reason = recording.first_effect()
+                recording.undo()
+                raise EffectsError(error, reason) from None
+        variant = Variant(concrete, self._observer.guards(recording))
+        if recording.can_undo and any(node.may_raise for node in concrete.graph.nodes):
+            variant.undo = recording.undo
+        return variant, recording, created
 
     @entered
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:

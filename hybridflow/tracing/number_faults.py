@@ -24,12 +24,18 @@ Python = Callable[..., Any]
 _ENDS = 2.0**63  # floats from here on are no int64
 
 
+handlers: list[Callable[..., bool]] = []
+"""Each is asked, as ``fail_unless`` is, whether the code that is traced catches the error itself: it goes on then where
+there is none."""
+
 guards: list[Callable[[type[BaseException]], None]] = []
 """Raise TraceError if an exception may be caught where the code is; ``flow.guarding`` adds what knows that."""
 
 
 def fail_unless(ok: Tensor, python: Python, kinds: tuple[type[Exception], ...], *operands: Tensor) -> None:
     """Have the program end where ``ok`` is False, with the error of one of these ``kinds`` that ``python`` raises."""
+    if any(handler(ok, python, kinds, *operands) for handler in handlers):
+        return
     for check, kind in itertools.product(guards, (*kinds, ArgumentError)):
         check(kind)
     name, where = python.__name__, short_location(user_location(2))

@@ -53,6 +53,16 @@ class Outside(Protocol):
     def take(self, result: Any, /) -> list[tuple[Any, Any]]:
         """The attributes that each call sets beside its result, and to what: see ``jit.guards.left``."""
 
+    @property
+    def can_undo(self) -> bool:
+        """Whether objects that were there before the trace were changed, and all of that can be undone."""
+
+    def undo(self) -> None:
+        """Give objects that were there before the trace what they held then."""
+
+    def first_effect(self) -> Any:
+        """The first of these changes, as a reason why no program repeats it."""
+
 
 class State:
     """A variable inside a trace: its input, its value so far, and every distinct value that was read."""

@@ -248,7 +248,7 @@ def test_bad_programs(name: str) -> None:
 def test_leaked_tensors() -> None:
     leak: list[Any] = []
 
-    @hf.function
+    @hf.function(strict=True)
     def f(x: Any) -> Any:
         hf.while_loop(lambda x: x < 3, lambda x: (leak.append(x * 2), x + 1)[1], x)
         return leak[0] + 1

@@ -587,17 +587,25 @@ def test_run_functions_eagerly():
     assert runs == [True, True, False]
 
 
-def test_tensors_left_outside_are_refused_where_they_are_left():
+def test_tensors_left_outside_are_refused_by_strict_functions_and_others_run_eagerly(caplog):
     leaked = [1.0]
 
-    @hf.function
     def leaky(x):
         leaked.append(x * 2.0)
         return x
 
     with pytest.raises(TraceError, match=r"left in leaked, which outlives the call.*test_function.py:\d+"):
-        leaky(tensor(1.0))
+        hf.function(leaky, strict=True)(tensor(1.0))
     assert leaked == [1.0]
+    with caplog.at_level("WARNING", logger="hybridflow"):
+        f = hf.function(leaky)
+        for value in (1.0, 2.0, 3.0):
+            f(tensor(value))
+    assert [float(x) for x in leaked] == [1.0, 2.0, 4.0, 6.0]
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith(
+        "leaky runs eagerly: it calls leaked.append, which each call has to repeat (test_function.py:"
+    )
 
 
 def test_leaked_tensors_say_where_they_were_made():

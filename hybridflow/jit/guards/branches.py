@@ -9,12 +9,12 @@ from typing import Any
 
 from hybridflow.array.elementwise import logical_not
 from hybridflow.core.context import current
-from hybridflow.effects import caught
+from hybridflow.effects import caught, managers, op_errors  # noqa: F401  # the last is told of ops
 from hybridflow.jit.guards import choosing, questions
 from hybridflow.jit.guards.notes import INERT, note_truth
 from hybridflow.jit.guards.recording import active
 from hybridflow.jit.guards.specials import is_open
-from hybridflow.tracing.flow import blame, clauses, endings, guarding, narrowing, paths, state, taking
+from hybridflow.tracing.flow import blame, clauses, endings, guarding, narrowing, outcomes, paths, state, taking
 from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.forks import Fork, truth
 from hybridflow.tracing.flow.loops import Loop
@@ -73,6 +73,11 @@ class Branches:
         return logical_not(truth(value)) if is_open(value) else not self.test(value)
 
     @staticmethod
+    def took(fork: Any, value: Any) -> Any:
+        """The first value of ``one if ... else other``."""
+        return fork.took(value) if type(fork) is Fork else value
+
+    @staticmethod
     def chosen(fork: Any, one: Any, other: Any) -> Any:
         """``one if ... else other``"""
         return one if fork is True else other if fork is False else fork.value(one, other)
@@ -84,6 +89,7 @@ class Branches:
             return second
         if fork is False:
             return first
+        fork.took(second)
         fork.between()
         found = fork.value(second, first, binds=False)
         narrowing.note_meaning(found, is_and, fork.pred, second)
@@ -97,6 +103,7 @@ class Branches:
             return first
         second = choosing.truth(second)
         second = truth(second) if is_open(second) else bool(self.test(second))
+        fork.took(second)
         fork.between()
         found = fork.value(second, not is_and, binds=False)
         narrowing.note_meaning(found, is_and, fork.pred, second)
@@ -121,18 +128,45 @@ class Branches:
     def returns(self, value: Any, names: Sequence[str]) -> Any:
         """What ``return`` returns in fact, or ``stays``; ``finally`` may yet read the names."""
         if state.active.path is None:
+            state.active.left = None
             return narrowing.narrowed(value)
         return endings.returned(sys._getframe(1), value, self.stays, listed(names))
 
-    def returned_by_end(self) -> Any:
+    def returned_by_end(self, names: Sequence[str]) -> Any:
         """What a function returns that has come to its end."""
-        return None if state.active.path is None else endings.returned(sys._getframe(1), None, None)
+        if state.active.path is None:
+            state.active.left = None
+            return None
+        return endings.returned(sys._getframe(1), None, None, listed(names))
+
+    @staticmethod
+    def left(names: Sequence[str]) -> Any:
+        """What variables of functions around hold when a function returns, where a tensor has decided about that."""
+        values = state.active.left
+        if values is None:
+            return None
+        frame = sys._getframe(1)
+        return outcomes.given_back(values, listed(names), frame, blame.here(frame, "return"))
 
     @staticmethod
     def yields(value: Any) -> Any:
         """Before ``yield``."""
-        if state.active.path is not None:
-            paths.check_not_staged(sys._getframe(1), "yield stands", "Return tensors, or choose with hf.where.")
+        path = state.active.path
+        if path is not None:
+            frame = sys._getframe(1)
+            endings.stopped(frame)
+            loop = state.active.loops.get(frame)
+            if loop is None:
+                paths.check_not_staged(frame, "yield stands", "Take the items in a for statement.")
+            else:
+                loop.stops()
+        return value
+
+    @staticmethod
+    def resumed(value: Any) -> Any:
+        """After ``yield``."""
+        if state.active.stopped:
+            endings.resumed(sys._getframe(1))
         return value
 
     @staticmethod
@@ -141,9 +175,16 @@ class Branches:
         return paths.depth()
 
     @staticmethod
-    def pause(since: Any, names: Sequence[str]) -> Any:
-        """At the end of a block that may have been left, but at whose end something is to run."""
-        return None if state.active.path is None else endings.pause(sys._getframe(1), since, listed(names))
+    def pause(since: Any, names: Sequence[str], one: Any = None) -> Any:
+        """At the end of a block that may have been left, but at whose end something is to run: ``one`` if it is that of
+        a ``with``."""
+        found = None if state.active.path is None else endings.pause(sys._getframe(1), since, listed(names))
+        return one.pause(found) if type(one) is managers.With else found
+
+    @staticmethod
+    def leaving(one: Any, names: Sequence[str]) -> Any:
+        """After a pause at the end of a ``with``: whether its manager is to be left."""
+        return one.leaving(listed(names)) if type(one) is managers.With else False
 
     @staticmethod
     def common(bundle: Any, names: Sequence[str]) -> list[Any]:
@@ -151,22 +192,27 @@ class Branches:
         return endings.common(sys._getframe(1), bundle, listed(names))
 
     @staticmethod
-    def resume(bundle: Any, names: Sequence[str], ended: int) -> list[Any]:
+    def resume(bundle: Any, names: Sequence[str], ended: int, one: Any = None) -> list[Any]:
         """After such a block; ``ended`` is the line at which a block with ``finally`` begins, 0 for others."""
         frame = sys._getframe(1)
+        if type(one) is managers.With:
+            bundle = one.resumed(bundle, listed(names))
         if ended:
             endings.changed(frame, bundle)
-            bundle = caught.passed_on(frame, bundle, ended)
+            returned, bundle = bundle.returned, caught.passed_on(frame, bundle, ended)
+            bundle.returned = returned
         return endings.resume(frame, bundle, listed(names))
 
     @staticmethod
     def caught_really(since: Any) -> None:
         """When ``except`` has caught something."""
+        endings.resumed(sys._getframe(1))
         endings.caught(since)
 
     @staticmethod
     def passed(since: Any) -> None:
         """When ``finally`` begins."""
+        endings.resumed(sys._getframe(1))
         endings.passed(since[0])
 
     @staticmethod
@@ -186,7 +232,7 @@ class Branches:
     @staticmethod
     def arrived(one: Any) -> bool:
         """Whether a ``try`` has errors to catch of which a tensor decides."""
-        return one is not None and state.active.path is not None and one.arrived()
+        return type(one) in (caught.Try, managers.With) and state.active.path is not None and one.arrived()
 
     @staticmethod
     def finally_(first: int, last: int, names: tuple[str, ...], loop: Loop | None) -> None:
@@ -198,15 +244,18 @@ class Branches:
             guarding.guard(clauses.Guarded(frame, first, last, (), listed(names), is_finally=True))
 
     @staticmethod
-    def manager(value: Any, first: int, last: int) -> Any:
+    def managed(value: Any, first: int, last: int, names: tuple[str, ...], loop: Loop | None) -> Any:
         """The manager of a ``with``, and its lines."""
-        if current.trace is not None:
-            guarding.guard(clauses.Guarded(sys._getframe(1), first, last, (), manager=value))
-        return value
+        frame = sys._getframe(1)
+        found = managers.managed(value, frame, first, last, listed(names))
+        if found is not value and loop is not None:
+            loop.enter_path(blame.here(frame, "with"))
+        return found
 
     @staticmethod
     def threw(since: Any) -> bool:
         """Whether an exception has left a block in the program."""
+        endings.resumed(sys._getframe(1))
         return caught.threw(sys._getframe(1), since)
 
     @staticmethod

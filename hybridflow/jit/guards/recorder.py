@@ -22,7 +22,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.blocks import block
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.effects import late
+from hybridflow.effects import late, managers
 from hybridflow.jit.guards import calls, choosing, contents, indexed, matching, ordering, questions
 from hybridflow.jit.guards.branches import Branches
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
@@ -58,7 +58,7 @@ from hybridflow.tracing import numbers
 from hybridflow.tracing.convert.instrument import OPERATORS
 from hybridflow.tracing.flow import doubles, guarding, journal, narrowing, stacks, state, taking, trees
 from hybridflow.tracing.flow.choices import Choice
-from hybridflow.tracing.flow.places import CONTAINERS, cell_place, global_place, place_of
+from hybridflow.tracing.flow.places import CONTAINERS, cell_place, global_place, is_container, place_of
 from hybridflow.tracing.flow.ranges import TensorRange
 from hybridflow.tracing.numbers import SymbolicNumber, refuse
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -356,7 +356,7 @@ def update_in_place(name: str, value: Any, frame: types.FrameType) -> None:
         recording.note(note_update, name, value)
         if state.active.doubles:
             doubles.check_single(value, frame)
-        if type(value) in CONTAINERS and state.active.path is not None:
+        if state.active.path is not None and is_container(value):
             journal.touch(place_of(value))
         elif isinstance(value, np.ndarray):
             journal.check_can_be_undone("a NumPy array is changed")
@@ -365,7 +365,7 @@ def update_in_place(name: str, value: Any, frame: types.FrameType) -> None:
 def before_method(value: Any, name: str, frame: types.FrameType) -> None:
     """Before ``frame`` calls a method of ``value``."""
     if state.active.path is not None:
-        if type(value) in CONTAINERS:
+        if is_container(value):
             journal.touch(place_of(value))
         taking.check_takes(value)
     if state.active.doubles and type(value) in CONTAINERS and name in _CHANGES and not stacks.is_appended(value):
@@ -464,7 +464,7 @@ def _touching(function: Any, found: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         taking.check_takes(*args, *kwargs.values())
         for value in args if changes else ():
-            if type(value) in CONTAINERS:
+            if is_container(value):
                 journal.touch(place_of(value))
         if function is setattr or function is delattr:
             journal.touch(place_of(*args[:2]))
@@ -518,7 +518,9 @@ def recording_to(recording: Recording) -> Iterator[None]:
         active.recording = before
 
 
-_OWN = os.path.dirname(__file__) + os.sep
+# Where code lies that stands for what converted code does: ``for`` asks a loop for its items.
+_OWN = (os.path.dirname(__file__) + os.sep, os.path.dirname(state.__file__) + os.sep)
 trees.is_users_class.append(is_users_class)
 ordering.called.append(RECORDER.fn)
 guarding.is_converted.append(lambda frame: is_converted(frame.f_code) or frame.f_code.co_filename.startswith(_OWN))
+managers.is_users.append(lambda function: isinstance(function, types.FunctionType) and is_recorded(function.__code__))

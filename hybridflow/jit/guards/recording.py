@@ -17,20 +17,23 @@ import threading
 import time
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core import pytree
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor, looked_at
+from hybridflow.effects.late import LateText
 from hybridflow.errors import TraceError, is_internal, user_location
-from hybridflow.jit.guards import left
+from hybridflow.jit.guards import left, undo
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.recognition import ATOMS, CONTAINERS, MAPPINGS, ArrayContents, check_of, items_of, same_items
 from hybridflow.runtime.calls.steps import Step, first_failing
 from hybridflow.runtime.locks import thread_states, trace_states
 from hybridflow.tracing.flow import journal
+from hybridflow.tracing.flow.choices import Choice
+from hybridflow.tracing.numbers import SymbolicNumber
 from hybridflow.tracing.open_floats import SymbolicFloat
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -95,6 +98,7 @@ class Recording:
         self._cells: dict[int, tuple[int, int]] = {}  # id(cell) -> slot of its function, position in the closure
         self._places: dict[tuple[int, str], left.Place] = {}  # by slot of the dict of an object's own, and name
         self._taken: list[tuple[left.Place, Any]] = []  # of these the program's results, with what the trace left
+        self._undo = undo.Log()
 
     def note(self, function: Callable[..., Any], *args: Any) -> Any:
         """``function(self, *args)``, with nothing recorded of what that runs."""
@@ -236,13 +240,17 @@ class Recording:
 
     # Changes
 
-    def reason(self, text: str, remedy: str, is_effect: bool = False, where: str | None = None) -> None:
-        """Note that the trace cannot serve another call."""
+    def reason(
+        self, text: str, remedy: str, is_effect: bool = False, where: str | None = None, can_undo: bool = False
+    ) -> None:
+        """Note that the trace cannot serve another call.  It ``can_undo`` what is done, or nothing is."""
         self.reasons.append(Reason(text, where or user_location(2), remedy, is_effect))
+        self._undo.is_complete &= can_undo
 
     def foreign(self, value: Any) -> None:
         """Note that the elements of another library's array, or of what has an ``__array__``, were read."""
-        self.reason(f"reads the elements of a {type(value).__name__}", "pass hf.asarray of it as an argument")
+        said = f"reads the elements of a {type(value).__name__}"
+        self.reason(said, "pass hf.asarray of it as an argument", can_undo=True)
 
     def shared(self, tensor: Any, array: Any) -> None:
         """Note the elements of a tensor over memory that an array of somebody else's has."""
@@ -256,15 +264,15 @@ class Recording:
         """Note that an object that outlives the call is changed.  Raises TraceError if its owner would not see it."""
         if self.is_copy(value):
             raise self._lost(self._copies[id(value)])
-        self.reason(
-            what.format(self.text_of(value)),
-            _KEEP,
-            is_effect=True,
-        )
+        self.reason(what.format(self.text_of(value)), _KEEP, is_effect=True, can_undo=self._undo.note(value))
 
     def sets(self, owner: Any, name: str) -> None:
         """Note that an attribute of an object that outlives the call is about to be set or deleted."""
         if self.is_copy(owner) or not left.holds_own(owner, name):
+            restore = self._undo.note_attribute(owner, name)
+            if restore is not None:
+                text = f"{self.text_of(owner)}.{name}"
+                self._assigned.append((lambda: undo.own_attribute(owner, name), restore, text, user_location(2)))
             self.effect(owner, f"sets {{}}.{name}")
             return
         slot, own = self.weak_root(owner, type(owner).__name__), owner.__dict__
@@ -327,6 +335,23 @@ class Recording:
             for place, _ in self._taken:
                 place.restore()
 
+    @property
+    def can_undo(self) -> bool:
+        """Whether the trace changed objects that outlive the call, and all of that can be undone."""
+        return self._undo.is_complete and not self.unseen and any(reason.is_effect for reason in self.reasons)
+
+    def undo(self) -> None:
+        """Give objects that outlive the call what they held before the trace, as far as that is known."""
+        self._undo.undo()
+        for place in self._places.values():
+            place.restore()
+        for value, before, _, is_copy in self._watched:
+            if not is_copy and not same_items(before, _held(value) or []):
+                _put_back(value, before)
+
+    def first_effect(self) -> Reason:
+        return next(reason for reason in self.reasons if reason.is_effect)
+
     def take_back(self) -> None:
         """Give attributes that hold tensors of the trace what they held before it."""
         for place in self._places.values():
@@ -344,7 +369,8 @@ class Recording:
                 namespace[name] = before
 
         self._assigned.append((lambda: namespace.get(name), restore, name, user_location(2)))
-        self.reason(f"assigns the global {name}", _KEEP, is_effect=True)
+        self._undo.add(restore)
+        self.reason(f"assigns the global {name}", _KEEP, is_effect=True, can_undo=True)
 
     def writes_cell(self, cell: types.CellType, name: str) -> None:
         """Note that a variable of an enclosing function is about to be assigned or deleted."""
@@ -357,7 +383,8 @@ class Recording:
                 cell.cell_contents = before
 
         self._assigned.append((lambda: _contents(cell), restore, name, user_location(2)))
-        self.reason(f"assigns {name} of the enclosing function", _KEEP, is_effect=True)
+        self._undo.add(restore)
+        self.reason(f"assigns {name} of the enclosing function", _KEEP, is_effect=True, can_undo=True)
 
     def _lost(self, path: str) -> TraceError:
         return TraceError(
@@ -389,7 +416,7 @@ class Recording:
                 effects = [reason.where for reason in self.reasons if reason.is_effect]
                 raise self._left(place, effects[0] if effects else None)
             if not self.reasons:
-                self.reason(f"changes {text}", _KEEP, is_effect=True)
+                self.reason(f"changes {text}", _KEEP, is_effect=True, can_undo=True)
         failing = None if self.reasons else self._first_failing()
         if failing is not None:
             self.reason(f"changes {self.texts[failing]}", _KEEP, is_effect=True)
@@ -404,11 +431,36 @@ class Recording:
 
 
 # What stands for values during a trace only.
-_LEFT = (SymbolicTensor, SymbolicFloat, Dim)
+_LEFT = frozenset((SymbolicTensor, SymbolicFloat, SymbolicNumber, Dim, Choice, LateText))
+_WALKED = 1000  # objects that are looked into
 
 
-def _is_left(value: Any) -> bool:
-    return type(value) in _LEFT or (type(value) in (tuple, list, Shape) and any(map(_is_left, value)))
+def _is_left(value: Any, met: dict[int, Any] | None = None) -> bool:
+    """Whether a value is, or holds, what stands for a value during a trace only."""
+    if type(value) in _LEFT:
+        return True
+    parts = _parts(value)
+    if not parts:
+        return False
+    met = {} if met is None else met
+    if id(value) in met or len(met) > _WALKED:
+        return False
+    met[id(value)] = value
+    return any(_is_left(part, met) for part in parts)
+
+
+def _parts(value: Any) -> Collection[Any]:
+    """What a container, or an instance of a class of the user's, holds."""
+    kind = type(value)
+    if kind in _SEQUENCES:
+        return value
+    if kind in MAPPINGS:
+        return value.values()
+    own = getattr(value, "__dict__", None) if is_users_class(kind) else None
+    return own.values() if type(own) is dict else ()
+
+
+_SEQUENCES = frozenset((tuple, list, set, collections.deque, Shape))
 
 
 def _contents(cell: types.CellType) -> Any:

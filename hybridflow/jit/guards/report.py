@@ -41,6 +41,13 @@ class Report:
             _warn(self._name, text)
 
 
+def tell_eager(name: str, reason: Reason) -> None:
+    """Warn that calls of a function run eagerly, unless that was said."""
+    if _is_new(name, reason.text, reason.where):
+        place = f" ({short_location(reason.where)})" if reason.where else ""
+        _warn(name, f"runs eagerly: {_sentence(reason).rstrip('.')}{place}. {_remedy(reason)}")
+
+
 def tell_refusal(name: str, refusal: Refusal) -> None:
     """Warn that calls of a function go by way of Python, unless that was said."""
     if _is_new(name, refusal.reason, None):

@@ -154,9 +154,30 @@ class Flow(ast.NodeTransformer):
     def _function_end(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body of a function, which asks at its end what it returned before."""
         if self._returns:
-            last = body[-1]
-            body.append(self._at(last, ast.Return(self._call(last, "returned_by_end"))))
+            last, name = body[-1], self._temporary()
+            names = self._names(last, self._outer_names())
+            body.append(self._set(last, name, self._call(last, "returned_by_end", names)))
+            body += self._left(last)
+            body.append(self._at(last, ast.Return(self._load(last, name))))
         return body
+
+    def _outer_names(self) -> list[str]:
+        """The variables of functions around that a function assigns, of which none comes from outside."""
+        return sorted(name for name in self._scope.outer if self._scope.kind(self._mangled(name)) == LOCAL)
+
+    def _left(self, at: ast.AST) -> list[ast.stmt]:
+        """Before a function returns: such variables, set to what they hold on all of its ways."""
+        names = self._outer_names()
+        if not names:
+            return []
+        found = self._temporary()
+        taken = self._set(at, found, self._call(at, "left", self._names(at, names)))
+        return [taken, self._if(at, self._is_some(at, found), self._assigned(at, names, self._load(at, found)))]
+
+    def _is_some(self, at: ast.AST, name: str) -> ast.expr:
+        """Whether a temporary is not None."""
+        found: ast.expr = self._at(at, ast.Compare(self._load(at, name), [ast.IsNot()], [self._none(at)]))
+        return found
 
     def visit_Return(self, node: ast.Return) -> Any:
         value = self._none(node) if node.value is None else self._visit(node.value)
@@ -167,13 +188,14 @@ class Flow(ast.NodeTransformer):
         stays = self._at(node, ast.Attribute(self._recorder_at(node), "stays", ast.Load()))
         goes = self._at(node, ast.Compare(self._load(node, name), [ast.IsNot()], [stays]))
         node.value = self._load(node, name)
-        names = self._names(node, sorted(self._finally))
-        return [self._set(node, name, self._call(node, "returns", value, names)), self._if(node, goes, [node])]
+        names = self._names(node, sorted({*self._finally, *self._outer_names()}))
+        asked = self._set(node, name, self._call(node, "returns", value, names))
+        return [asked, self._if(node, goes, [*self._left(node), node])]
 
     def visit_Yield(self, node: ast.Yield) -> ast.AST:
         value = self._none(node) if node.value is None else self._visit(node.value)
         node.value = self._call(node, "yields", value)
-        return node
+        return self._call(node, "resumed", node)
 
     # ---- blocks
 
@@ -329,7 +351,8 @@ class Flow(ast.NodeTransformer):
         asked = self._bind(
             node.test, fork, self._call(node.test, "fork", self._truth(node.test), names, self._loop_around(node))
         )
-        one = self._at(node, ast.IfExp(self._load(node, fork), self._visit(node.body), self._none(node)))
+        took = self._call(node, "took", self._load(node, fork), self._visit(node.body))
+        one = self._at(node, ast.IfExp(self._load(node, fork), took, self._none(node)))
         orelse = self._set_back(node, fork, node.body, self._visit(node.orelse))
         other = self._at(node, ast.IfExp(self._not(node, self._load(node, fork)), orelse, self._none(node)))
         return self._with_names(node, self._call(node, "chosen", asked, one, other), fork, [node.body, node.orelse])
@@ -451,37 +474,88 @@ class Flow(ast.NodeTransformer):
     # ---- what must be left in order
 
     def visit_With(self, node: ast.With) -> Any:
+        """``with``, one manager at a time.  Errors that a tensor decides about come to it as to an ``except``:
+
+        .w = R.managed(MANAGER, ...)
+        with .w as x:
+            BODY
+            if R.arrived(.w):
+                for .e in .w:
+                    a, b = .w.names()               what they were when it was raised
+                    .w.exits(.e)
+                a, b = .w.goes_on()
+        """
         first, *rest = node.items
-        if rest and any(map(_takes_apart, [item.optional_vars for item in node.items])):
-            node.items, node.body = [first], [self._at(node, ast.With(rest, node.body))]
-        lines = [self._at(node, ast.Constant(line)) for line in (node.body[0].lineno, node.body[-1].end_lineno)]
-        bound = [item.optional_vars for item in node.items if item.optional_vars]
-        unpacking: list[ast.stmt] = []
-        for item in node.items:
-            if item.optional_vars is not None and _takes_apart(item.optional_vars):
-                item.optional_vars, unpacking = self._whole(item.optional_vars)
-            self.visit(item)
-            item.context_expr = self._call(item.context_expr, "manager", item.context_expr, *copy.deepcopy(lines))
-        if not self._may_bind or not (jumps.leaves(node.body) or jumps.calls(node.body)):
-            node.body = [*unpacking, *self._statements(node.body)]
+        if rest:
+            inner = self._at(node, ast.With(rest, node.body))
+            node.items, node.body = [first], [inner]
+        if not self._may_bind:
+            self.visit(first)
+            node.body = self._statements(node.body)
             return node
-        begun, end, after = self._paused(node, self._bound(*bound, *node.body))
-        node.body = [*unpacking, *self._statements(node.body), *end]
-        return [*begun, node, *after]
+        lines = [self._at(node, ast.Constant(line)) for line in (node.body[0].lineno, node.body[-1].end_lineno)]
+        names = self._bound(*([first.optional_vars] if first.optional_vars else []), *node.body)
+        unpacking: list[ast.stmt] = []
+        if first.optional_vars is not None and _takes_apart(first.optional_vars):
+            first.optional_vars, unpacking = self._whole(first.optional_vars)
+        self.visit(first)
+        one, error = self._temporary(), self._temporary()
+        given = *lines, self._names(node, names), self._loop_around(node)
+        managed = self._set(node, one, self._call(node, "managed", first.context_expr, *given))
+        first.context_expr = self._load(node, one)
+        if not (jumps.leaves(node.body) or jumps.may_raise(node.body)):
+            node.body = [*unpacking, *self._statements(node.body)]
+            return [managed, node]
+        begun, end, after = self._paused(node, names, one=one)
+        turn = [
+            *self._assigned(node, names, self._of(node, one, "names")),
+            self._at(node, ast.Expr(self._of(node, one, "exits", self._load(node, error)))),
+        ]
+        target = self._at(node, ast.Name(error, ast.Store()))
+        turns = self._at(node, ast.For(target, self._load(node, one), turn, []))
+        goes_on = self._assigned(node, names, self._of(node, one, "goes_on"))
+        arrived = self._if(node, self._call(node, "arrived", self._load(node, one)), [turns, *goes_on])
+        leaves = self._leaving(node, one, begun[1].targets[0].id)  # type: ignore[attr-defined]
+        node.body = [*unpacking, *self._statements(node.body), arrived, *end, *leaves]
+        return [managed, *begun, node, *after]
+
+    def _leaving(self, at: ast.stmt, one: str, pause: str) -> list[ast.stmt]:
+        """The manager of a ``with`` is left, if no error has come to it:
+
+        .f = R.leaving(.w, names)           names that functions of the manager's may assign
+        if .f:
+            .w.leaves()
+            if .f is not True: a, b = .f.between()
+        if .f is not True and .f is not False: a, b = .f.joined()
+        """
+        names, fork = sorted(self._bound()), self._temporary()
+        made: list[ast.stmt] = []
+        if names:
+            common = self._call(at, "common", self._load(at, pause), self._names(at, names))
+            made.append(self._if(at, self._is_some(at, pause), self._assigned(at, names, common)))
+        asked = self._call(at, "leaving", self._load(at, one), self._names(at, names))
+        made.append(self._set(at, fork, asked))
+        between = self._assigned(at, names, self._of(at, fork, "between"))
+        left = self._at(at, ast.Expr(self._of(at, one, "leaves")))
+        made.append(self._if(at, self._load(at, fork), [left, self._if(at, self._is(at, fork, True), between)]))
+        joined = self._assigned(at, names, self._of(at, fork, "joined"))
+        return [*made, self._if(at, self._is(at, fork, True, False), joined)]
 
     def _paused(
-        self, at: ast.stmt, names: Sequence[str], ends: ast.stmt | None = None, first: int = 0
+        self, at: ast.stmt, names: Sequence[str], ends: ast.stmt | None = None, first: int = 0, one: str | None = None
     ) -> tuple[list[ast.stmt], list[ast.stmt], list[ast.stmt]]:
         """Statements before, at the end of, and after a block at whose end something happens however it is left;
         where code of the user's runs there, which ``ends`` with a statement, it may change the names.  ``first`` is
-        the line at which such a block begins."""
+        the line at which such a block begins, ``one`` holds the ``with`` that it belongs to."""
+        manager = [] if one is None else [self._load(at, one)]
         depth, pause = self._temporary(), self._temporary()
         begun = [self._set(at, depth, self._call(at, "depth")), self._set(at, pause, self._none(at))]
-        end = self._set(at, pause, self._call(at, "pause", self._load(at, depth), self._names(at, names)))
+        end = self._set(at, pause, self._call(at, "pause", self._load(at, depth), self._names(at, names), *manager))
         at = ends or at
-        is_paused = self._at(at, ast.Compare(self._load(at, pause), [ast.IsNot()], [self._none(at)]))
+        is_paused = self._is_some(at, pause)
+        ended = self._at(at, ast.Constant(first))
         resumed = self._call(
-            at, "resume", self._load(at, pause), self._names(at, names), self._at(at, ast.Constant(first))
+            at, "resume", self._load(at, pause), self._names(at, names), ended, *copy.deepcopy(manager)
         )
         return begun, [end], [self._if(at, is_paused, self._assigned(at, names, resumed))]
 

@@ -26,8 +26,10 @@ def leaves(nodes: Iterable[ast.AST], in_loop: bool = False) -> bool:
 
 
 def returns_early(body: Sequence[ast.stmt]) -> bool:
-    """Whether a function may return from within a compound statement, or an error may leave it there."""
-    return any(isinstance(node, ast.Assert) or (isinstance(node, _COMPOUND) and _returns(node)) for node in body)
+    """Whether a function may return from within a compound statement, or an error may leave it."""
+    return may_raise(body) or any(
+        isinstance(node, ast.Assert) or (isinstance(node, _COMPOUND) and _returns(node)) for node in body
+    )
 
 
 def _returns(node: ast.AST) -> bool:
@@ -37,6 +39,14 @@ def _returns(node: ast.AST) -> bool:
 def calls(nodes: Iterable[ast.AST]) -> bool:
     """Whether statements call something, which may raise an error."""
     return any(isinstance(part, ast.Call) for node in nodes for part in (node, *_own(node)))
+
+
+def may_raise(nodes: Iterable[ast.AST]) -> bool:
+    """Whether statements call something, or take items or divide, which may raise an error."""
+    return any(isinstance(part, _RAISING) for node in nodes for part in (node, *_own(node)))
+
+
+_RAISING = (ast.Call, ast.Subscript, ast.FloorDiv, ast.Mod, ast.Div, ast.Pow, ast.LShift, ast.RShift, ast.Assert)
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:

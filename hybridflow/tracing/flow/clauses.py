@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from hybridflow.errors import short_location
 class Guarded(NamedTuple):
     """Lines of a function whose errors something comes to know: ``except`` clauses, which catch the exceptions of the
     names ``catches`` (an empty one stands for whatever they may be); ``finally``, which runs after them; or the
-    ``manager`` of a ``with``."""
+    ``manager`` of a ``with``, to whom it matters."""
 
     frame: FrameType
     first: int
@@ -31,7 +32,13 @@ class Guarded(NamedTuple):
     def covers(self, frame: FrameType) -> bool:
         return self.frame is frame and self.first <= frame.f_lineno <= self.last
 
-    def may_catch(self, kind: type[BaseException]) -> bool:
+    def may_catch(self, kind: type[BaseException] | None) -> bool:
+        """Whether exceptions of a kind, or some of any kind, may be caught, or come to be known."""
+        if self.manager is not None:
+            is_suppress = isinstance(self.manager, contextlib.suppress)
+            return not is_suppress or kind is None or issubclass(kind, self.manager._exceptions)
+        if kind is None:
+            return bool(self.catches)
         return any(_catches(self.frame, name, kind) for name in self.catches)
 
     def is_same(self, other: Guarded) -> bool:

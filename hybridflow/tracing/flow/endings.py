@@ -10,12 +10,22 @@ from typing import Any
 
 from hybridflow.array import elementwise
 from hybridflow.errors import TraceError
-from hybridflow.tracing.flow import blame, narrowing
+from hybridflow.tracing.flow import blame, guarding, narrowing
 from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.clauses import Guarded
 from hybridflow.tracing.flow.guarding import Raised
 from hybridflow.tracing.flow.joins import either
-from hybridflow.tracing.flow.outcomes import ERROR, NORMAL, VALUE, Bundle, given_back, renamed, values_of
+from hybridflow.tracing.flow.outcomes import (
+    ERROR,
+    NORMAL,
+    VALUE,
+    Bundle,
+    Kind,
+    Values,
+    given_back,
+    renamed,
+    values_of,
+)
 from hybridflow.tracing.flow.paths import Path, depth, path_in, unwound
 from hybridflow.tracing.flow.places import is_unbound
 from hybridflow.tracing.flow.state import active
@@ -23,7 +33,9 @@ from hybridflow.tracing.flow.texts import Conflict
 
 
 def returned(frame: FrameType, value: Any, stays: Any, names: Sequence[str] = ()) -> Any:
-    """What a function returns in fact; ``stays`` where it goes on, because a condition above was a tensor."""
+    """What a function returns in fact; ``stays`` where it goes on, because a condition above was a tensor.  ``names``
+    hold what outlives its blocks."""
+    active.left = None
     path: Path | None = active.path
     value = narrowing.narrowed(value)
     if path is None or path.frame is not frame:
@@ -42,16 +54,16 @@ def returned(frame: FrameType, value: Any, stays: Any, names: Sequence[str] = ()
     if block.is_plain:
         block.drop()
         return value
-    if any(one.covers(frame) and one.manager is None for one in active.guarded):  # errors are yet to be caught
+    if any(one.covers(frame) for one in active.guarded):  # errors are yet to be caught
         block.bundle = block.bundle or Bundle({block.returned: {**values_of(frame, names), VALUE: value}})
         return stays
-    return closed(block, value)
+    return closed(block, {**values_of(frame, names), VALUE: value})
 
 
-def closed(path: Path, value: Any) -> Any:
+def closed(path: Path, values: Values) -> Any:
     """What a function returns that ends in its outermost path; what it raises comes to the path around it."""
     kind = path.returned
-    bundle = path.settled(path.bundle or Bundle({kind: {VALUE: value}}), {})
+    bundle = path.settled(path.bundle or Bundle({kind: values}), {})
     active.path = path.parent
     if bundle.has_raised:
         return None
@@ -63,10 +75,10 @@ def closed(path: Path, value: Any) -> Any:
         )
     if len(bundle.kinds) > 1:
         assert path.parent is not None
-        values = path.parent.take(renamed(bundle, {kind: NORMAL}))
-        found = values and values[VALUE]
+        active.left = path.parent.take(renamed(bundle, {kind: NORMAL}))
     else:
-        found = bundle.kinds[kind][VALUE]
+        active.left = bundle.kinds[kind]
+    found = active.left and active.left[VALUE]
     if isinstance(found, Conflict):
         raise blame.returns(found)
     if isinstance(found, Choice):
@@ -82,7 +94,9 @@ def pause(frame: FrameType, since: tuple[Path | None, int], names: Sequence[str]
     count = since[1] if since[0] is path else 0
     if len(path.opens) == count and path.bundle is None:
         return None
-    return path.settled(path.bundle or Bundle({NORMAL: values_of(frame, names)}), {}, count)
+    found = path.settled(path.bundle or Bundle({NORMAL: values_of(frame, names)}), {}, count)
+    found.returned = path.returned
+    return found
 
 
 def common(frame: FrameType, bundle: Bundle, names: Sequence[str]) -> list[Any]:
@@ -110,8 +124,49 @@ def _is_one(a: Any, b: Any) -> bool:
 
 def resume(frame: FrameType, bundle: Bundle, names: Sequence[str]) -> list[Any]:
     """Go on after ``pause``."""
-    taken = path_in(frame).take(bundle)
+    path = path_in(frame)
+    path.returned = bundle.returned or path.returned  # what has run meanwhile may have been a path of its own
+    taken = path.take(bundle)
     return given_back(taken or {}, names, frame, blame.here(frame, "if"))
+
+
+def stopped(frame: FrameType) -> None:
+    """Before a generator stops: the code that takes its items has paths of its own, and errors that have left the
+    generator have left that."""
+    _hand_over(frame)
+    path: Path | None = active.path
+    plain = []
+    while path is not None and path.frame is frame and path.is_plain:
+        plain.append(path)
+        path = active.path = path.parent
+    if plain:
+        active.stopped[frame] = plain
+
+
+def resumed(frame: FrameType) -> None:
+    """A generator goes on."""
+    for path in reversed(active.stopped.pop(frame, ())):
+        path.parent, active.path = active.path, path
+
+
+def _hand_over(frame: FrameType) -> None:
+    path: Path | None = active.path
+    if path is None or path.frame is not frame or path.is_dead or path.is_plain or not path.is_base:
+        return
+    kinds = [kind for one in path.opens for kind in one.bundle.kinds]
+    if len(path.sides) != len(path.opens) or not all(_leaves_by_error(kind, frame) for kind in kinds):
+        return
+    caller = guarding.caller(frame)
+    if caller is None:
+        return
+    around = path.parent if path.parent is not None and path.parent.frame is caller else Path(caller, path.parent, None)
+    around.opens += path.opens
+    around.sides += path.sides
+    path.opens, path.sides, path.parent = [], [], around
+
+
+def _leaves_by_error(kind: Kind, frame: FrameType) -> bool:
+    return isinstance(kind, Raised) and kind.guarded.frame is not frame
 
 
 def leave_by(guarded: Guarded, path: Path, error: Any) -> None:
@@ -142,11 +197,13 @@ def _have_path(frame: FrameType) -> None:
 def caught(since: tuple[Path | None, int]) -> None:
     """An exception was caught.  Raises TraceError if it came out of a branch, which may not run."""
     error = sys.exc_info()[1]
-    if isinstance(error, TraceError) and error is active.refusal:
+    if isinstance(error, TraceError) and (error is active.refusal or _is_of_flow(error)):
         unwound(since[0])
         raise error
     while active.path is not None and active.path is not since[0] and active.path.is_plain:
         active.path.drop()
+    if active.path is not None and active.path is active.floor:
+        return
     if depth() != since:
         unwound(since[0])
         if isinstance(error, TraceError):
@@ -156,6 +213,14 @@ def caught(since: tuple[Path | None, int]) -> None:
             "an exception was raised under a condition that is a tensor, and it is not known while tracing whether "
             "that holds. Choose the value with hf.where, or raise and catch outside of the compiled function.",
         )
+
+
+def _is_of_flow(error: BaseException) -> bool:
+    """Whether an error says that control flow cannot be traced, which nobody catches."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    return entry is not None and any(converted(entry.tb_frame) for converted in guarding.is_converted)
 
 
 def passed(path: Path | None) -> None:

@@ -38,7 +38,7 @@ def truth(value: Any) -> Tensor:
 class Fork:
     """A condition that is a tensor: true once, for one block, and then false, for the other."""
 
-    __slots__ = ("_asked", "_bundles", "_frame", "_names", "_path", "_pred", "_sides", "_values", "_where")
+    __slots__ = ("_asked", "_bundles", "_first", "_frame", "_names", "_path", "_pred", "_sides", "_values", "_where")
 
     def __init__(self, value: Any, frame: FrameType, names: Sequence[str], where: blame.Where) -> None:
         self._pred, self._frame, self._names, self._where = truth(value), frame, names, where
@@ -46,6 +46,7 @@ class Fork:
         self._asked = False
         self._sides: list[Side] = []
         self._bundles: list[Bundle] = []
+        self._first: Any = UNBOUND  # what the first block has come to, if it is an expression
         self._values: Values = values_of(frame, names)
         self._begin()
 
@@ -83,9 +84,15 @@ class Fork:
             self.between()
         return False
 
+    def took(self, value: Any) -> Any:
+        """The first block is an expression, which has come to its value."""
+        self._first = narrowing.narrowed(value)
+        return value
+
     def between(self) -> list[Any]:
         """The first block is over: the names as they were before it."""
-        self._end(values_of(self._frame, self._names))
+        values = values_of(self._frame, self._names)
+        self._end(values if self._first is UNBOUND else {**values, VALUE: self._first})
         self._begin()
         return [self._values[name] for name in self._names]
 
@@ -113,7 +120,7 @@ class Fork:
         ``binds`` no names, they hold there what they held before, and nobody has set them back."""
         b = narrowing.narrowed(b)
         if NORMAL in self._bundles[0].kinds:  # else it has raised an error
-            self._bundles[0].kinds[NORMAL][VALUE] = narrowing.narrowed(a, self._sides[:1])
+            self._bundles[0].kinds[NORMAL].setdefault(VALUE, narrowing.narrowed(a, self._sides[:1]))
         names = values_of(self._frame, self._names) if binds else self._values
         values = self._after({**names, VALUE: b})
         assert values is not None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
 from hybridflow.core.blocks import block
-from hybridflow.errors import DivisionError, IndexRangeError, TraceError
+from hybridflow.errors import DivisionError, IndexRangeError, TraceError, is_internal
 from hybridflow.tracing import number_faults
 from hybridflow.tracing.flow.clauses import Guarded
 from hybridflow.tracing.flow.outcomes import Kind
@@ -36,45 +35,44 @@ def guard(guarded: Guarded) -> None:
     active.guarded.append(guarded)
 
 
+def release(guarded: Guarded) -> None:
+    """Something comes to know of no more errors."""
+    active.guarded = [one for one in active.guarded if not one.is_same(guarded)]
+
+
 is_converted: list[Callable[[FrameType], bool]] = []
 """Whether the code of a frame is converted, or stands for what converted code does: ``jit`` adds what knows that."""
+
+
+def caller(frame: FrameType) -> FrameType | None:
+    """The frame of converted code of the user's that has the code of ``frame`` run; None if there is none, or other
+    code lies in between."""
+    found = frame.f_back
+    while found is not None and is_internal(found.f_code.co_filename):
+        found = found.f_back
+    return found if found is not None and any(converted(found) for converted in is_converted) else None
 
 
 def catcher(kind: type[BaseException], raising: FrameType) -> Guarded | None:
     """What is the first to know of an exception that ``raising`` raises, if anything is.  Raises TraceError if that
     cannot be told while tracing, or if code that is not converted lies in between."""
     frame: FrameType | None = raising
-    managers: list[Guarded] = []
     inside: list[FrameType] = []
     while frame is not None and active.guarded:
-        own = [one for one in active.guarded if one.covers(frame)]
+        own = [one for one in reversed(active.guarded) if one.covers(frame)]  # of two over the same lines the inner one
         for one in sorted(own, key=lambda one: one.last - one.first):
-            if one.manager is not None:
-                managers.append(one)
-                if _suppresses(one.manager, kind):
-                    raise _not_caught(kind, one, "it is suppressed")
-            elif one.is_finally or one.may_catch(kind):
-                _check_way(kind, one, inside, managers)
+            if one.is_finally or one.may_catch(kind):
+                _check_way(kind, one, inside)
                 return one
         inside.append(frame)
         frame = frame.f_back
     return None
 
 
-def _suppresses(manager: Any, kind: type[BaseException] | None) -> bool:
-    if not isinstance(manager, contextlib.suppress):
-        return False
-    return kind is None or issubclass(kind, manager._exceptions)  # type: ignore[attr-defined]
-
-
-def _check_way(kind: Any, one: Guarded, inside: Sequence[FrameType], managers: Sequence[Guarded]) -> None:
+def _check_way(kind: Any, one: Guarded, inside: Sequence[FrameType]) -> None:
     """Raise TraceError if an exception cannot come to ``one`` through what lies in between."""
     if one.is_group:
         raise _not_caught(kind, one, "it is caught by except*")
-    for between in managers:
-        if not type(between.manager).__module__.startswith("hybridflow."):
-            what = f"it is caught, and the with at {between.place} knows of it,"
-            raise _not_caught(kind, one, what)
     for frame in inside:
         if not any(converted(frame) for converted in is_converted):
             raise _not_caught(kind, one, f"it is caught outside of {frame.f_code.co_name}, which is no converted code,")
@@ -103,7 +101,7 @@ def check_not_caught(kind: type[BaseException] | None, finally_too: bool = True)
                 continue
             if one.is_finally and finally_too:
                 raise _not_caught(kind, one, "a finally block runs")
-            if (one.catches if kind is None else one.may_catch(kind)) or _suppresses(one.manager, kind):
+            if one.may_catch(kind):
                 raise _not_caught(kind, one, "it is caught")
         frame = frame.f_back
 

@@ -76,7 +76,7 @@ def _joined_places(joined: Joined, sides: Sequence[Side], raised: Sequence[bool]
             found.append((place, joined.value(a if news[0] else ABSENT, b if news[1] else ABSENT), True))
             continue
         value = joined.value(a, b)
-        if isinstance(value, Conflict):
+        if isinstance(value, Conflict) and not place.keeps_conflicts:
             raise blame.changed(place, value)
         if value is not before and not (is_unbound(value) and is_unbound(before)):
             found.append((place, value, False))

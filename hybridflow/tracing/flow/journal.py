@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 from hybridflow.core.context import now
-from hybridflow.tracing.flow.places import CONTAINERS, UNBOUND, Place, alias, place_of
+from hybridflow.tracing.flow.places import UNBOUND, Place, alias, is_container, place_of
 from hybridflow.tracing.flow.sides import Side, cannot_be_undone
 from hybridflow.tracing.flow.state import active
 from hybridflow.tracing.region import Region
@@ -63,7 +63,7 @@ def put(place: Place, value: Any) -> None:
 
 def containers_of(frame: FrameType) -> list[Place]:
     """The containers that a function's names hold, which functions in C may change unseen."""
-    found = [place_of(value) for value in frame.f_locals.values() if type(value) in CONTAINERS]
+    found = [place_of(value) for value in frame.f_locals.values() if is_container(value)]
     return [place for place in found if place is not None]
 
 

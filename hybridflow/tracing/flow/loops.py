@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now
 from hybridflow.eager.operands import scalar
+from hybridflow.errors import TraceError
 from hybridflow.tracing.flow import blame
+from hybridflow.tracing.flow.journal import innermost, touch
 from hybridflow.tracing.flow.outcomes import (
     NORMAL,
     Bundle,
@@ -21,7 +25,7 @@ from hybridflow.tracing.flow.outcomes import (
     values_of,
 )
 from hybridflow.tracing.flow.paths import Path
-from hybridflow.tracing.flow.places import UNBOUND
+from hybridflow.tracing.flow.places import UNBOUND, Place
 from hybridflow.tracing.flow.sides import Side
 from hybridflow.tracing.flow.staged_loops import BROKE, GO, INDEX, StagedLoop
 from hybridflow.tracing.flow.state import active
@@ -29,6 +33,20 @@ from hybridflow.tracing.flow.statements import Before, LoopStatement
 from hybridflow.tracing.flow.walks import Numbers, Rows, Turns, Walk, turns_of, walk_over
 from hybridflow.tracing.symbolic import SymbolicTensor
 from hybridflow.tracing.trace import Trace
+
+
+class _Name(Place):
+    """A name that a loop binds, where the code that its items come from decides about turns."""
+
+    __slots__ = ()
+    keeps_conflicts = True
+
+    def get(self) -> Any:
+        return self.holder.held_by(self.key)
+
+    def put(self, value: Any) -> None:
+        self.holder.hold(self.key, value)
+
 
 _REPEATED = 8  # a ``for`` over more slices than these is a loop of the program, where its body can be one
 
@@ -49,6 +67,7 @@ class Loop(LoopStatement):
     _trial: Before | None = None
     _must_stage = again = False
     _attempts = _begun = 0
+    _side: Any = None  # in which a loop over the items of a generator began
 
     # ---- what converted code asks
 
@@ -68,6 +87,26 @@ class Loop(LoopStatement):
             self._numbers = value if type(value) is range and len(value) > _REPEATED else None
             self._iterator = iter(walk if isinstance(walk, Rows) and walk.counts else value)
             self._takes = value if self._iterator is value else None
+            if type(value) is types.GeneratorType and value.gi_frame is not None and now().trace is not None:
+                active.loops[value.gi_frame] = self
+                self.enter_path(blame.here(self.frame, "for"))  # what is inside of the generator's is left before
+                self._side = innermost()
+
+    def stops(self) -> None:
+        """Before the generator whose items are taken stops at a ``yield``.
+        Where it depends on a tensor whether the generator comes to it, so does what the turn binds."""
+        side = innermost()
+        if side is not self._side:
+            for name in self.names:
+                touch(_Name(self, name, name))
+
+    def held_by(self, name: str) -> Any:
+        """What a name holds, or is to hold."""
+        return self.held.get(name, UNBOUND) if self.fresh else values_of(self.frame, (name,))[name]
+
+    def hold(self, name: str, value: Any) -> None:
+        """Let a name hold a value from the next turn on."""
+        self.offer({**(self.held if self.fresh else values_of(self.frame, self.names)), name: value})
 
     def _grows(self) -> bool:
         """Whether names hold what becomes longer with turns, as arrays do that have no size yet."""
@@ -259,6 +298,7 @@ class Loop(LoopStatement):
     def values(self, names: Sequence[str]) -> list[Any]:
         """The values that names are to take."""
         self.fresh = False
+        active.offered.pop(self.frame, None)
         assert self.where is not None
         return given_back(self.held, listed(tuple(names)), self.frame, self.where)
 
@@ -292,6 +332,15 @@ class Loop(LoopStatement):
         if below is not None and below.frame is self.frame and below.is_plain and below.is_base:
             active.path = below.parent
 
+    def _generator_inside(self, own: Path) -> FrameType | None:
+        """The generator that items come from, where it depends on a tensor whether it has come here."""
+        inner = active.path
+        while inner is not None and inner is not own:
+            if inner.frame is not self.frame and not inner.is_plain:
+                return inner.frame
+            inner = inner.parent
+        return None
+
     def _closed(self, path: Path, values: Values | None) -> Values | None:
         """What names hold after all that was opened in a path of the loop's, where they hold ``values`` before."""
         bundle = path.bundle or Bundle({NORMAL: values or {}})
@@ -311,6 +360,15 @@ class Loop(LoopStatement):
         if own is None or (path is own and own.is_plain):
             return True
         assert path is not None
+        generator = self._generator_inside(own)
+        if generator is not None:
+            if slot == "_continues" and path.frame is not self.frame:
+                return True  # what decides is of the generator's
+            raise TraceError(
+                what,
+                f"a loop is left while {generator.f_code.co_name} is inside of a condition that is a tensor. Take all "
+                "of its items.",
+            )
         values = values_of(self.frame, self.names)
         if self.staged is not None:
             values[INDEX] = self.staged.index

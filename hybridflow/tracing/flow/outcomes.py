@@ -41,11 +41,12 @@ Values = dict[str, Any]
 class Bundle:
     """The ways in which something may have ended, and the values of each; ``code`` says which it was."""
 
-    __slots__ = ("code", "common", "kinds")
+    __slots__ = ("code", "common", "kinds", "returned")
 
     def __init__(self, kinds: dict[Kind, Values], code: Tensor | None = None) -> None:
         self.kinds, self.code = kinds, code
         self.common: Values = {}  # what names hold, however it ended, when something runs then
+        self.returned: Kind | None = None  # how the function is left that goes on then
 
     @property
     def goes_on(self) -> bool:
@@ -79,6 +80,9 @@ def listed(names: tuple[Any, ...]) -> Names:
 def values_of(frame: FrameType, names: Sequence[str]) -> Values:
     """What names hold now: of those that hold nothing UNBOUND, or UNREAD if that matters to nobody."""
     held, unsure = frame.f_locals, getattr(names, "unsure", ())
+    offered = active.offered.get(frame) if active.offered else None
+    if offered is not None:
+        held = {name: value for name, value in {**held, **offered}.items() if not is_unbound(value)}
     return {
         name: narrowing.narrowed(held[name]) if name in held else UNBOUND if name in unsure else UNREAD
         for name in names

@@ -132,8 +132,8 @@ def depth() -> tuple[Path | None, int]:
 
 
 def unwound(path: Path | None) -> None:
-    """Forget the paths inside of ``path``, whose code an exception has left."""
-    while active.path is not None and active.path is not path:
+    """Forget the paths inside of ``path``, whose code an exception has left, unless it was thrown from there."""
+    while active.path is not None and active.path is not path and active.path is not active.floor:
         left = active.path
         while left.sides:
             left.sides.pop().leave()

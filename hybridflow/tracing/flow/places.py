@@ -37,6 +37,7 @@ class Place:
     """Something that holds a value: ``get`` and ``put``; ``text`` is how messages call it."""
 
     __slots__ = ("holder", "key", "text")
+    keeps_conflicts = False  # what has no one type may be there: whoever reads it is told
 
     def __init__(self, holder: Any, key: Any, text: str) -> None:
         self.holder, self.key, self.text = holder, key, text
@@ -52,14 +53,17 @@ class Place:
         raise NotImplementedError
 
 
+# Containers may be of classes of the user's, whose own methods mean other things.
+
+
 class _List(Place):
     __slots__ = ()
 
     def get(self) -> Any:
-        return list(self.holder)
+        return [*list.__iter__(self.holder)]
 
     def put(self, value: Any) -> None:
-        self.holder[:] = value
+        list.__setitem__(self.holder, slice(None), value)
 
 
 class _Items(Place):
@@ -68,33 +72,46 @@ class _Items(Place):
     __slots__ = ()
 
     def get(self) -> Any:
-        return dict(self.holder)
+        return dict(dict.items(self.holder))
 
     def put(self, value: Any) -> None:
-        self.holder.clear()
-        self.holder.update(value)
+        dict.clear(self.holder)
+        dict.update(self.holder, value)
+
+
+class _Ordered(Place):
+    """A dict that keeps the order of its keys beside them."""
+
+    __slots__ = ()
+
+    def get(self) -> Any:
+        return dict(collections.OrderedDict.items(self.holder))
+
+    def put(self, value: Any) -> None:
+        collections.OrderedDict.clear(self.holder)
+        collections.OrderedDict.update(self.holder, value)
 
 
 class _Set(Place):
     __slots__ = ()
 
     def get(self) -> Any:
-        return frozenset(self.holder)
+        return frozenset(set.__iter__(self.holder))
 
     def put(self, value: Any) -> None:
-        self.holder.clear()
-        self.holder.update(value)
+        set.clear(self.holder)
+        set.update(self.holder, value)
 
 
 class _Deque(Place):
     __slots__ = ()
 
     def get(self) -> Any:
-        return list(self.holder)
+        return [*collections.deque.__iter__(self.holder)]
 
     def put(self, value: Any) -> None:
-        self.holder.clear()
-        self.holder.extend(value)
+        collections.deque.clear(self.holder)
+        collections.deque.extend(self.holder, value)
 
 
 class _Attribute(Place):
@@ -187,8 +204,9 @@ def alias(x: SymbolicTensor) -> SymbolicTensor:
 _KINDS: dict[type, type[Place]] = {
     list: _List,
     dict: _Items,
-    collections.OrderedDict: _Items,
+    collections.OrderedDict: _Ordered,
     collections.defaultdict: _Items,
+    collections.Counter: _Items,
     set: _Set,
     collections.deque: _Deque,
     SymbolicTensor: _Rebound,
@@ -198,10 +216,21 @@ _KINDS: dict[type, type[Place]] = {
 CONTAINERS = frozenset(_KINDS) - {SymbolicTensor}
 
 
+def _kind_of_class(found: type) -> type[Place] | None:
+    """The kind of place that an instance of a container's subclass is."""
+    bases = (base for base in found.__mro__[1:] if base in CONTAINERS)
+    return next((_KINDS[base] for base in bases), None)
+
+
+def is_container(value: Any) -> bool:
+    """Whether a value is a container whose items can be changed."""
+    return type(value) in CONTAINERS or _kind_of_class(type(value)) is not None
+
+
 def place_of(value: Any, name: str | None = None) -> Place | None:
     """The place that changes when items of ``value``, or its attribute ``name``, do; None where nothing can."""
     if name is None:
-        kind = _KINDS.get(type(value))
+        kind = _KINDS.get(type(value)) or _kind_of_class(type(value))
         return None if kind is None else kind(value, None, type(value).__name__)
     if isinstance(value, type):
         return _ClassAttribute(value, name, f"{value.__name__}.{name}")

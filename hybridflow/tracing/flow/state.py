@@ -27,6 +27,11 @@ class _Active(threading.local):
         self.changes = 0  # how often something was changed in place
         self.refusal: TraceError | None = None  # nobody catches it
         self.passing: BaseException | None = None  # what came through a ``finally`` that ran for it
+        self.loops: dict[FrameType, Any] = {}  # by the frames of generators: the loops that take their items
+        self.offered: dict[FrameType, dict[str, Any]] = {}  # what loops have for names, which have yet to take it
+        self.stopped: dict[FrameType, list[Any]] = {}  # the paths of generators that have stopped at a ``yield``
+        self.left: Any = None  # what names of functions around held when a function returned, if a tensor decided
+        self.floor: Any = None  # the path from which an exception is thrown to code that began outside of it
         self.guarded: list[Guarded] = []  # what may come to know of an error, see ``guarding``
         self.appended: tuple[Any, ...] = ()  # lists that turns of a loop append to, and see nothing of
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
@@ -52,9 +57,16 @@ def converting() -> Iterator[None]:
     active.facts, active.meanings, active.known, active.alive = {}, {}, {}, []
     chosen, active.chosen = active.chosen, False
     guarded, active.guarded = active.guarded, list(active.guarded)
+    floor, active.floor = active.floor, None
+    loops, active.loops = active.loops, {}
+    offered, active.offered = active.offered, {}
+    stopped, active.stopped = active.stopped, {}
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
+        _leave_all(before[0])
+        if not isinstance(error, Exception):
+            raise
         begun = _began(error)
         explained = blame.explained(begun, active.conflicts) if isinstance(begun, NameError) else begun
         if explained is error:
@@ -62,9 +74,19 @@ def converting() -> Iterator[None]:
         raise explained from None
     finally:
         active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended = before
-        active.guarded, active.refusal, active.passing = guarded, None, None
+        active.left, active.loops, active.offered, active.stopped = None, loops, offered, stopped
+        active.guarded, active.refusal, active.passing, active.floor = guarded, None, None, floor
         active.facts, active.meanings, active.known, active.alive = choices
         active.chosen = chosen
+
+
+def _leave_all(outer: Any) -> None:
+    """Leave what an exception has gone through inside of the path ``outer``: places hold what they held before."""
+    while active.path is not None and active.path is not outer:
+        left = active.path
+        while left.sides:
+            left.sides.pop().leave()
+        active.path = left.parent
 
 
 def _began(error: Exception) -> Exception:

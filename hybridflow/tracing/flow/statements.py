@@ -85,3 +85,4 @@ class LoopStatement:
     def offer(self, values: Values | None) -> None:
         if values is not None:
             self.held, self.fresh = values, True
+            active.offered[self.frame] = values

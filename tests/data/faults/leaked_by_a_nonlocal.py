@@ -3,7 +3,7 @@ import hybridflow as hf
 kept = None
 
 
-@hf.function
+@hf.function(strict=True)
 def f(x):
     global kept
     kept = x * 2

@@ -3,7 +3,7 @@ import hybridflow as hf
 kept = {}
 
 
-@hf.function
+@hf.function(strict=True)
 def f(x):
     while x < 5:
         x = x + 1

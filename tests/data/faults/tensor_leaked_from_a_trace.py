@@ -3,7 +3,7 @@ import hybridflow as hf
 kept = []
 
 
-@hf.function
+@hf.function(strict=True)
 def f(x):
     kept.append(x * 2)
     return x

@@ -1,0 +1,184 @@
+"""``with`` in functions that are traced: a manager comes to know of errors of which a tensor decides whether they are
+raised.
+
+Python's own statement stays, over a stand-in for the manager.  Where such errors come to it, the manager's ``__exit__``
+runs for each of them in a branch of the program, as an ``except`` clause does, and once more for all other ways on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+from hybridflow.array import elementwise
+from hybridflow.core.context import current
+from hybridflow.effects.caught import Try, raise_later
+from hybridflow.errors import TraceError
+from hybridflow.tracing.flow import endings, guarding, joins, journal
+from hybridflow.tracing.flow.clauses import Guarded
+from hybridflow.tracing.flow.forks import Fork
+from hybridflow.tracing.flow.guarding import Raised
+from hybridflow.tracing.flow.outcomes import NORMAL, Bundle, Kind
+from hybridflow.tracing.flow.paths import Path
+from hybridflow.tracing.flow.places import place_of
+from hybridflow.tracing.flow.sides import Side
+from hybridflow.tracing.flow.state import active
+from hybridflow.tracing.region import Region
+
+_Generated = contextlib._GeneratorContextManager
+
+
+class With(Try):
+    """One ``with`` statement that runs, over one manager, in whose place it stands."""
+
+    __slots__ = ("_exit", "_is_left", "_manager", "_paused", "_spare")
+
+    def __init__(self, manager: Any, frame: FrameType, guarded: Guarded) -> None:
+        super().__init__(frame, guarded)
+        self._manager, self._exit = manager, type(manager).__exit__
+        self._paused: Bundle | None = None
+        self._is_left = False
+        # Managers of generators forget how they were made when they are entered.
+        is_again = isinstance(manager, _Generated) and inspect.isgeneratorfunction(manager.func)
+        self._spare: Any = manager._recreate_cm() if is_again else None
+
+    def __enter__(self) -> Any:
+        return type(self._manager).__enter__(self._manager)
+
+    def __exit__(self, *error: Any) -> Any:
+        return None if self._is_left else self._exit(self._manager, *error)
+
+    def leaving(self, names: Sequence[str]) -> Any:
+        """Before the manager is left, as no error has come: whether it is, on the ways on that have come together.
+        Functions may assign ``names``.  Otherwise Python leaves it."""
+        bundle = self._paused
+        if bundle is None:
+            return False
+        self._is_left = True
+        known = [kind for kind in bundle.kinds if self._knows_of(kind)]
+        if not known or len(known) == len(bundle.kinds):
+            return not known
+        assert bundle.code is not None
+        is_new = elementwise.not_equal(bundle.code, known[0].number)
+        for kind in known[1:]:
+            is_new = elementwise.logical_and(is_new, elementwise.not_equal(bundle.code, kind.number))
+        return Fork(is_new, self._frame, names, self._where)
+
+    def leaves(self) -> None:
+        """The manager is left."""
+        self._exit(self._manager, None, None, None)
+
+    def _knows_of(self, kind: Kind) -> bool:
+        """Whether the manager has been left already on this way out of the block: by an error."""
+        return kind is self._handled or isinstance(kind, Raised)
+
+    def arrived(self) -> bool:
+        """The block is over: whether errors come from it that the manager is to know of."""
+        found = super().arrived()
+        guarding.release(self._guarded)
+        return found
+
+    def exits(self, error: BaseException) -> None:
+        """The manager comes to know of an error, which goes on unless it says that it does not."""
+        manager = self._manager
+        if isinstance(manager, _Generated):
+            manager = self._like_it()
+        elif isinstance(manager, contextlib.ExitStack):
+            self._keep_callbacks(manager)
+        before, active.floor = active.floor, active.path
+        try:
+            swallows = self._exit(manager, type(error), error, error.__traceback__)
+        except TraceError:
+            raise
+        except Exception as another:
+            swallows, error = False, another
+        finally:
+            active.floor = before
+        if not swallows:
+            raise_later(self._frame, error, error.__cause__)
+
+    def _like_it(self) -> Any:
+        """Another manager made by the same generator function, which is where this one is: what its code does up to
+        there it has done already."""
+        made = self._spare
+        if made is None:
+            raise self._refusal("no generator function makes its manager")
+        self._spare = made._recreate_cm()
+        side = Side(Region("a with statement"))
+        parent = active.path
+        path = active.path = Path(self._frame, parent, side)
+        side.watch(self._frame)
+        side.enter()
+        made.__enter__()
+        if active.path is not path or path.opens or path.bundle is not None:
+            raise self._refusal("its generator may raise others before its yield")
+        side.leave()
+        side.check()
+        active.path = parent
+        return made
+
+    def _keep_callbacks(self, stack: Any) -> None:
+        """See to it that a stack has its callbacks once more for the other ways on."""
+        callbacks = stack._exit_callbacks
+        for _, callback in callbacks:
+            owner = getattr(callback, "__self__", None)
+            if isinstance(owner, (_Generated, contextlib.ExitStack)):
+                raise self._refusal(f"an ExitStack holds a {type(owner).__name__}")
+        journal.touch(place_of(callbacks))
+
+    def _refusal(self, what: str) -> TraceError:
+        return TraceError(
+            "with",
+            f"whether an error is raised in the with at {self._guarded.place} depends on a tensor, and {what}. Enter "
+            "it with a with statement of its own, or outside of the compiled function.",
+        )
+
+    def pause(self, bundle: Bundle | None) -> Bundle | None:
+        """All ways out of the block have come together, and it is over."""
+        self._paused = bundle
+        return bundle
+
+    def resumed(self, bundle: Bundle, names: Sequence[str]) -> Bundle:
+        """The manager has been left: what it has caught goes on."""
+        endings.changed(self._frame, bundle)
+        values = bundle.kinds.pop(self._handled, None)
+        if values is None:
+            return bundle
+        if NORMAL in bundle.kinds:
+            assert bundle.code is not None
+            pred = elementwise.equal(bundle.code, self._handled.number)
+            values = joins.either(pred, values, bundle.kinds[NORMAL], names)
+        code = bundle.code
+        if code is not None:
+            code = elementwise.where(elementwise.equal(code, self._handled.number), NORMAL.number, code)
+        bundle.kinds[NORMAL] = values
+        found = Bundle(bundle.kinds, code if len(bundle.kinds) > 1 else None)
+        found.returned = bundle.returned
+        return found
+
+
+is_users: list[Callable[[Any], bool]] = []
+"""Whether a function or a class is the user's: ``jit`` adds what knows that."""
+
+
+def _knows(manager: Any) -> bool:
+    """Whether it matters to the user's code, or to what is raised, that a manager knows of an error."""
+    if isinstance(manager, (contextlib.suppress, contextlib.ExitStack)):
+        return True
+    if isinstance(manager, _Generated):
+        return any(known(manager.func) for known in is_users)
+    exit = getattr(type(manager), "__exit__", None)
+    return isinstance(exit, types.FunctionType) and any(known(exit) for known in is_users)
+
+
+def managed(manager: Any, frame: FrameType, first: int, last: int, names: tuple[str, ...]) -> Any:
+    """The manager of a ``with`` over these lines, or what stands for it while the code is traced."""
+    if current.trace is None or not _knows(manager) or not hasattr(type(manager), "__enter__"):
+        return manager
+    guarded = Guarded(frame, first, last, (), names, manager=manager)
+    guarding.guard(guarded)
+    return With(manager, frame, guarded)
