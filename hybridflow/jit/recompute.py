@@ -43,7 +43,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f, updated=())
     def recomputed(*args: Any, **kwargs: Any) -> Any:
         tapes = now().tapes
-        watcher = VariableWatcher()
+        watcher = _Watcher([x for x in pytree.flatten((args, kwargs))[0] if isinstance(x, Tensor)])
         with recorded_by((watcher,)):
             result = f(*args, **kwargs)
         trainable = [variable for variable, _ in watcher.reads.values()]
@@ -55,15 +55,42 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
             for variable, x in watcher.assigned.values():
                 told.note_assign(variable, x)
         assigned = [variable for variable, _ in watcher.assigned.values()]
-        again = _Again(f, args, kwargs, reads, len(trainable), assigned)
-        return with_derivative((*again.tensors, *(x for _, x in watcher.reads.values())), result, again)
+        is_traced = now().trace is not None
+        captured = [x for x in watcher.captured if is_traced or any(tape.tracks(x) for tape in tapes)]
+        again = _Again(f, args, kwargs, reads, len(trainable), assigned, captured)
+        return with_derivative((*again.tensors, *(x for _, x in watcher.reads.values()), *captured), result, again)
 
     return entered(recomputed)
 
 
+class _Watcher(VariableWatcher):
+    """Learns too which float tensors a function uses that it was not ``given``, and has not made."""
+
+    __slots__ = ("_captured", "_known")
+
+    def __init__(self, given: Sequence[Tensor]) -> None:
+        super().__init__()
+        self._known = {id(x): x for x in given}
+        self._captured: dict[int, Tensor] = {}
+
+    @property
+    def captured(self) -> list[Tensor]:
+        read = {id(x) for _, x in (*self.reads.values(), *self.others.values())}
+        return [x for key, x in self._captured.items() if key not in read]
+
+    def record(self, op: Any, inputs: Sequence[Tensor], attrs: Any, out: Any) -> None:
+        self.record_custom(inputs, out if isinstance(out, tuple) else (out,))
+
+    def record_custom(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], *how: Any) -> None:
+        for x in inputs:
+            if id(x) not in self._known and is_float(x.dtype):
+                self._captured[id(x)] = x
+        self._known.update((id(x), x) for x in outputs)
+
+
 class _Again:
     """The derivative of a call: ``reads`` are the variables that it read, with what it found; the first ``trained``
-    have derivatives.  ``assigned`` are those that it assigned."""
+    have derivatives.  ``assigned`` are those that it assigned, ``captured`` the tensors that it finds by itself."""
 
     def __init__(
         self,
@@ -73,7 +100,9 @@ class _Again:
         reads: list[tuple[Variable, Tensor]],
         trained: int,
         assigned: list[Variable],
+        captured: list[Tensor],
     ) -> None:
+        self._captured = captured
         self._f, self._reads, self._trained, self._assigned = f, reads, trained, assigned
         self._leaves, self._structure = pytree.flatten((args, kwargs))
 
@@ -84,7 +113,7 @@ class _Again:
     def __call__(self, *cotangents: Tensor | None) -> _Cotangents:
         seed = next((g for g in cotangents if g is not None), None)
         if seed is None:
-            return [None] * (len(self.tensors) + self._trained)
+            return [None] * (len(self.tensors) + self._trained + len(self._captured))
         if now().trace is None:
             with _as_before(self._reads, self._assigned):
                 return self._gradients(self._f, self.tensors, cotangents)
@@ -97,6 +126,7 @@ class _Again:
         themselves."""
         sources = [*(_own(x) for x in tensors), *(parts or [variable for variable, _ in self._reads[: self._trained]])]
         given = iter(sources)
+        sources += self._captured
         leaves = [next(given) if isinstance(x, Tensor) else x for x in self._leaves]
         args, kwargs = pytree.unflatten(self._structure, leaves)
         with GradientTape(watch_accessed_variables=False) as tape:

@@ -164,3 +164,28 @@ def test_errors() -> None:
         hf.recompute_grad(3)
     with pytest.raises(errors.ShapeError, match="inner sizes differ"):
         hf.recompute_grad(lambda x: x @ x)(hf.ones((2, 3)))
+
+
+def test_captured_tensors_have_derivatives() -> None:
+    def loss(w: Any, b: Any, x: Any, recomputed: bool) -> Any:
+        inner = w * 2
+
+        def block(x: Any) -> Any:
+            return hf.tanh(x * inner + hf.asarray([1.0, 2.0])) * b
+
+        return hf.sum((hf.recompute_grad(block) if recomputed else block)(x) ** 2)
+
+    values = hf.asarray([0.5, -1.0]), hf.asarray([2.0, 0.25]), hf.asarray([1.5, 0.1])
+
+    def gradients(recomputed: bool) -> Any:
+        return hf.grad(lambda w, b, x: loss(w, b, x, recomputed), argnums=(0, 1, 2))
+
+    def second(recomputed: bool) -> Any:
+        return hf.grad(lambda w, b, x: hf.sum(gradients(recomputed)(w, b, x)[0] ** 2), argnums=(0, 1, 2))
+
+    for made in (gradients, second):
+        want = [g.tolist() for g in made(False)(*values)]
+        assert all(any(g) for g in want)
+        for got in (made(True)(*values), hf.function(made(True))(*values)):
+            for g, w in zip(got, want):
+                assert g.tolist() == pytest.approx(w, rel=1e-5)
