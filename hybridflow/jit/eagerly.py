@@ -52,10 +52,11 @@ class EagerCalls:
     """The signatures whose calls run eagerly, as no program can do what the code does.  It may have been done once, so
     they are traced again, ever more rarely: at the second, fourth, eighth call."""
 
-    __slots__ = ("_counts",)
+    __slots__ = ("_counts", "is_undoing")
 
     def __init__(self) -> None:
         self._counts: dict[Any, int] = {}
+        self.is_undoing = False  # whether calls may undo what was done to objects that other threads have, too
 
     def note(self, key: Any) -> None:
         """A trace of a call with this key has shown it."""

@@ -60,6 +60,9 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
+_undoing = locks.make()  # one call at a time that may undo what it did to objects of others
+
+
 class Function(Dispatcher, Generic[P, R]):
     """A callable that runs ``python`` compiled.
 
@@ -195,6 +198,14 @@ class Function(Dispatcher, Generic[P, R]):
     def _make_and_call(
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Variant | None, Any]:
+        if not self._eager_calls.is_undoing:
+            return self._make_and_call_now(key, leaves, args, kwargs)
+        with _undoing:
+            return self._make_and_call_now(key, leaves, args, kwargs)
+
+    def _make_and_call_now(
+        self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Variant | None, Any]:
         if self._eager_calls.is_due(key):
             return None, self._call_body(args, kwargs)
         try:
@@ -203,7 +214,7 @@ class Function(Dispatcher, Generic[P, R]):
             if self._options.strict:
                 raise refused.error from None
             _report().tell_eager(self._options.name, refused.reason)
-            self._is_unguarded = True
+            self._is_unguarded = self._eager_calls.is_undoing = True
             self._eager_calls.note(key)
             return None, self._call_body(args, kwargs)
         except RaisedError as raised:
@@ -455,6 +466,7 @@ class Function(Dispatcher, Generic[P, R]):
         variant = Variant(concrete, self._observer.guards(recording))
         if recording.can_undo and any(node.may_raise for node in concrete.graph.nodes):
             variant.undo = recording.undo
+            self._eager_calls.is_undoing = True
         return variant, recording, created
 
     @entered

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import textwrap
+import threading
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -559,3 +560,35 @@ def test_programs_do_what_they_do_eagerly(flow: str, fail: str, tmp_path: Path) 
 def test_all_effects(flow: str, effect: str, tmp_path: Path) -> None:
     for fail in ("index", "raise"):
         compare(tmp_path / f"{fail}.py", program(flow, fail, (effect,)))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_threads_leave_what_each_of_them_did(count: int) -> None:
+    table, log, variable = hf.asarray([1.0, 2.0, 3.0]), [], hf.Variable(0.0)
+
+    @hf.function
+    def f(x: Any, n: Any) -> Any:
+        log.append("before")
+        variable.assign_add(x)
+        y = table[n]
+        log.append("after")
+        return y
+
+    f(hf.asarray(0.0), hf.asarray(1))
+    log.clear()
+    failed = []
+
+    def run() -> None:
+        for k in range(20):
+            try:
+                f(hf.asarray(1.0), hf.asarray(7 if k % 2 else 1))
+            except IndexError:
+                failed.append(k)
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(failed) == 10 * count and float(variable.numpy()) == 10.0 * count
+    assert log.count("before") == 20 * count and log.count("after") == 10 * count
