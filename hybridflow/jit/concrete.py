@@ -43,6 +43,7 @@ from hybridflow.jit.recursion import endless
 from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
 from hybridflow.jit.value_keys import value_key
 from hybridflow.tracing.assumptions import Assumptions, Restart, conditions_hold
+from hybridflow.tracing.found_sizes import SizesWantedError
 from hybridflow.tracing.numbers import number_of
 from hybridflow.tracing.open_floats import FLOAT, SymbolicFloat
 from hybridflow.tracing.staged import Staged
@@ -557,6 +558,10 @@ def _run(
         raise endless(binder.name, error) from None
     except BaseException as error:
         found = _undone(error, trace)
+        if trace.wants_sizes:
+            if not isinstance(error, Exception) and trace.outside is not None and trace.outside.can_undo:
+                trace.outside.undo()
+            raise SizesWantedError from None
         if isinstance(error, Restart):
             raise
         if found is not None:
@@ -566,8 +571,10 @@ def _run(
         raise
     finally:
         calling.leave_function(token)
-    if assumptions.must_restart and trace.outside is not None and trace.outside.can_undo:
+    if (assumptions.must_restart or trace.wants_sizes) and trace.outside is not None and trace.outside.can_undo:
         trace.outside.undo()
+    if trace.wants_sizes:
+        raise SizesWantedError
     # Where variables were made, the next run finds what was set beside them.
     left = [] if trace.outside is None or trace.created_variables else trace.outside.take(result)
     setting = Setting([(place.reference(), place.name) for place, _ in left]) if left else None

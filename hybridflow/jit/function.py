@@ -34,6 +34,7 @@ from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.runtime import apart, locks
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.tracing.found_sizes import SizesWantedError
 
 if TYPE_CHECKING:
     from hybridflow.jit import profiling
@@ -87,6 +88,7 @@ class Function(Dispatcher, Generic[P, R]):
         "_relaxing",
         "_retraces",
         "_signature",
+        "_sized",
         "_trace_lock",
         "_was_traced",
         "holds_objects",
@@ -109,6 +111,7 @@ class Function(Dispatcher, Generic[P, R]):
         self._eager_calls = EagerCalls()
         self._observer: Any = None  # of what it reads from outside: made when it is first traced
         self._instances = InstanceTable()
+        self._sized: Any = None  # what calls it, where a program finds sizes: see ``sizing``
         self.holds_objects = False  # whether what was traced keeps objects of the user's: see methods.py
         functools.update_wrapper(self, python, updated=())
 
@@ -126,6 +129,8 @@ class Function(Dispatcher, Generic[P, R]):
                 return self._call_body(args, kwargs)
             if state.narrow is not None:
                 return self._call_body(args, kwargs)  # a trace is for weights as they are
+            if self._sized is not None:
+                return self._sized(*self._as_declared(args, kwargs))
             if state.tapes and state.device is None:
                 answered = self._answered(args, kwargs)
                 if answered is not None:
@@ -142,6 +147,10 @@ class Function(Dispatcher, Generic[P, R]):
                 found, result = transaction.run(lambda: self._make_and_call(key, leaves, args, kwargs))
             else:
                 result = found.concrete.call_leaves(leaves)
+        except SizesWantedError:
+            if current.trace is not None:
+                raise  # of the function that is traced
+            return self._call_sized(args, kwargs)
         except BaseException as error:
             raise of_user(error)  # noqa: B904  # the very error
         if found is None:
@@ -151,6 +160,18 @@ class Function(Dispatcher, Generic[P, R]):
         if found.guards is not None and found.is_missed(form):
             self._add_native_call(found, form, args, kwargs)
         return result
+
+    def _call_sized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that turned out to have sizes which a program finds."""
+        from hybridflow.jit import sizing
+
+        if self._sized is None:
+            sized = sizing.Sized(self._python)
+            options = self._options._replace(input_signature=None, donated=())
+            run: Function[..., Any] = Function(sized, options)
+            run._retraces.not_the_users = sized.parameter
+            self._sized = sizing.SizedCalls(sized, run)
+        return self._call_slow(*args, **kwargs)
 
     def expect(self, *args: Any, **kwargs: Any) -> None:
         """Say that calls with such arguments come beside others: extents and numbers in which they differ are open from
@@ -184,9 +205,7 @@ class Function(Dispatcher, Generic[P, R]):
 
     def _call_body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the Python function itself; what it assigns is taken back if it raises, unless that goes into a trace."""
-        if self._signature is not None:
-            positional, kwargs = self._binder.split(self._signature.convert(self._binder.bind(args, kwargs)))
-            args = tuple(positional)
+        args, kwargs = self._as_declared(args, kwargs)
         token = calling.enter_function()
         try:
             if current.trace is not None:
@@ -194,6 +213,13 @@ class Function(Dispatcher, Generic[P, R]):
             return transaction.run(lambda: self._python(*args, **kwargs))
         finally:
             calling.leave_function(token)
+
+    def _as_declared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as what the input signature says they are."""
+        if self._signature is None:
+            return args, kwargs
+        positional, kwargs = self._binder.split(self._signature.convert(self._binder.bind(args, kwargs)))
+        return tuple(positional), kwargs
 
     def _make_and_call(
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -513,6 +539,8 @@ class Function(Dispatcher, Generic[P, R]):
         """What answers calls with these leaves, when none is made."""
         try:
             return self._find_or_make(key, leaves).concrete
+        except SizesWantedError as wanted:
+            raise wanted.refused(self._options.name) from None
         except RaisedError as raised:
             error = raised.error
         try:
@@ -680,6 +708,7 @@ class Function(Dispatcher, Generic[P, R]):
     def cache_clear(self) -> None:
         """Forget all signatures; the next call traces again."""
         self._cache.clear()
+        self._sized = None
         self._take_native_calls()
         self._retraces.clear()
         if self._relaxing is not None:
@@ -702,6 +731,8 @@ class Function(Dispatcher, Generic[P, R]):
         parts = [_count(len(variants), "trace"), _count(sum(variant.hits for variant in variants), "hit")]
         parts += [f"called by way of Python, since {v.refusal.reason}" for v in variants if v.refusal is not None][:1]
         last = self._retraces.describe_last(self._count_calls())
+        if self._sized is not None:
+            return f"<function {self._options.name}, whose calls find how long lists are: {self._sized.run!r}>"
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
 
 

@@ -136,15 +136,16 @@ def cause_of(binder: Binder, new: Key, known: Iterable[Key]) -> Cause | None:
 
 
 class RetraceLog:
-    """The retraces of one function."""
+    """The retraces of one function.  No warning tells of an argument that is ``not_the_users``."""
 
-    __slots__ = ("_counts", "_name", "last_at", "records")
+    __slots__ = ("_counts", "_name", "last_at", "not_the_users", "records")
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._counts: dict[tuple[str, str], int] = {}
         self.records: deque[Retrace] = deque(maxlen=_KEPT)
         self.last_at = 0  # the call at which the last one happened
+        self.not_the_users: str | None = None
 
     def add(self, cause: Cause, where: str | None, trace_ms: float, compile_ms: float, call: int) -> Retrace:
         """Record one retrace, and warn at the third of one cause, unless it cannot go on."""
@@ -163,6 +164,8 @@ class RetraceLog:
         self.last_at = call
         if flags.logs("retrace"):
             print(f"[retrace] {record}", file=sys.stderr)
+        if self.not_the_users is not None and cause.argument.startswith(self.not_the_users):
+            return record
         counted = cause.argument, cause.kind
         self._counts[counted] = self._counts.get(counted, 0) + 1
         if self._counts[counted] == _WARN_AT and cause.kind != OPEN_EXTENT:

@@ -50,6 +50,9 @@ class Outside(Protocol):
     def sets(self, owner: Any, name: str, /) -> None:
         """An attribute of an object that was there before the trace is about to be set."""
 
+    def values_set(self) -> list[Any]:
+        """What attributes of such objects hold that were set so far."""
+
     def take(self, result: Any, /) -> list[tuple[Any, Any]]:
         """The attributes that each call sets beside its result, and to what: see ``jit.guards.left``."""
 
@@ -139,9 +142,11 @@ class Trace:
         "outside",
         "parent",
         "place",
+        "sizes",
         "sources",
         "spans",
         "tells_apart",
+        "wants_sizes",
     )
 
     def __init__(
@@ -167,6 +172,8 @@ class Trace:
         self.live_arrays: Mapping[int, Any] = {}  # arrays of others, by id, that the program reads anew at each call
         self.place: str | None = None  # the user's line of what is recorded, if not the one that runs
         self.outside: Outside | None = None  # takes note of what the program depends on besides its inputs
+        self.sizes: Any = None  # ``found_sizes.Sizes``, of a trace that is given some
+        self.wants_sizes = False  # whether it is given none, and needs some
         self.finished = False
         self.tells_apart = False  # whether something looked at which tensors are one object: see ``aliases``
         self.created_variables = False

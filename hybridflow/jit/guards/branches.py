@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybridflow.array.elementwise import logical_not
 from hybridflow.core.context import current
 from hybridflow.effects import caught, managers, op_errors  # noqa: F401  # the last is told of ops
-from hybridflow.jit.guards import choosing, questions
+from hybridflow.jit.guards import choosing, list_reads, questions
 from hybridflow.jit.guards.notes import INERT, note_truth
 from hybridflow.jit.guards.recording import active
 from hybridflow.jit.guards.specials import is_open
@@ -32,10 +32,16 @@ class Branches:
         recording = active.recording
         if isinstance(value, Choice):
             value = choosing.iterated(value, sys._getframe(1))
+        if list_reads.is_grown(value):
+            return list_reads.iterated(value)
         if recording is not None and type(value) not in INERT:
             recording.note(questions.iterate, value, depth)
             taking.check_takes(value)
         return value
+
+    def unpacked(self, value: Any) -> Any:
+        """``[*value]``"""
+        return value if list_reads.is_grown(value) else self.iterate(value)
 
     def test(self, value: Any) -> Any:
         """A value whose truth is asked for."""
@@ -54,7 +60,7 @@ class Branches:
         """The condition of a statement or operator: a bool, or a Fork where it is a tensor."""
         if value is True or value is False:
             return value
-        value = choosing.truth(value)
+        value = _decided(value, loop)
         if is_open(value):
             frame = sys._getframe(1)
             return _forked(value, frame, listed(names), loop)
@@ -62,14 +68,14 @@ class Branches:
 
     def fork_not(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
         """As ``fork``, of the opposite."""
-        value = choosing.truth(value)
+        value = _decided(value, loop)
         if is_open(value):
             return _forked(logical_not(truth(value)), sys._getframe(1), listed(names), loop)
         return not self.test(value)
 
     def negated(self, value: Any) -> Any:
         """``not value``"""
-        value = choosing.truth(value)
+        value = _truth(value)
         return logical_not(truth(value)) if is_open(value) else not self.test(value)
 
     @staticmethod
@@ -101,7 +107,7 @@ class Branches:
             return second
         if fork is False:
             return first
-        second = choosing.truth(second)
+        second = _truth(second)
         second = truth(second) if is_open(second) else bool(self.test(second))
         fork.took(second)
         fork.between()
@@ -112,7 +118,7 @@ class Branches:
     @staticmethod
     def condition(value: Any) -> Any:
         """The condition of a ``while``."""
-        return choosing.truth(value)
+        return _truth(value)
 
     @staticmethod
     def bound(value: Any) -> Any:
@@ -279,7 +285,7 @@ class Branches:
     @staticmethod
     def require(value: Any, *message: Any) -> None:
         """``assert value, message`` of a tensor."""
-        caught.require(sys._getframe(1), truth(choosing.truth(value)), AssertionError(*message))
+        caught.require(sys._getframe(1), truth(_truth(value)), AssertionError(*message))
 
     is_open = staticmethod(is_open)
     assertion = AssertionError
@@ -294,6 +300,42 @@ class Branches:
         found = Loop(sys._getframe(1), listed(names), outer, has_else, lists)
         found.over_items(self.iterate(value))
         return found
+
+    def listed(self, made: Callable[[list[Any], Any], None], items: Any) -> list[Any]:
+        """A list comprehension over items, which ``made`` puts into a list."""
+        found: list[Any] = []
+        made(found, items)
+        return found
+
+    def walk(self, items: Any, body: Callable[..., Any], several: bool) -> None:
+        """``for item in items: body(item)``; the item is unpacked where there are ``several`` in it."""
+        loop = Loop(sys._getframe(1), listed(()), None, False)
+        loop.over_items(list_reads.as_rows(self.iterate(items, several)))
+        for item in loop:
+            if loop.fresh:
+                loop.values(())
+            if loop.again:
+                continue
+            try:
+                body(*self.iterate(item)) if several else body(item)
+            except Exception:
+                if not loop.failed():
+                    raise
+        if loop.fresh:
+            loop.values(())
+        loop.leave(())
+
+
+def _truth(value: Any) -> Any:
+    """Something of which nothing but the truth is wanted."""
+    return list_reads.truth(value) if list_reads.is_grown(value) else choosing.truth(value)
+
+
+def _decided(value: Any, loop: Loop | None) -> Any:
+    """The condition of a statement: known, where it is one of how many items a list has and in no loop."""
+    if state.active.grown and loop is None:
+        return list_reads.decided(value)
+    return _truth(value)
 
 
 def _forked(value: Any, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Fork:

@@ -23,7 +23,7 @@ from hybridflow.core.blocks import block
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import late, managers
-from hybridflow.jit.guards import calls, choosing, contents, indexed, matching, ordering, questions
+from hybridflow.jit.guards import calls, choosing, contents, indexed, list_reads, matching, ordering, questions
 from hybridflow.jit.guards.branches import Branches
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.notes import (
@@ -56,7 +56,7 @@ from hybridflow.jit.guards.specials import (
 from hybridflow.jit.guards.twins import is_converted
 from hybridflow.tracing import numbers
 from hybridflow.tracing.convert.instrument import OPERATORS
-from hybridflow.tracing.flow import doubles, guarding, journal, narrowing, stacks, state, taking, trees
+from hybridflow.tracing.flow import doubles, growth, guarding, journal, narrowing, stacks, state, taking, trees
 from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.places import CONTAINERS, cell_place, global_place, is_container, place_of
 from hybridflow.tracing.flow.ranges import TensorRange
@@ -101,6 +101,8 @@ class Recorder(Branches):
             if isinstance(value, Choice):
                 return functools.partial(choosing.call_each, lambda one: self.method(one, name), value)
         before_method(value, name, sys._getframe(1))
+        if list_reads.is_grown(value):
+            return list_reads.method(value, name, getattr(value, name))
         found = self.fn(self.attribute(value, name))
         if type(value) in CONTAINERS and name in choosing.KEEPS:
             found = getattr(found, "__wrapped__", found)
@@ -117,6 +119,8 @@ class Recorder(Branches):
         if state.active.path is not None or state.active.spent:
             found = _touching(function, found)
         found = special(function, found)
+        if type(function) is not types.FunctionType or not is_recorded(function.__code__):
+            found = list_reads.called_with(function, found)
         return choosing.spread(found) if state.active.chosen and not _is_followed(function) else found
 
     def item(self, value: Any, key: Any) -> Any:
@@ -125,6 +129,8 @@ class Recorder(Branches):
             return self._item_of_each(value, key)
         if recording is None:
             return value[key]
+        if list_reads.is_grown(value):
+            return list_reads.item(value, key)
         if indexed.takes(value, key):
             return stacks.seen(indexed.item(recording, value, key))
         if type(value) in INERT:
@@ -145,6 +151,8 @@ class Recorder(Branches):
         recording = active.recording
         if isinstance(value, Choice):
             return narrowing.narrowed(value)
+        if state.active.grown:
+            value = list_reads.settled(value)
         if recording is not None and type(value) not in INERT:
             recording.note(contents.consume, value)
             taking.check_takes(value)
@@ -153,6 +161,8 @@ class Recorder(Branches):
     def joined(self, *pieces: Any) -> Any:
         """``f"..."``: texts, and values with their conversions and format specifications."""
         recording = active.recording
+        if state.active.grown:
+            list_reads.settled(pieces)
         if recording is not None:
             for piece in pieces:
                 if type(piece) is tuple and type(piece[0]) not in INERT:
@@ -166,6 +176,8 @@ class Recorder(Branches):
             return choosing.each(left, lambda one: self.binary(name, one, right), is_pure=True)
         if isinstance(right, Choice):
             return choosing.each(right, lambda one: self.binary(name, left, one), is_pure=True)
+        if state.active.grown and not (name == "add" and type(left) is type(right) is list):
+            left, right = list_reads.settled(left), list_reads.settled(right)
         if type(left) is str and name == "mod":
             operation = functools.partial(late.text_of, operation)
         elif type(right) is SymbolicNumber or type(left) is SymbolicNumber:
@@ -186,9 +198,12 @@ class Recorder(Branches):
             return choosing.known_of_each(item, lambda one: self.contains(one, container))
         if isinstance(container, TensorRange):
             return container.holds(item)
+        if state.active.grown:
+            container = list_reads.settled(container)
         if recording is not None and indexed.is_sought(container, item):
             return indexed.contains(recording, container, item)
-        if isinstance(container, SymbolicTensor) or (is_open(item) and type(container) in _SEQUENCES):
+        is_decided = type(container) in _SEQUENCES and (is_open(item) or any(map(is_open, container)))
+        if isinstance(container, SymbolicTensor) or is_decided:
             return _is_among(item, container)
         if recording is not None and type(container) not in INERT:
             item = questions.sought(container, item)
@@ -231,6 +246,7 @@ class Recorder(Branches):
         if isinstance(value, Choice):
             value = choosing.one(value, "match looks at it")
         refuse(value, "match looks at", "Ask with if and ==.")
+        value = list_reads.settled(value)
         value = known(value)
         recording = active.recording
         if recording is not None and type(value) not in INERT:
@@ -314,6 +330,8 @@ class Recorder(Branches):
         """Before ``value[...]`` is assigned or deleted."""
         if isinstance(value, Choice):
             value = choosing.one(value, "an item of it is set")
+        if type(value) in _IN_ROWS and (state.active.path is not None or state.active.grown):
+            growth.check_change(value)
         recording = active.recording
         if recording is not None and type(value) not in INERT:
             recording.note(note_item_write, value)
@@ -326,6 +344,8 @@ class Recorder(Branches):
                 journal.check_can_be_undone("a NumPy array is changed")
             else:
                 journal.touch(place_of(value))
+        if list_reads.is_grown(value):
+            return list_reads.Writer(value)
         return indexed.Items(value) if recording is not None and type(value) in _SETS_ITEMS else value
 
     updates_item = writes_item
@@ -354,6 +374,8 @@ def update_in_place(name: str, value: Any, frame: types.FrameType) -> None:
     recording = active.recording
     if recording is not None and type(value) not in INERT:
         recording.note(note_update, name, value)
+        if type(value) in CONTAINERS and (state.active.path is not None or state.active.grown):
+            growth.check_change(value)
         if state.active.doubles:
             doubles.check_single(value, frame)
         if state.active.path is not None and is_container(value):
@@ -368,8 +390,14 @@ def before_method(value: Any, name: str, frame: types.FrameType) -> None:
         if is_container(value):
             journal.touch(place_of(value))
         taking.check_takes(value)
+    if state.active.grown and type(value) in CONTAINERS and name in _CHANGES:
+        growth.check_change(value)
     if state.active.doubles and type(value) in CONTAINERS and name in _CHANGES and not stacks.is_appended(value):
         doubles.check_single(value, frame)
+
+
+# What may be an item of a list whose length a tensor decides, and be changed.
+_IN_ROWS = CONTAINERS | {SymbolicTensor}
 
 
 def prepared_method(value: Any, name: str, found: Any) -> Any:

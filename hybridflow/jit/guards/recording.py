@@ -299,6 +299,10 @@ class Recording:
         place.was_read = True
         return False
 
+    def values_set(self) -> list[Any]:
+        """What the attributes hold that were set so far."""
+        return [place.own.get(place.name, left.NOTHING) for place in self._places.values()]
+
     def take(self, result: Any) -> list[tuple[left.Place, Any]]:
         """The attributes that each call sets, beside its ``result``, with what the trace left there.  They hold again
         what they held before it."""

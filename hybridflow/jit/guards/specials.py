@@ -26,10 +26,10 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import late
 from hybridflow.errors import TraceError
-from hybridflow.jit.guards import ordering, questions
+from hybridflow.jit.guards import list_reads, ordering, questions
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
-from hybridflow.tracing.flow import forks
+from hybridflow.tracing.flow import forks, growth
 from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.ranges import TensorRange, paired
 from hybridflow.tracing.flow.walks import Reversed, enumerated, rows_of, zipped
@@ -274,6 +274,26 @@ def _in_program(name: str) -> Callable[[Function], Function]:
 # ---- of several values
 
 
+def _has_rows(value: Any) -> bool:
+    return is_open(value) and isinstance(value, SymbolicTensor) and len(value.shape) > 0
+
+
+def _filter(make: Function) -> Function:
+    """``filter``, of whose items tensors may decide which are left."""
+
+    def call(function: Any, values: Any, /) -> Any:
+        values = list_reads.iterated(values) if list_reads.is_grown(values) else values
+        if not isinstance(values, (list, tuple)) and not _has_rows(values):
+            return make(function, values)
+        items = list(values)
+        kept = items if function is None or function is bool else [function(item) for item in items]
+        if not any(map(is_open, kept)):
+            return iter([item for item, is_kept in zip(items, kept) if is_kept])
+        return growth.selected(items, [forks.truth(x) if is_open(x) else bool(x) for x in kept])
+
+    return call
+
+
 def _quantifier(decides: bool, combine: Callable[[Any, Any], Tensor]) -> Callable[[Function], Function]:
     """``any`` and ``all``, which a value of truth ``decides`` ends."""
 
@@ -320,6 +340,7 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
     any: _quantifier(True, elementwise.logical_or),
     all: _quantifier(False, elementwise.logical_and),
     sorted: ordering.sorted_,
+    filter: _filter,
     operator.is_: _is,
     operator.is_not: _is,
     math.floor: _of_value(math.floor),
@@ -353,7 +374,16 @@ def method_of_tensor(value: Any, name: str, found: Any) -> Any:
 
 def method_of_list(value: list[Any], name: str, found: Any) -> Any:
     """What to call for a method of a list."""
+    if name == "insert":
+        return functools.partial(_insert, value, found)
     return ordering.method_sort(value, found) if name == "sort" else found
+
+
+def _insert(values: list[Any], found: Any, index: Any, new: Any) -> None:
+    if isinstance(index, SymbolicTensor):
+        list_reads.insert_at(values, index, new)
+    else:
+        found(index, new)
 
 
 def check_repeats(left: Any, right: Any) -> None:

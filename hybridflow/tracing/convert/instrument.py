@@ -48,6 +48,48 @@ def _depth(target: ast.expr) -> int:
     return 1 + max(map(_depth, target.elts), default=0) if isinstance(target, (ast.Tuple, ast.List)) else 0
 
 
+class Walk(ast.expr):
+    """The turns of a comprehension: a function ``body`` is called with each item of ``value``."""
+
+    _fields = ("value", "body")
+    value: ast.expr
+    body: ast.Lambda
+
+    @classmethod
+    def of(cls, value: ast.expr, body: ast.Lambda) -> Walk:
+        made = cls()
+        made.value, made.body = value, body
+        return made
+
+
+def may_walk(node: ast.ListComp | ast.GeneratorExp) -> bool:
+    """Whether a comprehension has conditions, or ranges, which tensors may decide about, and needs nothing that
+    functions cannot do."""
+    parts = node.generators
+    if any(part.is_async for part in parts) or not any(part.ifs or _is_range(part.iter) for part in parts):
+        return False
+    if not all(_is_name_or_names(part.target) for part in parts):
+        return False
+    return not any(isinstance(each, _NOT_IN_FUNCTIONS) for each in ast.walk(node))
+
+
+def _is_range(node: ast.expr) -> bool:
+    """Whether an expression is a call of ``range`` or ``arange``."""
+    called = getattr(node, "func", None)
+    return getattr(called, "id", getattr(called, "attr", None)) in ("range", "arange")
+
+
+def _is_name_or_names(target: ast.expr) -> bool:
+    names = [target] if isinstance(target, ast.Name) else getattr(target, "elts", [])
+    ids = [getattr(name, "id", None) for name in names]
+    return bool(ids) and None not in ids and len(set(ids)) == len(ids)
+
+
+_NOT_IN_FUNCTIONS = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+# Functions that take all items of what they are given before anything else happens.
+_TAKING_ALL = frozenset(("all", "any", "list", "max", "min", "sorted", "sum", "tuple"))
+
+
 def instrument(node: Function, cells: frozenset[str], owner: str | None, recorder: str) -> Function:
     """Instrument a function in place.
 
@@ -196,6 +238,8 @@ class _Instrumenter(Flow):
         return node
 
     def _comprehension(self, node: Any) -> ast.AST:
+        if isinstance(node, ast.ListComp) and self._may_bind and may_walk(node):
+            return self._listed(node)
         node.generators = [part for generator in node.generators for part in self._unpacked_items(generator)]
         first = node.generators[0]
         first.iter = self._iterable(first)
@@ -213,6 +257,35 @@ class _Instrumenter(Flow):
         finally:
             self._scope = before
         return node
+
+    def _listed(self, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+        """``[f(x) for x in xs if g(x)]`` as ``R.listed(lambda .o, .i: R.walk(.i, lambda x: .o.append(f(x)) if g(x) else
+        None), xs)``, so that the condition may be a tensor."""
+        number = self._temporary()  # those of the functions inside begin anew
+        made, items = f"{number}.list", f"{number}.items"
+        append = self._at(node, ast.Attribute(self._load(node, made), "append", ast.Load()))
+        body: ast.expr = self._at(node, ast.Call(append, [node.elt], []))
+        for k, part in reversed(list(enumerate(node.generators))):
+            for test in reversed(part.ifs):
+                body = self._at(test, ast.IfExp(test, body, self._none(test)))
+            over = self._load(node, items) if k == 0 else part.iter
+            body = self._at(part.iter, Walk.of(over, self._at(node, ast.Lambda(self._of_target(part.target), body))))
+        both = ast.arguments([], [ast.arg(made), ast.arg(items)], None, [], [], None, [])
+        for each in both.args:
+            self._at(node, each)
+        function = self._visit(self._at(node, ast.Lambda(both, body)))
+        return self._call(node, "listed", function, self._visit(node.generators[0].iter))
+
+    def _of_target(self, target: ast.expr) -> ast.arguments:
+        """The parameters of what is called with an item: one, or all of those in a tuple."""
+        names = [target] if isinstance(target, ast.Name) else target.elts  # type: ignore[attr-defined]
+        made = [self._at(name, ast.arg(name.id)) for name in names]
+        return ast.arguments([], made, None, [], [], None, [])
+
+    def visit_Walk(self, node: Walk) -> ast.AST:
+        value, body = self._visit(node.value), node.body
+        several = len(body.args.args) > 1
+        return self._call(node, "walk", value, self._visit(body), self._at(node, ast.Constant(several)))
 
     def _unpacked_items(self, node: ast.comprehension) -> list[ast.comprehension]:
         """``for a, b in xs`` as ``for x in xs for a, b in (x,)``: what is unpacked is read of an item."""
@@ -316,6 +389,10 @@ class _Instrumenter(Flow):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         function = node.func
+        if isinstance(function, ast.Name) and function.id in _TAKING_ALL and len(node.args) == 1 and not node.keywords:
+            (given,) = node.args
+            if isinstance(given, ast.GeneratorExp) and self._may_bind and may_walk(given):
+                node.args = [self._at(given, ast.ListComp(given.elt, given.generators))]
         if isinstance(function, ast.Name) and function.id == "super" and not node.args and not node.keywords:
             return node  # the compiler knows it by its form
         if isinstance(function, ast.Attribute):
@@ -341,6 +418,15 @@ class _Instrumenter(Flow):
         value = self._visit(node.value)
         node.value = self._call(node.value, "iterate", value) if isinstance(node.ctx, ast.Load) else value
         return node
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        if isinstance(node.ctx, ast.Load):
+            for each in node.elts:
+                if isinstance(each, ast.Starred):
+                    each.value = self._call(each.value, "unpacked", self._visit(each.value))
+            node.elts = [each if isinstance(each, ast.Starred) else self.visit(each) for each in node.elts]
+            return node
+        return self.generic_visit(node)
 
     def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.AST:
         node.value = self._call(node.value, "iterate", self._visit(node.value))

@@ -20,7 +20,7 @@ from hybridflow.core import pytree
 from hybridflow.core.promotion import Typed, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError
-from hybridflow.tracing.flow import trees
+from hybridflow.tracing.flow import growth, trees
 from hybridflow.tracing.flow.choices import MOST_OPTIONS, Choice, options_of
 from hybridflow.tracing.flow.places import UNBOUND, Place, is_unbound
 from hybridflow.tracing.flow.sides import Side
@@ -86,9 +86,12 @@ class _Held:
         "__weakref__",
         "_ends",
         "_fits",
+        "_is_known",
         "_last",
         "_may_choose",
+        "_may_grow",
         "_region",
+        "_turns",
         "_whole",
         "conflict",
         "current",
@@ -97,8 +100,11 @@ class _Held:
         "structure",
     )
 
-    def __init__(self, start: Any, may_choose: bool) -> None:
-        self.start, self._may_choose = start, may_choose
+    def __init__(
+        self, start: Any, may_choose: bool, turns: Any = None, is_known: bool = False, may_grow: bool = True
+    ) -> None:
+        self.start, self._may_choose, self._may_grow = start, may_choose, may_grow
+        self._turns, self._is_known = turns, is_known
         self.current = start  # what the turn that is traced finds
         self._region: Region | None = None  # of that turn
         self._last: Any = UNBOUND  # what the turn before left, where names held nothing at first
@@ -179,13 +185,14 @@ class _Held:
         return True
 
     def fitted(self, end: Any, view: Side) -> Any:
-        """What a turn leaves, nested as what it finds: a choice where that is one."""
-        if not _has_choice(self.current) or is_unbound(end) or isinstance(end, Conflict):
+        """What a turn leaves, nested as what it finds: a choice where that is one, a list that grows likewise."""
+        grows = type(end) is list and growth.has_grown(self.current)
+        if not (grows or _has_choice(self.current)) or is_unbound(end) or isinstance(end, Conflict):
             return end
         if self._fits is None or self._fits[0] is not end:
             assert self._region is not None
             with self._region.entered(), view.seen():
-                self._fits = end, _fitted(self.current, end)
+                self._fits = end, growth.fitted(self.current, list(end)) if grows else _fitted(self.current, end)
         return self._fits[1]
 
     def agrees(self, end: Any, view: Side, asks: bool) -> bool:
@@ -213,6 +220,11 @@ class _Held:
         if is_unbound(end) or isinstance(end, Conflict):
             self.conflict = end if isinstance(end, Conflict) else Conflict("unbound", self.start, end)
             return False
+        if type(end) is list and type(self.start) is list and growth.differ(self.start, view.items(end)):
+            if end is self.start and view.has_touched(end):
+                return True  # the very list, which is a place of its own
+            if self._grows(view.items(end)):
+                return False
         ends, structure = view.flatten(end, self._whole)
         if self._whole and self._replaces(ends, structure):
             self._flatten({})
@@ -243,6 +255,17 @@ class _Held:
             if found is not self.leaves[k]:
                 self.leaves[k], same = found, False
         return same
+
+    def _grows(self, end: list[Any]) -> bool:
+        """Whether what is carried from now on is a list whose length a tensor decides."""
+        is_decided = not self._is_known or growth.has_grown(end) or growth.has_grown(self.start)
+        found = growth.widened(self.start, end, self._turns) if self._may_grow and is_decided else None
+        if found is None:
+            return False
+        self.start = found
+        self._ends = None
+        self._flatten({})
+        return True
 
     def _leaf_of_choice(self, number: int, end: Any, conflict: Conflict) -> Choice | Conflict:
         leaf = self.leaves[number]
@@ -454,11 +477,12 @@ def unchanged(before: Any, after: Any) -> bool:
 
 
 class Carried:
-    """All that one loop carries."""
+    """All that one loop carries.  ``turns`` is how many it has at most, None where nobody knows; where just so many
+    ``is_known``, a list that each of them makes longer in one way is for Python."""
 
-    def __init__(self, values: dict[str, Any], may_choose: bool = True) -> None:
-        self._may_choose = may_choose
-        self._names = {name: _Held(value, may_choose) for name, value in values.items()}
+    def __init__(self, values: dict[str, Any], may_choose: bool = True, turns: Any = None, is_known: bool = False):
+        self._may_choose, self._turns, self._is_known = may_choose, turns, is_known
+        self._names = {name: _Held(value, may_choose, turns, is_known) for name, value in values.items()}
         self._places: dict[Any, tuple[Place, _Held]] = {}
         self._added: list[Any] = []  # the places that the latest turn was the first to change
         self._repeats = False  # whether the turn that is traced begins as the latest one did, these places apart
@@ -521,7 +545,8 @@ class Carried:
             elif (
                 not repeats and key not in gone and not side.made(key) and not unchanged(place.get(), side.finals[key])
             ):
-                self._places[key] = place, _Held(place.get(), self._may_choose)
+                may_grow = growth.may_grow(place.holder)
+                self._places[key] = place, _Held(place.get(), self._may_choose, self._turns, self._is_known, may_grow)
                 self._added.append(key)
         self._repeats = same
         same = same and not self._added and not any(held.carried() for held in gone.values())

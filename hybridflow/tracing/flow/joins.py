@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any
 
 from hybridflow.core.tensor import Tensor
-from hybridflow.tracing.flow import blame, narrowing
+from hybridflow.tracing.flow import blame, growth, narrowing
 from hybridflow.tracing.flow.doubles import note_doubles
 from hybridflow.tracing.flow.journal import put
 from hybridflow.tracing.flow.outcomes import VALUE, Bundle, Kind, Values, only_code, renamed
@@ -24,7 +24,7 @@ def combined(pred: Tensor, pairs: Sequence[tuple[Side, Bundle]], alias: Mapping[
     regions = [side.region for side, _ in pairs]
     assert regions[0] is not None and regions[1] is not None
     both = [regions[0], regions[1]]
-    joined = Joined(lambda k: both[k].entered(), [side for side, _ in pairs])
+    joined = Joined(lambda k: both[k].entered(), [side for side, _ in pairs], growth.aligned)
     ends = [renamed(bundle, alias, region) for (_, bundle), region in zip(pairs, both)]
     kinds = list(dict.fromkeys([*ends[0].kinds, *ends[1].kinds]))
     found = {kind: _joined_values(joined, ends[0].kinds.get(kind), ends[1].kinds.get(kind)) for kind in kinds}
@@ -75,7 +75,11 @@ def _joined_places(joined: Joined, sides: Sequence[Side], raised: Sequence[bool]
         if any(news):
             found.append((place, joined.value(a if news[0] else ABSENT, b if news[1] else ABSENT), True))
             continue
-        value = joined.value(a, b)
+        grows = type(a) is list and type(b) is list and growth.differ(a, b)
+        if grows and not growth.may_grow(place.holder):
+            value: Any = Conflict("structure", a, b)
+        else:
+            value = joined.value(a, b)
         if isinstance(value, Conflict) and not place.keeps_conflicts:
             raise blame.changed(place, value)
         if value is not before and not (is_unbound(value) and is_unbound(before)):
@@ -90,7 +94,7 @@ def _read(value: Any) -> Any:
 
 def either(pred: Tensor, a: Values, b: Values, names: Sequence[str], frame: FrameType | None = None) -> Values:
     regions = [Region("a choice"), Region("a choice")]
-    joined = Joined(lambda k: regions[k].entered(), [Side(region) for region in regions])
+    joined = Joined(lambda k: regions[k].entered(), [Side(region) for region in regions], growth.aligned)
     found = {name: joined.value(a.get(name, UNREAD), b.get(name, UNREAD)) for name in names}
     tensors = emit_cond(pred, regions, joined.outputs)
     made = {name: joined.finished(value, tensors) for name, value in found.items()}

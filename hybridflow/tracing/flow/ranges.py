@@ -39,6 +39,14 @@ class Counted(Turns):
     def element(self, index: Any) -> Any:
         return self._item(index)
 
+    def __iter__(self) -> Iterator[Any]:
+        raise TraceError(
+            "for",
+            "how many items there are is not known while tracing. Use a for statement, or hf.stack after the loop.",
+        )
+
+    __len__ = __bool__ = __iter__
+
     def numbered(self, begin: int) -> Turns:
         return Counted(self.stop, lambda k: (k + begin, self._item(k)))
 

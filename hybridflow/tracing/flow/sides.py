@@ -102,6 +102,13 @@ class Side:
         with self.seen():
             return trees.changeable_parts(value)
 
+    def items(self, value: list[Any]) -> list[Any]:
+        """The items of a list as the side left it."""
+        if not self.has_touched(value):
+            return value
+        with self.seen():
+            return list(value)
+
     def has_touched(self, value: Any) -> bool:
         """Whether a value is a place of which the side, which was left, has kept what it held before."""
         return id(value) in self._holders or id(getattr(value, "__dict__", None)) in self._holders

@@ -9,7 +9,7 @@ from typing import Any
 from hybridflow.array.indexing import getitem
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError
-from hybridflow.tracing.flow import trees
+from hybridflow.tracing.flow import growth, trees
 from hybridflow.tracing.flow.carries import Late
 from hybridflow.tracing.flow.doubles import kin, note_doubles
 from hybridflow.tracing.flow.journal import put
@@ -75,10 +75,14 @@ class Stacks:
                     raise TraceError("for", "a turn appends what it changes, what it found, or what is no tensor.")
 
     def give_up(self) -> None:
-        """What leaves the loop early has appended nobody knows how much."""
-        if any(stack.items for stack in self._stacks):
-            raise TraceError("for", "how much is appended depends on a tensor.")
+        """How much is appended depends on a tensor: such lists are carried, see ``growth``."""
+        active.appended = self._outside
         self._stacks = []
+
+    def grow(self, side: Side) -> bool:
+        """Whether a tensor decides how much the turn has appended whose side was left."""
+        finals = (side.finals.get(stack.place.identity) for stack in self._stacks)
+        return any(growth.has_grown(items) for items in finals)
 
     def outputs(self, side: Side, region: Region) -> list[Tensor]:
         """The tensors that each turn makes, to be stacked."""

@@ -148,6 +148,10 @@ class StagedLoop:
             self._begin_anew(Numbered(walk))
             return True
         changes = active.changes != self._changes
+        if self._stacks.grow(side):
+            self._stacks.give_up()
+            self._begin_anew(walk)
+            return True
         self._stacks.end(side, changes)
         kept = self._carried.agrees(bundle.kinds.get(NORMAL), side, changes)
         if loop.attempt is not None:
@@ -178,7 +182,10 @@ class StagedLoop:
         self._pass()
 
     def _new_carried(self) -> Carried:
-        return Carried({**self._starts, INDEX: self._first}, may_choose=self._loop.attempt is None)
+        turns = None if self._walk is None else self._walk.length
+        is_attempt = self._loop.attempt is not None
+        is_known = is_attempt and self._pred is None
+        return Carried({**self._starts, INDEX: self._first}, not is_attempt, turns, is_known)
 
     def _lasts(self, late: Late, values: Values | None) -> dict[str, Any]:
         """What names hold after the last turn that held nothing before the first one, where there is a turn: in the

@@ -40,6 +40,10 @@ class _Active(threading.local):
         self.known: dict[int, frozenset[int]] = {}
         self.alive: list[Any] = []
         self.chosen = False  # whether there may be choices
+        self.grown = False  # whether there may be lists whose length a tensor decides, see ``growth``
+        self.rowed: list[Any] = []  # tensors that are items of such lists
+        self.changed: list[Any] = []  # what was changed in place
+        self.lengths: list[Any] = []  # nodes that are lengths of such lists
 
 
 active = _Active()
@@ -56,6 +60,8 @@ def converting() -> Iterator[None]:
     choices = active.facts, active.meanings, active.known, active.alive
     active.facts, active.meanings, active.known, active.alive = {}, {}, {}, []
     chosen, active.chosen = active.chosen, False
+    grown = active.grown, active.rowed, active.changed, active.lengths
+    active.grown, active.rowed, active.changed, active.lengths = False, [], [], []
     guarded, active.guarded = active.guarded, list(active.guarded)
     floor, active.floor = active.floor, None
     loops, active.loops = active.loops, {}
@@ -78,6 +84,7 @@ def converting() -> Iterator[None]:
         active.guarded, active.refusal, active.passing, active.floor = guarded, None, None, floor
         active.facts, active.meanings, active.known, active.alive = choices
         active.chosen = chosen
+        active.grown, active.rowed, active.changed, active.lengths = grown
 
 
 def _leave_all(outer: Any) -> None:

@@ -120,19 +120,26 @@ class View(Protocol):
 
     def parts(self, value: Any) -> dict[int, Any]: ...
 
+    def items(self, value: list[Any]) -> list[Any]: ...
+
     def has_touched(self, value: Any) -> bool: ...
 
     def end(self, value: Any) -> Any: ...
 
 
+# The items of two lists, and what ``within`` is; None where they stay as they are.
+Align = Callable[[Sequence[Any], Sequence[Any], Callable[[int], Any]], "tuple[list[Any], list[Any]] | None"]
+
+
 class Joined:
     """Joins values of two sides.  ``within(k)`` is a block in which ops go into side ``k``.
 
-    What has to become one tensor is in ``outputs``, for each side; ``finished`` puts the tensors in.
+    What has to become one tensor is in ``outputs``, for each side; ``finished`` puts the tensors in.  ``aligned`` makes
+    lists of several lengths such that can be joined item by item.
     """
 
-    def __init__(self, within: Callable[[int], Any], views: Sequence[View]) -> None:
-        self._within, self._views = within, views
+    def __init__(self, within: Callable[[int], Any], views: Sequence[View], aligned: Align) -> None:
+        self._within, self._views, self._aligned = within, views, aligned
         self.outputs: list[list[Tensor]] = [[], []]
         self._weak: list[Weak | None] = []
         self._met: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
@@ -280,6 +287,9 @@ class Joined:
 
     def _containers(self, a: Any, b: Any) -> Any:
         # Those inside are joined as what they are: one that both hold stays the one object that it is.
+        if type(a) is list and type(b) is list:
+            items = [view.items(value) for view, value in zip(self._views, (a, b))]
+            a, b = self._aligned(items[0], items[1], self._within) or (a, b)
         insides = []
         for view, value in zip(self._views, (a, b)):
             insides.append(view.parts(value))
