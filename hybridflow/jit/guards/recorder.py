@@ -337,7 +337,7 @@ class Recorder(Branches):
             recording.note(note_item_write, value)
         if state.active.doubles:
             doubles.check_single(value, sys._getframe(1))
-        if state.active.path is not None:
+        if state.active.path is not None and recording is not None:
             if type(value) is SymbolicTensor:
                 journal.rebound(value)
             elif isinstance(value, np.ndarray):
@@ -386,6 +386,8 @@ def update_in_place(name: str, value: Any, frame: types.FrameType) -> None:
 
 def before_method(value: Any, name: str, frame: types.FrameType) -> None:
     """Before ``frame`` calls a method of ``value``."""
+    if active.recording is None:  # code of ours runs, which shares functions with the user's
+        return
     if state.active.path is not None:
         if is_container(value):
             journal.touch(place_of(value))
