@@ -3,6 +3,7 @@ and derivatives, or one error that says what has no meaning there."""
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -583,6 +584,26 @@ def grows_an_argument(x: Any, made: list[Any]) -> Any:
     return x
 
 
+class Items(list[Any]):
+    """A list of another class."""
+
+
+def grows_another_class(x: Any) -> Any:
+    made = Items()
+    for v in x:
+        if v > 0:
+            made.append(v)
+    return len(made)
+
+
+def grows_a_deque(x: Any) -> Any:
+    made = collections.deque()
+    while hf.sum(x) < 10:
+        made.append(x)
+        x = x + 1
+    return len(made)
+
+
 def items_of_several_shapes(x: Any) -> Any:
     made = []
     for v in x:
@@ -618,6 +639,8 @@ def prints_before(x: Any) -> Any:
 
 REFUSED = [
     (grows_an_argument, ([],), "its caller would not see the change"),
+    (grows_another_class, (), "is changed under a condition that is a tensor"),
+    (grows_a_deque, (), "is changed in a loop over a tensor"),
     (items_of_several_shapes, (), "list is changed under a condition that is a tensor"),
     (stacks_in_a_loop, (), "the length of a list that depends on a tensor"),
     (changes_an_item, (), "is changed in place"),

@@ -353,8 +353,9 @@ def no_form() -> TraceError:
 
 
 def may_grow(holder: Any) -> bool:
-    """Whether a list is one that the trace has made, so that nobody else sees what is in it while tracing."""
-    return trees.is_made_here(holder)
+    """Whether something is a list of no other class that the trace has made: nobody else sees what is in it while
+    tracing."""
+    return type(holder) is list and trees.is_made_here(holder)
 
 
 def aligned(a: Sequence[Any], b: Sequence[Any], within: Callable[[int], Any]) -> tuple[list[Any], list[Any]] | None:
