@@ -167,7 +167,8 @@ class Weak(NamedTuple):
     def joined(self, other: Weak) -> Weak | None:
         """What holds both; None where nothing does."""
         if self.kind is None or other.kind is None:
-            return self if self == other else None
+            numpys = self if self.kind is None else other
+            return numpys if self.dtype == other.dtype and bool not in (self.narrow, other.narrow) else None
         kind = max(self.kind, other.kind, key=RANK.__getitem__)
         narrow = min(self.narrow or self.kind, other.narrow or other.kind, key=RANK.__getitem__)
         return Weak(DTYPE[kind], kind, narrow)

@@ -27,6 +27,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.effects import late
 from hybridflow.errors import TraceError
 from hybridflow.jit.guards import list_reads, ordering, questions
+from hybridflow.jit.guards.choosing import known_of_each
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
 from hybridflow.tracing.flow import forks, growth
@@ -132,7 +133,9 @@ def _arange(made_of: Callable[[Any, Any], Any]) -> Callable[[Function], Function
     def special(make: Function) -> Function:
         def call(*args: Any, **kwargs: Any) -> Any:
             names = dict(zip(("start", "stop", "step"), args), **kwargs)
-            bounds = [names[name] for name in ("start", "stop", "step") if names.get(name) is not None]
+            start, stop = names.get("start", 0), names.get("stop")
+            bounds = [0, start] if stop is None else [start, stop]
+            bounds += [names["step"]] if names.get("step") is not None else []
             if not any(map(is_open, bounds)) or not all(map(_is_whole, bounds)) or kwargs.keys() - names.keys():
                 return make(*args, **kwargs)
             dtype = kwargs.get("dtype")
@@ -362,7 +365,21 @@ def special(function: Any, found: Any) -> Any:
 
 def method_of_text(value: str, name: str, found: Any) -> Any:
     """What to call for a method of a str."""
+    if name == "join":
+        return functools.partial(_joined, found)
     return _text(found) if name in ("format", "format_map") else found
+
+
+def _joined(join: Function, parts: Iterable[Any]) -> Any:
+    """``str.join``, of which tensors may decide what is joined."""
+    if not isinstance(parts, (list, tuple)):
+        return join(parts)
+    for k, part in enumerate(parts):
+        if isinstance(part, Choice):
+            return known_of_each(part, lambda one: _joined(join, [*parts[:k], one, *parts[k + 1 :]]))  # noqa: B023
+    if any(isinstance(part, late.LateText) for part in parts):
+        return late.text_of(lambda *texts: join(texts), *parts)
+    return join(parts)
 
 
 def method_of_tensor(value: Any, name: str, found: Any) -> Any:

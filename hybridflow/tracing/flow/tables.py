@@ -130,6 +130,6 @@ def _choice(code: Tensor, values: Sequence[Any], frame: FrameType | None) -> Cho
             select(code, [known.get(k, anything) for k in range(len(values))], frame) if len(known) > 1 else anything
         )
     codes = [code_of(value, own) if isinstance(value, Choice) else own[0] for value, own in zip(values, places)]
-    if codes == list(range(len(codes))):
+    if all(type(own) is int for own in codes) and codes == list(range(len(codes))):
         return Choice(cast(code, dtypes.int32), options)
     return Choice(as_typed(select(code, codes), dtypes.int32), options)
