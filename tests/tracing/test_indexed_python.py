@@ -32,6 +32,17 @@ class Item:
     def __init__(self, w):
         self.w = w
 
+    def bump(self, by):
+        self.w = self.w + by
+
+
+OUTSIDE = [Item(0.0), Item(0.0), Item(0.0)]
+
+
+def reset():
+    for item in OUTSIDE:
+        item.w = 0.0
+
 
 @program(*BOTH, gradient=True)
 def numbers_by_index(x, n):
@@ -186,6 +197,75 @@ def variables(x, n):
     return [x, x * 2, x * 3][n]
 
 
+@program(*BOTH, gradient=True)
+def items_of_items_set(x, n):
+    rows = [[1.0, x[0]], [2.0, x[1]], [3.0, x[2]]]
+    rows[n][0] = x[0] * 5
+    rows[n][1] += 1.0
+    return rows
+
+
+@program(*BOTH)
+def grids(x, n):
+    grid, cube = [[0] * 3 for _ in range(3)], [[[0, 0], [0, 0]] for _ in range(3)]
+    for k in range(4):
+        grid[(n + k) % 3][(n * k) % 3] += k + 1
+    cube[n][n % 2][(n + 1) % 2] = 7
+    return grid, cube
+
+
+@program(*BOTH)
+def attributes_set(x, n):
+    items = [Item(x[0]), Item([x[1], x[0]]), Item(x[2])]
+    items[1].w = x[1]
+    items[n].w = items[n].w * 2
+    items[n].bump(1.0)
+    largest = max(items, key=lambda item: item.w)
+    return [item.w for item in items], largest.w
+
+
+@program(*BOTH)
+def dicts_in_lists_set(x, n):
+    rows = [{"a": 0, "b": x[0]}, {"a": 1, "b": x[1]}, {"a": 2, "b": x[2]}]
+    rows[n]["a"] += 5
+    return rows
+
+
+@program(*BOTH)
+def one_of_two_lists_set(x, n):
+    a, b = [1, 2, 3], [4, 5, 6]
+    either = [a, b][n % 2]
+    either[0] = 9
+    return a, b, either
+
+
+@program(*BOTH)
+def set_in_a_branch_and_in_turns(x, n):
+    rows = [[1], [2], [3]]
+    if x[0] > 0:
+        rows[n][0] = 8
+    for k in range(int(n) + 4):
+        row = rows[(n + k) % 3]
+        row[0] = row[0] * 2
+    return rows
+
+
+@program(*BOTH)
+def set_in_order(x, n):
+    items = [Item(x[0]), Item(x[1]), Item(x[2])]
+    ordered = sorted(items, key=lambda item: item.w)
+    ordered[0].w = x[0] * 10
+    ordered[2].w = x[0] * 20
+    return [item.w for item in items], [item.w for item in ordered]
+
+
+@program(*BOTH, reset=reset, state=lambda: [item.w for item in OUTSIDE])
+def objects_outside_set(x, n):
+    OUTSIDE[n].w = x[0]
+    OUTSIDE[n].w += 1
+    return OUTSIDE[n].w
+
+
 @program(*[(scalar(t), integer(n)) for t in (-1.0, 1.0) for n in (0, 5)])
 def in_a_branch(t, n):
     if t > 0:
@@ -233,13 +313,44 @@ def test_a_new_key_is_an_error_that_says_so() -> None:
         f(integer(1))
 
 
-def test_one_of_several_objects_is_not_changed_unseen() -> None:
+def _first_row_changed(rows, n, x):
+    row = rows[n]
+    rows[0][0] = x
+    return row
+
+
+def _two_that_may_be_one(rows, n, x):
+    one, other = rows[n], rows[n - 1]
+    one[0] = x
+    return other
+
+
+def _appended(rows, n, x):
+    rows[n].append(x)
+    return rows
+
+
+def _extended(rows, n, x):
+    row = rows[n]
+    row += [x]
+    return rows
+
+
+def _joined(rows, n, x):
+    row = rows[n] if x > 0 else rows[0]
+    row[0] = x
+    return rows
+
+
+def _is(rows, n, x):
+    return x if rows[n] is rows[0] else -x
+
+
+@pytest.mark.parametrize("change", [_first_row_changed, _two_that_may_be_one, _appended, _extended, _joined, _is])
+def test_one_of_several_objects_is_not_changed_unseen(change) -> None:
     @hf.function
     def f(n, x):
-        one, other = [x], [x + 1]
-        either = [one, other][n]
-        one[0] = x * 5
-        return either[0]
+        return change([[x], [x + 1], [x + 2]], n, x)
 
-    with pytest.raises(TraceError, match="which of several"):
+    with pytest.raises(TraceError, match=r"which of several|one object"):
         f(integer(0), scalar(1.0))

@@ -7,7 +7,7 @@ with Python's own error.
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableSequence, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,17 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import cast, literal, scalar
 from hybridflow.effects import caught, late
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, TraceError
 from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.attributes import in_class
 from hybridflow.jit.guards.choosing import frame_of_user
 from hybridflow.jit.guards.comparing import depends, hits
 from hybridflow.jit.guards.recording import Recording, active
 from hybridflow.tracing import numbers
-from hybridflow.tracing.flow import joins
+from hybridflow.tracing.flow import doubles, joins, journal
+from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.guarding import unguarded
+from hybridflow.tracing.flow.places import place_of
 from hybridflow.tracing.flow.ranges import whole
 from hybridflow.tracing.flow.tables import select
 from hybridflow.tracing.numbers import is_number, number_of
@@ -234,6 +236,13 @@ class Items:
         return self._held[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if active.recording is not None:
+            for held, is_it in list(doubles.origins(self._held)):
+                _change_one(held, is_it, lambda: Items(held).set(key, value))  # noqa: B023
+        self.set(key, value)
+
+    def set(self, key: Any, value: Any) -> None:
+        """``held[key] = value``"""
         if active.recording is None or not takes(self._held, key):
             self._held[key] = value
         elif isinstance(self._held, list):
@@ -247,6 +256,50 @@ class Items:
             return
         place = _position(key, len(self._held), "list assignment index out of range", self._held)
         _take_out(self._held, place, frame_of_user())
+
+
+def _change_one(held: Any, is_it: Tensor, change: Callable[[], None]) -> None:
+    """Change a list or a dict where it is the one that is changed."""
+    place = place_of(held)
+    assert place is not None
+    journal.touch(place)
+    before = place.get()
+    change()
+    after, frame = place.get(), frame_of_user()
+    if type(after) is dict:
+        place.put(joins.chosen(is_it, after, before, frame))
+    else:
+        place.put([a if a is b else joins.chosen(is_it, a, b, frame) for a, b in zip(after, before, strict=True)])
+
+
+class Attributes:
+    """One of several objects that a tensor has chosen, of which an attribute is set."""
+
+    __slots__ = ("_held", "_origins")
+
+    def __init__(self, held: Any, origins: Sequence[tuple[Any, Tensor]]) -> None:
+        object.__setattr__(self, "_held", held)
+        object.__setattr__(self, "_origins", origins)
+
+    def __getattr__(self, name: str) -> Any:
+        return called_attribute[0](self._held, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        frame = frame_of_user()
+        for owner, is_it in self._origins:
+            journal.touch_attribute(owner, name, frame)
+            setattr(owner, name, joins.chosen(is_it, value, getattr(owner, name), frame))
+        if not isinstance(self._held, Choice):
+            setattr(self._held, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise TraceError(
+            "convert", f"the attribute {name} of one of several objects is deleted, and a tensor decides of which."
+        )
+
+
+called_attribute: list[Callable[[Any, str], Any]] = []
+"""What reads an attribute: ``recorder`` adds what notes that."""
 
 
 def _set(held: MutableSequence[Any], key: Any, value: Any) -> None:

@@ -177,7 +177,8 @@ def _ordered(values: list[Any], keys: Sequence[Any]) -> list[Any]:
     else:
         order = order_of(_tensor(_pairs(keys)[0]), count)
     places = [elementwise.astype(order[k], dtypes.int32) for k in range(count)]
-    return [select(place, values, frame) for place in places]
+    are_apart = len(set(map(id, values))) == count
+    return [select(place, values, frame, order if are_apart else None) for place in places]
 
 
 def _is_total(keys: Sequence[Any]) -> bool:

@@ -237,6 +237,8 @@ class Recorder(Branches):
             one, other = (left, right) if isinstance(left, Choice) else (right, left)
             return choosing.is_same(one, other)
         check_identity(left, right)
+        if state.active.selected:
+            doubles.check_identity(left, right)
         note_identity(left)
         note_identity(right)
         return self.identity(known_number(left)) is self.identity(known_number(right))
@@ -308,23 +310,12 @@ class Recorder(Branches):
 
     def writes(self, value: Any, name: str) -> Any:
         """Before ``value.name`` is assigned or deleted."""
-        if isinstance(value, Choice):
-            value = choosing.one(value, f"its attribute {name} is set")
-        recording = active.recording
-        if recording is not None:
-            recording.note(contents.before_write, value, name)
-            if state.active.doubles:
-                doubles.check_single(value, sys._getframe(1))
-            if state.active.path is not None:
-                journal.touch_attribute(value, name, sys._getframe(1))
-        return value
+        return _written(value, name, sys._getframe(1))
 
     def updates(self, value: Any, name: str) -> Any:
         """Before ``value.name += ...``"""
-        if isinstance(value, Choice):
-            value = choosing.one(value, f"its attribute {name} is set")
         self.attribute(value, name)
-        return self.writes(value, name)
+        return _written(value, name, sys._getframe(1))
 
     def writes_item(self, value: Any) -> Any:
         """Before ``value[...]`` is assigned or deleted."""
@@ -335,8 +326,9 @@ class Recorder(Branches):
         recording = active.recording
         if recording is not None and type(value) not in INERT:
             recording.note(note_item_write, value)
-        if state.active.doubles:
-            doubles.check_single(value, sys._getframe(1))
+        if state.active.doubles or state.active.selected:
+            check = doubles.check_single if type(value) in _SETS_ITEMS else doubles.check_own
+            check(value, sys._getframe(1))
         if state.active.path is not None and recording is not None:
             if type(value) is SymbolicTensor:
                 journal.rebound(value)
@@ -353,6 +345,36 @@ class Recorder(Branches):
     def updates_in_place(self, name: str, value: Any) -> None:
         """Before ``name += ...``: lists and arrays change in place."""
         update_in_place(name, value, sys._getframe(1))
+
+
+def _written(value: Any, name: str, frame: types.FrameType) -> Any:
+    """Before an attribute of a value is assigned or deleted by ``frame``."""
+    recording = active.recording
+    if isinstance(value, Choice):
+        value = narrowing.narrowed(value)
+        if isinstance(value, Choice):
+            return _attributes_of_one(value, name)
+    if recording is None:
+        return value
+    recording.note(contents.before_write, value, name)
+    if state.active.doubles or state.active.selected:
+        doubles.check_single(value, frame)
+    if state.active.path is not None:
+        journal.touch_attribute(value, name, frame)
+    origins = list(doubles.origins(value))
+    return indexed.Attributes(value, origins) if origins else value
+
+
+def _attributes_of_one(choice: Choice, name: str) -> Any:
+    """One of several objects, of which ``name`` is assigned."""
+    recording, left = active.recording, narrowing.left_of(choice)
+    owners = [choice.options[k] for k in left]
+    if recording is None or not all(hasattr(one, name) and hasattr(one, "__dict__") for one in owners):
+        raise choice.refused(f"its attribute {name} is set")
+    for one in owners:
+        recording.note(contents.before_write, one, name)
+        doubles.check_single(one, choosing.frame_of_user())
+    return indexed.Attributes(choice, [(one, elementwise.equal(choice.code, k)) for k, one in zip(left, owners)])
 
 
 def cell_of(probe: types.FunctionType) -> tuple[types.CellType, str]:
@@ -376,8 +398,8 @@ def update_in_place(name: str, value: Any, frame: types.FrameType) -> None:
         recording.note(note_update, name, value)
         if type(value) in CONTAINERS and (state.active.path is not None or state.active.grown):
             growth.check_change(value)
-        if state.active.doubles:
-            doubles.check_single(value, frame)
+        if state.active.doubles or state.active.selected:
+            doubles.check_own(value, frame)
         if state.active.path is not None and is_container(value):
             journal.touch(place_of(value))
         elif isinstance(value, np.ndarray):
@@ -394,8 +416,9 @@ def before_method(value: Any, name: str, frame: types.FrameType) -> None:
         taking.check_takes(value)
     if state.active.grown and type(value) in CONTAINERS and name in _CHANGES:
         growth.check_change(value)
-    if state.active.doubles and type(value) in CONTAINERS and name in _CHANGES and not stacks.is_appended(value):
-        doubles.check_single(value, frame)
+    known = state.active.doubles or state.active.selected
+    if known and type(value) in CONTAINERS and name in _CHANGES and not stacks.is_appended(value):
+        doubles.check_own(value, frame)
 
 
 # What may be an item of a list whose length a tensor decides, and be changed.
@@ -552,5 +575,6 @@ def recording_to(recording: Recording) -> Iterator[None]:
 _OWN = (os.path.dirname(__file__) + os.sep, os.path.dirname(state.__file__) + os.sep)
 trees.is_users_class.append(is_users_class)
 ordering.called.append(RECORDER.fn)
+indexed.called_attribute.append(RECORDER.attribute)
 guarding.is_converted.append(lambda frame: is_converted(frame.f_code) or frame.f_code.co_filename.startswith(_OWN))
 managers.is_users.append(lambda function: isinstance(function, types.FunctionType) and is_recorded(function.__code__))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import functools
+from collections.abc import Container, Iterable, Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
+from hybridflow.array import elementwise
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError
 from hybridflow.tracing.flow.state import active
@@ -25,31 +27,109 @@ def kin(but: Container[int]) -> dict[int, list[Any]]:
     """By the id of each object that may be another one, or that another may be: all that it may be, itself included.
     What is noted of objects whose ids are in ``but`` does not count."""
     found: dict[int, list[Any]] = {}
-    for _, group in active.doubles:
+    for _, group in [*active.doubles, *_read_of()]:
         if group and id(group[0]) not in but:
             joined = list({id(x): x for one in group for x in found.get(id(one), (one,))}.values())
             found.update((id(x), joined) for x in joined)
     return found
 
 
+class Selected(NamedTuple):
+    """What was ``made`` of several objects, by the number ``code``: whoever changes it changes one of them.  What one
+    ``order`` has made of different numbers are different ones."""
+
+    made: Any
+    code: Tensor
+    values: Sequence[Any]
+    frame: FrameType
+    order: Any
+
+
+def note_selected(made: Any, code: Tensor, values: Sequence[Any], frame: FrameType, order: Any) -> None:
+    active.selected[id(made)] = Selected(made, code, values, frame, order)
+
+
+def origins(value: Any) -> Iterator[tuple[Any, Tensor]]:
+    """The objects that a value was read of, if a tensor chose it among several, each with the truth of that it is the
+    one; these may have been chosen themselves."""
+    for held, ways in _origins(value):
+        found = [elementwise.equal(code, k) for code, k in ways]
+        yield held, functools.reduce(elementwise.logical_and, found)
+
+
+def _origins(value: Any, ways: tuple[tuple[Tensor, int], ...] = ()) -> Iterator[tuple[Any, Any]]:
+    one = active.selected.get(id(value))
+    if one is None:
+        return
+    for k, held in enumerate(one.values):
+        yield held, (*ways, (one.code, k))
+        yield from _origins(held, (*ways, (one.code, k)))
+
+
 def check_single(value: Any, frame: FrameType) -> None:
     """Before ``value`` is changed in place by ``frame``: raise TraceError if it depends on a tensor whether another
     object that names still hold is that same one."""
     active.changes += 1
+    _check_selected(value, frame)
     met, frames = {id(value): value}, {frame}
     known = -1
     while known != len(met):  # what stands for one of several may be one of several again
         known = len(met)
-        for own, group in active.doubles:
+        for own, group in active.doubles if len(met) == 1 else [*active.doubles, *_read_of()]:
             if any(id(one) in met for one in group):
                 met.update((id(one), one) for one in group)
                 frames.add(own)
     del met[id(value)]
-    names = [held for f in frames for name, held in f.f_locals.items() if name.isidentifier()] if met else []
-    if met and reaches(names, met.values()):
-        kind = "tensor" if isinstance(value, Tensor) else type(value).__name__
-        raise TraceError(
-            "convert",
-            f"a {kind} is changed in place, and it depends on a tensor which of several it is. "
-            "Copy it before, or make a new one instead of changing it.",
-        )
+    if met and reaches(_names_of(frames), met.values()):
+        raise _one_of_several(value)
+
+
+def _read_of() -> list[tuple[FrameType, tuple[Any, ...]]]:
+    """What was read of several objects, with these."""
+    return [(one.frame, (one.made, *one.values)) for one in active.selected.values()]
+
+
+def check_own(value: Any, frame: FrameType) -> None:
+    """Before ``value`` is changed in a way that those do not see that it was read of: raise TraceError if names still
+    hold one."""
+    check_single(value, frame)
+    one = active.selected.get(id(value))
+    if one is not None and reaches(_names_of({frame, one.frame}), [held for held, _ in _origins(value)]):
+        raise _one_of_several(value)
+
+
+def check_identity(one: Any, other: Any) -> None:
+    """Raise TraceError if it depends on a tensor whether two values are one object."""
+    if one is not other:
+        mine, others = ({id(x), *(id(held) for held, _ in _origins(x))} for x in (one, other))
+        if mine & others:
+            raise TraceError(
+                "convert", "it depends on a tensor whether two values are one object. Compare positions instead."
+            )
+
+
+def _names_of(frames: Iterable[FrameType]) -> list[Any]:
+    return [held for frame in frames for name, held in frame.f_locals.items() if name.isidentifier()]
+
+
+def _check_selected(value: Any, frame: FrameType) -> None:
+    """The same of what was read of several objects, among which is this one, or those that it was read of."""
+    if not active.selected:
+        return
+    known = {id(value), *(id(held) for held, _ in _origins(value))}
+    own = active.selected.get(id(value))
+    for one in active.selected.values():
+        if id(one.made) in known or not any(id(held) in known for held, _ in _origins(one.made)):
+            continue
+        is_apart = own is not None and own.order is not None and own.order is one.order
+        if not is_apart and reaches(_names_of({frame, one.frame}), [one.made]):
+            raise _one_of_several(value)
+
+
+def _one_of_several(value: Any) -> TraceError:
+    kind = "tensor" if isinstance(value, Tensor) else type(value).__name__
+    return TraceError(
+        "convert",
+        f"a {kind} is changed in place, and it depends on a tensor which of several it is. "
+        "Copy it before, or make a new one instead of changing it.",
+    )

@@ -39,6 +39,7 @@ class _Active(threading.local):
         self.meanings: dict[int, Any] = {}
         self.known: dict[int, frozenset[int]] = {}
         self.alive: list[Any] = []
+        self.selected: dict[int, Any] = {}  # what was read of several objects, by its id, see ``doubles``
         self.chosen = False  # whether there may be choices
         self.grown = False  # whether there may be lists whose length a tensor decides, see ``growth``
         self.rowed: list[Any] = []  # tensors that are items of such lists
@@ -57,8 +58,8 @@ def converting() -> Iterator[None]:
     before = active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended
     active.path, active.conflicts, active.numbers, active.spent, active.doubles = None, {}, itertools.count(1), [], []
     active.appended = ()
-    choices = active.facts, active.meanings, active.known, active.alive
-    active.facts, active.meanings, active.known, active.alive = {}, {}, {}, []
+    choices = active.facts, active.meanings, active.known, active.alive, active.selected
+    active.facts, active.meanings, active.known, active.alive, active.selected = {}, {}, {}, [], {}
     chosen, active.chosen = active.chosen, False
     grown = active.grown, active.rowed, active.changed, active.lengths
     active.grown, active.rowed, active.changed, active.lengths = False, [], [], []
@@ -82,7 +83,7 @@ def converting() -> Iterator[None]:
         active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended = before
         active.left, active.loops, active.offered, active.stopped = None, loops, offered, stopped
         active.guarded, active.refusal, active.passing, active.floor = guarded, None, None, floor
-        active.facts, active.meanings, active.known, active.alive = choices
+        active.facts, active.meanings, active.known, active.alive, active.selected = choices
         active.chosen = chosen
         active.grown, active.rowed, active.changed, active.lengths = grown
 

@@ -19,7 +19,7 @@ from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import cast, literal
 from hybridflow.tracing.flow import trees
 from hybridflow.tracing.flow.choices import Choice, options_of
-from hybridflow.tracing.flow.doubles import note_doubles
+from hybridflow.tracing.flow.doubles import note_selected
 from hybridflow.tracing.flow.guarding import unguarded
 from hybridflow.tracing.flow.values import alike, as_typed, code_of, same_atom
 from hybridflow.tracing.nodes import emit_cond
@@ -31,9 +31,9 @@ _FEW = 8  # values that are compared one by one
 _SMALL = 64  # elements of tensors that are stacked; of larger ones a branch reads one
 
 
-def select(code: Tensor, values: Sequence[Any], frame: FrameType | None = None) -> Any:
+def select(code: Tensor, values: Sequence[Any], frame: FrameType | None = None, order: Any = None) -> Any:
     """The value of the number ``code``, which is one of those that there are; for ``frame``, where somebody may know
-    them as objects."""
+    them as objects.  Numbers of one ``order`` are different ones."""
     first, *rest = values
     if all(same_atom(first, value) for value in rest):
         return first
@@ -46,11 +46,12 @@ def select(code: Tensor, values: Sequence[Any], frame: FrameType | None = None) 
     if all(trees.is_container(value) for value in values) and not any(isinstance(x, Choice) for x in values):
         flat = [trees.flatten(value, trees.changeable_parts(value)) for value in values]
         if all(structure == flat[0][1] for _, structure in flat):
-            columns = [select(code, column, frame) for column in zip(*(leaves for leaves, _ in flat))]
+            columns = [select(code, column, frame, order) for column in zip(*(leaves for leaves, _ in flat))]
             made = pytree.unflatten(flat[0][1], columns)
-            note_doubles([(made, *values)], frame)
+            if frame is not None:
+                note_selected(made, code, values, frame, order)
             return made
-    return _choice(code, values, frame)
+    return _choice(code, values, frame, order)
 
 
 def common_scalars(values: Sequence[Any]) -> Sequence[Tensor] | None:
@@ -109,7 +110,7 @@ def _row(code: Tensor, tensors: Sequence[Tensor], values: Sequence[Any], dtype: 
     return emit_cond(code, regions, outputs)[0]
 
 
-def _choice(code: Tensor, values: Sequence[Any], frame: FrameType | None) -> Choice:
+def _choice(code: Tensor, values: Sequence[Any], frame: FrameType | None, order: Any) -> Choice:
     """A choice of values without one type, those that are alike joined."""
     slots: list[list[tuple[int, Any]]] = []  # the numbers of values that go into one, which is made of options
     places: list[list[int]] = []
@@ -127,7 +128,9 @@ def _choice(code: Tensor, values: Sequence[Any], frame: FrameType | None) -> Cho
         known = dict(slot)
         anything = slot[0][1]
         options.append(
-            select(code, [known.get(k, anything) for k in range(len(values))], frame) if len(known) > 1 else anything
+            select(code, [known.get(k, anything) for k in range(len(values))], frame, order)
+            if len(known) > 1
+            else anything
         )
     codes = [code_of(value, own) if isinstance(value, Choice) else own[0] for value, own in zip(values, places)]
     if all(type(own) is int for own in codes) and codes == list(range(len(codes))):
