@@ -196,14 +196,18 @@ def call_each(prepare: Callable[[Any], Any], choice: Choice, *args: Any, **kwarg
     return each(choice, lambda option: prepare(option)(*args, **kwargs), frame_of_user())
 
 
-def spread(function: Callable[..., Any]) -> Callable[..., Any]:
+class Spread:
     """A function that is no converted code, which is called with each value that its arguments may be."""
 
-    @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return _spread(function, args, kwargs)
+    __slots__ = ("__wrapped__",)
 
-    return call
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__wrapped__ = function
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if not state.active.chosen:
+            return self.__wrapped__(*args, **kwargs)
+        return _spread(self.__wrapped__, args, kwargs)
 
 
 def _spread(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

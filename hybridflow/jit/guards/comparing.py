@@ -13,6 +13,9 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import literal, scalar
+from hybridflow.effects import caught
+from hybridflow.errors import HybridflowError, TraceError
+from hybridflow.jit.guards.choosing import frame_of_user
 from hybridflow.jit.guards.contents import before_operator
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
@@ -98,11 +101,23 @@ def _before(name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> An
     for one, other in zip(a, b):
         alike = equal(one, other)
         if alike is not True:
-            found = either(found, both(both(same, opposite(alike)), _before(name, compare, one, other)))
+            here = both(same, opposite(alike))
+            found = either(found, both(here, _where_needed(here, name, compare, one, other)))
             same = both(same, alike)
         if same is False:
             return found
     return either(found, both(same, compare(len(a), len(b))))
+
+
+def _where_needed(here: Any, name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """A comparison that Python makes ``here`` alone; one that cannot be made is an error where the program comes to it."""
+    try:
+        return _before(name, compare, a, b)
+    except (TypeError, HybridflowError) as error:
+        if isinstance(here, bool) or isinstance(error, TraceError):
+            raise
+        caught.require(frame_of_user(), elementwise.logical_not(here), error)
+        return False
 
 
 def hits(known: Sequence[Any], value: Any) -> Tensor:

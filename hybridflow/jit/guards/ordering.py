@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.array import elementwise, shapes
+from hybridflow.array import elementwise, reductions, shapes
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import literal, scalar
-from hybridflow.errors import TraceError
+from hybridflow.effects import caught
+from hybridflow.errors import HybridflowError, TraceError
 from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.choosing import frame_of_user
 from hybridflow.jit.guards.comparing import depends, equal, greater, less
@@ -213,7 +214,14 @@ def _of_columns(keys: Sequence[Any]) -> tuple[Matrix, Callable[[], Matrix]]:
     for column in zip(*keys):
         if isinstance(same, np.ndarray) and not (same & ~np.eye(count, dtype=bool)).any():
             break
-        own, alike = _column(column)
+        try:
+            own, alike = _column(column)
+        except (TypeError, HybridflowError) as error:  # they cannot be compared: nobody does if all are equal
+            if isinstance(error, TraceError):
+                raise
+            own, alike = np.zeros((count, count), bool), functools.partial(_by_pairs, equal, column)
+            differs = _and(same, _not(alike()))
+            caught.require(frame_of_user(), elementwise.logical_not(reductions.any(_tensor(differs))), error)
         before = _or(before, _and(same, own))
         same = _and(same, alike())
     return before, lambda: same
@@ -235,7 +243,7 @@ def _identical(keys: Sequence[Any]) -> np.ndarray:
 
 def _by_pairs(ask: Function, keys: Sequence[Any]) -> Matrix:
     count = len(keys)
-    found = [i != j and ask(one, other) for i, one in enumerate(keys) for j, other in enumerate(keys)]
+    found = [ask is equal if i == j else ask(one, keys[j]) for i, one in enumerate(keys) for j in range(count)]
     if all(isinstance(one, bool) for one in found):
         return np.array(found).reshape(count, count)
     parts = [scalar(one, dtypes.bool_, "sort") if isinstance(one, bool) else one for one in found]
@@ -250,6 +258,10 @@ def _and(one: Matrix, other: Matrix) -> Matrix:
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one & other
     return elementwise.logical_and(_tensor(one), _tensor(other))
+
+
+def _not(one: Matrix) -> Matrix:
+    return ~one if isinstance(one, np.ndarray) else elementwise.logical_not(one)
 
 
 def _or(one: Matrix, other: Matrix) -> Matrix:

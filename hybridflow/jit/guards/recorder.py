@@ -121,7 +121,9 @@ class Recorder(Branches):
         found = special(function, found)
         if type(function) is not types.FunctionType or not is_recorded(function.__code__):
             found = list_reads.called_with(function, found)
-        return choosing.spread(found) if state.active.chosen and not _is_followed(function) else found
+        if _is_followed(function) or any(function is one for one in _LOOK_AT_CALLERS):
+            return found
+        return choosing.Spread(found)  # what it is given may be the first that a tensor chooses
 
     def item(self, value: Any, key: Any) -> Any:
         recording = active.recording

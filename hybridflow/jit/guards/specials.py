@@ -372,6 +372,8 @@ def method_of_text(value: str, name: str, found: Any) -> Any:
 
 def _joined(join: Function, parts: Iterable[Any]) -> Any:
     """``str.join``, of which tensors may decide what is joined."""
+    if isinstance(parts, (types.GeneratorType, map, filter)):
+        parts = list(parts)
     if not isinstance(parts, (list, tuple)):
         return join(parts)
     for k, part in enumerate(parts):
