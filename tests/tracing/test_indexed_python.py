@@ -197,6 +197,23 @@ def variables(x, n):
     return [x, x * 2, x * 3][n]
 
 
+@program(*BOTH)
+def one_object_equals_itself(x, n):
+    y = x[0]
+    held = y in [y, x[1]], [y].index(y), [x[1], y].count(y), (y, 1) in [(y, 1)]
+    return held, x[1] in [x[0], x[2]], 2.0 in (x[0], x[2]), x[0] in x, n in range(5), n not in [1, 2]
+
+
+@program(*BOTH)
+def whole_tensors_are_not_among_others(x, n):
+    return x in [x], x in [x + 1]
+
+
+@program(*BOTH)
+def arrays_by_numbers(x, n):
+    return np.array([10, 20, 30])[int(n)] * 1.5, len(["mon", "tues", "wed"][n])
+
+
 @program(*BOTH, gradient=True)
 def items_of_items_set(x, n):
     rows = [[1.0, x[0]], [2.0, x[1]], [3.0, x[2]]]
@@ -354,3 +371,26 @@ def test_one_of_several_objects_is_not_changed_unseen(change) -> None:
 
     with pytest.raises(TraceError, match=r"which of several|one object"):
         f(integer(0), scalar(1.0))
+
+
+def test_a_nan_that_may_be_the_very_one_is_an_error() -> None:
+    @hf.function
+    def f(x):
+        xs = [x[0], x[1]]
+        return max(xs) in xs, xs.index(max(xs))
+
+    assert [y.numpy().item() for y in f(vector(1.0, 2.0))] == [True, 1]
+    with pytest.raises(ArgumentError, match="the very one"):
+        f(vector(NAN, 2.0))
+
+
+def test_a_tensor_that_was_chosen_is_not_changed_unseen() -> None:
+    @hf.function
+    def f(n, x):
+        xs = [x + 1, x + 2]
+        y = xs[n]
+        y[0] = 5.0
+        return xs
+
+    with pytest.raises(TraceError, match="which of several"):
+        f(integer(0), vector(1.0, 2.0))

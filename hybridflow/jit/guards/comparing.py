@@ -14,12 +14,12 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import literal, scalar
 from hybridflow.effects import caught
-from hybridflow.errors import HybridflowError, TraceError
+from hybridflow.errors import ArgumentError, HybridflowError, TraceError
 from hybridflow.jit.guards.choosing import frame_of_user
 from hybridflow.jit.guards.contents import before_operator
 from hybridflow.jit.guards.recording import active
 from hybridflow.tracing import numbers
-from hybridflow.tracing.flow import forks
+from hybridflow.tracing.flow import doubles, forks
 from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.numbers import is_number
 from hybridflow.tracing.symbolic import SymbolicTensor
@@ -80,7 +80,20 @@ def equal(a: Any, b: Any) -> Any:
                 break
             found = both(found, equal(one, other))
         return found
+    if isinstance(a, SymbolicTensor) and isinstance(b, SymbolicTensor) and not (is_number(a) or is_number(b)):
+        _check_no_nan_of_both(a, b)
     return _asked("__eq__", operator.eq, a, b)
+
+
+def _check_no_nan_of_both(a: SymbolicTensor, b: SymbolicTensor) -> None:
+    """A NaN equals itself, as an object, and no other one: where it is not known which it is, it is an error."""
+    if not (dtypes.is_float(a.dtype) and dtypes.is_float(b.dtype) and doubles.may_be_one(a, b)):
+        return
+    are_nan = elementwise.logical_and(elementwise.not_equal(a, a), elementwise.not_equal(b, b))
+    error = ArgumentError(
+        "compare", "a NaN is looked for, and a tensor decides whether it is the very one. Compare with hf.isnan."
+    )
+    caught.require(frame_of_user(), elementwise.logical_not(are_nan), error)
 
 
 def less(a: Any, b: Any) -> Any:
@@ -110,7 +123,7 @@ def _before(name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> An
 
 
 def _where_needed(here: Any, name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-    """A comparison that Python makes ``here`` alone; one that cannot be made is an error where the program comes to it."""
+    """A comparison that Python makes ``here`` alone: one that cannot be made is an error there."""
     try:
         return _before(name, compare, a, b)
     except (TypeError, HybridflowError) as error:

@@ -24,7 +24,7 @@ from hybridflow.errors import ArgumentError, TraceError
 from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.attributes import in_class
 from hybridflow.jit.guards.choosing import frame_of_user
-from hybridflow.jit.guards.comparing import depends, hits
+from hybridflow.jit.guards.comparing import depends, either, equal, hits
 from hybridflow.jit.guards.recording import Recording, active
 from hybridflow.tracing import numbers
 from hybridflow.tracing.flow import doubles, joins, journal
@@ -77,7 +77,7 @@ def takes(value: Any, key: Any) -> bool:
     if not _is_place(key):
         return False
     if type(value) is np.ndarray:
-        return value.ndim == 1 and value.dtype.kind in "biuf" and not is_number(key)
+        return value.ndim == 1 and value.dtype.kind in "biuf"
     return _base(value) is not None
 
 
@@ -133,6 +133,23 @@ def contains(recording: Recording, container: Any, key: Any) -> Any:
     """``key in container``, a dict or a set."""
     recording.note(questions.iterate, container)
     found, _ = _place_of(list(container), key)
+    return found if found is False else number_of(found)
+
+
+def may_be_among(value: Any, container: Any) -> bool:
+    """Whether it depends on a tensor that a list, or the like, holds a value."""
+    kind = type(container)
+    return kind in (list, tuple, range, collections.deque) and (depends(value) or any(map(depends, container)))
+
+
+def is_among(recording: Recording, value: Any, container: Any) -> Any:
+    """``value in container``, one of these."""
+    recording.note(questions.iterate, container)
+    found: Any = False
+    for one in container:
+        found = either(found, equal(one, value))
+        if found is True:
+            return True
     return found if found is False else number_of(found)
 
 

@@ -45,7 +45,6 @@ from hybridflow.jit.guards.recording import Recording, active
 from hybridflow.jit.guards.specials import (
     check_identity,
     check_repeats,
-    is_open,
     known,
     known_number,
     method_of_list,
@@ -204,9 +203,10 @@ class Recorder(Branches):
             container = list_reads.settled(container)
         if recording is not None and indexed.is_sought(container, item):
             return indexed.contains(recording, container, item)
-        is_decided = type(container) in _SEQUENCES and (is_open(item) or any(map(is_open, container)))
-        if isinstance(container, SymbolicTensor) or is_decided:
-            return _is_among(item, container)
+        if isinstance(container, SymbolicTensor):
+            return reductions.any(container == item)
+        if recording is not None and indexed.may_be_among(item, container):
+            return indexed.is_among(recording, item, container)
         if recording is not None and type(container) not in INERT:
             item = questions.sought(container, item)
             recording.note(note_membership, item, container)
@@ -475,18 +475,6 @@ _CHANGES = frozenset(
 
 
 _SETS_ITEMS = frozenset((list, dict, collections.OrderedDict))
-_SEQUENCES = frozenset((list, tuple, dict, set, frozenset, range))
-
-
-def _is_among(item: Any, container: Any) -> Any:
-    """``item in container``, where it takes the value of a tensor to know."""
-    parts = [container] if isinstance(container, Tensor) else list(container)
-    found: Any = False
-    for part in parts:
-        if isinstance(part, (Tensor, bool, int, float)):
-            equal = reductions.any(part == item)
-            found = equal if found is False else elementwise.logical_or(found, equal)
-    return found
 
 
 _LOOK_AT_CALLERS = (locals, globals, vars, dir, eval, exec, super, breakpoint, __import__, sys._getframe)

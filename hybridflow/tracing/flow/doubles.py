@@ -98,6 +98,18 @@ def check_own(value: Any, frame: FrameType) -> None:
         raise _one_of_several(value)
 
 
+def may_be_one(one: Any, other: Any) -> bool:
+    """Whether it depends on a tensor that two values are one object."""
+    groups = [group for _, group in [*active.doubles, *_read_of()]]
+    met, known = {id(one)}, 0
+    while known != len(met):
+        known = len(met)
+        for group in groups:
+            if any(id(x) in met for x in group):
+                met.update(map(id, group))
+    return id(other) in met
+
+
 def check_identity(one: Any, other: Any) -> None:
     """Raise TraceError if it depends on a tensor whether two values are one object."""
     if one is not other:

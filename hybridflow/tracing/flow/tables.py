@@ -42,7 +42,10 @@ def select(code: Tensor, values: Sequence[Any], frame: FrameType | None = None, 
         return weak.scalar(_row(code, [weak.tensor(value) for value in values], values, weak.dtype))
     dtype = _common_dtype(values)
     if dtype is not None:
-        return _row(code, [as_typed(value, dtype) for value in values], values, dtype)
+        found = _row(code, [as_typed(value, dtype) for value in values], values, dtype)
+        if frame is not None:
+            note_selected(found, code, values, frame, order)
+        return found
     if all(trees.is_container(value) for value in values) and not any(isinstance(x, Choice) for x in values):
         flat = [trees.flatten(value, trees.changeable_parts(value)) for value in values]
         if all(structure == flat[0][1] for _, structure in flat):
