@@ -215,6 +215,26 @@ def arrays_by_numbers(x, n):
 
 
 @program(*BOTH, gradient=True)
+def keys_that_a_tensor_chooses(x, n):
+    found, teams = {"neg": 0.0, "pos": 0.0}, {"red": [0, 0], "blue": [0, 0]}
+    key = "neg" if x[0] < 0 else "pos"
+    found[key] = x[1]
+    found[key] += 2
+    teams["red" if x[0] > 0 else "blue"][n % 2] = 4
+    return found, teams, found[key], {"neg": x[2]}["neg" if x[0] < 5 else "pos"]
+
+
+@program(*BOTH)
+def tuples_compared(x, n):
+    orders = (x[0], 1) >= (x[2], 1), (x[0], x[1]) < (x[2], x[2]), [x[0]] <= [x[2]], (x[0], n) > (0.0, 1)
+    if (x[0], n) == (3.0, 2):
+        return 1, orders
+    if (x[0], x[1]) != (x[0], x[1]) or (n % 2, 1) < (1, 1) < (2, x[0]):
+        return 2, orders
+    return 3, orders
+
+
+@program(*BOTH, gradient=True)
 def items_of_items_set(x, n):
     rows = [[1.0, x[0]], [2.0, x[1]], [3.0, x[2]]]
     rows[n][0] = x[0] * 5

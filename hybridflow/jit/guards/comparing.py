@@ -114,12 +114,47 @@ def _before(name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> An
     for one, other in zip(a, b):
         alike = equal(one, other)
         if alike is not True:
-            here = both(same, opposite(alike))
+            here = both(same, opposite(alike))  # the first that differ decide
             found = either(found, both(here, _where_needed(here, name, compare, one, other)))
             same = both(same, alike)
         if same is False:
             return found
     return either(found, both(same, compare(len(a), len(b))))
+
+
+class Row:
+    """A list or a tuple that is compared, where tensors decide about what it holds."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __eq__(self, other: Any) -> Any:
+        return _answer(equal(self.held, _held(other)))
+
+    def __ne__(self, other: Any) -> Any:
+        return _answer(opposite(equal(self.held, _held(other))))
+
+    def __lt__(self, other: Any) -> Any:
+        return _answer(less(self.held, _held(other)))
+
+    def __gt__(self, other: Any) -> Any:
+        return _answer(greater(self.held, _held(other)))
+
+    def __le__(self, other: Any) -> Any:
+        return _answer(_before("__le__", operator.le, self.held, _held(other)))
+
+    def __ge__(self, other: Any) -> Any:
+        return _answer(_before("__ge__", operator.ge, self.held, _held(other)))
+
+
+def _held(value: Any) -> Any:
+    return value.held if type(value) is Row else value
+
+
+def _answer(value: Any) -> Any:
+    return value if isinstance(value, bool) else numbers.number_of(value)
 
 
 def _where_needed(here: Any, name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:

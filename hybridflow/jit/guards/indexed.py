@@ -7,6 +7,7 @@ with Python's own error.
 from __future__ import annotations
 
 import collections
+import enum
 from collections.abc import Callable, MutableSequence, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from hybridflow.jit.guards.choosing import frame_of_user
 from hybridflow.jit.guards.comparing import depends, either, equal, hits
 from hybridflow.jit.guards.recording import Recording, active
 from hybridflow.tracing import numbers
-from hybridflow.tracing.flow import doubles, joins, journal
+from hybridflow.tracing.flow import doubles, joins, journal, narrowing
 from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.guarding import unguarded
 from hybridflow.tracing.flow.places import place_of
@@ -70,10 +71,14 @@ def _is_key(key: Any) -> bool:
     return is_number(key) or (type(key) is tuple and any(map(_is_key, key)))
 
 
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (str, bytes, int, float, enum.Enum))
+
+
 def takes(value: Any, key: Any) -> bool:
     """Whether ``value[key]`` is one of items that Python knows, and a tensor decides which."""
     if type(value) in _MAPPINGS:
-        return _is_key(key)
+        return _is_key(key) or (isinstance(key, Choice) and all(map(_is_plain, key.options)))
     if not _is_place(key):
         return False
     if type(value) is np.ndarray:
@@ -84,6 +89,8 @@ def takes(value: Any, key: Any) -> bool:
 def item(recording: Recording, value: Any, key: Any) -> Any:
     """``value[key]``"""
     recording.note(questions.iterate, value)
+    if isinstance(key, Choice):
+        return _of_chosen_key(value, key)
     if type(value) is np.ndarray:
         return _element(value, key)
     frame = frame_of_user()
@@ -97,6 +104,18 @@ def item(recording: Recording, value: Any, key: Any) -> Any:
     assert base is not None
     items = list(value)
     return select(_position(key, len(items), _SEQUENCES[base], value), items, frame)
+
+
+def _of_chosen_key(value: Any, key: Choice) -> Any:
+    frame, left = frame_of_user(), narrowing.left_of(key)
+    there = [k for k in left if key.options[k] in value]
+    for k in left if there else ():
+        if k not in there:
+            caught.require(frame, elementwise.not_equal(key.code, k), KeyError(key.options[k]))
+    if not there:
+        raise KeyError(key.options[left[0]])
+    items = [value[key.options[k if k in there else there[0]]] for k in range(len(key.options))]
+    return select(key.code, items, frame)
 
 
 def _element(array: np.ndarray, key: Any) -> Any:
@@ -315,6 +334,12 @@ class Attributes:
         )
 
 
+def _new_key() -> ArgumentError:
+    return ArgumentError(
+        "convert", "a dict is given a new key, and a tensor decides which. Give it all keys before, or use a tensor."
+    )
+
+
 called_attribute: list[Callable[[Any, str], Any]] = []
 """What reads an attribute: ``recorder`` adds what notes that."""
 
@@ -327,13 +352,18 @@ def _set(held: MutableSequence[Any], key: Any, value: Any) -> None:
 
 def _set_key(held: dict[Any, Any], key: Any, value: Any) -> None:
     frame = frame_of_user()
+    if isinstance(key, Choice):
+        places = [(elementwise.equal(key.code, k), key.options[k]) for k in narrowing.left_of(key)]
+        for is_it, known in places:
+            if known not in held:
+                caught.require(frame, elementwise.logical_not(is_it), _new_key())
+        for is_it, known in places:
+            if known in held:
+                held[known] = joins.chosen(is_it, value, held[known], frame)
+        return
     found, place = _place_of(list(held), key)
-    error = ArgumentError(
-        "convert",
-        "a dict is given a new key, and a tensor decides which. Give it all keys before, or use a tensor.",
-    )
     if found is False:
-        raise error
-    caught.require(frame, found, error)
+        raise _new_key()
+    caught.require(frame, found, _new_key())
     for k, known in enumerate(list(held)):
         held[known] = joins.chosen(elementwise.equal(place, k), value, held[known], frame)

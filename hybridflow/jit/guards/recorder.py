@@ -23,7 +23,17 @@ from hybridflow.core.blocks import block
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import late, managers
-from hybridflow.jit.guards import calls, choosing, contents, indexed, list_reads, matching, ordering, questions
+from hybridflow.jit.guards import (
+    calls,
+    choosing,
+    comparing,
+    contents,
+    indexed,
+    list_reads,
+    matching,
+    ordering,
+    questions,
+)
 from hybridflow.jit.guards.branches import Branches
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.notes import (
@@ -143,6 +153,11 @@ class Recorder(Branches):
     def _item_of_each(self, value: Any, key: Any) -> Any:
         if isinstance(value, Choice):
             return choosing.each(value, lambda one: self.item(one, key), is_pure=True)
+        recording, key = active.recording, narrowing.narrowed(key)
+        if recording is not None and indexed.takes(value, key):
+            return indexed.item(recording, value, key)
+        if not isinstance(key, Choice):
+            return self.item(value, key)
         return choosing.each(key, lambda one: self.item(value, one), is_pure=True)
 
     slice = staticmethod(slice)
@@ -158,6 +173,12 @@ class Recorder(Branches):
             recording.note(contents.consume, value)
             taking.check_takes(value)
         return value
+
+    def compares(self, value: Any) -> Any:
+        """An operand of a comparison by value."""
+        if type(value) in (tuple, list) and active.recording is not None and comparing.depends(value):
+            return comparing.Row(value)
+        return self.use(value)
 
     def joined(self, *pieces: Any) -> Any:
         """``f"..."``: texts, and values with their conversions and format specifications."""

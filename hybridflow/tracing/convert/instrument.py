@@ -456,7 +456,7 @@ class _Instrumenter(Flow):
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             return self._identity_of(node)
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
-        look = self._identity if identity else self._use
+        look = self._identity if identity else self._compared
         constants = [part.value for part in (node.left, *node.comparators) if isinstance(part, ast.Constant)]
         if identity and (not constants or any(isinstance(value, (bool, int, float)) for value in constants)):
             look = self._same
@@ -477,6 +477,9 @@ class _Instrumenter(Flow):
 
     def _use(self, node: ast.expr) -> ast.expr:
         return node if isinstance(node, ast.Constant) else self._call(node, "use", self._visit(node))
+
+    def _compared(self, node: ast.expr) -> ast.expr:
+        return node if isinstance(node, ast.Constant) else self._call(node, "compares", self._visit(node))
 
     def _identity(self, node: ast.expr) -> ast.expr:
         return node if isinstance(node, ast.Constant) else self._call(node, "identity", self._visit(node))
