@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Container, Iterable, Iterator, Sequence
+import operator
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -100,14 +101,22 @@ def check_own(value: Any, frame: FrameType) -> None:
 
 def may_be_one(one: Any, other: Any) -> bool:
     """Whether it depends on a tensor that two values are one object."""
-    groups = [group for _, group in [*active.doubles, *_read_of()]]
-    met, known = {id(one)}, 0
-    while known != len(met):
-        known = len(met)
-        for group in groups:
-            if any(id(x) in met for x in group):
-                met.update(map(id, group))
-    return id(other) in met
+    made_of: dict[int, list[Any]] = {}
+    for _, (made, *values) in filter(operator.itemgetter(1), [*active.doubles, *_read_of()]):
+        made_of.setdefault(id(made), []).extend(values)
+    return not _all_that(one, made_of).isdisjoint(_all_that(other, made_of))
+
+
+def _all_that(value: Any, made_of: Mapping[int, Sequence[Any]]) -> set[int]:
+    """The ids of a value and of all that it may be."""
+    found: set[int] = set()
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if id(value) not in found:
+            found.add(id(value))
+            waiting.extend(made_of.get(id(value), ()))
+    return found
 
 
 def check_identity(one: Any, other: Any) -> None:
