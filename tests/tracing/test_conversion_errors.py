@@ -128,7 +128,9 @@ def chosen_text_is_a_key(x):
     return len({"a" if x[0] > 0 else "b"})
 
 
-@wrong("whether a value is a Point or Point(x: f32[2])", "its attribute x is set")
+@wrong(
+    "which value is chosen depends on a tensor", "one is f32[2], another the Python float 1.0", "Give both one shape"
+)
 def attribute_of_one_of_two(x):
     y = OUTSIDE if x[0] > 0 else Point(x)
     y.x = x + 1

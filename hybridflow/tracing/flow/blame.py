@@ -87,7 +87,7 @@ def returns(conflict: Conflict) -> TraceError:
 def chosen(conflict: Conflict) -> TraceError:
     return TraceError(
         "convert",
-        f"which value is the greatest or least depends on a tensor, and they have no one type: one is {conflict.one}, "
+        f"which value is chosen depends on a tensor, and they have no one type: one is {conflict.one}, "
         f"another {conflict.other}. {_FIXES[conflict.kind]}",
     )
 
