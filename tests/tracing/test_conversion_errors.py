@@ -71,9 +71,6 @@ class Point:
         self.x = x
 
 
-OUTSIDE = Point(1.0)
-
-
 @wrong("y has no one type", "Point(x: f32[2], me: a Point), where it is false", "They lead back to themselves")
 def objects_that_hold_themselves(x: Any) -> Any:
     y = Point(x)
@@ -126,15 +123,6 @@ def items_of_what_is_a_tuple_or_a_dict(x):
 @wrong("it depends on a tensor whether a value is the Python str 'a' or the Python str 'b'", "it is a key of a dict")
 def chosen_text_is_a_key(x):
     return len({"a" if x[0] > 0 else "b"})
-
-
-@wrong(
-    "which value is chosen depends on a tensor", "one is f32[2], another the Python float 1.0", "Give both one shape"
-)
-def attribute_of_one_of_two(x):
-    y = OUTSIDE if x[0] > 0 else Point(x)
-    y.x = x + 1
-    return y.x
 
 
 @wrong("[bool] f32[2] has 2 elements, one is needed")
