@@ -128,11 +128,11 @@ class Recorder(Branches):
         if state.active.path is not None or state.active.spent:
             found = _touching(function, found)
         found = special(function, found)
+        if any(function is one for one in _LOOK_AT_CALLERS):
+            return found
         if type(function) is not types.FunctionType or not is_recorded(function.__code__):
             found = list_reads.called_with(function, found)
-        if _is_followed(function) or any(function is one for one in _LOOK_AT_CALLERS):
-            return found
-        return choosing.Spread(found)  # what it is given may be the first that a tensor chooses
+        return found if _is_followed(function) else choosing.Spread(found)  # a tensor may choose what it is given
 
     def item(self, value: Any, key: Any) -> Any:
         recording = active.recording
