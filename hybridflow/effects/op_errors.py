@@ -142,7 +142,8 @@ def _catching(kind: type[BaseException]) -> FrameType | None:
         frame = frame.f_back
     if frame is None:
         return None
-    guard = guarding.catcher(kind, frame)
+    # What code of ours has to tidy up it has tidied up when the program runs.
+    guard = guarding.catcher(kind, frame, users_alone=True)
     if guard is None:
         return None
     if now().trace is not _trace_of_paths():

@@ -8,6 +8,7 @@ What would need the value itself (text, keys of dicts, sizes, ``is``) is refused
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import cast, scalar
 from hybridflow.errors import TraceError
 from hybridflow.tracing import number_faults
-from hybridflow.tracing.symbolic import SymbolicTensor
+from hybridflow.tracing.symbolic import SymbolicTensor, why_unconverted
 
 DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: np.dtype(np.float64)}
 RANK = {bool: 0, int: 1, float: 2}
@@ -83,7 +84,8 @@ class SymbolicNumber(SymbolicTensor):
         )
 
     def __bool__(self) -> bool:
-        raise self.refused("the truth is asked of", "Ask it in the function's own if, while, and, or, any or all.")
+        remedy = why_unconverted(sys._getframe(1)) or "Ask it in the function's own if, while, and, or, any or all."
+        raise self.refused("the truth is asked of", remedy)
 
     def __int__(self) -> int:
         raise self.refused("int() is asked for of", "Call int in a converted function, or use hf.astype(n, hf.int64).")

@@ -182,6 +182,8 @@ class Grown(NamedTuple):
     room: Room | None
     rows: Any
 
+    in_messages = "items whose number a tensor decides"  # type: ignore[misc]  # no field
+
     @property
     def counted(self) -> Tensor:
         """The number of items as a tensor."""

@@ -53,13 +53,16 @@ def caller(frame: FrameType) -> FrameType | None:
     return found if found is not None and any(converted(found) for converted in is_converted) else None
 
 
-def catcher(kind: type[BaseException], raising: FrameType) -> Guarded | None:
-    """What is the first to know of an exception that ``raising`` raises, if anything is.  Raises TraceError if that
-    cannot be told while tracing, or if code that is not converted lies in between."""
+def catcher(kind: type[BaseException], raising: FrameType, users_alone: bool = False) -> Guarded | None:
+    """What is the first to know of an exception that ``raising`` raises, if anything is; ``users_alone`` leaves out what
+    code of ours tidies up.  Raises TraceError if that cannot be told while tracing, or if code that is not converted
+    lies in between."""
     frame: FrameType | None = raising
     inside: list[FrameType] = []
     while frame is not None and active.guarded:
         own = [one for one in reversed(active.guarded) if one.covers(frame)]  # of two over the same lines the inner one
+        if users_alone and is_internal(frame.f_code.co_filename):
+            own = []
         for one in sorted(own, key=lambda one: one.last - one.first):
             if one.is_finally or one.may_catch(kind):
                 _check_way(kind, one, inside)

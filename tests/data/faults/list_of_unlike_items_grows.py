@@ -6,7 +6,9 @@ def f(x):
     found = []
     if x[0] > 0:
         found.append(x)
-    return len(found)
+    if x[1] > 0:
+        found.append(x[0])
+    return hf.stack(found)
 
 
 f(hf.asarray([1.0, 2.0]))

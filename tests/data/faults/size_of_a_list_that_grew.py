@@ -1,0 +1,12 @@
+import hybridflow as hf
+
+
+@hf.function
+def f(x):
+    found = []
+    if x[0] > 0:
+        found.append(x)
+    return hf.zeros(len(found))
+
+
+f(hf.asarray([1.0, 2.0]))
