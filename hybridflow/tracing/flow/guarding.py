@@ -54,9 +54,9 @@ def caller(frame: FrameType) -> FrameType | None:
 
 
 def catcher(kind: type[BaseException], raising: FrameType, users_alone: bool = False) -> Guarded | None:
-    """What is the first to know of an exception that ``raising`` raises, if anything is; ``users_alone`` leaves out what
-    code of ours tidies up.  Raises TraceError if that cannot be told while tracing, or if code that is not converted
-    lies in between."""
+    """What is the first to know of an exception that ``raising`` raises, if anything is; ``users_alone`` leaves out
+    what code of ours tidies up.  Raises TraceError if that cannot be told while tracing, or if code that is not
+    converted lies in between."""
     frame: FrameType | None = raising
     inside: list[FrameType] = []
     while frame is not None and active.guarded:
