@@ -298,7 +298,6 @@ def called_with(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for a function that is not the user's, and may be given such lists."""
     own = _FUNCTIONS.get(function) if isinstance(function, _HASHED) else None
 
-    @functools.wraps(found, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         if not state.active.grown:
             return found(*args, **kwargs)
@@ -306,6 +305,9 @@ def called_with(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
             return own(found, *args, **kwargs)
         return found(*map(settled, args), **{name: settled(value) for name, value in kwargs.items()})
 
+    # Not by functools.wraps: while the user's code runs that has functions recorded which it calls.
+    call.__wrapped__ = found  # type: ignore[attr-defined]
+    call.__name__ = getattr(found, "__name__", "call")
     return call
 
 
