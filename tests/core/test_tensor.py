@@ -497,8 +497,10 @@ def test_repr_while_tracing_names_the_line():
 
 def test_a_leaked_tensor_says_so():
     kept = []
+    trace(lambda x: kept.append(x + 1) or x, hf.ones((2,)))  # undone, and run eagerly
+    assert kept.pop().tolist() == [2.0, 2.0] and not kept
     with pytest.raises(errors.TraceError, match="left in kept"):
-        trace(lambda x: kept.append(x + 1) or x, hf.ones((2,)))
+        hf.function(lambda x: kept.append(x + 1) or x, strict=True)(hf.ones((2,)))
     assert not kept
     forgotten = Trace("leaky")
     with tracing(forgotten):

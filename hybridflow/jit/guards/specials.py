@@ -68,11 +68,18 @@ def known(value: Any) -> Any:
 
 
 def _open_kind(value: Any) -> type | None:
-    """The class of the number that an extent or an open float stands for to the code two frames up, if that is the
-    user's: ours tells extents from ints.  None for other values."""
+    """The class of the number that an extent or an open float stands for to the code that asks, if that is the user's:
+    ours tells extents from ints.  None for other values."""
     if type(value) is not Dim:
         return float if type(value) is SymbolicFloat else None
-    return None if sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] == "hybridflow" else int
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_HERE):  # what stands in for a function
+        frame = frame.f_back
+    asks = "" if frame is None else frame.f_globals.get("__name__", "")
+    return None if asks.partition(".")[0] == "hybridflow" else int
+
+
+_HERE = __name__.rpartition(".")[0] + "."  # the modules of this package
 
 
 def is_open(value: Any) -> bool:
@@ -178,7 +185,9 @@ def _enumerate(make: Function) -> Function:
 
 def _zip(make: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
-        walk = paired(args) or zipped(args, kwargs.get("strict", False))
+        walk = paired(args)  # which has no truth: how many there are is not known
+        if walk is None:
+            walk = zipped(args, kwargs.get("strict", False))
         return make(*args, **kwargs) if walk is None else walk
 
     return call
