@@ -108,14 +108,13 @@ class _Watched:
 
 
 def _best(better: Function, values: Sequence[Any], keys: Sequence[Any]) -> Any:
-    frame = frame_of_user()
     best, best_key = values[0], keys[0]
     for value, key in zip(values[1:], keys[1:]):
         found = better(key, best_key)
         if isinstance(found, bool):
             best, best_key = (value, key) if found else (best, best_key)
             continue
-        is_same = keys is values
+        is_same, frame = keys is values, frame_of_user()  # whose code has to be converted only here
         best = joins.chosen(found, value, best, frame)
         best_key = best if is_same else joins.chosen(found, key, best_key, frame)
     return best
