@@ -182,7 +182,9 @@ class Grown(NamedTuple):
     room: Room | None
     rows: Any
 
-    in_messages = "items whose number a tensor decides"  # type: ignore[misc]  # no field
+    @staticmethod
+    def in_messages() -> str:
+        return "items whose number a tensor decides"
 
     @property
     def counted(self) -> Tensor:

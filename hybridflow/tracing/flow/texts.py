@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -64,9 +64,9 @@ def _nested(structure: pytree.Structure, leaves: Iterator[Any]) -> str:
             return f"a {type(leaf).__name__}"
         return text_of(leaf).removeprefix("the Python ").removeprefix("a Python ")
     texts = [_nested(child, leaves) for child in structure.children]
-    in_messages: str | None = getattr(structure.kind, "in_messages", None)
+    in_messages: Callable[[], str] | None = getattr(structure.kind, "in_messages", None)
     if in_messages is not None:  # a container of ours
-        return in_messages
+        return in_messages()
     if structure.labels:
         by_label = dict(zip(structure.labels, texts))
         texts = [f"{label!s}: {by_label[label]}" for label in structure.order or structure.labels]
