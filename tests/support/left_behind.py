@@ -107,6 +107,8 @@ class Net:
 
     def begin(self) -> None:
         seed()
+        if context.busy.value:  # of traces that are garbage by now
+            gc.collect()
         self._note_modules()
         self._before = _state()
 

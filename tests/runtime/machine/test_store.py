@@ -79,6 +79,7 @@ SECOND = module(plus("a", 7), plus("b", 11), plus("c", 5), calling("main", "a", 
 def test_equal_functions_are_compiled_once(folder: Path, kept: str) -> None:
     """Whatever they are called, and in whatever order they stand."""
     with flags.CACHE_DIR("off" if kept == "off" else flags.CACHE_DIR.value):
+        store.forget()  # what other tests have left in memory, where nothing is kept on disk
         made = Made()
         first = load(FIRST)
         assert called(first, 1) == 13 and made() == (3, 0)
