@@ -62,6 +62,7 @@ S = TypeVar("S")
 
 
 _undoing = locks.make()  # one call at a time that may undo what it did to objects of others
+_PATIENCE = 2.0  # seconds to wait for it: the body that has it may wait for a thread that wants it
 
 
 class Function(Dispatcher, Generic[P, R]):
@@ -226,8 +227,12 @@ class Function(Dispatcher, Generic[P, R]):
     ) -> tuple[Variant | None, Any]:
         if not self._eager_calls.is_undoing:
             return self._make_and_call_now(key, leaves, args, kwargs)
-        with _undoing:
+        has_turn = _undoing.acquire(timeout=_PATIENCE)
+        try:
             return self._make_and_call_now(key, leaves, args, kwargs)
+        finally:
+            if has_turn:
+                _undoing.release()
 
     def _make_and_call_now(
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]

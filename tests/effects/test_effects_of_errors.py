@@ -20,6 +20,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import TraceError
+from hybridflow.jit import function
 
 pytestmark = pytest.mark.code
 
@@ -592,3 +593,34 @@ def test_threads_leave_what_each_of_them_did(count: int) -> None:
         thread.join()
     assert len(failed) == 10 * count and float(variable.numpy()) == 10.0 * count
     assert log.count("before") == 20 * count and log.count("after") == 10 * count
+
+
+def test_a_body_may_wait_for_a_thread_that_calls_another_such_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both change objects that outlive the call, which calls do one at a time."""
+    monkeypatch.setattr(function, "_PATIENCE", 0.05)
+    outside: list[Any] = []
+    inside: list[Any] = []
+    waits: list[bool] = []
+    ended: list[bool] = []
+
+    @hf.function
+    def inner(x: Any) -> Any:
+        inside.append(x)
+        return hf.asarray([1.0, 2.0])[hf.astype(x[0], "int64")]
+
+    @hf.function
+    def outer(x: Any) -> Any:
+        outside.append(x)
+        if waits:
+            thread = threading.Thread(target=inner, args=(hf.zeros(1),), daemon=True)
+            thread.start()
+            thread.join(20)
+            ended.append(not thread.is_alive())
+        return x + 1
+
+    inner(hf.zeros(1))
+    outer(hf.ones(2))
+    waits.append(True)
+    with contextlib.suppress(TraceError):  # what another thread does meanwhile cannot be undone
+        outer(hf.ones(2))
+    assert ended and all(ended)
