@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,30 +12,12 @@ from types import ModuleType
 import pytest
 
 import hybridflow as hf
+from hybridflow.core.public_names import PublicNames
 from tests.support.paths import ROOT
 
-_TEXT = """
-ForwardAccumulator GradientTape IndexedSlices Input Model Module Sequential Tensor TensorArray TensorSpec Variable abs
-acos acosh add all any arange argmax argmin argsort asarray asin asinh associative_scan astype atan atan2 atanh
-bfloat16 bincount bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor bool bool_
-boolean_mask broadcast_arrays broadcast_shapes broadcast_to callbacks can_cast case ceil checkpoint clip compat concat
-cond config conj constant constraints copysign cos cosh count_nonzero cumulative_prod cumulative_sum custom_gradient
-data debugging device diagonal diff divide e eager einsum empty empty_like equal erf errors exp expand_dims expm1 eye
-finfo flip float16 float32 float64 floor floor_divide foldl foldr fori_loop from_dlpack full full_like function gather
-gather_nd grad greater greater_equal hessian histogram hypot iinfo imag inf initializers int16 int32 int64 int8
-isclose isdtype isfinite isin isinf isnan jacfwd jacobian jacrev jvp layers less less_equal linalg linearize linspace
-list_devices log log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logsumexp losses map_fn
-matmul matrix_transpose max maximum mean median memory meshgrid metrics min minimum mixed_precision models moveaxis
-multiply nan nan_to_num nanmedian nanquantile negative newaxis nextafter nn nonzero not_equal numpy_function one_hot
-ones ones_like optimizers outer pad percentile permute_dims pi plot_model positive pow power print prod py_function
-quantile random real reciprocal recompute_grad reduce_max reduce_mean reduce_min reduce_prod reduce_sum regularizers
-remainder repeat reshape result_type roll round rsqrt saved scan scatter_add searchsorted segment_max segment_mean
-segment_min segment_prod segment_sum sigmoid sign signbit sin sinh sort split sqrt square squeeze stack stance std
-stop_gradient subtract sum summary switch_case take take_along_axis tan tanh tensordot tile top_k trace tree tril triu
-trunc uint16 uint32 uint64 uint8 unique_all unique_counts unique_inverse unique_values unstack value_and_grad var
-vecdot vectorized_map vjp vmap where while_loop zeros zeros_like
-"""
-NAMES = _TEXT.split()
+STUB = ast.parse((ROOT / "hybridflow" / "__init__.pyi").read_text(encoding="utf-8"))
+IMPORTED = [(node.module, alias) for node in STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+VALUES = [node for node in STUB.body if not isinstance(node, ast.ImportFrom)]
 MODULES = {
     "callbacks": """BackupAndRestore CSVLogger Callback CallbackList EarlyStopping History LambdaCallback
         LearningRateScheduler ModelCheckpoint ReduceLROnPlateau RemoteMonitor SwapEMAWeights TensorBoard
@@ -114,8 +98,32 @@ MODULES = {
 
 
 def test_names_of_the_package() -> None:
-    assert sorted(name for name in dir(hf) if not name.startswith("_")) == sorted(hf.__all__) == NAMES
-    assert {name for name in NAMES if isinstance(getattr(hf, name), ModuleType)} == {*MODULES, "errors"}
+    """What editors offer, ``dir(hf)`` and ``from hybridflow import *`` are what the stub says."""
+    names = [alias.asname for _, alias in IMPORTED] + [ast.unparse(n).partition(":")[0].split()[0] for n in VALUES]
+    public = sorted(name for name in names if not name.startswith("_"))
+    assert len(set(public)) == len(public) > 200
+    assert sorted(name for name in dir(hf) if not name.startswith("_")) == hf.__all__ == public
+    assert set(names) <= {*dir(hf)}
+    assert {name for name in public if isinstance(getattr(hf, name), ModuleType)} == {*MODULES, "errors"}
+
+
+@pytest.mark.parametrize("module, alias", IMPORTED, ids=lambda part: getattr(part, "asname", part))
+def test_an_imported_name_is_what_the_stub_says(module: str, alias: ast.alias) -> None:
+    own = importlib.import_module(module)
+    meant = importlib.import_module(f"{module}.{alias.name}") if own is hf else getattr(own, alias.name)
+    assert getattr(hf, str(alias.asname)) is meant
+
+
+def test_values_are_what_the_stub_says() -> None:
+    kinds = {"str": str, "float": float, "None": type(None)}
+    annotated = {ast.unparse(n.target): ast.unparse(n.annotation) for n in VALUES if isinstance(n, ast.AnnAssign)}
+    assert {name: kinds[kind] for name, kind in annotated.items()} == {n: type(getattr(hf, n)) for n in annotated}
+    assert hf.bool is hf.bool_ and {ast.unparse(n) for n in VALUES if isinstance(n, ast.Assign)} == {"bool = bool_"}
+
+
+def test_a_stub_says_nothing_but_names() -> None:
+    with pytest.raises(ValueError, match="line 2 of the stub of pkg is no import of names"):
+        PublicNames("pkg", "from pkg.a import b as b\nfor x in y: pass\n")
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -129,7 +137,7 @@ def test_names_of_a_module(module: str) -> None:
 def test_all_can_be_imported() -> None:
     namespace: dict[str, object] = {}
     exec("from hybridflow import *", namespace)
-    assert namespace.keys() - {"__builtins__"} == set(NAMES)
+    assert namespace.keys() - {"__builtins__"} == set(hf.__all__)
     exec("import hybridflow.random, hybridflow.losses as a\nfrom hybridflow.random import normal", namespace)
 
 
