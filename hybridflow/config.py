@@ -31,9 +31,15 @@ _eager = False
 
 
 def run_functions_eagerly(on: bool) -> None:
-    """Whether the bodies of all functions run as plain Python at each call, op by op, for debugging.
+    """Let the bodies of all functions run as plain Python at each call, op by op, for debugging.
 
     Traces made before are kept, and used again when it is turned off.
+
+    Args:
+        on: whether they do.
+
+    Returns:
+        None.
 
     >>> hf.config.run_functions_eagerly(False)
     """
@@ -44,7 +50,10 @@ def run_functions_eagerly(on: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """Whether ``run_functions_eagerly(True)`` is in force, or a function of ``hf.eager`` runs.
+    """Whether compiled functions run eagerly now.
+
+    Returns:
+        True while ``hf.config.run_functions_eagerly(True)`` is in force, or a function of ``hf.eager`` runs.
 
     >>> hf.config.functions_run_eagerly()
     False
@@ -74,9 +83,18 @@ def running_eagerly() -> Iterator[None]:
 
 
 def memory_limit(limit: int | None = None) -> int:
-    """The bytes that freed tensors may keep for reuse (see ``hf.memory``); an argument sets them.
+    """Limit on the bytes that freed tensors may keep for reuse; see ``hf.memory``.
 
     At first 4 GiB, or an eighth of the memory that this process may use where that is less.
+
+    Args:
+        limit: the new limit, in bytes; None leaves it.
+
+    Returns:
+        The limit, an int.
+
+    Raises:
+        ArgumentError: unless ``limit`` is an int from 0 on.
 
     >>> hf.config.memory_limit() > 0
     True
@@ -87,7 +105,16 @@ def memory_limit(limit: int | None = None) -> int:
 
 
 def cache_limit(limit: int | None = None) -> int:
-    """The bytes on disk that the cache of machine code may take, also HF_CACHE_LIMIT; an argument sets them.
+    """Limit on the bytes on disk that the cache of machine code may take; at first HF_CACHE_LIMIT.
+
+    Args:
+        limit: the new limit, in bytes; None leaves it.
+
+    Returns:
+        The limit, an int.
+
+    Raises:
+        ArgumentError: unless ``limit`` is an int from 0 on.
 
     >>> hf.config.cache_limit() > 0
     True
@@ -98,11 +125,19 @@ def cache_limit(limit: int | None = None) -> int:
 
 
 def set_num_threads(number: int) -> None:
-    """Run programs that start from now on on so many threads, the caller's among them: 1 for no others.
+    """Set how many threads programs run on that start from now on.
 
-    Results have the same bits on any number.  Small programs run on their caller's thread alone; the others are made
-    when they are needed first, and one that has nothing to do sleeps.  A number above that of the cores is allowed.
-    Raises ArgumentError unless it is an int from 1 to 256.
+    Results have the same bits on any number. Small programs run on their caller's thread alone; the others are made
+    when they are needed first, and one that has nothing to do sleeps.
+
+    Args:
+        number: how many, the caller's among them: 1 for no others. More than there are cores is allowed.
+
+    Returns:
+        None.
+
+    Raises:
+        ArgumentError: unless ``number`` is an int from 1 to 256.
 
     >>> hf.config.set_num_threads(hf.config.get_num_threads())
     """
@@ -114,6 +149,9 @@ def get_num_threads() -> int:
 
     At first HF_NUM_THREADS, else OMP_NUM_THREADS, else as many as this process has cores: by its affinity, and by what
     its control group grants it.
+
+    Returns:
+        An int from 1 on.
 
     >>> hf.config.get_num_threads() >= 1
     True

@@ -135,9 +135,17 @@ _KINDS: dict[str, type[Constraint]] = {kind.__name__: kind for kind in (MaxNorm,
 
 @entered
 def get(identifier: Any) -> Any:
-    """The constraint that is meant: itself, one by name (``"non_neg"``) or by description, or None for None.
+    """A constraint by its name or description.
 
-    Raises ArgumentError for an unknown name, ArgumentTypeError for anything else that cannot be called.
+    Args:
+        identifier: a name (``"non_neg"``), a dict with ``class_name`` and ``config``, a constraint, or None.
+
+    Returns:
+        The constraint; None for None.
+
+    Raises:
+        ArgumentError: for an unknown name.
+        ArgumentTypeError: for anything else that cannot be called.
 
     >>> hf.constraints.get("unit_norm")
     UnitNorm(axis=0)

@@ -81,15 +81,31 @@ def _compare(stage: str, sign: str, x: Any, y: Any, holds: Callable[..., Tensor]
     _require(stage, ok, said, [ok, x, y], message)
 
 
+_DOC = """Assert that ``{relation}`` for all elements, each time the code runs.
+
+    Args:
+{operands}
+        message: what the error says first.
+        summarize: how many elements at each end of an axis the error shows.
+        name: what the error calls the assertion.
+
+    Returns:
+        None.
+
+    Raises:
+        InvalidArgumentError: where that does not hold."""
+_ONE_OPERAND = "        x: a tensor, or what becomes one."
+_TWO_OPERANDS = "        x: a tensor, or what becomes one.\n        y: the same; both are broadcast."
+
+
 def _comparison(name: str, sign: str, holds: Callable[..., Tensor], example: str) -> Callable[..., None]:
     stage = f"assert_{name}"
 
     def call(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
         _compare(name or stage, sign, x, y, holds, message, summarize)
 
-    return _named(
-        call, stage, f"Raise InvalidArgumentError unless ``x {sign} y`` for all elements, broadcast.", example
-    )
+    doc = _DOC.format(relation=f"x {sign} y", operands=_TWO_OPERANDS)
+    return _named(call, stage, doc, example)
 
 
 def _sign(name: str, sign: str, holds: Callable[..., Tensor], example: str) -> Callable[..., None]:
@@ -98,7 +114,8 @@ def _sign(name: str, sign: str, holds: Callable[..., Tensor], example: str) -> C
     def call(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
         _compare(name or stage, sign, x, 0, holds, message, summarize)
 
-    return _named(call, stage, f"Raise InvalidArgumentError unless ``x {sign} 0`` for all elements.", example)
+    doc = _DOC.format(relation=f"x {sign} 0", operands=_ONE_OPERAND)
+    return _named(call, stage, doc, example)
 
 
 def _named(call: Callable[..., None], name: str, doc: str, example: str) -> Callable[..., None]:
@@ -124,8 +141,23 @@ def assert_near(
     x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str | None = None, summarize: int | None = None,
     name: str | None = None,
 ) -> None:  # fmt: skip
-    """Raise InvalidArgumentError unless ``abs(x - y) <= atol + rtol * abs(y)`` for all elements.  Both tolerances are
-    10 epsilons of the dtype where they are not given.
+    """Assert that ``abs(x - y) <= atol + rtol * abs(y)`` for all elements, each time the code runs.
+
+    Args:
+        x: a float tensor, or what becomes one.
+        y: the same; both are broadcast.
+        rtol: the relative tolerance; None for 10 epsilons of the dtype.
+        atol: the absolute tolerance; None for 10 epsilons of the dtype.
+        message: what the error says first.
+        summarize: how many elements at each end of an axis the error shows.
+        name: what the error calls the assertion.
+
+    Returns:
+        None.
+
+    Raises:
+        InvalidArgumentError: where an element is not near.
+        DTypeError: for what is no float.
 
     >>> hf.debugging.assert_near(hf.asarray([1.0, 2.0]), [1.0, 2.0000002])
     """
@@ -144,7 +176,19 @@ def assert_near(
 
 @entered
 def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> None:
-    """Raise InvalidArgumentError that shows ``data`` unless all of ``condition`` is True.
+    """Assert that all of ``condition`` is True, each time the code runs.
+
+    Args:
+        condition: a bool tensor, or what becomes one.
+        data: what the error shows.
+        summarize: how many elements at each end of an axis the error shows.
+        name: what the error calls the assertion.
+
+    Returns:
+        None.
+
+    Raises:
+        InvalidArgumentError: where ``condition`` does not hold.
 
     >>> hf.debugging.Assert(hf.asarray(2.0) > 1, ["too small"])
     """
@@ -162,8 +206,19 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
 
 @entered
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
-    """``tensor``, all of whose elements are finite, and so are those of its gradient, if one is asked for.  Raises
-    InvalidArgumentError that counts NaNs and infinities where some are not.
+    """Assert that all elements of a tensor are finite, and so are those of its gradient, if one is asked for.
+
+    Args:
+        tensor: a float tensor, or what becomes one.
+        message: what the error says.
+        name: what the error calls the assertion.
+
+    Returns:
+        ``tensor``, of the same shape and dtype.
+
+    Raises:
+        InvalidArgumentError: where some are not; it counts NaNs and infinities.
+        DTypeError: for what is no float.
 
     >>> hf.debugging.check_numerics(hf.asarray([1.0, 2.0]), "the loss")
     <Tensor f32[2] cpu> [1. 2.]
@@ -184,12 +239,20 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """From now on every op is checked, in the whole process: eagerly, in compiled functions, loops and derivatives.
+    """Check the result of every op for NaNs and infinities from now on, in the whole process.
 
-    One that makes a NaN or an infinity raises InvalidArgumentError with its name, your line, and how many there are.
+    That goes for eager ops, compiled functions, loops and derivatives. An op that makes a NaN or an infinity raises
+    InvalidArgumentError with its name, your line, and how many there are.
+
     Ops that only move elements are not asked, nor is one that hands on negative infinities, which scores are masked
-    with.  Functions are compiled once more, with the checks, and much slower.  The arguments are there for programs
-    that give them, and say nothing: messages are short anyway.
+    with. Functions are compiled once more, with the checks, and much slower.
+
+    Args:
+        stack_height_limit: for programs that pass it; it has no say.
+        path_length_limit: for programs that pass it; it has no say.
+
+    Returns:
+        None.
 
     >>> hf.debugging.enable_check_numerics()
     >>> hf.log(hf.asarray([1.0, 0.0]))  # doctest: +ELLIPSIS
@@ -201,7 +264,10 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 
 
 def disable_check_numerics() -> None:
-    """End what ``enable_check_numerics`` began.  What was compiled before it is used again.
+    """End what ``hf.debugging.enable_check_numerics`` began; what was compiled before it is used again.
+
+    Returns:
+        None.
 
     >>> hf.debugging.disable_check_numerics()
     """
@@ -210,7 +276,18 @@ def disable_check_numerics() -> None:
 
 @entered
 def assert_all_finite(x: Any, message: str = "the tensor", name: str | None = None) -> None:
-    """Raise InvalidArgumentError, which counts NaNs and infinities, unless all elements are finite.
+    """Assert that no element is a NaN or an infinity, each time the code runs.
+
+    Args:
+        x: a float tensor, or what becomes one.
+        message: what the error calls the tensor.
+        name: what the error calls the assertion.
+
+    Returns:
+        None.
+
+    Raises:
+        InvalidArgumentError: where some are; it counts NaNs and infinities.
 
     >>> hf.debugging.assert_all_finite(hf.asarray([1.0, 2.0]))
     """
@@ -233,7 +310,19 @@ def _check_finite(stage: str, x: Tensor, message: str) -> None:
 
 @entered
 def assert_rank(x: Any, rank: int, message: str | None = None, name: str | None = None) -> None:
-    """Raise ShapeError unless ``x`` has ``rank`` axes.
+    """Assert that a tensor has a number of axes.
+
+    Args:
+        x: a tensor, or what becomes one.
+        rank: the number of axes.
+        message: what the error says first.
+        name: what the error calls the assertion.
+
+    Returns:
+        None.
+
+    Raises:
+        ShapeError: where it has another one.
 
     >>> hf.debugging.assert_rank(hf.ones((2, 3)), 2)
     """
@@ -242,7 +331,19 @@ def assert_rank(x: Any, rank: int, message: str | None = None, name: str | None 
 
 @entered
 def assert_rank_at_least(x: Any, rank: int, message: str | None = None, name: str | None = None) -> None:
-    """Raise ShapeError unless ``x`` has ``rank`` axes or more.
+    """Assert that a tensor has a number of axes, or more.
+
+    Args:
+        x: a tensor, or what becomes one.
+        rank: the smallest number of axes.
+        message: what the error says first.
+        name: what the error calls the assertion.
+
+    Returns:
+        None.
+
+    Raises:
+        ShapeError: where it has less.
 
     >>> hf.debugging.assert_rank_at_least(hf.ones((2, 3)), 1)
     """
@@ -251,7 +352,19 @@ def assert_rank_at_least(x: Any, rank: int, message: str | None = None, name: st
 
 @entered
 def assert_rank_in(x: Any, ranks: Iterable[int], message: str | None = None, name: str | None = None) -> None:
-    """Raise ShapeError unless the number of axes of ``x`` is one of ``ranks``.
+    """Assert that a tensor has one of several numbers of axes.
+
+    Args:
+        x: a tensor, or what becomes one.
+        ranks: the numbers of axes.
+        message: what the error says first.
+        name: what the error calls the assertion.
+
+    Returns:
+        None.
+
+    Raises:
+        ShapeError: where it has none of them.
 
     >>> hf.debugging.assert_rank_in(hf.ones((2, 3)), (1, 2))
     """
@@ -261,7 +374,18 @@ def assert_rank_in(x: Any, ranks: Iterable[int], message: str | None = None, nam
 
 @entered
 def assert_scalar(x: Any, message: str | None = None, name: str | None = None) -> None:
-    """Raise ShapeError unless ``x`` has no axes.
+    """Assert that a tensor has no axes.
+
+    Args:
+        x: a tensor, or what becomes one.
+        message: what the error says first.
+        name: what the error calls the assertion.
+
+    Returns:
+        None.
+
+    Raises:
+        ShapeError: where it has some.
 
     >>> hf.debugging.assert_scalar(hf.asarray(1.0))
     """
@@ -277,7 +401,19 @@ def _check_rank(stage: str, x: Any, fits: Callable[[int], bool], wanted: str, me
 
 @entered
 def assert_type(x: Any, dtype: Any, message: str | None = None, name: str | None = None) -> None:
-    """Raise DTypeError unless ``x`` has this dtype.
+    """Assert that a tensor has a dtype.
+
+    Args:
+        x: a tensor, or what becomes one.
+        dtype: the dtype.
+        message: what the error says first.
+        name: what the error calls the assertion.
+
+    Returns:
+        None.
+
+    Raises:
+        DTypeError: where it has another one.
 
     >>> hf.debugging.assert_type(hf.asarray(1.0), hf.float32)
     """
@@ -289,8 +425,18 @@ def assert_type(x: Any, dtype: Any, message: str | None = None, name: str | None
 
 @entered
 def assert_shapes(shapes: Any, message: str | None = None, name: str | None = None) -> None:
-    """Raise ShapeError unless tensors have these shapes: pairs of a tensor and a shape, of ints, None for any extent,
-    or names; extents of one name are equal.
+    """Assert that tensors have shapes, whose extents may have names.
+
+    Args:
+        shapes: pairs of a tensor and a shape: ints, None for any extent, or names. Extents of one name are equal.
+        message: what the error says first.
+        name: what the error calls the assertion.
+
+    Returns:
+        None.
+
+    Raises:
+        ShapeError: where one has another shape.
 
     >>> hf.debugging.assert_shapes([(hf.ones((2, 3)), ("N", 3)), (hf.ones(2), ("N",))])
     """

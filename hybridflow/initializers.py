@@ -403,10 +403,17 @@ _KINDS: dict[str, type[Initializer]] = {
 
 @entered
 def get(identifier: Any) -> Initializer:
-    """The initializer that is meant: itself, or one by name (``"he_normal"``) or by description
-    (``{"class_name": ..., "config": ...}``).
+    """An initializer by its name or description.
 
-    Raises ArgumentError for an unknown name, ArgumentTypeError for anything else that cannot be called.
+    Args:
+        identifier: a name (``"he_normal"``), a dict with ``class_name`` and ``config``, or an initializer.
+
+    Returns:
+        The initializer.
+
+    Raises:
+        ArgumentError: for an unknown name.
+        ArgumentTypeError: for anything else that cannot be called.
 
     >>> hf.initializers.get("glorot_uniform")
     GlorotUniform(seed=None)

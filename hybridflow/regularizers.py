@@ -141,9 +141,17 @@ _KINDS: dict[str, type[Regularizer]] = {
 
 @entered
 def get(identifier: Any) -> Any:
-    """The regularizer that is meant: itself, one by name (``"l2"``) or by description, or None for None.
+    """A regularizer by its name or description.
 
-    Raises ArgumentError for an unknown name, ArgumentTypeError for anything else that cannot be called.
+    Args:
+        identifier: a name (``"l2"``), a dict with ``class_name`` and ``config``, a regularizer, or None.
+
+    Returns:
+        The regularizer; None for None.
+
+    Raises:
+        ArgumentError: for an unknown name.
+        ArgumentTypeError: for anything else that cannot be called.
 
     >>> hf.regularizers.get("l1")
     L1(l1=0.01)

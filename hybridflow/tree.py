@@ -20,9 +20,18 @@ if not _TYPE_CHECKING:  # a checker would take every name for one of ours
 
 @entered
 def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """``function`` of each leaf of ``tree``, with the parts of ``rest`` in its place, as a tree of that structure.
+    """Map a function over the leaves of trees of one structure.
 
-    Raises ArgumentError where one of ``rest`` lacks the structure.
+    Args:
+        function: takes a leaf of ``tree`` and the parts of ``rest`` in its place.
+        tree: a tree.
+        *rest: trees that have at least the structure of ``tree``.
+
+    Returns:
+        The results, as a tree of the structure of ``tree``.
+
+    Raises:
+        ArgumentError: where one of ``rest`` lacks the structure.
 
     >>> hf.tree.map(lambda w, g: w - 0.5 * g, {"w": 3.0, "b": [1.0]}, {"w": 2.0, "b": [4.0]})
     {'w': 2.0, 'b': [-1.0]}
@@ -41,7 +50,14 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 @entered
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
-    """The leaves, those of dicts in the order of sorted keys, and the structure, which ``unflatten`` takes.
+    """Flatten a tree (a nest of lists, tuples, dicts and dataclasses) to its leaves and its structure.
+
+    Args:
+        tree: a tree.
+
+    Returns:
+        The list of leaves, those of dicts in the order of sorted keys, and the structure, which ``hf.tree.unflatten``
+        takes.
 
     >>> hf.tree.flatten({"b": 1, "a": (2, 3)})
     ([2, 3, 1], dict(b: *, a: tuple(*, *)))
@@ -51,7 +67,17 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 
 @entered
 def unflatten(structure: Structure, leaves: Any) -> Any:
-    """The tree of that structure with these leaves.  Raises ArgumentError if they are too few or too many.
+    """Make the tree of a structure with other leaves.
+
+    Args:
+        structure: what ``hf.tree.flatten`` or ``hf.tree.structure`` returned.
+        leaves: the leaves, in the order of ``hf.tree.flatten``.
+
+    Returns:
+        A tree.
+
+    Raises:
+        ArgumentError: if there are too few or too many leaves.
 
     >>> leaves, structure = hf.tree.flatten({"b": 1, "a": (2, 3)})
     >>> hf.tree.unflatten(structure, [20, 30, 10])
@@ -67,7 +93,13 @@ def unflatten(structure: Structure, leaves: Any) -> Any:
 
 @entered
 def leaves(tree: Any) -> list[Any]:
-    """The leaves, in the order of ``flatten``.
+    """The leaves of a tree, in the order of ``hf.tree.flatten``.
+
+    Args:
+        tree: a tree.
+
+    Returns:
+        A list.
 
     >>> hf.tree.leaves([1, {"x": 2}])
     [1, 2]
@@ -77,7 +109,13 @@ def leaves(tree: Any) -> list[Any]:
 
 @entered
 def structure(tree: Any) -> Structure:
-    """The structure alone: equal for trees that differ in their leaves only.
+    """The structure of a tree alone: equal for trees that differ in their leaves only.
+
+    Args:
+        tree: a tree.
+
+    Returns:
+        A structure.
 
     >>> hf.tree.structure([1, {"x": 2}]) == hf.tree.structure([3, {"x": 4}])
     True

@@ -103,10 +103,11 @@ def wanted_size(shape: Shape) -> Extent:
 def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor over the buffer of ``x``, which exports DLPack (torch, JAX, CuPy, NumPy ...), without a copy.
 
-    Its owner must not write to the buffer while the tensor is used; pass ``copy=True`` otherwise.  Compiled functions
-    that have looked at the elements find at their next call what was written in between.  Raises ArgumentTypeError for
-    what does not export its memory, DTypeError for dtypes that there are no tensors of, and
-    SharingError (a BufferError) for ``copy=False`` where it takes a copy.
+    Its owner must not write to the buffer while the tensor is used; pass ``copy=True`` otherwise. Compiled functions
+    that have looked at the elements find at their next call what was written in between.
+
+    Raises ArgumentTypeError for what does not export its memory, and DTypeError for dtypes that there are no tensors
+    of. ``copy=False`` raises SharingError (a BufferError) where it takes a copy.
 
     Args:
         x: an array with ``__dlpack__``.

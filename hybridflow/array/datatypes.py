@@ -73,8 +73,10 @@ def can_cast(source: Any, target: Any, /) -> bool:
 
 @entered
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether ``dtype`` is of a ``kind``: a dtype, one of "bool", "signed integer", "unsigned integer", "integral",
-    "real floating", "complex floating" and "numeric", or a tuple of those.  Raises ArgumentError for another name.
+    """Whether ``dtype`` is of a ``kind``.
+
+    Kinds are a dtype, a name, or a tuple of those. Names are "bool", "signed integer", "unsigned integer", "integral",
+    "real floating", "complex floating" and "numeric". Raises ArgumentError for another name.
 
     Args:
         dtype: a dtype.

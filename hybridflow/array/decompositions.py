@@ -143,8 +143,9 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
 
 @entered
 def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool = False) -> Tensor:
-    """The x with ``x1 @ x == x2``, or ``x1.mT @ x == x2`` to ``transpose``, where only the ``lower`` or the upper
-    triangle of ``x1`` is read.  As ``solve`` otherwise.
+    """Solve a triangular system: the x with ``x1 @ x == x2``, or ``x1.mT @ x == x2`` to ``transpose``.
+
+    Only the ``lower`` or the upper triangle of ``x1`` is read. As ``solve`` otherwise.
 
     Args:
         x1: a tensor of shape ``(..., n, n)``.
@@ -187,8 +188,9 @@ def inv(x: Any, /) -> Tensor:
 
 @entered
 def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """The Moore-Penrose pseudo-inverse, where singular values up to ``rtol`` times the largest count as zero: a number,
-    or one for each matrix; by default the larger extent times the dtype's epsilon.
+    """The Moore-Penrose pseudo-inverse, where singular values up to ``rtol`` times the largest count as zero.
+
+    ``rtol`` is a number, or one for each matrix; by default the larger extent times the dtype's epsilon.
 
     Args:
         x: a tensor of shape ``(..., m, n)``.

@@ -325,9 +325,11 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @operation
 def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 ** x2``.  Python's 0, 1, 2, 3, 4, -1, 0.5 and -0.5 as ``x2`` are products, quotients and roots, with
-    the same results at signed zeros, infinities and NaN; float32 to the power 4 is rounded once.  Raises ArgumentError
-    for a negative Python exponent of integers.
+    """Elementwise power: ``x1 ** x2``.
+
+    Python's 0, 1, 2, 3, 4, -1, 0.5 and -0.5 as ``x2`` are products, quotients and roots. Their results at signed zeros,
+    infinities and NaN are those of the power; float32 to the power 4 is rounded once. Raises ArgumentError for a
+    negative Python exponent of integers.
 
     Args:
         x1: the base.

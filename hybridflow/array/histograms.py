@@ -35,12 +35,11 @@ class Histogram(NamedTuple):
 
 @entered
 def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length: Any = None) -> Tensor:
-    """How often each number from 0 on occurs in ``x`` (1-d, integers), as int64; with ``weights`` their sums, in their
-    dtype (integers as int64 or uint64).
+    """Count occurrences of each number from 0 on in ``x`` (1-d, integers), as int64.
 
-    There are as many as the largest number says, ``minlength`` at least, and negative ones are an ArgumentError.  With
-    ``length``, which compiled functions need, there are so many whatever ``minlength`` is, and numbers outside of them
-    are left out.
+    With ``weights`` it is their sums, in their dtype (integers as int64 or uint64). There are as many as the largest
+    number says, ``minlength`` at least, and negative ones are an ArgumentError. With ``length``, which compiled
+    functions need, there are so many whatever ``minlength`` is, and numbers outside of them are left out.
 
     Raises ShapeError for other axes and where ``weights`` has another shape, DTypeError for floats, and TraceError
     without ``length`` in a compiled function.

@@ -18,19 +18,25 @@ from hybridflow.errors import DTypeError, ShapeError, entered
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class IndexedSlices(Operators):
-    """A tensor of ``dense_shape`` that is 0 but for rows: the ``values`` at ``indices`` of the first axis.
+    """Sparse gradient: a tensor of ``dense_shape`` that is 0 but for the rows ``values`` at ``indices``.
 
-    Rows with one index add up, in their order.  Optimizers take it for a gradient and, as they do with gradients of
-    look-ups, compute and write these rows alone where the others would stay as they are.  Everything else that takes a
-    tensor takes the whole tensor, which is made anew each time.
+    Rows with one index add up, in their order. Optimizers take it for a gradient, and write these rows alone where the
+    others would stay as they are. Everything else that takes a tensor takes the dense one, which is made anew each
+    time.
 
-    ``tape.gradient`` returns tensors, never this: the gradient of a look-up is a tensor that keeps its rows apart until
-    somebody looks at the whole, so code need not tell two kinds of gradients from each other.
+    ``tape.gradient`` returns tensors, never this. The gradient of a look-up is a tensor that keeps its rows apart until
+    somebody looks at the whole. So code need not tell two kinds of gradients from each other.
 
-    ``dense_shape`` may be left out where nobody asks for the whole, as in ``v.scatter_add``.
+    An index out of range raises IndexRangeError when the dense tensor is made.
 
-    Raises ShapeError where the parts do not fit each other, DTypeError for indices that are no integers.  An index out
-    of range raises IndexRangeError when the tensor is made.
+    Args:
+        values: a tensor ``[n, ...]`` of rows.
+        indices: an integer tensor ``[n]``: where each row lies along the first axis.
+        dense_shape: the shape of the dense tensor. None where nobody asks for that, as in ``v.scatter_add``.
+
+    Raises:
+        ShapeError: where the parts do not fit each other.
+        DTypeError: for indices that are no integers.
 
     >>> rows = hf.IndexedSlices(values=[[1.0, 2.0], [3.0, 4.0]], indices=[2, 2], dense_shape=(3, 2))
     >>> hf.asarray(rows).tolist()

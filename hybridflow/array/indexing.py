@@ -440,10 +440,10 @@ def _matched(x: Tensor, indices: Tensor, axis: int, stage: str) -> tuple[Tensor,
 
 @operation
 def gather(params: Any, indices: Any, axis: int | None = None, batch_dims: int = 0) -> Tensor:
-    """Slices of ``params`` along ``axis`` at ``indices``; the first ``batch_dims`` axes of both go together, and
-    the one behind them is ``axis`` if it is not given.
+    """Gather slices of ``params`` along ``axis`` at ``indices``.
 
-    The result has the shape ``params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]``.
+    The first ``batch_dims`` axes of both go together, and the one behind them is ``axis`` if it is not given. The
+    result has the shape ``params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]``.
 
     Args:
         params: what is taken from.

@@ -35,8 +35,9 @@ def matmul(x1: Any, x2: Any, /, sum_dtype: Any = None, precision: str | None = N
     A one-dimensional operand counts as a row on the left, as a column on the right, and that axis goes from the result.
     ``sum_dtype`` is the dtype in which products are summed and which the result has, one that holds all values of the
     operands' dtype: int32 for exact products of int8, float32 for those of bfloat16 without a last rounding.
-    With the ``precision`` "high" a GPU may round elements of float32 to TF32, which has 10 bits behind the point, and
-    use its tensor cores, also for derivatives; its bits are not a CPU's then.  "highest" is the default.
+
+    With the ``precision`` "high" a GPU may round elements of float32 to TF32, which has 10 bits behind the point. It
+    may then use its tensor cores, also for derivatives; its bits are not a CPU's. "highest" is the default.
 
     Raises ShapeError where the shapes do not fit each other, and ArgumentError for another precision.
 

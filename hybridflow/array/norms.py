@@ -20,8 +20,9 @@ from hybridflow.errors import ArgumentError, ShapeError, entered
 
 @entered
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
-    """The ``ord``-norm of the elements over ``axis`` (None: all, an int or several): ``sum(|x|**ord)**(1/ord)``; the
-    largest or smallest magnitude for inf and -inf, the number of elements that are not zero for 0.
+    """The ``ord``-norm of the elements over ``axis`` (None: all, an int or several): ``sum(|x|**ord)**(1/ord)``.
+
+    inf and -inf are the largest and smallest magnitude, 0 the number of elements that are not zero.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -70,8 +71,10 @@ def _root_of_squares(x: Tensor, axes: Any, keepdims: bool) -> Tensor:
 
 @entered
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
-    """A norm of each matrix: "fro" (root of the sum of squares), "nuc" (sum of singular values), 2 and -2 (largest and
-    smallest singular value), 1 and -1 (largest and smallest sum of magnitudes of a column), inf and -inf (of a row).
+    """A norm of each matrix.
+
+    ``ord`` is "fro" (root of the sum of squares), "nuc" (sum of singular values), 2 and -2 (largest and smallest
+    singular value). 1 and -1 are the largest and smallest sum of magnitudes of a column, inf and -inf of a row.
 
     Args:
         x: a tensor of shape ``(..., m, n)``.

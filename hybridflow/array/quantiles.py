@@ -100,8 +100,9 @@ def percentile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "line
 
 @entered
 def median(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The middle one of the sorted elements over ``axis``, or halfway between the two in the middle; NaN where an
-    element is NaN, and of no elements.
+    """The middle one of the sorted elements over ``axis``, or halfway between the two in the middle.
+
+    It is NaN where an element is NaN, and of no elements.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.

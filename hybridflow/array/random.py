@@ -45,7 +45,13 @@ _STATE = _StateName("random_state")
 
 
 class Generator(Source):
-    """A stream of random numbers with its own state; make it outside traced functions.
+    """Random generator: a stream of random numbers with its own state; make it outside traced functions.
+
+    Args:
+        seed: an integer.
+
+    Raises:
+        ArgumentTypeError: for another seed.
 
     >>> hf.random.Generator(0).uniform((2, 3)).shape
     (2, 3)
@@ -240,10 +246,16 @@ def global_generator() -> Generator:
 
 
 def set_seed(seed: int) -> None:
-    """Restart the global stream at ``seed``.
+    """Set the seed of the global stream of random numbers, which starts anew.
 
     Args:
         seed: an integer.
+
+    Returns:
+        None.
+
+    Raises:
+        ArgumentTypeError: for another seed.
 
     >>> hf.random.set_seed(1)
     >>> first = hf.random.uniform((2,))

@@ -77,9 +77,11 @@ def boolean_mask(
 ) -> Tensor:
     """The parts of ``tensor`` where ``mask`` is true, one behind the other: ``tensor[mask]``.
 
-    The mask covers the axes from ``axis`` on, the first unless given.  With ``size`` there are so many parts, filled up
-    with ``fill_value`` or cut off.  Raises AxisError for an axis that is not there, IndexRangeError where the mask has
-    another shape than those axes, TraceError without ``size`` in a compiled function.
+    The mask covers the axes from ``axis`` on, the first unless given. With ``size`` there are so many parts, filled up
+    with ``fill_value`` or cut off.
+
+    Raises AxisError for an axis that is not there, and IndexRangeError where the mask has another shape than those
+    axes. In a compiled function it raises TraceError without ``size``.
 
     Args:
         tensor: what is taken from.

@@ -66,11 +66,13 @@ def _unique(x: Any, stage: str, size: int | None, fill_value: Any) -> UniqueAll:
 
 @entered
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """The distinct elements of ``x`` in ascending order (1-d), where each occurs first in the flattened tensor, which
-    of them each element of ``x`` is (in the shape of ``x``), and how often each occurs; positions and counts are int64.
+    """The distinct elements of ``x`` in ascending order (1-d), with positions, inverse and counts.
+
+    Positions say where each occurs first in the flattened tensor. The inverse says which of them each element of ``x``
+    is (in the shape of ``x``), and counts how often each occurs. Positions and counts are int64.
 
     With ``size``, which compiled functions need, there are so many, as in ``unique_values``; 0 stands where there are
-    no positions and counts.  Elements of ``x`` that are larger than the last of them have the numbers from ``size`` on.
+    no positions and counts. Elements of ``x`` that are larger than the last of them have the numbers from ``size`` on.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -112,8 +114,9 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 @entered
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
-    """The distinct elements of ``x`` in ascending order (1-d), and which of them each element of ``x`` is, as int64 in
-    the shape of ``x``; ``size`` is as in ``unique_all``.
+    """The distinct elements of ``x`` in ascending order (1-d), and which of them each element of ``x`` is.
+
+    The second is int64 in the shape of ``x``; ``size`` is as in ``unique_all``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.

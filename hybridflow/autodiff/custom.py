@@ -59,11 +59,18 @@ class VariableWatcher:
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate ``function(*args) -> (outputs, grad_fn)`` so that it returns ``outputs`` with ``grad_fn`` as derivative.
+    """Decorator that gives a function a derivative of your own.
 
-    ``grad_fn`` takes one cotangent per output tensor and returns one per tensor argument (None for no derivative).
-    When ``function`` reads trainable variables, ``grad_fn`` must take ``variables=`` and return the pair (cotangents of
-    the arguments, cotangents of the variables).  Higher derivatives are those of the operations in ``grad_fn``.
+    When ``function`` reads trainable variables, ``grad_fn`` must take ``variables=``. It then returns the pair
+    (cotangents of the arguments, cotangents of the variables). Higher derivatives are those of the operations in
+    ``grad_fn``.
+
+    Args:
+        function: ``function(*args)`` returns ``(outputs, grad_fn)``. ``grad_fn`` takes one cotangent per output tensor,
+            and returns one per tensor argument (None for no derivative).
+
+    Returns:
+        A function of the same arguments that returns ``outputs``, and whose derivative is ``grad_fn``.
 
     >>> @hf.custom_gradient
     ... def clipped(x):

@@ -23,16 +23,24 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, Hybr
 def value_and_grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that returns the value of ``function`` and its gradient.
+    """Value and gradient of a scalar function, in reverse mode.
 
-    ``function`` returns one float; with ``has_aux`` a pair of that and anything else, which then comes with the value:
-    ``((value, aux), gradient)``.  ``argnums`` says with respect to which positional arguments: an int, or several, for
-    which there is a tuple of gradients.  Each may be nested; its gradient has the same structure, and zeros where the
-    value does not depend on it.  Numbers and NumPy arrays among them become tensors.  Works on compiled functions, and
-    may itself be compiled or differentiated again.
+    Works on compiled functions, and may itself be compiled or differentiated again.
 
-    Raises ArgumentError for an argument that is not there, DTypeError where one is no float, ShapeError where the value
-    is no scalar.
+    Args:
+        function: returns one float; with ``has_aux`` a pair of that and anything else.
+        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple of
+            gradients. Each may be nested. Numbers and NumPy arrays among them become tensors.
+        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+
+    Returns:
+        A function of the same arguments that returns ``(value, gradient)``, or ``((value, aux), gradient)``. A gradient
+        has its argument's structure, shapes and dtypes, and zeros where the value does not depend on it.
+
+    Raises:
+        ArgumentError: when it is called without an argument of ``argnums``.
+        DTypeError: when one of these, or the value, is no float.
+        ShapeError: when the value is no scalar.
 
     >>> hf.value_and_grad(lambda x: hf.sum(x**2))(hf.asarray([1.0, 2.0]))
     (<Tensor f32[] cpu> 5.0, <Tensor f32[2] cpu> [2. 4.])
@@ -42,9 +50,20 @@ def value_and_grad(
 
 @entered
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of ``function``; with ``has_aux`` the pair ``(gradient, aux)``.
+    """Gradient of a scalar function, in reverse mode.
 
-    Arguments, structure and errors are those of ``value_and_grad``.
+    Args:
+        function: as that of ``hf.value_and_grad``.
+        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple.
+        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+
+    Returns:
+        A function of the same arguments that returns the gradient; with ``has_aux`` the pair ``(gradient, aux)``.
+
+    Raises:
+        ArgumentError: when it is called without an argument of ``argnums``.
+        DTypeError: when one of these, or the value, is no float.
+        ShapeError: when the value is no scalar.
 
     >>> hf.grad(lambda p: p["a"] * p["b"])({"a": 2.0, "b": 3.0})
     {'a': <Tensor f32[] cpu> 3.0, 'b': <Tensor f32[] cpu> 2.0}

@@ -80,9 +80,16 @@ def _matching(stage: str, values: Any, tangents: Any, what: str) -> list[Tensor]
 
 @entered
 def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """``(function(*primals), its tangent)`` where ``primals`` move along ``tangents``; both are tuples, with an entry
-    for each argument, which may be nested.  With ``has_aux`` the function returns a pair, whose second part comes
-    third.
+    """Jacobian-vector product (JVP): the value of a function and its tangent, in forward mode.
+
+    Args:
+        function: a function of tensors.
+        primals: a tuple with an entry for each argument, which may be nested.
+        tangents: a tuple of the structure of ``primals``: the directions along which they move.
+        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+
+    Returns:
+        ``(function(*primals), its tangent)``; with ``has_aux`` the second part comes third.
 
     >>> hf.jvp(lambda x, y: x * y, (hf.asarray(3.0), hf.asarray(5.0)), (1.0, 10.0))
     (<Tensor f32[] cpu> 15.0, <Tensor f32[] cpu> 35.0)
@@ -100,9 +107,16 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
 
 @entered
 def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """``(function(*primals), pull)``: ``pull(cotangents)``, of the structure of the result, returns those of the
-    primals, a tuple.  It may be called any number of times.  With ``has_aux`` the function returns a pair, whose second
-    part comes third.
+    """Vector-Jacobian product (VJP): the value of a function, and its pullback, in reverse mode.
+
+    Args:
+        function: a function of tensors.
+        *primals: its arguments.
+        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+
+    Returns:
+        ``(function(*primals), pull)``: ``pull(cotangents)``, of the structure of the result, returns the tuple of those
+        of the primals. It may be called any number of times. With ``has_aux`` the second part comes third.
 
     >>> y, pull = hf.vjp(lambda x: x**2, hf.asarray([1.0, 2.0]))
     >>> pull(hf.asarray([1.0, 10.0]))
@@ -134,9 +148,16 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
 
 @entered
 def linearize(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """``(function(*primals), push)``: ``push(*tangents)`` is the tangent of the result, without computing that again.
+    """Linearisation: the value of a function, and its JVP at that point as a function.
 
-    With ``has_aux`` the function returns a pair, whose second part comes third.
+    Args:
+        function: a function of tensors.
+        *primals: its arguments.
+        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+
+    Returns:
+        ``(function(*primals), push)``: ``push(*tangents)`` is the tangent of the result, without computing that again.
+        With ``has_aux`` the second part comes third.
 
     >>> y, push = hf.linearize(lambda x: hf.sin(x), hf.asarray(0.0))
     >>> push(2.0)
@@ -170,13 +191,19 @@ def _pushed(tape: GradientTape, seeds: Sequence[tuple[Any, Tensor]], targets: Se
 
 @entered
 def jacrev(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """A function that returns the Jacobian of ``function``, computed backwards: one row for each element of the result,
-    all at once.  It is the better way where results have fewer elements than arguments.
+    """Jacobian in reverse mode: one row for each element of the result, all at once.
 
-    ``argnums`` says with respect to which positional arguments: an int, or several, for which there is a tuple.
-    Results and arguments may be nested: for each tensor of the result there is the structure of the arguments, whose
-    entries have the result's shape and then the argument's.  With ``has_aux`` the function returns a pair, and what is
-    returned is (Jacobian, second part).
+    It is the better way where results have fewer elements than arguments. Results and arguments may be nested.
+
+    Args:
+        function: a function of tensors.
+        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple.
+        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+
+    Returns:
+        A function of the same arguments. For each tensor of the result it returns the structure of the arguments, whose
+        entries have the result's shape and then the argument's. With ``has_aux`` it returns the pair (Jacobian, second
+        part).
 
     >>> hf.jacrev(lambda x: x * hf.sum(x))(hf.asarray([1.0, 2.0]))
     <Tensor f32[2,2] cpu>
@@ -188,8 +215,17 @@ def jacrev(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
 
 @entered
 def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """As ``jacrev``, computed forwards: one column for each element of the arguments, all at once.  It is the
-    better way where arguments have fewer elements than results.
+    """Jacobian in forward mode: one column for each element of the arguments, all at once.
+
+    It is the better way where arguments have fewer elements than results.
+
+    Args:
+        function: a function of tensors.
+        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple.
+        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+
+    Returns:
+        A function of the same arguments that returns the Jacobian, as that of ``hf.jacrev`` does.
 
     >>> hf.jacfwd(lambda t: hf.stack([hf.cos(t), hf.sin(t)]))(hf.asarray(0.0))
     <Tensor f32[2] cpu> [0. 1.]
@@ -199,7 +235,15 @@ def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
 
 @entered
 def jacobian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """``jacrev`` or ``jacfwd``, whichever needs fewer rows or columns for the shapes at hand.
+    """Jacobian by ``hf.jacrev`` or ``hf.jacfwd``, whichever needs fewer rows or columns for the shapes at hand.
+
+    Args:
+        function: a function of tensors.
+        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple.
+        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+
+    Returns:
+        A function of the same arguments that returns the Jacobian, as that of ``hf.jacrev`` does.
 
     >>> hf.jacobian(lambda x: x**2)(hf.asarray([1.0, 2.0]))
     <Tensor f32[2,2] cpu>
@@ -217,10 +261,16 @@ def jacobian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool
 
 @entered
 def hessian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
-    """A function that returns the second derivatives of ``function``: forwards over backwards, all columns at once.
+    """Hessian: second derivatives of a function, forward mode over reverse mode, all columns at once.
 
-    For each entry of the gradient (or of the Jacobian, where the result is no scalar) there is the structure of the
-    arguments; see ``jacrev``.
+    Args:
+        function: a function of tensors.
+        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple.
+        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+
+    Returns:
+        A function of the same arguments. For each entry of the gradient (of the Jacobian, where the result is no
+        scalar) it returns the structure of the arguments; see ``hf.jacrev``.
 
     >>> hf.hessian(lambda x: hf.sum(x) ** 3)(hf.asarray([1.0, 2.0]))
     <Tensor f32[2,2] cpu>

@@ -57,12 +57,22 @@ def checked_tangent(stage: str, value: Any, tangent: Any, path: str) -> Tensor:
 
 
 class ForwardAccumulator:
-    """Computes directional derivatives as operations run: those of what is computed from ``primals`` (tensors or
-    variables, nested or alone) where these move along ``tangents``, of the same structure and types.
+    """Forward-mode automatic differentiation: directional derivatives (JVPs) are computed as operations run.
 
-    ``jvp(target)`` is the tangent of what was computed.  Accumulators nest, in one another and with tapes, either way:
-    the gradient of a tape inside has a tangent (a product of the Hessian and a vector), and the tape outside of an
-    accumulator differentiates its tangents.  The tangents of an inner accumulator have tangents in the outer one.
+    The derivatives are those of what is computed from ``primals``, where these move along ``tangents``. ``jvp(target)``
+    is the tangent of what was computed.
+
+    Accumulators nest, in one another and with tapes, either way. The gradient of a tape inside has a tangent: a product
+    of the Hessian and a vector. A tape outside of an accumulator differentiates its tangents. The tangents of an inner
+    accumulator have tangents in the outer one.
+
+    Args:
+        primals: tensors or variables, nested or alone.
+        tangents: tensors of the structure and shapes of ``primals``.
+
+    Raises:
+        ArgumentError: for tangents of another structure.
+        ShapeError: for a tangent whose shape is not that of its primal.
 
     >>> x = hf.asarray([1.0, 2.0])
     >>> with hf.ForwardAccumulator(x, hf.asarray([1.0, 0.0])) as acc:

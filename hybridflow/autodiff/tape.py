@@ -106,11 +106,14 @@ def _examples() -> Any:
 
 
 class GradientTape(Recording):
-    """Records operations for automatic differentiation.
+    """Reverse-mode automatic differentiation: a tape records operations, and ``gradient`` walks them backwards.
 
-    ``persistent=True`` allows several ``gradient`` calls; otherwise the first one frees the records.  Trainable
-    variables are watched when they are read, unless ``watch_accessed_variables=False``; tensors need ``watch``.
-    Tapes nest: the gradient computation of an inner tape is recorded by the outer ones.
+    Trainable variables are watched when they are read, unless ``watch_accessed_variables=False``; tensors need
+    ``watch``. Tapes nest: the gradient computation of an inner tape is recorded by the outer ones.
+
+    Args:
+        persistent: whether ``gradient`` may be called several times. Otherwise the first call frees the records.
+        watch_accessed_variables: whether trainable variables are watched as soon as they are read.
 
     >>> x = hf.asarray([1.0, 2.0])
     >>> with hf.GradientTape() as tape:

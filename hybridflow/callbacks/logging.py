@@ -101,8 +101,10 @@ class LambdaCallback(Callback):
 
 
 class RemoteMonitor(Callback):
-    """Sends what is logged to a server after each epoch: by POST to ``root + path``, JSON in the form's ``field``, or
-    as the whole body with ``send_as_json``.  A server that cannot be reached is a warning.
+    """Sends what is logged to a server after each epoch, by POST to ``root + path``.
+
+    JSON is in the form's ``field``, or the whole body with ``send_as_json``. A server that cannot be reached is a
+    warning.
 
     Args:
         root: the address of the server.

@@ -98,12 +98,13 @@ class ModelCheckpoint(Watching):
 
 
 class BackupAndRestore(Callback):
-    """Lets a ``fit`` that was interrupted go on as if nothing had been: after each epoch the model, its optimizer, the
-    global random generator and the place in the data are saved, and restored when ``fit`` begins again, which then
-    starts with the next epoch.
+    """Lets a ``fit`` that was interrupted go on as if nothing had been.
 
-    The place in the data is known of arrays and of datasets; other iterables begin anew, as with each epoch.
-    The file is deleted when ``fit`` ends, unless ``delete_checkpoint`` is False.
+    After each epoch the model, its optimizer, the global random generator and the place in the data are saved. They are
+    restored when ``fit`` begins again, which then starts with the next epoch.
+
+    The place in the data is known of arrays and of datasets; other iterables begin anew, as with each epoch. The file
+    is deleted when ``fit`` ends, unless ``delete_checkpoint`` is False.
 
     Args:
         backup_dir: the folder to keep the state in.

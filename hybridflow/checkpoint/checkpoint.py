@@ -24,8 +24,13 @@ _KIND, _VERSION = "hybridflow-checkpoint", 1
 
 
 class Report:
-    """What a restore did: names of the file that no object took (``unused``), and of objects that the file had
-    nothing for (``missing``).  What is ``waiting`` is for layers that are not built yet, and is restored when they are.
+    """What a restore did, by names.
+
+    Args:
+        restored: names whose values were restored.
+        missing: names of objects that the file had nothing for.
+        unused: names of the file that no object took.
+        waiting: what is for layers that are not built yet, and is restored when they are.
 
     >>> hf.checkpoint.Report(["w"], [], ["b"])
     <Report 1 restored; unused of the file: b>
@@ -71,10 +76,13 @@ class Report:
 
 
 class Checkpoint(states.Group):
-    """Objects whose state is saved to files and restored from them, each under a name.
+    """Checkpoint: objects whose state is saved to files and restored from them, each under a name.
 
-    They are variables, modules and models, optimizers, metrics, random generators, iterators of datasets, and numbers
-    and texts, which become attributes.  Arrays are kept in the safetensors format, so that others can read them.
+    Arrays are kept in the safetensors format, so that others can read them.
+
+    Args:
+        **objects: variables, modules and models, optimizers, metrics, random generators, iterators of datasets, and
+            numbers and texts. Each becomes an attribute.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((2,)), hf.layers.Dense(1)])
@@ -264,6 +272,16 @@ def _array(value: Any) -> np.ndarray:
 def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None:
     """Write arrays, tensors and variables by name into one file, in the safetensors format.
 
+    Args:
+        path: the file; one that is there is replaced at once.
+        arrays: a dict of arrays, tensors and variables.
+
+    Returns:
+        None.
+
+    Raises:
+        CheckpointError: for an array of a dtype that the format lacks.
+
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "arrays.safetensors")
     >>> hf.checkpoint.save_arrays(path, {"x": hf.asarray([1.0, 2.0])})
@@ -274,9 +292,17 @@ def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None
 
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """The arrays of a file in the safetensors format as tensors, by name.
+    """Read the arrays of a file in the safetensors format.
 
-    Raises CheckpointError where the file is damaged, FileNotFoundError where there is none.
+    Args:
+        path: the file.
+
+    Returns:
+        A dict of tensors by name, with the shapes and dtypes that were saved.
+
+    Raises:
+        CheckpointError: where the file is damaged.
+        FileNotFoundError: where there is none.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "arrays.safetensors")

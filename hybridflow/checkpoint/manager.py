@@ -21,6 +21,13 @@ from hybridflow.errors import ArgumentError
 def checkpoints(directory: str | os.PathLike[str], name: str = "ckpt") -> list[str]:
     """The files ``{name}-{number}.safetensors`` of a folder, in the order of their numbers.
 
+    Args:
+        directory: a folder.
+        name: what names of files begin with.
+
+    Returns:
+        A list of paths, empty where there are none.
+
     >>> hf.checkpoint.checkpoints("no such folder")
     []
     """
@@ -35,7 +42,14 @@ def checkpoints(directory: str | os.PathLike[str], name: str = "ckpt") -> list[s
 
 
 def latest_checkpoint(directory: str | os.PathLike[str], name: str = "ckpt") -> str | None:
-    """The last of ``checkpoints``, or None.
+    """The last of ``hf.checkpoint.checkpoints``.
+
+    Args:
+        directory: a folder.
+        name: what names of files begin with.
+
+    Returns:
+        A path, or None.
 
     >>> hf.checkpoint.latest_checkpoint("no such folder") is None
     True
@@ -45,10 +59,15 @@ def latest_checkpoint(directory: str | os.PathLike[str], name: str = "ckpt") -> 
 
 
 class CheckpointManager:
-    """Saves a checkpoint again and again into a folder, and keeps the last ``max_to_keep`` files, or all for None.
+    """Checkpoint manager: saves a checkpoint again and again into a folder, and keeps the last files.
 
-    ``keep_checkpoint_every_n_hours`` keeps one more in such a time for ever.  ``init_fn`` is called by
-    ``restore_or_initialize`` where there is nothing to restore.
+    Args:
+        checkpoint: an ``hf.checkpoint.Checkpoint``.
+        directory: the folder, which is made if it is not there.
+        max_to_keep: how many files are kept; None for all.
+        keep_checkpoint_every_n_hours: in how many hours one more file is kept for ever; None for never.
+        checkpoint_name: what names of files begin with.
+        init_fn: a function without arguments that ``restore_or_initialize`` calls where there is nothing to restore.
 
     >>> import os, tempfile
     >>> step = hf.Variable(0)

@@ -21,14 +21,27 @@ Branch = Callable[[], Any]
 
 @entered
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-    """``true_fn(*operands)`` where ``pred`` is True, else ``false_fn(*operands)``.
+    """Conditional: ``true_fn(*operands)`` where ``pred`` is True, else ``false_fn(*operands)``.
 
-    ``pred`` is a bool, or a tensor of one, by which a compiled program chooses when it runs: there both functions are
-    traced, and must return values of one structure, with the same dtypes and shapes; Python numbers take the dtype of
-    the other branch.  The functions may use and assign what is around them, variables too: only what is in the branch
-    that runs happens.  Gradients flow through the branch that runs.
+    Where ``pred`` is a tensor, a compiled program chooses when it runs: both functions are traced there. They must
+    return values of one structure, with the same dtypes and shapes; Python numbers take the dtype of the other branch.
 
-    Raises DTypeError, ShapeError or ArgumentTypeError where branches differ in what they return.
+    The functions may use and assign what is around them, variables too: only what is in the branch that runs happens.
+    Gradients flow through the branch that runs.
+
+    Args:
+        pred: a bool, or a bool tensor ``[]``.
+        true_fn: the function for True.
+        false_fn: the function for False.
+        *operands: the arguments of both.
+
+    Returns:
+        What the chosen function returns.
+
+    Raises:
+        DTypeError: where results of branches differ in dtype.
+        ShapeError: where they differ in shape.
+        ArgumentTypeError: where they differ in structure.
 
     >>> @hf.function
     ... def magnitude(x):
@@ -47,10 +60,24 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 
 @entered
 def switch_case(branch_index: Any, branch_fns: Any, *operands: Any, default: Callable[..., Any] | None = None) -> Any:
-    """``branch_fns[branch_index](*operands)``; where there is no such branch, ``default(*operands)``.
+    """Switch: ``branch_fns[branch_index](*operands)``.
 
-    ``branch_fns`` is a list of functions, or a dict of functions by number.  Without a default the last one, or that of
-    the largest number, takes its place.  As with ``cond``, all of them return values of the same types.
+    Where there is no such branch, ``default(*operands)``; without a default the last branch, or that of the largest
+    number. As with ``hf.cond``, all of them return values of the same types.
+
+    Args:
+        branch_index: an int, or an integer tensor ``[]``.
+        branch_fns: a list of functions, or a dict of functions by number.
+        *operands: the arguments of each.
+        default: the function for other indices.
+
+    Returns:
+        What the chosen function returns.
+
+    Raises:
+        DTypeError: where results of branches differ in dtype.
+        ShapeError: where they differ in shape.
+        ArgumentTypeError: where they differ in structure.
 
     >>> @hf.function
     ... def scaled(k, x):
@@ -77,9 +104,21 @@ def switch_case(branch_index: Any, branch_fns: Any, *operands: Any, default: Cal
 
 @entered
 def case(pred_fn_pairs: Sequence[tuple[Any, Branch]], default: Branch) -> Any:
-    """The result of the function behind the first of the conditions that is True, or of ``default``.
+    """Multi-way conditional: the result of the function behind the first condition that is True.
 
-    All functions take no arguments and, as those of ``cond``, return values of the same types.
+    All functions take no arguments and, as those of ``hf.cond``, return values of the same types.
+
+    Args:
+        pred_fn_pairs: pairs of a condition, a bool or a bool tensor ``[]``, and a function.
+        default: the function that is called where no condition is True.
+
+    Returns:
+        What the chosen function returns.
+
+    Raises:
+        DTypeError: where results of functions differ in dtype.
+        ShapeError: where they differ in shape.
+        ArgumentTypeError: where they differ in structure.
 
     >>> @hf.function
     ... def sign(x):

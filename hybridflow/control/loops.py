@@ -21,14 +21,24 @@ from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, entered
 def while_loop(
     cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any = None
 ) -> Any:
-    """``loop_vars`` after turns of ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` is True.
+    """Loop: ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` is True.
 
     A list or tuple of variables is handed on as several arguments, anything else (a tensor, a dict, a dataclass) as
-    one.  The body returns the same structure, with the same dtypes and shapes; a Python number to start with takes the
-    dtype that comes out.  ``maximum_iterations`` bounds the number of turns.  In a compiled function the loop is part
-    of the program.
+    one. In a compiled function the loop is part of the program.
 
-    Raises DTypeError, ShapeError or ArgumentTypeError where a turn changes the types.
+    Args:
+        cond: a function of the loop variables that returns a bool, or a bool tensor ``[]``.
+        body: a function of the loop variables that returns the next ones, of the same structure, dtypes and shapes.
+        loop_vars: the first values. A Python number takes the dtype that comes out.
+        maximum_iterations: the largest number of turns; None for any.
+
+    Returns:
+        The last values, of the structure of ``loop_vars``.
+
+    Raises:
+        DTypeError: where a turn changes a dtype.
+        ShapeError: where it changes a shape.
+        ArgumentTypeError: where it changes the structure.
 
     >>> @hf.function
     ... def steps_to_one(n):  # Collatz
@@ -68,10 +78,18 @@ def while_loop(
 
 @entered
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
-    """``value = body(i, value)`` for i from ``lower`` to ``upper`` - 1, beginning with ``init``.
+    """Counted loop: ``value = body(i, value)`` for i from ``lower`` to ``upper`` - 1, beginning with ``init``.
 
-    ``i`` is an int64 tensor.  The value may be nested, and keeps its structure, dtypes and shapes, as ``while_loop``'s.
     Where the bounds are Python ints, the program knows the number of turns.
+
+    Args:
+        lower: the first i, an int or an integer tensor ``[]``.
+        upper: one more than the last i.
+        body: ``body(i, value)`` takes an int64 tensor ``[]`` and the value, and returns the next value.
+        init: the first value, which may be nested. Its structure, dtypes and shapes are kept, as in ``hf.while_loop``.
+
+    Returns:
+        The last value; ``init`` where there are no turns.
 
     >>> @hf.function
     ... def power(x, n):

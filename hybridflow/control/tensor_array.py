@@ -33,13 +33,20 @@ class _Growing(_Form):
 
 @dataclasses.dataclass(init=False, eq=False)
 class TensorArray:
-    """``size`` elements of one dtype and shape, which are 0 until they are written.
+    """Array of tensors of one dtype and shape, written and read by position; elements are 0 until they are written.
 
-    A value like a tensor: ``write`` returns another one, which takes its place.  So it may be carried by a loop, and
-    gradients flow through what was written and read.  Where ``element_shape`` is not given, the first element that is
-    written says it; a loop that a compiled program runs has to know it before.  With ``dynamic_size`` writing behind
-    the end makes it longer, outside of such loops; a ``for`` over as many turns as an extent says is traced turn by
-    turn for it.
+    A value like a tensor: ``write`` returns another array, which takes its place. So a loop may carry it, and gradients
+    flow through what was written and read.
+
+    A loop that a compiled program runs has to know ``element_shape`` before. With ``dynamic_size`` writing behind the
+    end makes the array longer, outside of such loops. A ``for`` whose number of turns is an extent is then traced turn
+    by turn.
+
+    Args:
+        dtype: the dtype of the elements.
+        size: how many elements there are.
+        element_shape: the shape of an element. Where it is None, the first element that is written says it.
+        dynamic_size: whether writing behind the end makes the array longer.
 
     >>> @hf.function
     ... def squares(n):

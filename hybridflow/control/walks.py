@@ -17,12 +17,22 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, AxisError, Shape
 
 @entered
 def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, reverse: bool = False) -> Any:
-    """Each of the values ``a = fn(a, x)`` for the slices ``x`` of ``elems`` along their first axes, stacked.
+    """Sequential scan: each of the values ``a = fn(a, x)`` for the slices ``x`` of ``elems``, stacked.
 
-    ``elems``, one tensor or nested ones of one length, give slices of the same structure.  ``a`` begins as
-    ``initializer``, nested too, whose structure, dtypes and shapes it keeps; without one as the first slice, which is
-    then the first result.  With ``reverse`` the slices come from the last to the first, and results lie where their
-    slices did.  In a compiled function this is one loop, and what nobody reads of the results is not kept.
+    In a compiled function this is one loop, and what nobody reads of the results is not kept.
+
+    Args:
+        fn: ``fn(a, x)`` takes the value so far and a slice, and returns the next value.
+        elems: a tensor, or nested ones of one length, whose slices along the first axes have the same structure.
+        initializer: the first ``a``, nested too, whose structure, dtypes and shapes are kept. None for the first slice,
+            which is then the first result.
+        reverse: whether slices come from the last to the first. Results lie where their slices did.
+
+    Returns:
+        The values of ``a``, stacked along a new first axis.
+
+    Raises:
+        ArgumentError: where there are no slices and no ``initializer``.
 
     >>> hf.scan(lambda a, x: a + x, hf.asarray([1.0, 2.0, 3.0, 4.0]))
     <Tensor f32[4] cpu> [ 1.  3.  6. 10.]
@@ -40,7 +50,18 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, rev
 
 @entered
 def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None) -> Any:
-    """The last of the values that ``scan`` stacks.
+    """Left fold: the last of the values that ``hf.scan`` stacks.
+
+    Args:
+        fn: ``fn(a, x)`` takes the value so far and a slice, and returns the next value.
+        elems: a tensor, or nested ones of one length, whose slices along the first axes are taken in order.
+        initializer: the first value; None for the first slice.
+
+    Returns:
+        The last value, of the structure, shapes and dtypes of ``initializer``.
+
+    Raises:
+        ArgumentError: where there are no slices and no ``initializer``.
 
     >>> hf.foldl(lambda a, x: 2 * a + x, hf.asarray([1, 2, 3]))
     <Tensor i64[] cpu> 11
@@ -50,7 +71,18 @@ def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None) ->
 
 @entered
 def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None) -> Any:
-    """As ``foldl``, from the last slice to the first.
+    """Right fold: as ``hf.foldl``, from the last slice to the first.
+
+    Args:
+        fn: ``fn(a, x)`` takes the value so far and a slice, and returns the next value.
+        elems: a tensor, or nested ones of one length, whose slices along the first axes are taken backwards.
+        initializer: the first value; None for the last slice.
+
+    Returns:
+        The last value, of the structure, shapes and dtypes of ``initializer``.
+
+    Raises:
+        ArgumentError: where there are no slices and no ``initializer``.
 
     >>> hf.foldr(lambda a, x: 2 * a + x, hf.asarray([1, 2, 3]))
     <Tensor i64[] cpu> 17
@@ -69,10 +101,16 @@ def _fold(stage: str, fn: Callable[[Any, Any], Any], elems: Any, initializer: An
 
 @entered
 def map_fn(fn: Callable[[Any], Any], elems: Any) -> Any:
-    """``fn(x)`` for each of the slices ``x`` of ``elems`` along their first axes, stacked.
+    """Map a function over the slices of tensors along their first axes, one after the other.
 
-    ``elems``, one tensor or nested ones of one length, give slices of the same structure; what ``fn`` returns may be
-    nested as well.  One slice comes after the other: an op that takes the whole tensor is faster where there is one.
+    An op that takes the whole tensor is faster where there is one, and so is ``hf.vmap``.
+
+    Args:
+        fn: ``fn(x)`` takes a slice, of the structure of ``elems``; what it returns may be nested.
+        elems: a tensor, or nested ones of one length.
+
+    Returns:
+        The results, stacked along a new first axis.
 
     >>> hf.map_fn(lambda x: (hf.sum(x), x[0]), hf.asarray([[1, 2], [3, 4]]))
     (<Tensor i64[2] cpu> [3 7], <Tensor i64[2] cpu> [1 3])
@@ -142,10 +180,20 @@ class _Elements:
 
 @entered
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """Running results of ``fn`` along ``axis``: the k-th is ``fn`` of the first k + 1 slices, in their order.
+    """Parallel prefix scan along an axis by an associative function.
 
-    ``fn(a, b)`` takes and returns whole tensors (or nested ones), and combines them slice by slice.  It must be
-    associative: then n slices take about log2(n) steps, each over many of them at once.
+    The k-th result is ``fn`` of the first k + 1 slices, in their order. n slices take about log2(n) steps, each over
+    many of them at once.
+
+    Args:
+        fn: ``fn(a, b)`` takes and returns whole tensors (or nested ones), and combines them slice by slice. It must be
+            associative.
+        elems: a tensor, or nested ones of one length.
+        reverse: whether slices come from the last to the first.
+        axis: the axis along which slices are taken.
+
+    Returns:
+        Tensors of the structure, shapes and dtypes of ``elems``.
 
     >>> hf.associative_scan(hf.maximum, hf.asarray([1, 3, 2, 5, 4]))
     <Tensor i64[5] cpu> [1 3 3 5 5]

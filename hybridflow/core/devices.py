@@ -40,11 +40,16 @@ class _Traced(str):
 
 
 class device:  # a lower-case name, because it reads as a statement
-    """Put what is created inside the block onto a device: ``with hf.device("gpu:0"):``.
+    """Device scope: what is created inside of ``with hf.device("gpu:0"):`` lies on that device.
 
-    Tensors that exist already stay where they are, and operations run where their operands lie, in compiled functions
-    too: those that put values on several devices become a program for each.  Raises DeviceError where there is no such
-    device.
+    Tensors that exist already stay where they are. Operations run where their operands lie, in compiled functions too:
+    those that put values on several devices become a program for each.
+
+    Args:
+        name: a device, such as "cpu", "gpu:0" or "gpu" for the first one.
+
+    Raises:
+        DeviceError: where there is no such device.
 
     >>> with hf.device("cpu"):
     ...     x = hf.ones(2)
@@ -91,6 +96,9 @@ class placing(device):
 
 def list_devices() -> list[str]:
     """The devices of this process.
+
+    Returns:
+        A list of names: "cpu", then "gpu:0" and so on.
 
     >>> hf.list_devices()[0]
     'cpu'

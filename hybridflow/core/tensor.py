@@ -189,10 +189,17 @@ def _dlpack() -> Any:
 
 @pytree.declare_leaf
 class Tensor(Operators):
-    """An n-dimensional array value; make one with ``hf.asarray`` or ``hf.constant``.
+    """Immutable n-dimensional array value; make one with ``hf.asarray`` or ``hf.constant``.
 
-    ``_array`` is the buffer: a numpy.ndarray on the CPU, a cupy.ndarray on a GPU.  It is never written after the
-    tensor was made, except by a Variable that is its only owner.  Native code reads the slot at a fixed offset.
+    ``_array`` is the buffer: a numpy.ndarray on the CPU, a cupy.ndarray on a GPU. It is never written after the tensor
+    was made, except by a Variable that is its only owner. Native code reads the slot at a fixed offset.
+
+    Args:
+        *args: none; the class is not called.
+        **kwargs: none.
+
+    Raises:
+        ArgumentTypeError: whenever the class is called.
 
     >>> x = hf.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> x.shape, x.dtype.name, x.sum(axis=0).tolist()

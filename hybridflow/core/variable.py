@@ -25,17 +25,23 @@ if TYPE_CHECKING:
 
 @pytree.declare_leaf
 class Variable(Operators):
-    """State that functions read and assign; shape and dtype are fixed when it is made.
+    """Mutable state that functions read and assign; shape and dtype are fixed when it is made.
 
-    A variable stands for its value in every function and operator.  Reads and assignments inside a traced function
-    are part of its program, in order.  ``trainable`` float variables are watched by every active tape that reads them.
-    Assigning binds the variable to another tensor and never writes into a buffer that someone else may hold.
+    A variable stands for its value in every function and operator. Reads and assignments inside a traced function are
+    part of its program, in order. Assigning binds the variable to another tensor, and never writes into a buffer that
+    someone else may hold.
 
-    Any thread may read and write.  Writers of one variable take turns; a reader gets the old value or the new one.
+    Any thread may read and write. Writers of one variable take turns; a reader gets the old value or the new one.
 
-    ``_tensor`` is the value.  ``_own`` is the same object when its memory is the variable's own: made by a program for
-    this variable, and shown to nobody, so that the next program may write there.  Whoever lets the value be seen says
-    so, see ``_current``.  Native code reads and sets both slots, and the words of ``_gate`` (see ``calls.turns``).
+    ``_tensor`` is the value. ``_own`` is the same object while its memory is the variable's own: made by a program for
+    this variable, and shown to nobody. The next program may then write there. Whoever lets the value be seen says so,
+    see ``_current``. Native code reads and sets both slots, and the words of ``_gate`` (see ``calls.turns``).
+
+    Args:
+        initial: the first value: a tensor, or what becomes one, or a function without arguments that returns it.
+        trainable: whether tapes watch a float variable as soon as it is read.
+        dtype: the dtype of the variable. By default that of ``initial``.
+        name: what the variable is called in messages and files.
 
     >>> v = hf.Variable([1.0, 2.0], name="v")
     >>> v.assign_add([10.0, 20.0])

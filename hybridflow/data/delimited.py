@@ -47,12 +47,20 @@ class Dialect(NamedTuple):
 
 
 class CsvDataset(Dataset):
-    """The records of CSV files as tuples of one tensor a column; texts are ``str``.
+    """Dataset of the records of CSV files: tuples of one tensor a column; texts are ``str``.
 
-    ``record_defaults`` says what each column is: a dtype, or ``str``, where every record must have it; a value, or a
-    list of one value, which stands for a field that is empty or is ``na_value``.  ``header`` says that the first line
-    of each file is no record.  ``select_cols`` are the numbers of the columns that are read (rising), to which
-    ``record_defaults`` belong; ``exclude_cols`` those that are not.  Other arguments are those of ``TextLineDataset``.
+    Args:
+        filenames: a file, a list of files, or a dataset of them.
+        record_defaults: what each column is. A dtype, or ``str``, where every record must have it. A value, or a list
+            of one value, stands for a field that is empty or is ``na_value``.
+        compression_type: "GZIP", "ZLIB" or "" for none. By default files whose names end in ``.gz`` are compressed.
+        buffer_size: for programs that pass it; it has no say.
+        header: whether the first line of each file is no record.
+        field_delim: what stands between fields.
+        use_quote_delim: whether double quotes enclose a field.
+        na_value: a text that counts as an empty field.
+        select_cols: the numbers of the columns that are read, rising, to which ``record_defaults`` belong.
+        exclude_cols: the numbers of the columns that are not read.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -113,12 +121,37 @@ def make_csv_dataset(
     num_rows_for_inference: int | None = 100,
     compression_type: str | None = None,
 ) -> Dataset:
-    """Batches of CSV records as dicts of columns by name, shuffled and repeated; with ``label_name`` pairs of such a
-    dict and that column.
+    """Dataset of batches of CSV records, shuffled and repeated: dicts of columns by name.
 
-    Names come from the first line unless they are given.  What columns are, where ``column_defaults`` (as those of
-    ``CsvDataset``) does not say, is found in the first records: ints, floats or texts; then a field that is missing is
-    0 or "".  ``file_pattern`` is a pattern such as ``data/*.csv``, or a list of them.
+    What columns are is found in the first records, where ``column_defaults`` does not say it: ints, floats or texts. A
+    field that is missing is then 0 or "".
+
+    Args:
+        file_pattern: a pattern such as ``data/*.csv``, or a list of them.
+        batch_size: how many records a batch has.
+        column_names: the names of the columns; None for those of the first line.
+        column_defaults: what each column is, as for ``hf.data.CsvDataset``.
+        label_name: a column that comes apart: elements are pairs of a dict and that column.
+        select_columns: the columns that are read, by name or number.
+        field_delim: what stands between fields.
+        use_quote_delim: whether double quotes enclose a field.
+        na_value: a text that counts as an empty field.
+        header: whether the first line of each file has the names.
+        num_epochs: how often all records come; None for ever.
+        shuffle: whether records are shuffled.
+        shuffle_buffer_size: among how many records the next one is drawn.
+        shuffle_seed: the seed of the order.
+        prefetch_buffer_size: how many batches are made in advance.
+        num_parallel_reads: how many files are read at a time.
+        sloppy: for programs that pass it; the order is always fixed.
+        num_rows_for_inference: how many records are looked at to find what columns are; None for all.
+        compression_type: "GZIP", "ZLIB" or "" for none.
+
+    Returns:
+        A dataset.
+
+    Raises:
+        ArgumentError: where no file matches, or a column is not there.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -64,9 +64,18 @@ class FixedLenSequenceFeature(NamedTuple):
 
 
 def encode_example(features: Mapping[str, Any]) -> bytes:
-    """The bytes of an example: texts, floats or ints (bools too) by name, alone, in lists or in arrays.
+    """Serialise an example (a ``tf.train.Example``).
 
-    Arrays are stored flat.  Floats are kept in 32 bits, ints in 64.
+    Arrays are stored flat. Floats are kept in 32 bits, ints in 64.
+
+    Args:
+        features: texts, floats or ints (bools too) by name, alone, in lists or in arrays.
+
+    Returns:
+        The bytes.
+
+    Raises:
+        ArgumentTypeError: for a value that is neither texts nor numbers.
 
     >>> hf.data.encode_example({"x": 1}).hex()
     '0a0c0a0a0a017812051a030a0101'
@@ -117,10 +126,17 @@ def _varint(value: int) -> bytes:
 
 
 def parse_single_example(serialized: bytes, features: Mapping[str, Any]) -> dict[str, Any]:
-    """The ``features`` of an example, by name: tensors, or texts.
+    """Parse one serialised example.
 
-    Each is a ``FixedLenFeature``, ``VarLenFeature`` or ``FixedLenSequenceFeature``.  Raises DataError for bytes that
-    are no example, or whose features are missing or others.
+    Args:
+        serialized: its bytes.
+        features: an ``hf.data.FixedLenFeature``, ``VarLenFeature`` or ``FixedLenSequenceFeature`` by name.
+
+    Returns:
+        A dict of tensors, or texts, by name, with the shapes and dtypes that ``features`` says.
+
+    Raises:
+        DataError: for bytes that are no example, or whose features are missing or others.
 
     >>> record = hf.data.encode_example({"x": 3, "name": "three"})
     >>> hf.data.parse_single_example(record, {"name": hf.data.FixedLenFeature((), str)})
@@ -133,7 +149,17 @@ def parse_single_example(serialized: bytes, features: Mapping[str, Any]) -> dict
 
 
 def parse_example(serialized: Sequence[bytes], features: Mapping[str, Any]) -> dict[str, Any]:
-    """The features of several examples, stacked.  Their numbers of values must be the same.
+    """Parse a batch of serialised examples, whose features are stacked.
+
+    Args:
+        serialized: the bytes of examples, whose features have equal numbers of values.
+        features: an ``hf.data.FixedLenFeature``, ``VarLenFeature`` or ``FixedLenSequenceFeature`` by name.
+
+    Returns:
+        A dict of tensors ``[examples, *shape]``, or lists of texts, by name.
+
+    Raises:
+        DataError: for bytes that are no example, or whose features are missing or others.
 
     >>> records = [hf.data.encode_example({"x": [i, i]}) for i in range(3)]
     >>> hf.data.parse_example(records, {"x": hf.data.FixedLenFeature((2,), "int64")})["x"].tolist()

@@ -70,12 +70,19 @@ class FilesRun(Runner):
 
 
 class TextLineDataset(Dataset):
-    """The lines of text files as ``str``, without their ends; ``bytes`` where ``encoding`` is None.
+    """Dataset of the lines of text files as ``str``, without their ends.
 
-    ``filenames`` is one, a list, or a dataset of them.  ``compression_type`` is "GZIP", "ZLIB" or "" for none; without
-    it files whose names end in ``.gz`` are taken for compressed.  ``skip_lines`` lines at the beginning of each file
-    are left out.  With ``num_parallel_reads`` as many files are read at a time, and their lines come by turns.
-    ``buffer_size`` is there for programs that pass it.
+    Args:
+        filenames: a file, a list of files, or a dataset of them.
+        compression_type: "GZIP", "ZLIB" or "" for none. By default files whose names end in ``.gz`` are compressed.
+        buffer_size: for programs that pass it; it has no say.
+        num_parallel_reads: how many files are read at a time, whose lines come by turns.
+        name: for programs that pass it; it has no say.
+        encoding: how lines are encoded; None gives them as ``bytes``.
+        skip_lines: how many lines at the beginning of each file are left out.
+
+    Raises:
+        ArgumentError: for another compression, or numbers out of range.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -104,10 +111,17 @@ class TextLineDataset(Dataset):
 
 
 class TFRecordDataset(Dataset):
-    """The records of TFRecord files as ``bytes``; their sums are checked.
+    """Dataset of the records of TFRecord files as ``bytes``; their checksums are compared.
 
-    Arguments are those of ``TextLineDataset``.  ``hf.data.parse_single_example`` makes tensors of records that hold
-    examples, ``hf.data.TFRecordWriter`` writes such files.
+    ``hf.data.parse_single_example`` makes tensors of records that hold examples, ``hf.data.TFRecordWriter`` writes such
+    files.
+
+    Args:
+        filenames: a file, a list of files, or a dataset of them.
+        compression_type: "GZIP", "ZLIB" or "" for none. By default files whose names end in ``.gz`` are compressed.
+        buffer_size: for programs that pass it; it has no say.
+        num_parallel_reads: how many files are read at a time, whose records come by turns.
+        name: for programs that pass it; it has no say.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +146,20 @@ class TFRecordDataset(Dataset):
 
 
 class FixedLengthRecordDataset(Dataset):
-    """The records of files in which each has ``record_bytes`` bytes, between a header and a footer, as ``bytes``.
+    """Dataset of the records of files in which each has the same number of bytes, as ``bytes``.
+
+    Args:
+        filenames: a file, a list of files, or a dataset of them.
+        record_bytes: how many bytes a record has.
+        header_bytes: how many bytes lie before the first record of a file.
+        footer_bytes: how many bytes lie behind the last record of a file.
+        buffer_size: for programs that pass it; it has no say.
+        compression_type: "GZIP", "ZLIB" or "" for none. By default files whose names end in ``.gz`` are compressed.
+        num_parallel_reads: how many files are read at a time, whose records come by turns.
+        name: for programs that pass it; it has no say.
+
+    Raises:
+        ArgumentError: for numbers out of range.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -163,9 +190,14 @@ class FixedLengthRecordDataset(Dataset):
 
 
 class NumpyDataset(Dataset):
-    """The rows of arrays in files of NumPy's: ``.npy``, of which large ones are read row by row as needed, or
-    ``.npz``, whose rows are dicts of arrays by name.  Those of several files come one file after another.  Raises
-    DataError for a file that is damaged, or that somebody writes anew while it is read.
+    """Dataset of the rows of arrays in files of NumPy's.
+
+    Large ``.npy`` files are read row by row as needed. Rows of ``.npz`` files are dicts of arrays by name. Rows of
+    several files come one file after another. A file that is damaged, or written anew while it is read, raises
+    DataError.
+
+    Args:
+        filenames: a file, a list of files, or a dataset of them.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

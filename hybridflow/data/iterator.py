@@ -21,10 +21,13 @@ def in_programs() -> ModuleType:
 
 
 class Iterator:
-    """The elements of a dataset, one after another; ``iter(dataset)`` makes it.
+    """Iterator over the elements of a dataset, whose state can be saved; ``iter(dataset)`` makes it.
 
-    Threads that work for it end when it does: at its end, when it raises, with ``close`` and when it is dropped.
-    After an error there are no more elements.
+    Threads that work for it end when it does: at its end, when it raises, with ``close`` and when it is dropped. After
+    an error there are no more elements.
+
+    Args:
+        node: the description of a pipeline that a dataset holds.
 
     >>> elements = iter(hf.data.Dataset.range(5))
     >>> next(elements).item(), next(elements).item()

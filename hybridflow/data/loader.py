@@ -21,17 +21,30 @@ from hybridflow.jit.tensor_spec import TensorSpec
 
 
 class DataLoader:
-    """Batches of the samples of ``dataset``, in order or shuffled.
+    """Data loader: batches of the samples of a dataset, in order or shuffled.
 
-    ``dataset`` has ``__getitem__`` and ``__len__``, or is an iterable of samples.  ``collate_fn`` makes a batch of a
-    list of samples; the usual one stacks arrays, tensors and numbers to tensors, in tuples, lists and dicts too.
-    ``sampler`` gives the indices, ``batch_sampler`` lists of them.
+    Batches keep their order on any number of workers. What a worker raises is raised here, with its own traceback.
+    Workers end when the iterator does. What they are busy with is waited for, by processes for some seconds only, and
+    not after a ``timeout``.
 
-    ``num_workers`` threads look samples up in advance, ``prefetch_factor`` batches each; batches keep their order.
-    With ``multiprocessing_context="spawn"`` they are processes, which ``worker_init_fn`` is called in first, with
-    their number.  What a worker raises is raised here, with its own traceback.  Workers end when the iterator does:
-    what they are busy with is waited for, by processes for some seconds only, and not after a ``timeout``.
-    ``generator`` is a seed, or a ``hf.random.Generator``, of the order.
+    Args:
+        dataset: has ``__getitem__`` and ``__len__``, or is an iterable of samples.
+        batch_size: how many samples a batch has; None for samples alone.
+        shuffle: whether each pass has another order.
+        sampler: the indices of samples, in their order.
+        batch_sampler: lists of indices, one for each batch.
+        num_workers: how many threads look samples up in advance.
+        collate_fn: makes a batch of a list of samples; ``hf.data.default_collate`` unless given.
+        drop_last: whether a last batch that is not full is left out.
+        timeout: how many seconds a batch is waited for; 0 for any time.
+        worker_init_fn: what each process is called with first: its number.
+        multiprocessing_context: "spawn" where workers are to be processes.
+        generator: a seed, or an ``hf.random.Generator``, of the order.
+        prefetch_factor: how many batches each worker makes in advance.
+
+    Raises:
+        ArgumentError: for numbers out of range, or arguments that exclude each other.
+        ArgumentTypeError: for a ``dataset`` that holds no samples.
 
     >>> squares = [(np.float32(i), i * i) for i in range(5)]
     >>> for x, y in hf.data.DataLoader(squares, batch_size=2):
@@ -223,10 +236,18 @@ class _SlowError(Exception):
 
 
 def default_collate(samples: list[Any]) -> Any:
-    """A batch of samples: arrays, tensors and numbers are stacked, tuples, lists and dicts part by part; texts and
-    other things stay a list.
+    """Collate samples into a batch: arrays, tensors and numbers are stacked.
 
-    Raises ShapeError for samples that differ in kind, structure or shape.
+    Tuples, lists and dicts are collated part by part; texts and other things stay a list.
+
+    Args:
+        samples: a list of samples.
+
+    Returns:
+        A batch of the structure of a sample, whose tensors have one more axis in front.
+
+    Raises:
+        ShapeError: for samples that differ in kind, structure or shape.
 
     >>> hf.data.default_collate([{"x": 1.0, "name": "a"}, {"x": 2.0, "name": "b"}])
     {'x': <Tensor f64[2] cpu> [1. 2.], 'name': ['a', 'b']}

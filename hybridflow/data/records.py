@@ -64,7 +64,14 @@ def _damaged(stage: str, path: str, start: int, text: str) -> DataError:
 
 
 class TFRecordWriter:
-    """Writes records to a new file, which is whole when it has been closed.  ``options`` is "GZIP", "ZLIB" or None.
+    """Writer of TFRecord files: a new file, which is whole when it has been closed.
+
+    Args:
+        path: the file.
+        options: "GZIP", "ZLIB" or None.
+
+    Raises:
+        ArgumentError: for another compression.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

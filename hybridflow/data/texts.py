@@ -17,7 +17,11 @@ KINDS = {"str": str, "bytes": bytes}
 
 
 class TextSpec:
-    """What is said of texts in elements: their shape, and whether they are ``str`` or ``bytes``.
+    """Type of texts in elements of a dataset: their shape, and whether they are ``str`` or ``bytes``.
+
+    Args:
+        shape: extents, None for any; ``()`` for a single text.
+        dtype: "str" or "bytes".
 
     >>> hf.data.Dataset.from_tensor_slices(["a", "b"]).batch(2).element_spec
     TextSpec((None,), 'str')

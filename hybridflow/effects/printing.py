@@ -22,8 +22,15 @@ from hybridflow.tracing.order import call_in_order
 def print(*values: Any, sep: str = " ", end: str = "\n", output_stream: Any = None, summarize: int = 3) -> None:
     """Print values each time the code runs, in a compiled function as well, in the order of the program.
 
-    Tensors show their elements alone, of which ``summarize`` at each end of an axis, or all if that is -1.
-    ``output_stream`` is an object with ``write``; without one ``sys.stderr``, as it is when something is printed.
+    Args:
+        *values: tensors, of which the elements alone are shown, or anything else.
+        sep: what stands between values.
+        end: what stands behind the last one.
+        output_stream: an object with ``write``. By default ``sys.stderr``, as it is when something is printed.
+        summarize: how many elements at each end of an axis are shown; -1 for all.
+
+    Returns:
+        None.
 
     >>> import sys
     >>> @hf.function

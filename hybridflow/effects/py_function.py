@@ -29,17 +29,27 @@ Tensors = Sequence[Tensor]
 
 @entered
 def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Any:
-    """``func(*inp)``, called in Python each time the code runs, in the order of the program, with tensors that have
-    values: it may do anything.
+    """Call a Python function each time the code runs, in the order of the program, with tensors that have values.
 
-    ``Tout`` says what it returns: an ``hf.TensorSpec``, or a tensor like it, or a list of them.  A dtype alone will do
-    outside of compiled functions; those know the shapes of what they compute, so there ``y.set_shape(shape)``, or a
-    reshape, says it before anything else is done with the result.  Python numbers and lists become tensors
-    of that dtype; other results must have it.  Raises DTypeError or ShapeError for other results; what ``func`` raises
-    leaves the compiled function as it is.
+    The function may do anything. What it raises leaves the compiled function as it is. It can be differentiated, by
+    what a tape sees of ``func``, which a compiled function calls once more for that.
 
-    It can be differentiated: by what a tape sees of ``func``, which is called once more for that from a compiled
-    function.
+    Where ``Tout`` is a dtype alone, code in a compiled function says the shape of the result before anything else is
+    done with it: by ``y.set_shape(shape)``, or by a reshape.
+
+    Args:
+        func: the function.
+        inp: its arguments: tensors, or what becomes tensors.
+        Tout: what it returns: an ``hf.TensorSpec``, a tensor like it, a dtype, or a list of them. Python numbers and
+            lists become tensors of that dtype; other results must have it.
+        name: what the call is called in messages.
+
+    Returns:
+        Tensors as ``Tout`` says.
+
+    Raises:
+        DTypeError: for results of another dtype.
+        ShapeError: for results of another shape.
 
     >>> import math
     >>> @hf.function
@@ -63,9 +73,23 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
 def numpy_function(
     func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: str | None = None
 ) -> Any:
-    """As ``py_function``, but ``func`` is given NumPy arrays, and has no derivative.
+    """Call a Python function of NumPy arrays each time the code runs; it has no derivative.
 
-    If it is not ``stateful``, it computes from its arguments alone: equal calls may become one.
+    Otherwise as ``hf.py_function``.
+
+    Args:
+        func: the function.
+        inp: its arguments: tensors, or what becomes tensors.
+        Tout: what it returns: an ``hf.TensorSpec``, a tensor like it, a dtype, or a list of them.
+        stateful: whether it does more than compute from its arguments. If not, equal calls may become one.
+        name: what the call is called in messages.
+
+    Returns:
+        Tensors as ``Tout`` says.
+
+    Raises:
+        DTypeError: for results of another dtype.
+        ShapeError: for results of another shape.
 
     >>> import numpy as np
     >>> hf.numpy_function(np.unwrap, [hf.asarray([0.0, 3.0, 9.5], hf.float64)], hf.float64)

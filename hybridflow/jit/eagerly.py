@@ -16,11 +16,20 @@ R = TypeVar("R")
 
 
 def eager(function: Callable[P, R], /) -> Callable[P, R]:
-    """``function``, compiled or not, as one whose body runs as plain Python, op by op, with all that it calls: compiled
-    functions among that run eagerly too.  So a debugger, ``print`` and exceptions see values.
+    """Eager execution of one function: its body runs as plain Python, op by op, and so does all that it calls.
 
-    A compiled function cannot call it: what it returns is not known while that is traced.  TraceError says so.  Raises
-    ArgumentTypeError for what cannot be called, and for generators and coroutines.
+    Compiled functions that it calls run eagerly too. So a debugger, ``print`` and exceptions see values.
+
+    A compiled function cannot call it: what it returns is not known while that is traced. TraceError says so.
+
+    Args:
+        function: a function, compiled or not.
+
+    Returns:
+        A function of the same arguments that returns what ``function`` does.
+
+    Raises:
+        ArgumentTypeError: for what cannot be called, and for generators and coroutines.
 
     >>> @hf.function
     ... def double(x):

@@ -818,29 +818,38 @@ def function(
 ) -> Any:
     """Compile a Python function: ``@hf.function``, or ``@hf.function(input_signature=[...])``.
 
-    ``input_signature`` gives one TensorSpec (or a nest of them) per parameter; there is one trace for all calls then,
-    and one more for each open extent that is 0 or 1.
-    ``fastmath`` lets the compiled program differ from eager execution in the last bits.  ``cache_size`` bounds the
-    signatures that are kept.
+    It is traced at its first call, and again where dtypes, ranks or plain values of arguments are new. Where calls
+    differ in extents, or in the values of Python's ints and floats, the second of them gets a trace that serves all
+    values. Left out are 0 and 1, ints below, and code that needs the number itself, as ``range(n)`` does.
 
-    Where calls differ in extents, or in the values of Python's ints and floats, the second of them gets a trace that
-    serves all values, but for 0 and 1, and ints below; unless the code needs the number itself, as ``range(n)`` does.
-    With ``reduce_retracing=False`` each value is a trace of its own.
+    What the function reads from outside (globals, closures, attributes, items) is guarded: another value is another
+    trace. Some things cannot be guarded (a call of ``time.time``), or have to happen at each call (an item appended to
+    a list that outlives it). They are warned of once, and the function is traced at each call.
 
-    What the function reads from outside (globals, closures, attributes, items) is watched: another value is another
-    trace.  What cannot be watched (a call of ``time.time``), or has to happen at each call (an item appended to a list
-    that outlives it), is warned of once, and the function is traced at each call; ``strict`` makes it a TraceError, and
-    traces twice: where the two differ, which cannot be seen otherwise, is one too.
+    A call that raises leaves every variable as it was. Works on functions, methods, lambdas and any other callable.
 
-    A call that raises leaves every variable as it was.
+    An argument that is donated gives up its memory, as in JAX: for each tensor in it a result of the same shape and
+    dtype may take it. Using the tensor afterwards is a DonatedError (a RuntimeError) that names the call. What others
+    have the memory of is never written to: NumPy and DLPack arrays, views, variables, the same tensor in two places. A
+    warning says once that it was no use. Nothing is given up where calls run eagerly, inside of another function or
+    under a tape, and where they raise.
 
-    ``donate_argnums`` and ``donate_argnames`` are numbers and names of arguments that calls give up, as in JAX: for
-    each tensor in them a result of the same shape and dtype may take its memory.  Using the tensor afterwards is a
-    DonatedError (a RuntimeError) that names the call; what others have the memory of (NumPy and DLPack arrays, views,
-    variables, the same tensor in two places) is never written to, and a warning says once that it was no use.  Where
-    calls run eagerly, inside of another function or under a tape, and where they raise, nothing is given up.
+    Args:
+        python: the function; None where the decorator is called with options alone.
+        input_signature: a TensorSpec, or a nest of them, for each parameter. There is one trace for all calls then, and
+            one more for each open extent that is 0 or 1.
+        fastmath: whether the compiled program may differ from eager execution in the last bits.
+        cache_size: how many signatures are kept.
+        name: what the function is called in messages.
+        strict: whether what cannot be guarded is a TraceError. It also traces twice: where the two differ is one, too.
+        reduce_retracing: whether extents and numbers that vary become symbolic. If not, each value is a trace of its
+            own.
+        donate_argnums: the numbers of the arguments that are donated.
+        donate_argnames: the names of the arguments that are donated.
 
-    Works on functions, methods, lambdas and any other callable.
+    Returns:
+        A callable of the same arguments, with ``explain``, ``ir``, ``kernels``, ``profile``, ``retraces`` and more; a
+        decorator where ``python`` is None.
 
     >>> @hf.function
     ... def f(x):

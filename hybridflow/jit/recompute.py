@@ -26,12 +26,19 @@ _Cotangents = Sequence["Tensor | None"]
 
 @entered
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that returns what ``f`` does, and keeps nothing of what ``f`` computes in between: its derivative runs
-    ``f`` once more.  That takes less memory, and more time.
+    """Rematerialisation (gradient checkpointing): the derivative runs the function once more.
 
-    The second run sees variables as the first one did, generators of random numbers too (dropout drops the same), and
-    what it assigns is forgotten; what it prints is printed again.  Derivatives of any order work, in compiled functions
+    Nothing is kept of what ``f`` computes in between. That takes less memory, and more time.
+
+    The second run sees variables as the first one did, and generators of random numbers too: dropout drops the same.
+    What it assigns is forgotten; what it prints is printed again. Derivatives of any order work, in compiled functions
     and outside.
+
+    Args:
+        f: a function of tensors.
+
+    Returns:
+        A function of the same arguments that returns what ``f`` does.
 
     >>> block = hf.recompute_grad(lambda x: hf.tanh(hf.exp(x) * x))
     >>> hf.grad(block)(hf.asarray(0.0))

@@ -16,11 +16,16 @@ def current() -> str:
 
 
 class stance:  # called like a function, and entered
-    """Set what functions of the whole process do where a call would trace one again that was traced before.
+    """Policy on retracing, for all functions of the process: what they do where a call would trace one again.
 
-    "default" traces it.  "fail_on_retrace" raises a TraceError that says why, with what ``retraces()`` would hold: for
-    programs that were warmed up and must not stop.  "eager_on_retrace" runs that call op by op.  First traces are made
-    under each of them.  As a context manager it is in force until the block is left.
+    First traces are made under each of them. As a context manager it is in force until the block is left.
+
+    Args:
+        name: "default" traces again. "fail_on_retrace" raises a TraceError that says why, for programs that must not
+            stop once they are warm. "eager_on_retrace" runs that call op by op.
+
+    Raises:
+        ArgumentError: for another name.
 
     >>> f = hf.function(lambda x: x + 1)
     >>> _ = f(hf.ones(3))

@@ -18,11 +18,18 @@ Wanted = int | str | None  # an extent, the name of one, or any
 
 
 class TensorSpec:
-    """Shape, dtype and optional name of an argument.  An extent of None stands for any extent, and so does a name such
-    as "batch"; but extents of one name are equal, in all arguments.
+    """Type of an argument: its shape, dtype and optional name.
 
-    Extents of 0 and 1 change broadcasting, orders of folding and what is an error, so a function has a program of its
+    An extent of None stands for any extent, and so does a name such as "batch". Extents of one name are equal, in all
+    arguments.
+
+    Extents of 0 and 1 change broadcasting, orders of folding and what is an error. So a function has a program of its
     own for each of them; one program serves all larger extents.
+
+    Args:
+        shape: extents: ints, None or names.
+        dtype: the dtype of the argument.
+        name: what the argument is called.
 
     >>> hf.TensorSpec(["rows", 3], hf.float64)
     TensorSpec(('rows', 3), 'float64')

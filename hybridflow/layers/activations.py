@@ -181,8 +181,9 @@ class LeakyReLU(Layer, one_tensor=True):
 
 
 class PReLU(Layer, one_tensor=True):
-    """``x`` where that is positive, else ``alpha * x``: a weight for each place behind the batch, but one for all along
-    ``shared_axes``, which count from 1.
+    """Parametric ReLU: ``x`` where that is positive, else ``alpha * x``.
+
+    ``alpha`` is a weight for each place behind the batch, but one for all along ``shared_axes``, which count from 1.
 
     Args:
         alpha_initializer: what the slopes start from.

@@ -22,13 +22,15 @@ from hybridflow.nn.attention import attention
 
 
 class MultiHeadAttention(Layer, one_tensor=True):
-    """``num_heads`` times attention of ``query`` to ``key`` and ``value``, which is the key too unless one is given:
-    ``[batch, steps, features]``, ``[batch, others, ...]`` to ``[batch, steps, features]``, or ``output_shape`` numbers.
+    """Multi-head attention of ``query`` to ``key`` and ``value``, which is the key too unless one is given.
+
+    It takes ``[batch, steps, features]`` and ``[batch, others, ...]``, and gives ``[batch, steps, features]``, or
+    ``output_shape`` numbers.
 
     A step pays no attention to others where ``attention_mask``, ``[batch, steps, others]``, is False, or the masks of
-    the inputs; nor, with ``use_causal_mask``, to later ones; one that may look at nothing takes 0
-    (in Keras on TensorFlow it looks at all alike unless the scores are returned).  With
-    ``return_attention_scores`` the result is followed by the shares, ``[batch, num_heads, steps, others]``.
+    the inputs; nor, with ``use_causal_mask``, to later ones. One that may look at nothing takes 0 (in Keras on
+    TensorFlow it looks at all alike unless the scores are returned). With ``return_attention_scores`` the result is
+    followed by the shares, ``[batch, num_heads, steps, others]``.
 
     Source: Vaswani and others, "Attention Is All You Need", 2017.
 

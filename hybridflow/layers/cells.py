@@ -178,8 +178,8 @@ class _Gated(Cell):
 class LSTMCell(_Gated):
     """A step of a long short-term memory: its states are the output and what it remembers.
 
-    The parts of kernels and bias are those of the input gate, the forget gate (whose bias starts from 1 with
-    ``unit_forget_bias``), the candidate and the output gate.
+    Kernels and bias have four parts: the input gate, the forget gate, the candidate and the output gate. The forget
+    gate's bias starts from 1 with ``unit_forget_bias``.
 
     Source: Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997.
 

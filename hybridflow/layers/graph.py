@@ -142,9 +142,16 @@ def Input(
     dtype: Any = None,
     name: str | None = None,
 ) -> Symbol:
-    """What stands for an input of a model whose layers are connected before there is data.
+    """Symbolic input of a model whose layers are connected before there is data.
 
-    ``shape`` is that of one sample, with None for extents that may be any; the batch comes in front.
+    Args:
+        shape: the shape of one sample, with None for extents that may be any; the batch comes in front.
+        batch_size: the extent of the batch, or None for any.
+        dtype: the dtype of the samples, float32 unless given.
+        name: what the input is called in the model.
+
+    Returns:
+        A symbol of shape ``(batch_size, *shape)``, which layers take and return.
 
     >>> inputs = hf.Input((4,))
     >>> x = hf.layers.Dense(8, activation="relu")(inputs)

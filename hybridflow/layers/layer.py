@@ -64,8 +64,8 @@ class Layer(Module, Configured):
     ``hf.mixed_precision``): with "mixed_float16" weights are held in float32, and inputs and weights are converted to
     float16 for ``call``.
     ``activity_regularizer`` (see ``hf.regularizers``) penalizes results, ``add_loss`` anything else.
-    ``input_shape``, the shape of a sample (``batch_input_shape`` that of a batch), or ``input_dim`` for one axis, lets
-    the first layer of a ``Sequential`` be built before there is data.
+    ``input_shape`` is the shape of a sample, ``batch_input_shape`` that of a batch, ``input_dim`` an extent for one
+    axis.  Any of them lets the first layer of a ``Sequential`` be built before there is data.
 
     Args:
         trainable: whether its weights are trained.

@@ -45,8 +45,9 @@ class _Light(Layer, one_tensor=True):
 
 
 class RandomContrast(_Light, one_tensor=True):
-    """While training, what differs from an image's mean, channel by channel, is multiplied: by a number between
-    ``1 - factor`` and ``1 + factor``, or of a pair the one below and the other above 1.
+    """Random contrast: while training, what differs from an image's mean, channel by channel, is multiplied.
+
+    The factor is between ``1 - factor`` and ``1 + factor``, or of a pair the one below and the other above 1.
 
     Args:
         factor: the range to draw from.

@@ -164,10 +164,11 @@ class UnitNormalization(Layer, one_tensor=True):
 
 
 class GroupNormalization(_Affine, one_tensor=True):
-    """Mean 0 and variance 1 over each of ``groups`` equal groups of channels, along ``axis``, and all axes between
-    these and the batch; -1 groups are as many as channels.
+    """Group normalization: mean 0 and variance 1 over each of ``groups`` equal groups of channels.
 
-    Source: Wu and He, "Group Normalization", 2018.  Raises ArgumentError where channels do not fall into the groups.
+    Channels lie along ``axis``; a group has all axes between these and the batch; -1 groups are as many as channels.
+
+    Source: Wu and He, "Group Normalization", 2018. Raises ArgumentError where channels do not fall into the groups.
 
     Args:
         groups: in how many groups the channels are treated apart.
@@ -226,12 +227,11 @@ class GroupNormalization(_Affine, one_tensor=True):
 
 
 class BatchNormalization(_Affine, one_tensor=True):
-    """Mean 0 and variance 1 of each channel along ``axis``, over the batch and all other axes, times ``gamma`` plus
-    ``beta``.
+    """Batch normalization: mean 0 and variance 1 of each channel along ``axis``, times ``gamma`` plus ``beta``.
 
-    While training, mean and variance are those of the batch, without masked steps, and ``moving_mean`` and
-    ``moving_variance`` become ``momentum`` times themselves plus the rest times these.  Otherwise, and in a layer that
-    is not ``trainable``, those are taken.
+    While training, mean and variance are those of the batch and of all other axes, without masked steps.
+    ``moving_mean`` and ``moving_variance`` become ``momentum`` times themselves plus the rest times these. Otherwise,
+    and in a layer that is not ``trainable``, those are taken.
 
     Source: Ioffe and Szegedy, "Batch Normalization", 2015.
 

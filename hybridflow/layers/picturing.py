@@ -96,8 +96,9 @@ class CenterCrop(Layer, one_tensor=True):
 
 
 class RandomCrop(Layer, one_tensor=True):
-    """A part of pictures while training, at a place drawn by chance, the same one for all of a batch; otherwise, and
-    where pictures are smaller, the largest middle part of the same ratio, made to that size.
+    """Random crop: a part of pictures while training, at a place drawn by chance, the same one for all of a batch.
+
+    Otherwise, and where pictures are smaller, it is the largest middle part of the same ratio, made to that size.
 
     Args:
         height: the height of the result in pixels.
@@ -260,8 +261,9 @@ class _ByBoth(_Moved):
 
 
 class RandomTranslation(_ByBoth):
-    """While training, pictures are moved down and to the right by parts of their height and width: a number for both
-    directions, or a pair of bounds.
+    """Random translation: while training, pictures are moved down and to the right by parts of their height and width.
+
+    A number is for both directions; a pair has bounds.
 
     Args:
         height_factor: the range to draw from, as parts of the height.

@@ -12,10 +12,16 @@ _MIXED = "mixed_"
 
 
 class Policy:
-    """The dtype that a layer computes in, and the one that its weights are held in.
+    """Dtype policy: the dtype that a layer computes in, and the one that its weights are held in.
 
-    ``name`` is ``"mixed_float16"`` or ``"mixed_bfloat16"``, for weights of float32 that are converted when they are
-    used, or a dtype's, for both.  Layers take a policy, or its name, as ``dtype``.
+    Layers take a policy, or its name, as ``dtype``.
+
+    Args:
+        name: ``"mixed_float16"`` or ``"mixed_bfloat16"``, for weights of float32 that are converted when they are used.
+            Or a dtype's name, for both.
+
+    Raises:
+        ArgumentError: for another name.
 
     >>> policy = hf.mixed_precision.Policy("mixed_float16")
     >>> policy.compute_dtype, policy.variable_dtype
@@ -81,7 +87,16 @@ _global = Policy("float32")
 
 @entered
 def set_global_policy(policy: Any) -> None:
-    """Set the policy of layers that are made from now on without a ``dtype``: a ``Policy``, or its name.
+    """Set the dtype policy of layers that are made from now on without a ``dtype``.
+
+    Args:
+        policy: an ``hf.mixed_precision.Policy``, or its name.
+
+    Returns:
+        None.
+
+    Raises:
+        ArgumentError: for another name.
 
     >>> hf.mixed_precision.set_global_policy("mixed_bfloat16")
     >>> hf.layers.Dense(2)(hf.ones((1, 3))).dtype
@@ -93,8 +108,10 @@ def set_global_policy(policy: Any) -> None:
 
 
 def global_policy() -> Policy:
-    """The policy of layers that are made without a ``dtype``, which is float32 unless ``set_global_policy`` says
-    otherwise.
+    """The dtype policy of layers that are made without a ``dtype``.
+
+    Returns:
+        A policy: float32 unless ``hf.mixed_precision.set_global_policy`` says otherwise.
 
     >>> hf.mixed_precision.global_policy()
     <Policy 'float32'>

@@ -129,8 +129,10 @@ class Normalization(Layer, one_tensor=True):
 
 
 class CategoryEncoding(Layer, one_tensor=True):
-    """Numbers of categories as vectors of ``num_tokens``: ``output_mode`` "one_hot" makes one of each number,
-    "multi_hot" one with all along the last axis, "count" one that counts these.
+    """Encode numbers of categories as vectors of ``num_tokens``.
+
+    The ``output_mode`` "one_hot" makes one of each number, "multi_hot" one with all along the last axis, "count" one
+    that counts these.
 
     Args:
         num_tokens: how many categories there are.

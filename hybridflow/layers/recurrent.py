@@ -396,8 +396,8 @@ class Bidirectional(Layer, one_tensor=True):
 class TimeDistributed(Wrapper, one_tensor=True):
     """A layer at each step of ``[batch, steps, ...]``.
 
-    All steps are done at once, as if they were more of the batch, but for a layer with weights that are not trained, as
-    ``BatchNormalization`` has them: while it trains it is called for one step after another.
+    All steps are done at once, as if they were more of the batch. A layer with weights that are not trained, such as
+    ``BatchNormalization``, is called for one step after another while it trains.
 
     Args:
         layer: the layer that is wrapped.

@@ -81,8 +81,10 @@ class _Attention(Layer):
 
 
 class Attention(_Attention):
-    """Values, weighed by the softmax of scores: products of query and key, or with ``score_mode="concat"`` the sum of
-    ``tanh(query + key)`` over features, times a weight.  ``use_scale`` adds a weight that multiplies within.
+    """Dot-product attention: values, weighed by the softmax of products of query and key.
+
+    With ``score_mode="concat"`` scores are the sum of ``tanh(query + key)`` over features, times a weight.
+    ``use_scale`` adds a weight that multiplies within.
 
     It is called with ``[query, value]`` or ``[query, value, key]``, and ``mask`` is that of the query and that of the
     value: results for masked queries are 0, and masked values are not looked at.

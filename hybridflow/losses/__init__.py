@@ -97,8 +97,18 @@ SHORT = {
 
 @entered
 def get(identifier: Any) -> Any:
-    """A loss by its class's name (``"MeanSquaredError"``, ``"mean_squared_error"``, ``"mse"``) or description (a dict
-    with ``class_name`` and ``config``); a loss, or a function of labels and predictions, is itself.
+    """A loss by its name or description.
+
+    Args:
+        identifier: a class's name (``"MeanSquaredError"``, ``"mean_squared_error"``, ``"mse"``), a dict with
+            ``class_name`` and ``config``, a loss, or a function of labels and predictions.
+
+    Returns:
+        The loss, or the function.
+
+    Raises:
+        ArgumentError: for an unknown name.
+        ArgumentTypeError: for anything else that cannot be called.
 
     >>> hf.losses.get("sparse_categorical_crossentropy").name
     'sparse_categorical_crossentropy'

@@ -560,8 +560,10 @@ class LossFunctionWrapper(Loss):
 
 
 class CategoricalHinge(_Ready):
-    """``max(1 + the largest prediction for a wrong class - that for the right one, 0)`` of one-hot labels; predictions
-    for wrong classes count as 0 or more.
+    """Categorical hinge loss of one-hot labels.
+
+    It is ``max(1 + the largest prediction for a wrong class - that for the right one, 0)``; predictions for wrong
+    classes count as 0 or more.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -578,8 +580,10 @@ class CategoricalHinge(_Ready):
 
 
 class BinaryFocalCrossentropy(_Crossentropy):
-    """``BinaryCrossentropy`` times ``(1 - p)**gamma``, where p is the probability of what is right, so that clear cases
-    count less; with ``apply_class_balancing`` also times ``alpha`` for labels of 1, and ``1 - alpha`` for those of 0.
+    """Binary focal loss: ``BinaryCrossentropy`` times ``(1 - p)**gamma``, where p is the probability of what is right.
+
+    So clear cases count less. With ``apply_class_balancing`` it is also times ``alpha`` for labels of 1, and ``1 -
+    alpha`` for those of 0.
 
     Source: Lin and others, "Focal Loss for Dense Object Detection", 2017.
 
@@ -676,11 +680,13 @@ class CategoricalFocalCrossentropy(_Crossentropy):
 
 
 class CategoricalGeneralizedCrossEntropy(Loss):
-    """``(1 - p**q) / q``, where p is the probability of the right class, a number: between the cross entropy, which q
-    near 0 gives, and the mean absolute error, which bears with wrong labels, of q = 1.
+    """Generalized cross entropy: ``(1 - p**q) / q``, where p is the probability of the right class, a number.
+
+    It lies between the cross entropy, which q near 0 gives, and the mean absolute error, which bears with wrong labels,
+    of q = 1.
 
     Source: Zhang and Sabuncu, "Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels",
-    2018.  A label out of range raises IndexRangeError when the loss is computed.
+    2018. A label out of range raises IndexRangeError when the loss is computed.
 
     Args:
         q: from 0, as the crossentropy, to 1, as the absolute error.
@@ -713,8 +719,10 @@ class CategoricalGeneralizedCrossEntropy(Loss):
 
 
 class Tversky(Loss):
-    """1 less the Tversky index: what labels and predictions share, divided by that plus ``alpha`` times what is only
-    labelled and ``beta`` times what is only predicted (as Keras computes it); over ``axis``, or over all.
+    """Tversky loss: 1 less the Tversky index, over ``axis``, or over all.
+
+    The index is what labels and predictions share, divided by a sum (as Keras computes it). The sum is that plus
+    ``alpha`` times what is only labelled and ``beta`` times what is only predicted.
 
     Source: Salehi and others, "Tversky loss function for image segmentation", 2017.
 
@@ -813,12 +821,12 @@ class CTC(_Ready):
 
 
 class Circle(Loss):
-    """How far embeddings of one class lie apart and of several together: predictions are vectors of length 1, a row for
-    each sample, labels are class numbers.
+    """Circle loss: how far embeddings of one class lie apart and of several together.
 
-    Of the distances ``1 - cosine`` between the samples of a batch, those of one class should be below ``margin`` and
-    the others above ``1 - margin``; ``gamma`` scales them.  The distance of a sample from itself counts unless
-    ``remove_diagonal``.  Samples whose loss is 0 do not count in means.
+    Predictions are vectors of length 1, a row for each sample; labels are class numbers. The distance of two samples of
+    a batch is ``1 - cosine``. Those of one class should be below ``margin``, the others above ``1 - margin``; ``gamma``
+    scales them. The distance of a sample from itself counts unless ``remove_diagonal``. Samples whose loss is 0 do not
+    count in means.
 
     Source: Sun and others, "Circle Loss: A Unified Perspective of Pair Similarity Optimization", 2020.
 

@@ -30,22 +30,34 @@ def vmap(
     axis_size: int | None = None,
     randomness: str = "different",
 ) -> Callable[..., Any]:
-    """A function that applies ``function`` to many examples at once: to each slice of its arguments along their axes
-    ``in_axes``, with the results stacked along ``out_axes``.
+    """Vectorising map: apply a function to many examples at once.
 
-    ``in_axes`` is an int for all arguments, or a tuple with an entry for each positional one: an int, None for what is
-    the same for all examples, or a tree of these for nested arguments.  Arguments by keyword are mapped over axis 0.
-    ``out_axes`` says it of results; None asks for one result that does not depend on the examples.  Negative axes count
-    from the end.  ``axis_size`` is the number of examples where no argument says it.
+    The function is traced with tensors that stand for one example: what depends on them has no value there. Branches
+    that differ between the examples are computed for all of them and chosen from; loops go on until all are done. What
+    may raise, or has an effect, happens only to examples that come to it; an effect for all of them before the next one
+    does.
 
-    The function is traced with tensors that stand for one example: what depends on them has no value there.  Branches
-    that differ between the examples are computed for all of them and chosen from, loops go on until all are done; what
-    may raise, or has an effect, happens only to examples that come to it, an effect for all of them before the next one
-    does.  What draws random numbers draws others for each example, from generators that are split from those outside;
-    with ``randomness="same"`` all draw the same, and "error" forbids it.  May be nested, differentiated and compiled;
-    what is differentiated or compiled may be mapped.
+    May be nested, differentiated and compiled; what is differentiated or compiled may be mapped.
 
-    Raises ShapeError, AxisError or ArgumentTypeError for arguments that do not fit the axes.
+    Args:
+        function: a function of tensors.
+        in_axes: which axes of arguments hold the examples. An int for all arguments, or a tuple with an entry for each
+            positional one: an int, None for what is the same for all examples, or a tree of these. Arguments by keyword
+            are mapped over axis 0.
+        out_axes: the same for results; None asks for one result that does not depend on the examples. Negative axes
+            count from the end.
+        axis_size: the number of examples, where no argument says it.
+        randomness: "different" draws other random numbers for each example, from generators that are split from those
+            outside. "same" draws the same for all, and "error" forbids it.
+
+    Returns:
+        A function of the same arguments that returns the results of all examples, stacked along ``out_axes``.
+
+    Raises:
+        ShapeError: when arguments do not fit the axes.
+        AxisError: when an argument lacks its axis.
+        ArgumentError: when ``in_axes`` has not an entry for each argument by position.
+        ArgumentTypeError: when an entry has not the structure of its argument.
 
     >>> x = hf.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> hf.vmap(hf.vecdot, in_axes=(0, None))(x, hf.asarray([1.0, 10.0]))
@@ -74,11 +86,18 @@ def vmap(
 
 @entered
 def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
-    """``fn(x)`` for each of the slices ``x`` of ``elems`` along their first axes, stacked; all at once.
+    """Vectorised map of a function over the slices of tensors along their first axes, all at once.
 
-    ``elems`` is one tensor or nested ones of one length; what ``fn`` returns may be nested as well.  What holds for
-    ``vmap`` holds here.  Every operation can be vectorised: ``fallback_to_while_loop`` and ``warn``
-    have no say.
+    What holds for ``hf.vmap`` holds here.
+
+    Args:
+        fn: ``fn(x)`` takes a slice, of the structure of ``elems``; what it returns may be nested.
+        elems: a tensor, or nested ones of one length.
+        fallback_to_while_loop: has no say: every operation can be vectorised.
+        warn: has no say.
+
+    Returns:
+        The results, stacked along a new first axis.
 
     >>> hf.vectorized_map(lambda x: x[0] @ x[1], (hf.ones((5, 2, 3)), hf.ones((5, 3)))).shape
     (5, 2)

@@ -129,8 +129,18 @@ _SHORT = {**SHORT, "rmse": "RootMeanSquaredError", "cosine": "CosineSimilarity"}
 
 @entered
 def get(identifier: Any) -> Any:
-    """A metric by its class's name (``"MeanSquaredError"``, ``"mean_squared_error"``, ``"mse"``) or description (a dict
-    with ``class_name`` and ``config``); a metric, or a function of labels and predictions, is itself.
+    """A metric by its name or description.
+
+    Args:
+        identifier: a class's name (``"MeanSquaredError"``, ``"mean_squared_error"``, ``"mse"``), a dict with
+            ``class_name`` and ``config``, a metric, or a function of labels and predictions.
+
+    Returns:
+        The metric, or the function.
+
+    Raises:
+        ArgumentError: for an unknown name.
+        ArgumentTypeError: for anything else that cannot be called.
 
     >>> hf.metrics.get("mae")
     <MeanAbsoluteError 'mean_absolute_error'>

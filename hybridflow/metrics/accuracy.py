@@ -18,12 +18,15 @@ from hybridflow.metrics.metric import OfBatches
 
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
-    """The share of predictions on the label's side of the threshold, over the last axis.
+    """Binary accuracy: the share of predictions on the label's side of the threshold, over the last axis.
 
     Args:
-        y_true: the true values.
-        y_pred: what was predicted.
+        y_true: the true values, ``[..., n]``.
+        y_pred: what was predicted, of the same shape.
         threshold: from which prediction on an element counts as positive.
+
+    Returns:
+        A float tensor of the shape ``[...]``.
 
     >>> hf.metrics.binary_accuracy([[1, 0], [1, 1]], [[0.9, 0.2], [0.4, 0.6]])
     <Tensor f32[2] cpu> [1.  0.5]
@@ -33,11 +36,14 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
 
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
-    """1 where labels (one-hot) and predictions have their largest element at the same class, else 0.
+    """Categorical accuracy: 1 where labels (one-hot) and predictions have their largest element at the same class.
 
     Args:
-        y_true: the true values.
-        y_pred: what was predicted.
+        y_true: the true values, ``[..., classes]``.
+        y_pred: what was predicted, of the same shape.
+
+    Returns:
+        A float tensor of the shape ``[...]``, of zeros and ones.
 
     >>> hf.metrics.categorical_accuracy([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]])
     <Tensor f32[2] cpu> [1. 0.]
@@ -47,11 +53,14 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
-    """1 where the largest prediction is that of the label, a number, else 0.
+    """Categorical accuracy of labels that are numbers: 1 where the largest prediction is that of the label, else 0.
 
     Args:
-        y_true: the true values.
-        y_pred: what was predicted.
+        y_true: the numbers of the classes, ``[...]``.
+        y_pred: what was predicted, ``[..., classes]``.
+
+    Returns:
+        A float tensor of the shape ``[...]``, of zeros and ones.
 
     >>> hf.metrics.sparse_categorical_accuracy([1, 0], [[0.2, 0.8], [0.4, 0.6]])
     <Tensor f32[2] cpu> [1. 0.]
@@ -61,12 +70,15 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
 
 
 def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
-    """1 where the label's class (one-hot) is among the ``k`` largest predictions, else 0.
+    """Top-k accuracy: 1 where the label's class (one-hot) is among the k classes predicted highest, else 0.
 
     Args:
-        y_true: the true values.
-        y_pred: what was predicted.
+        y_true: the true values, ``[..., classes]``.
+        y_pred: what was predicted, of the same shape.
         k: among how many of the highest scores the class has to be.
+
+    Returns:
+        A float tensor of the shape ``[...]``, of zeros and ones.
 
     >>> hf.metrics.top_k_categorical_accuracy([[0, 0, 1]], [[0.1, 0.7, 0.2]], k=2)
     <Tensor f32[1] cpu> [1.]
@@ -76,14 +88,17 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
 
 
 def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
-    """1 where the label, a number, is among the ``k`` classes with the largest predictions, else 0.
+    """Top-k accuracy of labels that are numbers: 1 where the label is among the k classes predicted highest, else 0.
 
     A class counts among them if fewer than ``k`` others have a larger prediction.
 
     Args:
-        y_true: the true values.
-        y_pred: what was predicted.
+        y_true: the numbers of the classes, ``[...]``.
+        y_pred: what was predicted, ``[..., classes]``.
         k: among how many of the highest scores the class has to be.
+
+    Returns:
+        A float tensor of the shape ``[...]``, of zeros and ones.
 
     >>> hf.metrics.sparse_top_k_categorical_accuracy([2], [[0.1, 0.7, 0.2]], k=1)
     <Tensor f32[1] cpu> [0.]

@@ -15,14 +15,20 @@ from hybridflow.models.texts import from_text
 
 
 def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """The model that ``model.to_json()`` describes, without its weights.
+    """Make the model that ``model.to_json()`` describes, without its weights.
 
-    Layers of your own are found by the names of their classes, or in ``custom_objects``, which also has the functions
-    that a model is made of.  Nothing in the text is run.  Raises ArgumentError for a damaged text or an unknown name.
+    Nothing in the text is run.
 
     Args:
         json_string: a configuration as JSON.
-        custom_objects: classes and functions by the names that the file has for them.
+        custom_objects: classes and functions of your own by the names that the text has for them. Classes that were
+            defined are found by their names without it.
+
+    Returns:
+        A model.
+
+    Raises:
+        ArgumentError: for a damaged text or an unknown name.
 
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
     >>> hf.models.model_from_json(model.to_json()).count_params()
@@ -35,15 +41,18 @@ def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None =
 
 
 def clone_model(model: Any, clone_function: Callable[[Any], Any] | None = None) -> Any:
-    """Another model like this, with weights of its own, which start anew.
-
-    ``clone_function`` makes each layer's counterpart, ``layer.from_config(layer.get_config())`` unless given; it may
-    return the layer itself, which both then share.  Raises ArgumentTypeError if it is given for a model that is neither
-    a ``Sequential`` nor a graph of layers.
+    """Clone a model: another one of the same layers, with weights of its own, which start anew.
 
     Args:
         model: a model.
-        clone_function: what makes a layer of each layer.
+        clone_function: makes each layer's counterpart: ``layer.from_config(layer.get_config())`` unless given. It may
+            return the layer itself, which both then share.
+
+    Returns:
+        A model.
+
+    Raises:
+        ArgumentTypeError: for a ``clone_function`` where the model is neither a ``Sequential`` nor a graph of layers.
 
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
     >>> hf.models.clone_model(model).count_params()

@@ -19,12 +19,26 @@ def plot_model(
     rankdir: str = "TB",
     dpi: int = 200,
 ) -> str:
-    """Draw a model into a file, of the kind that its suffix says, and return its text in the language of Graphviz.
+    """Draw a model into a file, of the kind that its suffix says.
 
-    Each layer is a box with its class, and on request its name, the shapes and the dtypes of its results.
-    ``rankdir`` is the direction, "TB" for from top to bottom or "LR".  Files ``*.dot`` hold that text.  Pictures need
-    ``pydot`` (``pip install 'hybridflow[plot]'``), without which there is an ImportError, and Graphviz itself.  Raises
-    ArgumentTypeError for what is no model, or no path.
+    Each layer is a box with its class. Files ``*.dot`` hold text in the language of Graphviz. Pictures need ``pydot``
+    (``pip install 'hybridflow[plot]'``) and Graphviz itself.
+
+    Args:
+        model: a model.
+        to_file: the path of the file.
+        show_shapes: whether boxes have the shapes of results.
+        show_dtype: whether boxes have the dtypes of results.
+        show_layer_names: whether boxes have the names of layers.
+        rankdir: the direction: "TB" for from top to bottom, or "LR".
+        dpi: dots per inch of a picture.
+
+    Returns:
+        The text in the language of Graphviz.
+
+    Raises:
+        ArgumentTypeError: for what is no model, or no path.
+        ImportError: for a picture without ``pydot``.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2, name="first")])

@@ -20,18 +20,22 @@ _VERSION = 1
 
 
 def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = True) -> None:
-    """Write a model into one file, which replaces one that is there: its configuration, its weights, what ``compile``
-    was given, and the state of the optimizer.  ``load_model`` reads it.
+    """Save a model in one file: its configuration, its weights, what ``compile`` was given, and the optimizer's state.
 
-    The file is in the safetensors format, whose metadata hold the rest as JSON; the names ``model.keras`` and
-    ``model.h5`` stand for ``model.keras.safetensors`` and so on, here and for ``load_model``.  Raises FileExistsError
-    for a file that is there unless ``overwrite``, ArgumentTypeError for a model whose configuration holds what cannot
-    be written.
+    The file is in the safetensors format, whose metadata hold the rest as JSON; ``hf.models.load_model`` reads it. The
+    names ``model.keras`` and ``model.h5`` stand for ``model.keras.safetensors`` and so on, here and there.
 
     Args:
         model: a model.
         filepath: a path.
         overwrite: whether a file that is there may be replaced.
+
+    Returns:
+        None.
+
+    Raises:
+        FileExistsError: for a file that is there, unless ``overwrite``.
+        ArgumentTypeError: for a model whose configuration holds what cannot be written.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
@@ -61,16 +65,22 @@ def load_model(
     custom_objects: Mapping[str, Any] | None = None,
     compile: bool = True,
 ) -> Any:
-    """The model of a file that ``save_model`` wrote, as it was: training goes on where it was.
+    """Load the model of a file that ``hf.models.save_model`` wrote, as it was: training goes on where it was.
 
-    Classes of your own are found by their names, or in ``custom_objects``, which also has the functions that the model
-    was made of.  ``compile=False`` leaves the training aside.  Nothing in the file is run: it names classes that there
-    are.  Raises CheckpointError for a file that is damaged or of another kind, ArgumentError for an unknown name.
+    Nothing in the file is run: it names classes that there are.
 
     Args:
         filepath: a path.
-        custom_objects: classes and functions by the names that the file has for them.
+        custom_objects: classes and functions of your own by the names that the file has for them. Classes that were
+            defined are found by their names without it.
         compile: whether the model is compiled as it was.
+
+    Returns:
+        A model.
+
+    Raises:
+        CheckpointError: for a file that is damaged or of another kind.
+        ArgumentError: for an unknown name.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])

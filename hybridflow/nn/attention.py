@@ -49,16 +49,18 @@ def scaled_dot_product_attention(
     scale: Any = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """``softmax(scale * query @ key.mT) @ value``: [..., steps, features] looks at [..., others, features], whose
-    values are [..., others, numbers], and gives [..., steps, numbers].  Leading axes broadcast.
+    """Scaled dot-product attention: ``softmax(scale * query @ key.mT) @ value``.
 
-    ``scale`` is 1 / sqrt(features) by default.  ``attn_mask`` fits [..., steps, others]: where a bool is False a step
-    does not see the other; floats are added to the scaled scores.  With ``is_causal`` step i sees only others up to i;
-    given both, both hold.  A step that sees nothing gives 0.  With probability ``dropout_p``, whether in training or
-    not, a share counts as 0, and those that stay are scaled by ``1 / (1 - dropout_p)``.
+    [..., steps, features] looks at [..., others, features], whose values are [..., others, numbers], and gives [...,
+    steps, numbers]. Leading axes broadcast.
+
+    ``scale`` is 1 / sqrt(features) by default. ``attn_mask`` fits [..., steps, others]: where a bool is False a step
+    does not see the other; floats are added to the scaled scores. With ``is_causal`` step i sees only others up to i;
+    given both, both hold. A step that sees nothing gives 0. With probability ``dropout_p``, whether in training or not,
+    a share counts as 0, and those that stay are scaled by ``1 / (1 - dropout_p)``.
 
     With ``enable_gqa`` axis -3 of the query is a multiple of that of key and value, which heads in a row share: nothing
-    is repeated in memory.  Scores of float16 and bfloat16 are formed in float32.
+    is repeated in memory. Scores of float16 and bfloat16 are formed in float32.
 
     Raises ShapeError for shapes that do not fit each other, and DTypeError for a mask of integers.
 

@@ -50,8 +50,17 @@ _KINDS: dict[str, type[Optimizer]] = {
 
 @entered
 def get(identifier: Any) -> Optimizer:
-    """An optimizer by its class's name (``"Adam"``, ``"adam"``) or description (a dict with ``class_name`` and
-    ``config``); an optimizer is itself.  Raises ArgumentError for an unknown name.
+    """An optimizer by its name or description.
+
+    Args:
+        identifier: a class's name (``"Adam"``, ``"adam"``), a dict with ``class_name`` and ``config``, or an optimizer.
+
+    Returns:
+        The optimizer.
+
+    Raises:
+        ArgumentError: for an unknown name.
+        ArgumentTypeError: for anything else.
 
     >>> hf.optimizers.get("sgd")
     <SGD learning_rate=0.01, 0 variables>

@@ -28,12 +28,13 @@ from hybridflow.errors import ArgumentError
 
 
 def global_norm(tensors: Sequence[Any]) -> Tensor:
-    """The Euclidean norm of all elements of all tensors together: a scalar, float64 if one of them is, else float32.
-
-    None among them counts as nothing; of no tensors the norm is 0.  Raises DTypeError for one that is no float.
+    """Global norm: the Euclidean norm of all elements of all tensors together.
 
     Args:
-        tensors: tensors, None among them is left out.
+        tensors: tensors, or what becomes some, ints as float32; None among them counts as nothing.
+
+    Returns:
+        A tensor ``[]``, of float64 if one of them is, else float32; 0 for no tensors.
 
     >>> hf.optimizers.global_norm([hf.asarray([3.0, 0.0]), None, hf.asarray([[4.0]])])
     <Tensor f32[] cpu> 5.0
@@ -42,11 +43,20 @@ def global_norm(tensors: Sequence[Any]) -> Tensor:
 
 
 def clip_by_norm(tensor: Any, clip_norm: Any, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """``tensor`` scaled down so that its Euclidean norm (along ``axis``, if given) is at most ``clip_norm``.
+    """Gradient clipping by norm: scale a tensor down so that its Euclidean norm is at most ``clip_norm``.
 
     Tensors within the bound, which may be infinite, keep their bits, those of shape ``()`` and without elements too.
-    The bound may be a tensor, which the gradient flows through; it broadcasts.  Raises ArgumentError unless it is
-    positive, DTypeError for a tensor that is no float.
+
+    Args:
+        tensor: a tensor, or what becomes one, ints as float32.
+        clip_norm: the largest norm. It may be a tensor, which the gradient flows through; it broadcasts.
+        axis: an axis, several, or None for all elements together.
+
+    Returns:
+        A tensor of the same shape and dtype.
+
+    Raises:
+        ArgumentError: unless ``clip_norm`` is positive.
 
     >>> hf.optimizers.clip_by_norm([3.0, 4.0], 1.0)
     <Tensor f32[2] cpu> [0.6 0.8]
@@ -61,17 +71,22 @@ def clip_by_norm(tensor: Any, clip_norm: Any, axis: int | tuple[int, ...] | None
 def clip_by_global_norm(
     tensors: Sequence[Any], clip_norm: Any, use_norm: Any = None
 ) -> tuple[list[Tensor | None], Tensor]:
-    """All tensors scaled by one factor so that their global norm is at most ``clip_norm``; and that norm before.
+    """Gradient clipping by global norm: all tensors are scaled by one factor.
 
-    ``use_norm`` is the norm where it is known already.  None among the tensors stays None.  Where the norm is infinite
-    or NaN, and the bound is not infinite, all of them become NaN, as in TensorFlow: there is no direction to keep.
-    Source: Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks", 2013.  Raises as
-    ``clip_by_norm`` does.
+    Where the norm is infinite or NaN, and the bound is not infinite, all of them become NaN, as in TensorFlow: there is
+    no direction to keep. Source: Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural
+    networks", 2013.
 
     Args:
-        tensors: tensors, None among them is left out.
+        tensors: tensors, or what becomes some, ints as float32; None among them stays None.
         clip_norm: the largest norm.
         use_norm: the global norm, if it is known.
+
+    Returns:
+        The list of the scaled tensors, of the same shapes and dtypes, and their norm before, a tensor ``[]``.
+
+    Raises:
+        ArgumentError: unless ``clip_norm`` is positive.
 
     >>> clipped, norm = hf.optimizers.clip_by_global_norm([hf.asarray([3.0]), hf.asarray([4.0])], 1.0)
     >>> clipped, norm

@@ -20,13 +20,15 @@ from hybridflow.optimizers.optimizer import Optimizer, Rate
 
 
 class Adafactor(Optimizer):
-    """Steps over the root of averages of squared gradients, of which for matrices only those of rows and columns are
-    kept: less memory than Adam takes.
+    """Adafactor: steps over the root of averages of squared gradients, with less memory than Adam takes.
 
-    Steps are relative to the root mean square of the variable (at least ``epsilon_2``), their own is at most
-    ``clip_threshold``, and the learning rate at most 1 / sqrt(t): with ``relative_step`` or, as in Keras, without.
-    Averages keep ``1 - t**beta_2_decay``; ``epsilon_1`` is added to squares.  Source: Shazeer and Stern, "Adafactor:
-    Adaptive Learning Rates with Sublinear Memory Cost", 2018.  Other arguments are Optimizer's.
+    For matrices only the averages of rows and columns are kept. Steps are relative to the root mean square of the
+    variable (at least ``epsilon_2``), and their own is at most ``clip_threshold``. The learning rate is at most 1 /
+    sqrt(t): with ``relative_step`` or, as in Keras, without. Averages keep ``1 - t**beta_2_decay``; ``epsilon_1`` is
+    added to squares.
+
+    Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018. Other arguments
+    are Optimizer's.
 
     Args:
         learning_rate: a number, a variable, a schedule, or a function without arguments.

@@ -76,8 +76,8 @@ class Optimizer(Configured):
 
     The gradient of a look-up means what the whole tensor means that it stands for: rows that were looked up several
     times add up first, and averages fade in rows without a gradient too (but see ``hf.optimizers.LazyAdam``).  So it is
-    with Keras on JAX and PyTorch; with Keras on TensorFlow the second moments of Adam, RMSprop, Adagrad and others add
-    up the squares of each look-up apart, which is less than the square of their sum where these agree in sign.
+    with Keras on JAX and PyTorch.  With Keras on TensorFlow the second moments of Adam, RMSprop, Adagrad and others add
+    up the squares of each look-up apart.  That is less than the square of their sum where these agree in sign.
 
     Variables of float16 and bfloat16 are updated in float32, in which their state is held, and rounded once.  Eagerly,
     an update of any number of variables is one compiled program; inside compiled functions it is part of theirs.

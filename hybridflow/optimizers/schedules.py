@@ -58,7 +58,14 @@ def _require_positive(schedule: LearningRateSchedule, *names: str) -> None:
 
 @dataclass(frozen=True)
 class ExponentialDecay(LearningRateSchedule):
-    """``initial_learning_rate * decay_rate ** (step / decay_steps)``; with ``staircase`` the exponent is rounded down.
+    """Exponential decay: ``initial_learning_rate * decay_rate ** (step / decay_steps)``.
+
+    Args:
+        initial_learning_rate: the rate at step 0.
+        decay_steps: in how many steps the rate is multiplied by ``decay_rate`` once.
+        decay_rate: what the rate is multiplied by.
+        staircase: whether the exponent is rounded down.
+        name: what the schedule is called.
 
     >>> hf.optimizers.schedules.ExponentialDecay(0.1, decay_steps=10, decay_rate=0.5)(20)
     <Tensor f64[] cpu> 0.025
@@ -79,7 +86,14 @@ class ExponentialDecay(LearningRateSchedule):
 
 @dataclass(frozen=True)
 class InverseTimeDecay(LearningRateSchedule):
-    """``initial_learning_rate / (1 + decay_rate * step / decay_steps)``, the quotient rounded down with ``staircase``.
+    """Inverse time decay: ``initial_learning_rate / (1 + decay_rate * step / decay_steps)``.
+
+    Args:
+        initial_learning_rate: the rate at step 0.
+        decay_steps: in how many steps ``decay_rate`` is added once.
+        decay_rate: what is added to the divisor.
+        staircase: whether ``step / decay_steps`` is rounded down.
+        name: what the schedule is called.
 
     >>> hf.optimizers.schedules.InverseTimeDecay(0.1, decay_steps=10, decay_rate=0.5)(20)
     <Tensor f64[] cpu> 0.05
@@ -105,9 +119,16 @@ def _periods(schedule: ExponentialDecay | InverseTimeDecay, step: Any) -> Tensor
 
 @dataclass(frozen=True)
 class PiecewiseConstantDecay(LearningRateSchedule):
-    """``values[0]`` up to the step ``boundaries[0]``, that one too, then ``values[1]`` up to ``boundaries[1]``, and on.
+    """Piecewise constant rate: ``values[0]`` up to the step ``boundaries[0]``, that one too, then ``values[1]``, and
+    on.
 
-    Raises ArgumentError unless the boundaries increase and there is one value more than there are boundaries.
+    Args:
+        boundaries: the last step of each value but the last one, increasing.
+        values: the rates, one more than there are boundaries.
+        name: what the schedule is called.
+
+    Raises:
+        ArgumentError: unless the boundaries increase and there is one value more than there are boundaries.
 
     >>> rate = hf.optimizers.schedules.PiecewiseConstantDecay([100, 200], [0.1, 0.01, 0.001])
     >>> [rate(step).item() for step in (100, 101, 500)]
@@ -139,9 +160,15 @@ class PiecewiseConstantDecay(LearningRateSchedule):
 
 @dataclass(frozen=True)
 class PolynomialDecay(LearningRateSchedule):
-    """From ``initial_learning_rate`` to ``end_learning_rate`` in ``decay_steps`` steps, as ``(1 - share) ** power``.
+    """Polynomial decay from ``initial_learning_rate`` to ``end_learning_rate``, as ``(1 - share) ** power``.
 
-    After that the end rate stays; with ``cycle`` the decay begins anew, over twice, three times... as many steps.
+    Args:
+        initial_learning_rate: the rate at step 0.
+        decay_steps: how many steps the decay takes.
+        end_learning_rate: the rate that stays after that.
+        power: the exponent; 1 for a straight line.
+        cycle: whether the decay begins anew, over twice, three times... as many steps.
+        name: what the schedule is called.
 
     >>> hf.optimizers.schedules.PolynomialDecay(0.1, decay_steps=10, end_learning_rate=0.0)(5)
     <Tensor f64[] cpu> 0.05
@@ -174,11 +201,17 @@ def _half_cosine(share: Tensor, alpha: float, height: Tensor | float = 1.0) -> T
 
 @dataclass(frozen=True)
 class CosineDecay(LearningRateSchedule):
-    """Half a cosine from ``initial_learning_rate`` down to ``alpha`` times it in ``decay_steps`` steps.
+    """Cosine decay: half a cosine from ``initial_learning_rate`` down to ``alpha`` times it.
 
-    With ``warmup_target`` the rate first goes in a straight line from ``initial_learning_rate`` to that target, in
-    ``warmup_steps`` steps, and decays from there.  Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent
-    with Warm Restarts", 2017.
+    Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
+
+    Args:
+        initial_learning_rate: the rate at step 0.
+        decay_steps: how many steps the decay takes.
+        alpha: the share of the rate that remains.
+        name: what the schedule is called.
+        warmup_target: the rate that is reached in a straight line before the decay; None for no warm-up.
+        warmup_steps: how many steps the warm-up takes.
 
     >>> hf.optimizers.schedules.CosineDecay(0.1, decay_steps=10)(5)
     <Tensor f64[] cpu> 0.05
@@ -208,10 +241,19 @@ class CosineDecay(LearningRateSchedule):
 
 @dataclass(frozen=True)
 class CosineDecayRestarts(LearningRateSchedule):
-    """Half cosines one after another, each ``t_mul`` times as long as the one before and ``m_mul`` times as high.
+    """Cosine decay with warm restarts (SGDR): half cosines one after another.
 
-    The first takes ``first_decay_steps`` steps; each goes down to ``alpha * initial_learning_rate``.  Source:
-    Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
+    Each is ``t_mul`` times as long as the one before and ``m_mul`` times as high, and goes down to ``alpha *
+    initial_learning_rate``. Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts",
+    2017.
+
+    Args:
+        initial_learning_rate: the rate at step 0.
+        first_decay_steps: how many steps the first decay takes.
+        t_mul: how many times as long each one is.
+        m_mul: how many times as high each one is.
+        alpha: the share of the rate that remains.
+        name: what the schedule is called.
 
     >>> hf.optimizers.schedules.CosineDecayRestarts(0.1, first_decay_steps=10)(10)
     <Tensor f64[] cpu> 0.1
@@ -260,7 +302,16 @@ _KINDS: dict[str, type[LearningRateSchedule]] = {
 
 
 def from_config(config: dict[str, Any]) -> LearningRateSchedule:
-    """The schedule that ``{"class_name": ..., "config": ...}`` describes.  Raises ArgumentError for an unknown class.
+    """Make a learning rate schedule of its description.
+
+    Args:
+        config: ``{"class_name": ..., "config": ...}``.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        ArgumentError: for an unknown class.
 
     >>> hf.optimizers.schedules.from_config({"class_name": "CosineDecay", "config": {"initial_learning_rate": 0.1,
     ...                                      "decay_steps": 10}})(10)

@@ -53,11 +53,15 @@ _WITH_CONDITIONS = 2  # the format since which graphs have them
 
 
 class Loaded(Module):
-    """What ``load`` returns: a module with the variables of what was saved.
+    """Loaded program: a module with the functions and variables of what was saved; ``hf.saved.load`` returns it.
 
     Its functions are attributes, and so are its variables; ``signatures`` has those functions by name that were saved
-    as signatures.  Called itself it is the function called "__call__", "serving_default", or the only one.
-    All are functions as ``@hf.function`` makes them: they are differentiable, and can be called in others.
+    as signatures. Called itself it is the function called "__call__", "serving_default", or the only one. All are
+    functions as ``@hf.function`` makes them: they are differentiable, and can be called in others.
+
+    Args:
+        path: the file it comes from.
+        named: its variables by name.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
@@ -205,7 +209,11 @@ def _is_spec_of(wanted: Sequence[Any], shape: Sequence[Any]) -> bool:
 
 
 class SavedFunction:
-    """A function of a file.  It takes the arguments that were saved; plain values among them are their defaults.
+    """Function of a file. It takes the arguments that were saved; plain values among them are their defaults.
+
+    Args:
+        name: what it is called.
+        programs: its programs, one for each signature.
 
     >>> import os, tempfile
     >>> f = hf.function(lambda x, twice=False: x * 2 if twice else x)
@@ -312,10 +320,19 @@ class SavedFunction:
 
 
 def load(path: str | os.PathLike[str]) -> Loaded:
-    """What ``save`` wrote into a file: a module that runs without the source of what was saved.
+    """Load what ``hf.saved.save`` wrote: a module that runs without the source of what was saved.
 
-    Raises CheckpointError for a file that is damaged, of another kind, or of a later format, FileNotFoundError where
-    there is none.  Nothing in a file is executed as code but ops of this version of hybridflow.
+    Nothing in a file is executed as code but ops of this version of hybridflow.
+
+    Args:
+        path: the file.
+
+    Returns:
+        An ``hf.saved.Loaded``.
+
+    Raises:
+        CheckpointError: for a file that is damaged, of another kind, or of a later format.
+        FileNotFoundError: where there is none.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])

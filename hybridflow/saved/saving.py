@@ -38,18 +38,29 @@ _SEVERAL = 4  # of so many each one of 1 and more
 
 
 def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None, with_methods: bool = False) -> str:
-    """Write a function, or a module with functions, into one file, which ``load`` runs without the Python source.
+    """Save a function, or a module with functions, in one file, which runs without the Python source.
 
-    ``signatures`` says which programs there are to be: a dict of concrete functions, of functions with an
-    ``input_signature``, or one of them, which is then called "serving_default".  Without it a function with an
-    ``input_signature``, or a model that knows its input, is saved as that; other functions with all signatures that
-    they have been called with; what was loaded with those that it has.  Open extents (None) stay open.  With
-    ``with_methods`` the functions of a module's class that can be saved are in the file beside the ``signatures``, as
-    attributes of what is loaded.
+    Without ``signatures`` a function with an ``input_signature``, or a model that knows its input, is saved as that.
+    Other functions are saved with all signatures that they have been called with, and what was loaded with those that
+    it has. Open extents (None) stay open.
 
     The file holds the graphs as text with a format version, and the values of variables and constants in the
-    safetensors format; it replaces one that is there, at once.  Raises ArgumentError where there is no signature,
-    ArgumentTypeError for programs that call Python (``py_function``).
+    safetensors format. It replaces one that is there, at once.
+
+    Args:
+        obj: a function, a module or a model.
+        path: the file.
+        signatures: which programs there are to be: a dict of concrete functions, of functions with an
+            ``input_signature``, or one of them, which is then called "serving_default".
+        with_methods: whether functions of a module's class that can be saved are in the file beside the ``signatures``,
+            as attributes of what is loaded.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ArgumentError: where there is no signature.
+        ArgumentTypeError: for programs that call Python (``py_function``).
 
     >>> import os, tempfile
     >>> scale = hf.Variable(2.0)

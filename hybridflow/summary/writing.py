@@ -37,9 +37,13 @@ _scope: ContextVar[_Scope] = ContextVar("hybridflow.summary", default=_Scope()) 
 
 
 class SummaryWriter:
-    """Writes summaries into a file of its own in a folder: what ``hf.summary.create_file_writer`` makes.
+    """Summary writer: writes summaries into a file of its own in a folder; ``hf.summary.create_file_writer`` makes it.
 
-    The file is there when something is written.  Writers are closed at the end of a ``with`` block over them.
+    The file is there when something is written. Writers are closed at the end of a ``with`` block over them.
+
+    Args:
+        logdir: the folder.
+        filename_suffix: what the file's name ends with.
 
     >>> import os, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -119,10 +123,17 @@ class _Within:
 def create_file_writer(
     logdir: Any, max_queue: Any = None, flush_millis: Any = None, filename_suffix: str = "", name: Any = None
 ) -> SummaryWriter:
-    """A writer of summaries into the folder ``logdir``, for TensorBoard (extra ``tensorboard``).
+    """Make a writer of summaries for TensorBoard (extra ``tensorboard``).
 
-    ``max_queue``, ``flush_millis`` and ``name`` are there for programs that give them: the system's buffer is all that
-    comes between, and ``flush`` empties it.
+    Args:
+        logdir: the folder.
+        max_queue: for programs that pass it; the system's buffer is all that comes between.
+        flush_millis: for programs that pass it; ``flush`` empties that buffer.
+        filename_suffix: what the file's name ends with.
+        name: for programs that pass it; it has no say.
+
+    Returns:
+        An ``hf.summary.SummaryWriter``.
 
     >>> import tempfile
     >>> writer = hf.summary.create_file_writer(tempfile.mkdtemp())
@@ -134,8 +145,14 @@ def create_file_writer(
 
 
 def record_if(condition: Any) -> _Within:
-    """A block in which summaries are written where ``condition`` is true: a bool, a tensor, or a function of no
-    arguments that returns one, which is called for each.
+    """Scope in which summaries are written where a condition is true.
+
+    Args:
+        condition: a bool, a bool tensor ``[]``, or a function without arguments that returns one, which is called for
+            each summary.
+
+    Returns:
+        A context manager.
 
     >>> with hf.summary.record_if(lambda: False):
     ...     hf.summary.should_record_summaries()
@@ -145,7 +162,13 @@ def record_if(condition: Any) -> _Within:
 
 
 def set_step(step: Any) -> None:
-    """Let ``step``, an int or an integer variable or tensor, be that of summaries which are given none.
+    """Set the default step of summaries.
+
+    Args:
+        step: an int, an integer variable or tensor ``[]``, or None.
+
+    Returns:
+        None.
 
     >>> hf.summary.experimental.set_step(3)
     >>> hf.summary.experimental.get_step()
@@ -158,7 +181,10 @@ def set_step(step: Any) -> None:
 
 
 def get_step() -> Any:
-    """The step that ``set_step`` or ``as_default`` was given, or None.
+    """The default step of summaries.
+
+    Returns:
+        What ``set_step`` or ``as_default`` was given, or None.
 
     >>> print(hf.summary.experimental.get_step())
     None
@@ -168,7 +194,10 @@ def get_step() -> Any:
 
 @entered
 def should_record_summaries() -> Any:
-    """Whether there is a writer, and no condition against it: a bool, in a compiled function a tensor.
+    """Whether summaries are written here: there is a writer, and no condition against it.
+
+    Returns:
+        A bool, in a compiled function a bool tensor ``[]``.
 
     >>> hf.summary.should_record_summaries()
     False
@@ -188,7 +217,13 @@ def should_record_summaries() -> Any:
 
 @entered
 def flush(writer: SummaryWriter | None = None) -> None:
-    """Have on the disk what was written: by ``writer``, or that of the block around.
+    """Have on the disk what was written.
+
+    Args:
+        writer: a writer; None for that of the block around.
+
+    Returns:
+        None.
 
     >>> import tempfile
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
@@ -210,9 +245,20 @@ def flush(writer: SummaryWriter | None = None) -> None:
 def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> None:
     """Write a number: a curve over the steps.
 
-    In a compiled function this is done each time it runs, with the values of then, in the order of the program; a
-    writer and a step that are said outside of it are those of the call.  Without a writer nothing is written.  Raises
-    ArgumentError where there is no step.
+    In a compiled function this is done each time it runs, with the values of then, in the order of the program. A
+    writer and a step that are said outside of it are those of the call. Without a writer nothing is written.
+
+    Args:
+        name: what the summary is called.
+        data: one number: a tensor ``[]``, or what becomes one.
+        step: the step, an int or an integer tensor ``[]``; None for that of the block around.
+        description: a text in Markdown beside it.
+
+    Returns:
+        None.
+
+    Raises:
+        ArgumentError: where there is no step, or more than one number.
 
     >>> import tempfile
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
@@ -226,7 +272,20 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
 
 @entered
 def histogram(name: str, data: Any, step: Any = None, buckets: int = 30, description: str | None = None) -> None:
-    """Write how the elements of a tensor are distributed.
+    """Write a histogram of the elements of a tensor.
+
+    Args:
+        name: what the summary is called.
+        data: a tensor of any shape, of numbers.
+        step: the step, an int or an integer tensor ``[]``; None for that of the block around.
+        buckets: the number of buckets.
+        description: a text in Markdown beside it.
+
+    Returns:
+        None.
+
+    Raises:
+        ArgumentError: where there is no step.
 
     >>> import tempfile
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
@@ -237,7 +296,20 @@ def histogram(name: str, data: Any, step: Any = None, buckets: int = 30, descrip
 
 @entered
 def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, description: str | None = None) -> None:
-    """Write pictures ``[k, height, width, channels]``, floats from 0 to 1 or uint8, at most ``max_outputs`` of them.
+    """Write pictures as PNG files.
+
+    Args:
+        name: what the summary is called.
+        data: a tensor ``[k, height, width, channels]`` of floats from 0 to 1, or uint8, with 1 to 4 channels.
+        step: the step, an int or an integer tensor ``[]``; None for that of the block around.
+        max_outputs: the largest number of pictures.
+        description: a text in Markdown beside it.
+
+    Returns:
+        None.
+
+    Raises:
+        ArgumentError: where there is no step, or ``data`` has another shape.
 
     >>> import tempfile
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
@@ -256,7 +328,22 @@ def audio(
     encoding: str | None = None,
     description: str | None = None,
 ) -> None:
-    """Write sounds ``[k, frames, channels]``, floats from -1 to 1, as WAV files, at most ``max_outputs`` of them.
+    """Write sounds as WAV files.
+
+    Args:
+        name: what the summary is called.
+        data: a tensor ``[k, frames, channels]`` of floats from -1 to 1.
+        sample_rate: frames in a second.
+        step: the step, an int or an integer tensor ``[]``; None for that of the block around.
+        max_outputs: the largest number of sounds.
+        encoding: "wav" or None.
+        description: a text in Markdown beside it.
+
+    Returns:
+        None.
+
+    Raises:
+        ArgumentError: where there is no step, or ``data`` has another shape.
 
     >>> import tempfile
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
@@ -269,7 +356,20 @@ def audio(
 
 @entered
 def text(name: str, data: Any, step: Any = None, description: str | None = None) -> None:
-    """Write a text, in Markdown, or a list of them.
+    """Write a text in Markdown, or a list of them.
+
+    Args:
+        name: what the summary is called.
+        data: the text, or a list of texts.
+        step: the step, an int or an integer tensor ``[]``; None for that of the block around.
+        description: a text in Markdown beside it.
+
+    Returns:
+        None.
+
+    Raises:
+        ArgumentError: where there is no step.
+        ArgumentTypeError: for what is no text.
 
     >>> import tempfile
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
@@ -283,7 +383,13 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
 
 @entered
 def hparams(values: dict[str, Any]) -> None:
-    """Write the numbers, texts and bools that a run was started with, for TensorBoard's table of runs.
+    """Write the hyperparameters that a run was started with, for TensorBoard's table of runs.
+
+    Args:
+        values: numbers, texts and bools by name.
+
+    Returns:
+        None.
 
     >>> import tempfile
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
@@ -294,7 +400,16 @@ def hparams(values: dict[str, Any]) -> None:
 
 @entered
 def graph(graph_data: Any) -> None:
-    """Write a graph: that of a concrete function (``f.get_concrete_function(...)``), op by op.
+    """Write a graph: that of a concrete function, op by op.
+
+    Args:
+        graph_data: what ``f.get_concrete_function(...)`` returns.
+
+    Returns:
+        None.
+
+    Raises:
+        ArgumentTypeError: for anything else.
 
     >>> import tempfile
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):

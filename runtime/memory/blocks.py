@@ -187,7 +187,12 @@ def copied(array: np.ndarray) -> np.ndarray:
 
 
 def stats() -> Stats:
-    """What the pool holds; zeros where there is none.  Blocks that were not used for long go back to the system.
+    """Statistics of the pool of memory that tensors come from; zeros where there is none.
+
+    Blocks that were not used for long go back to the system.
+
+    Returns:
+        A named tuple: ``live`` and ``cached`` bytes, ``hits`` and ``misses`` of requests.
 
     >>> hf.memory.stats().live >= 0
     True
@@ -199,7 +204,10 @@ def stats() -> Stats:
 
 
 def trim() -> None:
-    """Return all kept blocks to the system.
+    """Return all blocks that are kept for reuse to the system.
+
+    Returns:
+        None.
 
     >>> _ = hf.memory.trim()
     """
