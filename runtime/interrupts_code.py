@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
-import llvmlite.ir as ir
-
 from hybridflow.compiler.program import LOOK
-from hybridflow.runtime.native.ir_builder import I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import I32, I64, NULL, PTR, VOID, Module, i32, i64
 
 PERIOD = 50_000_000  # nanoseconds between two calls of Python
 
@@ -25,7 +21,7 @@ def _look(module: Module) -> None:
     """i32 hf_interrupted(ptr last): see ``codegen.watch``."""
     f = module.function(LOOK, I32, PTR)
     (last,) = f.args
-    now, before = _now(f), f.get(last, I64)
+    now, before = f.monotonic_ns(), f.get(last, I64)
     f.set(last, f.b.select(f.eq(before, i64(0)), now, before))
     early = f.b.icmp_signed("<", f.b.sub(now, f.get(last, I64)), i64(PERIOD))
     f.ret_if(early, i32(0))
@@ -34,7 +30,7 @@ def _look(module: Module) -> None:
     state = f.call("PyGILState_Ensure", I32)
     answer = f.call("ask_python", I32)
     f.call("PyGILState_Release", VOID, state)
-    f.set(last, _now(f))
+    f.set(last, f.monotonic_ns())
     f.ret(answer)
 
 
@@ -74,9 +70,3 @@ def _keep(module: Module) -> None:
         with f.b.if_then(f.b.not_(f.is_null(reference))):
             f.call("Py_DecRef", VOID, reference)
     f.ret()
-
-
-def _now(f: Function) -> ir.Value:
-    moment = f.local(ir.ArrayType(I64, 2))  # struct timespec of 64-bit systems: seconds, nanoseconds
-    f.call("clock_gettime", I32, i32(time.CLOCK_MONOTONIC), moment)
-    return f.b.add(f.b.mul(f.load(moment, 0, I64), i64(10**9)), f.load(moment, 8, I64))

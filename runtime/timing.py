@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import time
 
-import llvmlite.ir as ir
 import numpy as np
 
 from hybridflow.runtime.native import functions
-from hybridflow.runtime.native.ir_builder import I32, I64, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import I64, PTR, VOID, Module, i64
 from hybridflow.runtime.program_host import TYPES
 from hybridflow.runtime.threads.team import TeamHost
 
@@ -77,19 +75,12 @@ def _build() -> str:
         run()
         f.ret()
     f.store(i64(1), host, inside)
-    start = _now(f)
+    start = f.monotonic_ns()
     run()
-    taken = f.b.sub(_now(f), start)
+    taken = f.b.sub(f.monotonic_ns(), start)
     f.store(i64(0), host, inside)
     place = f.load(host, next_, PTR)
     f.store(taken, place)
     f.store(f.at(place, 8), host, next_)
     f.ret()
     return str(f.module.ir)
-
-
-def _now(f: Function) -> ir.Value:
-    """Nanoseconds, of a clock that nobody sets."""
-    moment = f.local(ir.ArrayType(I64, 2))  # struct timespec of 64-bit systems: seconds, nanoseconds
-    f.call("clock_gettime", I32, i32(time.CLOCK_MONOTONIC), moment)
-    return f.b.add(f.b.mul(f.load(moment, 0, I64), i64(10**9)), f.load(moment, 8, I64))

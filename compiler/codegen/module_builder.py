@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from hybridflow.compiler.codegen import (
     contract,
     counting,
@@ -429,14 +431,9 @@ class ModuleBuilder:
             return scan.emit_scan(
                 self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers, teams
             )
-        if isinstance(lowered, Ranking) and self.target.kind == "cuda" and self.is_outermost:
-            return team_sort.emit_team_sort(self.module, e, symbol, lowered, inputs[0], dims, buffers)
-        if isinstance(lowered, Ranking) and lowered.values and sort_values.sorts_vectors(self.target, x.dtype):
-            return sort_values.emit_sort(self.module, e, symbol, lowered, inputs[0], dims, buffers)
-        if isinstance(lowered, Ranking) and lowered.count is not None:
-            return top.emit_top(self.module, e, symbol, lowered, inputs[0], dims, buffers)
         if isinstance(lowered, Ranking):
-            return sort.emit_argsort(self.module, e, symbol, lowered, inputs[0], dims, buffers)
+            emit_sort = self._emit_sort(lowered, x.dtype)
+            return emit_sort(self.module, e, symbol, sort.SortOperand(lowered, inputs[0], dims, buffers))
         if lowered.check is not None:
             lowered = replace(lowered, check=replace(lowered.check, where=node.where))
         _, indices, updates = inputs
@@ -446,6 +443,14 @@ class ModuleBuilder:
             emit = counting.emit_counting
         what = scatter.Scattering(lowered, inputs[0], indices, updates, dims, buffers)
         return emit(self.module, e, symbol, what)
+
+    def _emit_sort(self, ranking: Ranking, dtype: np.dtype) -> Callable[..., KernelCode]:
+        """What emits a sort: for teams of a GPU, of values by vectors, of the first few positions, or of all."""
+        if self.target.kind == "cuda" and self.is_outermost:
+            return team_sort.emit_team_sort
+        if ranking.values and sort_values.sorts_vectors(self.target, dtype):
+            return sort_values.emit_sort
+        return sort.emit_argsort if ranking.count is None else top.emit_top
 
     # ---- for people
 

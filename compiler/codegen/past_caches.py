@@ -41,7 +41,7 @@ def past_caches(
         elsewhere: str | bool = True
         for other in kernel.inputs:
             if _nbytes(other) == _nbytes(node):
-                elsewhere = code.both(elsewhere, code.differ(pointers[node], pointers[other]))
+                elsewhere = code.both(elsewhere, code.different(pointers[node], pointers[other]))
         e.streamed[pointers[node]] = elsewhere
     yield
     if e.streamed:

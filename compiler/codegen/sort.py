@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,23 +34,27 @@ _POSITION = 8  # bytes
 _HEAD = 64  # bytes of words in shared memory
 
 
-def emit_argsort(
-    module: ModuleText,
-    e: Emitter,
-    symbol: str,
-    ranking: Ranking,
-    x: Flat,
-    dims: Sequence[str],
-    buffers: int,
-) -> KernelCode:
-    """Add the kernel ``symbol`` over ``buffers`` buffers, the last of which are the int64 positions of the elements of
-    ``x``.  Units: lines along the axis of the ``ranking``, or the blocks of a single one."""
-    dtype, shape, axis = x.node.dtype, x.node.shape, ranking.axis
+@dataclass(frozen=True)
+class SortOperand:
+    """What a kernel of a sort is given: the elements of ``x``, the names of extents, and how many buffers there are,
+    the last of which is the result."""
+
+    ranking: Ranking
+    x: Flat
+    dims: Sequence[str]
+    buffers: int
+
+
+def emit_argsort(module: ModuleText, e: Emitter, symbol: str, operand: SortOperand) -> KernelCode:
+    """Add the kernel ``symbol`` whose result are the int64 positions.  Units: lines along the sorted axis,
+    or the blocks of a single one."""
+    x, buffers = operand.x, operand.buffers
+    dtype, shape, axis = x.node.dtype, x.node.shape, operand.ranking.axis
     lines, n = (*shape[:axis], *shape[axis + 1 :]), shape[axis]
     single = math.prod(lines) == 1 and not (isinstance(n, int) and n <= SORT_BLOCK)
 
     def written(body: Emitter, name: str, write: Callable[[Sort], None], for_host: bool = False) -> str:
-        sort = (_Blocks if single and name != symbol else Sort)(body, ranking, x, dims, buffers)
+        sort = (_Blocks if single and name != symbol else Sort)(body, operand)
         write(sort)
         body.line("ret void")
         return module.function(body, name, kernel_parameters(buffers), linkage="internal", for_host=for_host)
@@ -109,13 +114,14 @@ def key_of(e: Emitter, bits: Val, dtype: np.dtype, descending: bool) -> Val:
 class Sort:
     """Scratch: counters, two arrays of positions, two arrays of keys with one vector of padding behind."""
 
-    def __init__(self, e: Emitter, ranking: Ranking, x: Flat, dims: Sequence[str], buffers: int) -> None:
+    def __init__(self, e: Emitter, operand: SortOperand) -> None:
+        ranking, x, buffers = operand.ranking, operand.x, operand.buffers
         self.e, self.dtype, self.descending, self.x, self.buffers = e, x.node.dtype, ranking.descending, x, buffers
         self.out = f"%a{buffers - 1}"
         self.values, self.wanted = ranking.values, ranking.count
         self.out_size = self.dtype.itemsize if ranking.values else _POSITION
         self.key = np.dtype(f"uint{8 * self.dtype.itemsize}")
-        self.c = c = Code(e, dims)
+        self.c = c = Code(e, operand.dims)
         shape, axis = x.node.shape, ranking.axis
         self.n = c.extent(shape[axis])
         self.inner = c.product(shape[axis + 1 :])

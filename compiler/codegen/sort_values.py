@@ -17,15 +17,14 @@ import numpy as np
 from hybridflow.compiler.codegen import network, quick
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.sort import SortOperand
 from hybridflow.compiler.codegen.structured import MOST_LANES, Code, Ref, lanes_for
 from hybridflow.compiler.codegen.tiles import transposed
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.loops.limits import FEW_SORTED
-from hybridflow.compiler.ops.lowering import Ranking
 from hybridflow.compiler.target import Target
 
 
@@ -34,22 +33,14 @@ def sorts_vectors(target: Target, dtype: np.dtype) -> bool:
     return target.lanes(8 * dtype.itemsize) > 1
 
 
-def emit_sort(
-    module: ModuleText,
-    e: Emitter,
-    symbol: str,
-    ranking: Ranking,
-    x: Flat,
-    dims: Sequence[str],
-    buffers: int,
-) -> KernelCode:
-    """Add the kernel ``symbol`` over ``buffers`` buffers, the last of which is ``x`` in order.  Units: lines along the
-    axis of the ``ranking``."""
-    shape, axis = x.node.shape, ranking.axis
-    sort = _Values(e, ranking, x, dims, buffers)
+def emit_sort(module: ModuleText, e: Emitter, symbol: str, operand: SortOperand) -> KernelCode:
+    """Add the kernel ``symbol`` whose result are the elements in order.  Units: lines along the sorted axis."""
+    x = operand.x
+    shape, axis = x.node.shape, operand.ranking.axis
+    sort = _Values(e, operand)
     sort.write()
     e.line("ret void")
-    name = module.function(e, symbol, kernel_parameters(buffers), linkage="internal")
+    name = module.function(e, symbol, kernel_parameters(operand.buffers), linkage="internal")
     # Rows up to the next power of two: of a line in each lane, or of one in all of them.
     keys: Extent = sort.lanes * (sort.lanes + 2 * max(FEW_SORTED, network.ROWS)) + 2 * (shape[axis] + sort.lanes)
     if sort._is_parted() is True:
@@ -60,14 +51,15 @@ def emit_sort(
 class _Values:
     """Scratch: a square tile of keys, then rows of keys."""
 
-    def __init__(self, e: Emitter, ranking: Ranking, x: Flat, dims: Sequence[str], buffers: int) -> None:
+    def __init__(self, e: Emitter, operand: SortOperand) -> None:
+        ranking, x = operand.ranking, operand.x
         self.e, self.dtype, self.descending, self.x = e, x.node.dtype, ranking.descending, x
-        self.out = f"%a{buffers - 1}"
+        self.out = f"%a{operand.buffers - 1}"
         self.bits = np.dtype(f"int{8 * self.dtype.itemsize}")
         self.largest = int(np.iinfo(self.bits).max)
         self.floats = self.dtype in (dt.float32, dt.float64)
         self.key = self.dtype if self.floats else self.bits
-        self.c = c = Code(e, dims)
+        self.c = c = Code(e, operand.dims)
         shape, axis = x.node.shape, ranking.axis
         self.n, self.inner = c.extent(shape[axis]), c.product(shape[axis + 1 :])
         self.lanes = lanes_for(e.target, self.key, MOST_LANES)

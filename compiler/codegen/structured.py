@@ -215,10 +215,6 @@ class Code:
             bits = address if bits is None else self._op(f"or i64 {bits}, {address}")
         return True if bits is None else self.compare("eq", self._op(f"and i64 {bits}, {of - 1}"), 0)
 
-    def differ(self, one: str, other: str) -> str:
-        """Whether two addresses are not the same."""
-        return self._op(f"icmp ne ptr {one}, {other}")
-
     @contextmanager
     def width(self, width: int) -> Iterator[None]:
         """Emit with another vector width for a while."""

@@ -19,9 +19,8 @@ import numpy as np
 from hybridflow.compiler.codegen import network
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
-from hybridflow.compiler.codegen.sort import bits_of, key_of
+from hybridflow.compiler.codegen.sort import SortOperand, bits_of, key_of
 from hybridflow.compiler.codegen.structured import Code, Ref
 from hybridflow.compiler.codegen.team import Team
 from hybridflow.compiler.codegen.team_radix import Radix, word_for
@@ -38,17 +37,14 @@ from hybridflow.compiler.loops.limits import (
     NETWORK_BYTES,
     WARP,
 )
-from hybridflow.compiler.ops.lowering import Ranking
 
 _POSITION = 8  # bytes of a position in the result
 _NUMBER = dt.uint16  # of an element in memory of a block
 
 
-def emit_team_sort(
-    module: ModuleText, e: Emitter, symbol: str, ranking: Ranking, x: Flat, dims: Sequence[str], buffers: int
-) -> KernelCode:
-    """Add the kernel ``symbol`` over ``buffers`` buffers, the last of which is what the ``ranking`` of ``x`` wants."""
-    return _Sorts(module, e, symbol, ranking, x, dims, buffers).emit()
+def emit_team_sort(module: ModuleText, e: Emitter, symbol: str, operand: SortOperand) -> KernelCode:
+    """Add the kernel ``symbol``, whose result is what the ``ranking`` wants."""
+    return _Sorts(module, e, symbol, operand).emit()
 
 
 def network_of(dtype: np.dtype) -> int:
@@ -75,11 +71,10 @@ class _Level:
 
 
 class _Sorts:
-    def __init__(
-        self, module: ModuleText, e: Emitter, symbol: str, ranking: Ranking, x: Flat, dims: Sequence[str], buffers: int
-    ) -> None:
+    def __init__(self, module: ModuleText, e: Emitter, symbol: str, operand: SortOperand) -> None:
+        ranking, x, buffers = operand.ranking, operand.x, operand.buffers
         self.module, self.e, self.symbol, self.ranking, self.x = module, e, symbol, ranking, x
-        self.dims, self.buffers, self.out = dims, buffers, f"%a{buffers - 1}"
+        self.dims, self.buffers, self.out = operand.dims, buffers, f"%a{buffers - 1}"
         self.dtype = x.node.dtype
         self.item = np.dtype(f"uint{8 * self.dtype.itemsize}")
         shape, axis = x.node.shape, ranking.axis

@@ -10,49 +10,38 @@ is looked over: of the best keys in each lane, as many as are wanted say what an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.operand import Flat
 from hybridflow.compiler.codegen.phases import KernelCode, kernel_parameters, one_phase
-from hybridflow.compiler.codegen.sort import Sort, emit_argsort, scratch_bytes
+from hybridflow.compiler.codegen.sort import Sort, SortOperand, emit_argsort, scratch_bytes
 from hybridflow.compiler.codegen.structured import MOST_LANES, Ref, lanes_for
 from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.loops.limits import FEW_OF, MORE_PATIENCE, MOST_INSERTED, PATIENCE
-from hybridflow.compiler.ops.lowering import Ranking
 
 _POSITION = 8  # bytes
 _LINE = 64  # bytes: the most that a vector of keys takes
 _LOOKED_AT = 4  # vectors of a line at once, in the search for a bound, or as many as the wanted elements fill twice
 
 
-def emit_top(
-    module: ModuleText,
-    e: Emitter,
-    symbol: str,
-    ranking: Ranking,
-    x: Flat,
-    dims: Sequence[str],
-    buffers: int,
-) -> KernelCode:
-    """Add the kernel ``symbol`` over ``buffers`` buffers, the last of which are the int64 positions of the first
-    ``ranking.count`` elements.  Units: lines along the axis of the ``ranking``."""
+def emit_top(module: ModuleText, e: Emitter, symbol: str, operand: SortOperand) -> KernelCode:
+    """Add the kernel ``symbol`` whose result are the int64 positions of the first ``ranking.count`` elements.  Units:
+    lines along the sorted axis."""
+    x, ranking = operand.x, operand.ranking
     dtype, shape, axis, count = x.node.dtype, x.node.shape, ranking.axis, ranking.count
     assert count is not None
     lines, n = (*shape[:axis], *shape[axis + 1 :]), shape[axis]
     lanes = lanes_for(e.target, dtype, MOST_LANES)
     short = isinstance(n, int) and n < FEW_OF * count
     if count > MOST_INSERTED or lanes == 1 or short or (axis != len(shape) - 1 and shape[axis + 1 :] != (1,)):
-        return emit_argsort(module, e, symbol, ranking, x, dims, buffers)
-    top = _Top(e, ranking, x, dims, buffers)
+        return emit_argsort(module, e, symbol, operand)
+    top = _Top(e, operand)
     top.write()
     e.line("ret void")
-    name = module.function(e, symbol, kernel_parameters(buffers), linkage="internal")
+    name = module.function(e, symbol, kernel_parameters(operand.buffers), linkage="internal")
     needed: Extent = top.needed
     if not isinstance(n, int):
         needed = needed + scratch_bytes(n, dtype)

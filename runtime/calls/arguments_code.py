@@ -15,7 +15,21 @@ from hybridflow.runtime.calls.arguments import IntArg
 from hybridflow.runtime.calls.entry_words import is_type, items
 from hybridflow.runtime.calls.step_code import ERROR, FAILS, HOLDS, referent
 from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import F64, I1, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import (
+    F64,
+    FALSE,
+    I1,
+    I32,
+    I64,
+    NULL,
+    PTR,
+    TRUE,
+    VOID,
+    Function,
+    Module,
+    i32,
+    i64,
+)
 from hybridflow.runtime.native.records import (
     CONSTANT,
     EQUAL,
@@ -372,23 +386,23 @@ def _are_apart(module: Module) -> None:
     each becomes a tensor of its own."""
     f = module.function("are_apart", I1, PTR, PTR)
     record, objects = f.args
-    head, no = HEAD.at(f, record), ir.Constant(I1, 0)
+    head = HEAD.at(f, record)
     places, seen = f.local_array(PTR, head.nodes), f.local(I64, i64(0))
     with items(f, head.arguments, head.nodes) as (i, item):
         obj = f.get(f.element(objects, i, PTR), PTR)
         with f.b.if_then(SAME_OBJECT.is_kind(f, item)):
-            f.ret_if(f.is_null(f.call("array_of", PTR, obj)), no)
-            f.ret_if(f.ne(obj, f.get(f.element(objects, SAME_OBJECT.at(f, item).node, PTR), PTR)), no)
+            f.ret_if(f.is_null(f.call("array_of", PTR, obj)), FALSE)
+            f.ret_if(f.ne(obj, f.get(f.element(objects, SAME_OBJECT.at(f, item).node, PTR), PTR)), FALSE)
         with f.b.if_then(TENSOR.is_kind(f, item)):
             array = f.call("array_of", PTR, obj)
             with f.b.if_then(f.b.not_(f.is_null(array)), likely=True):
                 place, known = f.load(array, layout.ARRAY_DATA, PTR), f.get(seen, I64)
                 with f.count(known) as k:
-                    f.ret_if(f.eq(f.get(f.element(places, k, PTR), PTR), place), no)
+                    f.ret_if(f.eq(f.get(f.element(places, k, PTR), PTR), place), FALSE)
                 f.set(f.element(places, known, PTR), place)
                 f.set(seen, f.b.add(known, i64(1)))
     with items(f, head.capture_items, head.captures) as (_, item), f.b.if_then(CONSTANT.is_kind(f, item)):
         constant = CONSTANT.at(f, item).data
         with f.count(f.get(seen, I64)) as k:
-            f.ret_if(f.eq(f.get(f.element(places, k, PTR), PTR), constant), no)
-    f.ret(ir.Constant(I1, 1))
+            f.ret_if(f.eq(f.get(f.element(places, k, PTR), PTR), constant), FALSE)
+    f.ret(TRUE)

@@ -30,7 +30,21 @@ from hybridflow.runtime.calls import (
 )
 from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
 from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import BALANCE, I1, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import (
+    BALANCE,
+    FALSE,
+    I1,
+    I32,
+    I64,
+    NULL,
+    PTR,
+    TRUE,
+    VOID,
+    Function,
+    Module,
+    i32,
+    i64,
+)
 from hybridflow.runtime.native.records import (
     HEAD,
     OUTPUT,
@@ -46,8 +60,6 @@ from hybridflow.runtime.native.records import (
 MAX_NDIM = 64  # NumPy's bound
 _NO_MEMORY = "there is no memory for the values that the program makes on its way to the results"
 UNDER_WAY = "calls_under_way"  # in a checked module: of all threads, and nested ones
-
-_NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 
 
 def build(offsets: Offsets, checked: bool = False) -> str:
@@ -164,7 +176,7 @@ def define_run(module: Module) -> None:
             made = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_share"), given, i64(1), NULL)
             with f.owned(made) as nothing:
                 f.ret(f.b.not_(f.is_null(nothing.value)))
-    f.ret(_YES)
+    f.ret(TRUE)
 
 
 def _team_word(f: Function, number: int) -> ir.Value:
@@ -216,8 +228,8 @@ def _make_outputs(module: Module) -> None:
         output = OUTPUT.at(f, item)
         tensor = f.call("fresh_tensor", PTR, output.dtype, output.itemsize, output.ndim, output.extents, dims)
         f.put(f.element(outs, i, PTR), tensor)
-        f.ret_if(f.is_null(tensor), _NO)
-    f.ret(_YES)
+        f.ret_if(f.is_null(tensor), FALSE)
+    f.ret(TRUE)
 
 
 def _attempt(module: Module, offsets: Offsets) -> None:
@@ -432,11 +444,11 @@ def _untouched_here(module: Module, offsets: Offsets) -> None:
     """i1 untouched_here(args, i64 count): whether the running context has but a tape, which tracks none of these."""
     f = module.function("untouched_here", I1, PTR, I64)
     here = f.call("state_here", PTR)
-    f.ret_if(f.is_null(here), _NO)
+    f.ret_if(f.is_null(here), FALSE)
     with f.owned(here) as state:
         tape = f.load(state.value, offsets.tape.only_tape, PTR)
-        f.ret_if(f.is_null(tape), _NO)
-        f.ret_if(f.eq(tape, module.symbol("_Py_NoneStruct")), _NO)
+        f.ret_if(f.is_null(tape), FALSE)
+        f.ret_if(f.eq(tape, module.symbol("_Py_NoneStruct")), FALSE)
         f.ret(f.call("is_untouched", I1, tape, *f.args))
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import llvmlite.ir as ir
-
-from hybridflow.runtime.calls.entry_words import is_type
+from hybridflow.runtime.calls.entry_words import is_contiguous, is_type
 from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import I1, I32, I64, NULL, PTR, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import FALSE, I1, I32, I64, NULL, PTR, TRUE, Module, i64
 from hybridflow.runtime.native.records import Offsets
 
 
@@ -22,26 +20,23 @@ def _check_array(module: Module) -> None:
     """i1 check_array(array, descr, i64 ndim, extents, dims): an ndarray, no subclass's, C-contiguous, of that dtype and
     shape; binds dims."""
     f = module.function("check_array", I1, PTR, PTR, I64, PTR, PTR, inline=True)
-    no = ir.Constant(I1, 0)
-    f.ret_if(f.b.not_(is_type(f, f.args[0], "PyArray_Type")), no)
-    f.ret_if(f.b.not_(f.call("array_fits", I1, *f.args)), no)
+    f.ret_if(f.b.not_(is_type(f, f.args[0], "PyArray_Type")), FALSE)
+    f.ret_if(f.b.not_(f.call("array_fits", I1, *f.args)), FALSE)
     f.ret(f.call("is_plain", I1, f.args[0]))
 
 
 def _is_plain(module: Module) -> None:
-    """i1 is_plain(array): whether an ndarray is C-contiguous and aligned, so that a program may read its memory."""
+    """i1 is_plain(array): whether an ndarray is C-contiguous and aligned, see ``entry_words``."""
     f = module.function("is_plain", I1, PTR, inline=True)
-    wanted = i32(layout.C_CONTIGUOUS | layout.ALIGNED)
-    f.ret(f.eq(f.b.and_(f.load(f.args[0], layout.ARRAY_FLAGS, I32), wanted), wanted))
+    f.ret(is_contiguous(f, f.args[0]))
 
 
 def _array_fits(module: Module) -> None:
     """i1 array_fits(array, descr, i64 ndim, extents, dims): whether an ndarray has that dtype and shape; binds dims."""
     f = module.function("array_fits", I1, PTR, PTR, I64, PTR, PTR, inline=True)
     array, descr, ndim, extents, dims = f.args
-    no, yes = ir.Constant(I1, 0), ir.Constant(I1, 1)
-    f.ret_if(f.ne(f.load(array, layout.ARRAY_DESCR, PTR), descr), no)
-    f.ret_if(f.ne(f.b.sext(f.load(array, layout.ARRAY_NDIM, I32), I64), ndim), no)
+    f.ret_if(f.ne(f.load(array, layout.ARRAY_DESCR, PTR), descr), FALSE)
+    f.ret_if(f.ne(f.b.sext(f.load(array, layout.ARRAY_NDIM, I32), I64), ndim), FALSE)
     shape = f.load(array, layout.ARRAY_SHAPE, PTR)
     with f.count(ndim) as axis:
         extent = f.get(f.element(shape, axis, I64), I64)
@@ -51,8 +46,8 @@ def _array_fits(module: Module) -> None:
             with f.b.if_then(f.b.icmp_signed("<", f.get(bound, I64), i64(0))):
                 f.set(bound, extent)
             f.set(expected, f.get(bound, I64))
-        f.ret_if(f.ne(extent, f.get(expected, I64)), no)
-    f.ret(yes)
+        f.ret_if(f.ne(extent, f.get(expected, I64)), FALSE)
+    f.ret(TRUE)
 
 
 def define_array_of(module: Module, offsets: Offsets) -> None:

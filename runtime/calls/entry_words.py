@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import llvmlite.ir as ir
 
 from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import I64, PTR, Function, i64
+from hybridflow.runtime.native.ir_builder import I32, I64, PTR, Function, i32, i64
 from hybridflow.runtime.native.records import ITEM
 
 
@@ -23,6 +23,12 @@ def extent_of(f: Function, word: ir.Value, dims: ir.Value) -> ir.Value:
     with f.b.if_then(f.b.icmp_signed("<", word, i64(0)), likely=False):
         f.set(extent, f.get(f.element(dims, f.b.sub(i64(-1), word), I64), I64))
     return f.get(extent, I64)
+
+
+def is_contiguous(f: Function, array: ir.Value) -> ir.Value:
+    """Whether an ndarray is C-contiguous and aligned, so that a program may read its memory."""
+    wanted = i32(layout.C_CONTIGUOUS | layout.ALIGNED)
+    return f.eq(f.b.and_(f.load(array, layout.ARRAY_FLAGS, I32), wanted), wanted)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from hybridflow.runtime.native.ir_builder import I1, I32, NULL, PTR, VOID, Function, Module, i32
+from hybridflow.runtime.native.ir_builder import FALSE, I1, I32, NULL, PTR, TRUE, VOID, Function, Module, i32
 
 
 def define(module: Module) -> None:
@@ -22,14 +22,14 @@ def define(module: Module) -> None:
 
     f = module.function("state_is_idle", I1)
     here = f.call("state_here", PTR)
-    f.ret_if(f.is_null(here), ir.Constant(I1, 0))
+    f.ret_if(f.is_null(here), FALSE)
     with f.owned(here) as value:
         f.ret(f.eq(value.value, module.symbol("Idle")))
 
 
 def is_idle(f: Function) -> ir.Value:
     """Whether the call may take the shortcut: one comparison where no context has a reason not to."""
-    idle = f.local(I1, ir.Constant(I1, 1))
+    idle = f.local(I1, TRUE)
     with f.b.if_then(f.ne(f.get(f.module.symbol("busy"), I32), i32(0)), likely=False):
         f.set(idle, f.call("state_is_idle", I1))
     return f.get(idle, I1)

@@ -11,7 +11,21 @@ import llvmlite.ir as ir
 from hybridflow.runtime.calls.entry_words import is_type
 from hybridflow.runtime.calls.turns import IN_PLACE, RUNNING
 from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import (
+    FALSE,
+    I1,
+    I8,
+    I32,
+    I64,
+    NULL,
+    PTR,
+    TRUE,
+    VOID,
+    Function,
+    Module,
+    i32,
+    i64,
+)
 from hybridflow.runtime.native.records import (
     LOG_CALL,
     LOG_ENTRIES,
@@ -26,7 +40,6 @@ from hybridflow.runtime.native.records import (
 
 NEW, ELSEWHERE = -1, -2  # instead of an entry: a value without one, and a table that is not native code's
 FAILED, TOLD, UNKNOWN = 0, 1, 2  # what ``tell`` finds
-_NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 _MAX_NDIM = 64
 
 
@@ -48,7 +61,7 @@ def define(module: Module, offsets: TapeOffsets) -> None:
 def is_float(f: Function, tensor: ir.Value) -> ir.Value:
     """Whether a tensor's array is an ndarray of one of NumPy's own floats."""
     array = f.call("array_of", PTR, tensor)
-    found = f.local(I1, _NO)
+    found = f.local(I1, FALSE)
     with f.b.if_then(f.b.not_(f.is_null(array))), f.b.if_then(is_type(f, array, "PyArray_Type")):
         kind = f.load(f.load(array, layout.ARRAY_DESCR, PTR), layout.DESCR_KIND, I8)
         f.set(found, f.eq(kind, ir.Constant(I8, ord("f"))))
@@ -90,7 +103,7 @@ def _log_find(f: Function, table: ir.Value, values: ir.Value, value: ir.Value) -
 
     def is_other() -> ir.Value:
         entry = f.get(f.element(entries, f.get(place, I64), I32), I32)
-        other = f.local(I1, _NO)
+        other = f.local(I1, FALSE)
         with f.b.if_then(f.ne(entry, i32(0))):
             number = f.b.sub(f.b.zext(f.b.lshr(entry, i32(1)), I64), i64(1))
             f.set(other, f.ne(f.get(f.element(items, number, PTR), PTR), value))
@@ -118,7 +131,7 @@ def _log_start(module: Module, offsets: TapeOffsets) -> None:
     f = module.function("log_start", I1, PTR)
     (tape,) = f.args
     none = module.symbol("_Py_NoneStruct")
-    f.ret_if(f.ne(f.load(tape, offsets.table, PTR), none), _YES)
+    f.ret_if(f.ne(f.load(tape, offsets.table, PTR), none), TRUE)
     with (
         f.owned(f.call("PyList_New", PTR, i64(0))) as values,
         f.owned(f.call("PyList_New", PTR, i64(0))) as definitions,
@@ -127,14 +140,14 @@ def _log_start(module: Module, offsets: TapeOffsets) -> None:
     ):
         made = (values, definitions, words, table)
         for one in made:
-            f.ret_if(f.is_null(one.value), _NO)
-        f.ret_if(f.ne(f.load(tape, offsets.table, PTR), none), _YES)  # Python code ran meanwhile
+            f.ret_if(f.is_null(one.value), FALSE)
+        f.ret_if(f.ne(f.load(tape, offsets.table, PTR), none), TRUE)  # Python code ran meanwhile
         entries = f.load(table.value, layout.BYTEARRAY_START, PTR)
         f.call("memset", PTR, entries, i32(0), i64(4 * LOG_ENTRIES))
         places = (offsets.values, offsets.definitions, offsets.words, offsets.table)
         for one, offset in zip(made, places):
             set_field(f, tape, offset, one.value)
-    f.ret(_YES)
+    f.ret(TRUE)
 
 
 def _log_insert(module: Module) -> None:
@@ -197,9 +210,9 @@ def _log_write(module: Module, offsets: TapeOffsets) -> None:
     held = f.load(tape, offsets.words, PTR)
     size, more = f.load(held, layout.SIZE, I64), f.b.mul(count, i64(WORD))
     failed = f.call("PyByteArray_Resize", I32, held, f.b.add(size, more))
-    f.ret_if(f.ne(failed, i32(0)), _NO)
+    f.ret_if(f.ne(failed, i32(0)), FALSE)
     f.call("memcpy", PTR, f.at(f.load(held, layout.BYTEARRAY_START, PTR), size), words, more)
-    f.ret(_YES)
+    f.ret(TRUE)
 
 
 def write(f: Function, tape: ir.Value, *words: ir.Value) -> ir.Value:
@@ -245,13 +258,13 @@ def _log_call(module: Module, offsets: TapeOffsets) -> None:
     f.store(f.b.ptrtoint(definition, I64), words, WORD)
     with f.count(count) as k:
         number = f.call("log_number", I64, tape, f.get(f.element(operands, k, PTR), PTR), i64(0))
-        f.ret_if(f.b.icmp_signed("<", number, i64(0)), _NO)
+        f.ret_if(f.b.icmp_signed("<", number, i64(0)), FALSE)
         f.set(f.element(words, f.b.add(k, i64(2)), I64), number)
     number = f.call("log_place", I64, tape, out, i64(1))
-    f.ret_if(f.b.icmp_signed("<", number, i64(0)), _NO)
+    f.ret_if(f.b.icmp_signed("<", number, i64(0)), FALSE)
     f.set(f.element(words, f.b.add(count, i64(2)), I64), number)
     failed = f.call("PyList_Append", I32, f.load(tape, offsets.definitions, PTR), definition)
-    f.ret_if(f.ne(failed, i32(0)), _NO)
+    f.ret_if(f.ne(failed, i32(0)), FALSE)
     f.ret(f.call("log_write", I1, tape, words, f.b.add(count, i64(3))))
 
 
@@ -362,11 +375,11 @@ def _is_untouched(module: Module) -> None:
         with f.b.if_else(is_type(f, value, "Tensor_Type"), likely=True) as (tensor, other):
             with tensor:
                 entry = f.call("log_entry", I64, tape, value)
-                f.ret_if(f.eq(entry, i64(ELSEWHERE)), _NO)
-                f.ret_if(_is_odd(f, entry), _NO)
+                f.ret_if(f.eq(entry, i64(ELSEWHERE)), FALSE)
+                f.ret_if(_is_odd(f, entry), FALSE)
             with other:
                 known = f.b.or_(_is_plain_value(f, value), is_type(f, value, "PyArray_Type"))
-                f.ret_if(f.b.not_(known), _NO)
+                f.ret_if(f.b.not_(known), FALSE)
 
     with f.count(count) as i:
         value = f.get(f.element(args, i, PTR), PTR)
@@ -375,7 +388,7 @@ def _is_untouched(module: Module) -> None:
                 look(f.get(f.element(items_of(f, value), k, PTR), PTR))
             with single:
                 look(value)
-    f.ret(_YES)
+    f.ret(TRUE)
 
 
 def _is_odd(f: Function, entry: ir.Value) -> ir.Value:

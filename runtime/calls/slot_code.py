@@ -16,17 +16,19 @@ import llvmlite.ir as ir
 import numpy as np
 
 from hybridflow.runtime.calls import entry_code, entry_match, idle_code
-from hybridflow.runtime.calls.entry_words import is_type
+from hybridflow.runtime.calls.entry_words import is_contiguous, is_type
 from hybridflow.runtime.native import layout
 from hybridflow.runtime.native.ir_builder import (
     F32,
     F64,
+    FALSE,
     I1,
     I8,
     I32,
     I64,
     NULL,
     PTR,
+    TRUE,
     VOID,
     Function,
     Module,
@@ -53,8 +55,6 @@ from hybridflow.runtime.native.records import (
     WORD,
     Offsets,
 )
-
-_NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 
 
 def build(offsets: Offsets, checked: bool = False) -> str:
@@ -92,9 +92,8 @@ def _is_plain(module: Module) -> None:
     """i1 is_plain(array): whether it is a C-contiguous, aligned ndarray."""
     f = module.function("is_plain", I1, PTR, inline=True)
     (array,) = f.args
-    f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), _NO)
-    wanted = i32(layout.C_CONTIGUOUS | layout.ALIGNED)
-    f.ret(f.eq(f.b.and_(f.load(array, layout.ARRAY_FLAGS, I32), wanted), wanted))
+    f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), FALSE)
+    f.ret(is_contiguous(f, array))
 
 
 def _count_of(module: Module) -> None:
@@ -171,24 +170,24 @@ def _weak_value(module: Module) -> None:
         value = f.call("PyFloat_AsDouble", F64, number)
         with f.b.if_then(is_f32):
             f.set(bits, f.b.fptrunc(value, F32))
-            f.ret(_YES)
+            f.ret(TRUE)
         f.set(bits, value)
         f.ret(is_f64)
-    f.ret_if(f.b.not_(is_type(f, number, "PyLong_Type")), _NO)
-    f.ret_if(f.eq(weak, i64(WEAK["none"])), _NO)
+    f.ret_if(f.b.not_(is_type(f, number, "PyLong_Type")), FALSE)
+    f.ret_if(f.eq(weak, i64(WEAK["none"])), FALSE)
     overflow = f.local(I32)
     value = f.call("PyLong_AsLongLongAndOverflow", I64, number, overflow)
-    f.ret_if(f.ne(f.get(overflow, I32), i32(0)), _NO)
-    f.ret_if(f.b.icmp_signed("<", value, head.low), _NO)
-    f.ret_if(f.b.icmp_signed(">", value, head.high), _NO)
+    f.ret_if(f.ne(f.get(overflow, I32), i32(0)), FALSE)
+    f.ret_if(f.b.icmp_signed("<", value, head.low), FALSE)
+    f.ret_if(f.b.icmp_signed(">", value, head.high), FALSE)
     with f.b.if_then(is_f32):
         f.set(bits, f.b.sitofp(value, F32))
-        f.ret(_YES)
+        f.ret(TRUE)
     with f.b.if_then(is_f64):
         f.set(bits, f.b.sitofp(value, F64))
-        f.ret(_YES)
+        f.ret(TRUE)
     f.set(bits, value)  # of which narrower ints are the first bytes
-    f.ret(_YES)
+    f.ret(TRUE)
 
 
 def _is_two(module: Module) -> None:
@@ -198,11 +197,11 @@ def _is_two(module: Module) -> None:
     with f.b.if_then(is_type(f, number, "PyLong_Type")):
         overflow = f.local(I32)
         f.ret(f.eq(f.call("PyLong_AsLongLongAndOverflow", I64, number, overflow), i64(2)))
-    f.ret_if(f.b.not_(is_type(f, number, "PyFloat_Type")), _NO)
-    f.ret_if(f.b.fcmp_unordered("!=", f.call("PyFloat_AsDouble", F64, number), ir.Constant(F64, 2.0)), _NO)
+    f.ret_if(f.b.not_(is_type(f, number, "PyFloat_Type")), FALSE)
+    f.ret_if(f.b.fcmp_unordered("!=", f.call("PyFloat_AsDouble", F64, number), ir.Constant(F64, 2.0)), FALSE)
     array = f.call("array_of", PTR, obj)
-    f.ret_if(f.is_null(array), _NO)
-    f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), _NO)
+    f.ret_if(f.is_null(array), FALSE)
+    f.ret_if(f.b.not_(is_type(f, array, "PyArray_Type")), FALSE)
     kind = f.load(f.load(array, layout.ARRAY_DESCR, PTR), layout.DESCR_KIND, I8)
     f.ret(f.eq(kind, ir.Constant(I8, ord("f"))))
 
@@ -403,13 +402,13 @@ def _is_range(module: Module) -> None:
     f = module.function("is_range", I1, PTR, inline=True)
     (obj,) = f.args
     none = module.symbol("_Py_NoneStruct")
-    f.ret_if(f.b.or_(f.eq(obj, none), f.eq(obj, module.symbol("_Py_EllipsisObject"))), _YES)
-    f.ret_if(f.b.not_(is_type(f, obj, "PySlice_Type")), _NO)
+    f.ret_if(f.b.or_(f.eq(obj, none), f.eq(obj, module.symbol("_Py_EllipsisObject"))), TRUE)
+    f.ret_if(f.b.not_(is_type(f, obj, "PySlice_Type")), FALSE)
     for place in (layout.SLICE_START, layout.SLICE_STOP, layout.SLICE_STEP):
         bound = f.load(obj, place, PTR)
         with f.b.if_then(f.ne(bound, none)):
-            f.ret_if(f.b.not_(is_type(f, bound, "PyLong_Type")), _NO)
-    f.ret(_YES)
+            f.ret_if(f.b.not_(is_type(f, bound, "PyLong_Type")), FALSE)
+    f.ret(TRUE)
 
 
 def _try_subscript(module: Module) -> None:

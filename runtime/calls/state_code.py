@@ -20,11 +20,10 @@ import llvmlite.ir as ir
 from hybridflow.runtime.calls.entry_words import items
 from hybridflow.runtime.calls.turns import CLAIMED, ELSEWHERE, IN_PLACE, READERS, RUNNING
 from hybridflow.runtime.native import layout
-from hybridflow.runtime.native.ir_builder import I1, I32, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import FALSE, I1, I32, PTR, TRUE, VOID, Function, Module, i32, i64
 from hybridflow.runtime.native.records import CONSTANT, HEAD, VARIABLE
 
 FITS, MISS, TARGETS = range(3)  # what gather_captures finds
-_NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 
 
 def define(module: Module) -> None:
@@ -83,8 +82,8 @@ def _make_targets(module: Module) -> None:
             item = variable.item
             tensor = f.call("fresh_tensor", PTR, item.dtype, item.itemsize, item.ndim, item.extents, dims)
             f.put(f.element(fresh, item.update, PTR), tensor)
-            f.ret_if(f.is_null(tensor), _NO)
-    f.ret(_YES)
+            f.ret_if(f.is_null(tensor), FALSE)
+    f.ret(TRUE)
 
 
 def _gather_captures(module: Module) -> None:

@@ -16,12 +16,26 @@ from hybridflow.runtime.calls.entry_words import is_type
 from hybridflow.runtime.calls.guard_program import BEGIN, END, MODES, NAMED_ITEM
 from hybridflow.runtime.calls.steps import CHECK, READ, SIZED
 from hybridflow.runtime.native import layout, versions
-from hybridflow.runtime.native.ir_builder import F64, I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import (
+    F64,
+    FALSE,
+    I1,
+    I8,
+    I32,
+    I64,
+    NULL,
+    PTR,
+    TRUE,
+    VOID,
+    Function,
+    Module,
+    i32,
+    i64,
+)
 from hybridflow.runtime.native.records import GROUP, GUARDS, MEMO, STEP, WORD, View
 
 HOLDS, FAILS, ERROR = 1, 0, -1
 
-_NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 _C_NAMES = {"set": "PySet_Type", "frozenset": "PyFrozenSet_Type", "str": "PyUnicode_Type"}
 
 
@@ -111,7 +125,7 @@ def _run_steps(module: Module) -> None:
     program, start, owned = f.args
     head, slots = GUARDS.at(f, program), _Slots(f, start, owned)
     position, seen = f.local(PTR, head.steps), f.local(ir.ArrayType(I64, MEMO.size))
-    is_tagged = f.local(I1, _NO)
+    is_tagged = f.local(I1, FALSE)
     end = f.words_after(head.steps, f.b.mul(head.count, i64(STEP.size)))
     with f.loop(lambda: f.ne(f.get(position, PTR), end)):
         here = f.get(position, PTR)
@@ -258,7 +272,7 @@ def _function(f: Function, value: ir.Value) -> ir.Value:
 
 def _is_unchanged(f: Function, mode: str, owner: ir.Value, memo: View) -> ir.Value:
     """Whether the tags of what a group reads of are those in its memo."""
-    holds = f.local(I1, _NO)
+    holds = f.local(I1, FALSE)
     if mode == "type":
         with f.b.if_then(_is_a(f, owner, layout.IS_TYPE), likely=True):
             f.set(holds, f.eq(_tag_of_type(f, owner), memo.type_version))
@@ -268,10 +282,10 @@ def _is_unchanged(f: Function, mode: str, owner: ir.Value, memo: View) -> ir.Val
     else:
         tag = _tag_of_type(f, f.load(owner, layout.TYPE, PTR))
         with f.b.if_then(f.eq(tag, memo.type_version), likely=True):  # so the dict is where it was
-            f.set(holds, _YES)
+            f.set(holds, TRUE)
             place = memo.place
             with f.b.if_then(f.ne(place, i64(0)), likely=True):
-                f.set(holds, _NO)
+                f.set(holds, FALSE)
                 held = f.get(f.at(owner, place), PTR)
                 with f.b.if_then(_is_dict_pointer(f, held), likely=True):
                     f.set(holds, f.eq(f.word(held, versions.DICT_VERSION), memo.dict_version))
@@ -317,10 +331,10 @@ def _tags(module: Module) -> None:
     is_dict = f.eq(mode, i64(MODES.index("dict")))
     with f.b.if_then(f.b.not_(is_dict)):
         is_class, of_class = _is_a(f, owner, layout.IS_TYPE), f.eq(mode, i64(MODES.index("type")))
-        f.ret_if(f.ne(is_class, of_class), _NO)
+        f.ret_if(f.ne(is_class, of_class), FALSE)
         kind = f.b.select(is_class, owner, f.load(owner, layout.TYPE, PTR))
         f.set(tag, _tag_of_type(f, kind))
-        f.ret_if(f.eq(f.get(tag, I64), i64(0)), _NO)
+        f.ret_if(f.eq(f.get(tag, I64), i64(0)), FALSE)
     f.store(f.get(tag, I64), seen, MEMO.offset("type_version"))
     f.store(i64(0), seen, MEMO.offset("dict_version"))
     f.store(i64(0), seen, MEMO.offset("place"))
@@ -328,14 +342,14 @@ def _tags(module: Module) -> None:
         kind = f.load(owner, layout.TYPE, PTR)
         no_flag = f.eq(f.b.and_(f.word(kind, layout.TYPE_FLAGS), i64(versions.HAS_MANAGED_DICT)), i64(0))
         no_offset = f.eq(f.word(kind, versions.TYPE_DICT_OFFSET), i64(0))
-        f.ret_if(f.b.and_(no_flag, no_offset), _YES)  # instances have no dict
-    f.ret_if(f.eq(mode, i64(MODES.index("type"))), _YES)
+        f.ret_if(f.b.and_(no_flag, no_offset), TRUE)  # instances have no dict
+    f.ret_if(f.eq(mode, i64(MODES.index("type"))), TRUE)
     held = f.call("dict_of", PTR, owner, mode, f.at(seen, MEMO.offset("place")))
-    f.ret_if(f.is_null(held), _NO)
+    f.ret_if(f.is_null(held), FALSE)
     if not versions.TAGS_OF_SPLIT_DICTS:
-        f.ret_if(f.b.not_(f.is_null(f.load(held, versions.DICT_VALUES, PTR))), _NO)
+        f.ret_if(f.b.not_(f.is_null(f.load(held, versions.DICT_VALUES, PTR))), FALSE)
     f.store(f.word(held, versions.DICT_VERSION), seen, MEMO.offset("dict_version"))
-    f.ret(_YES)
+    f.ret(TRUE)
 
 
 def _remember(
@@ -375,15 +389,15 @@ def _combine(module: Module) -> None:
     owner, mode = f.args
     place = f.local(I64)
     held = f.call("dict_of", PTR, owner, mode, place)
-    f.ret_if(f.is_null(held), _YES)
-    f.ret_if(f.is_null(f.load(held, versions.DICT_VALUES, PTR)), _YES)
-    f.ret_if(f.eq(f.word(held, versions.DICT_USED), i64(0)), _YES)
+    f.ret_if(f.is_null(held), TRUE)
+    f.ret_if(f.is_null(f.load(held, versions.DICT_VALUES, PTR)), TRUE)
+    f.ret_if(f.eq(f.word(held, versions.DICT_USED), i64(0)), TRUE)
     with f.owned(f.incref(held)):
         given = f.local(PTR, held)
         # No other code runs between these two: the keys are texts, and the last item comes back to its place.
         taken = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_popitem"), given, i64(1), NULL)
         with f.owned(taken) as item:
-            f.ret_if(f.is_null(item.value), _NO)
+            f.ret_if(f.is_null(item.value), FALSE)
             key, value = (f.load(item.value, layout.TUPLE_ITEMS + k * WORD, PTR) for k in range(2))
             f.ret(f.eq(f.call("PyDict_SetItem", I32, held, key, value), i32(0)))
 

@@ -12,6 +12,7 @@ back twice.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -22,6 +23,7 @@ I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 PTR, VOID = ir.PointerType(), ir.VoidType()
 NULL = ir.Constant(PTR, None)
+FALSE, TRUE = ir.Constant(I1, 0), ir.Constant(I1, 1)
 
 BALANCE = "owned_references"
 STACK_WORDS = 512  # that one array may take of the stack, where its size is known at run time only
@@ -309,6 +311,12 @@ class Function:
     def address_of(self, function: str) -> ir.Value:
         """The address of a function of this module."""
         return ir.FormattedConstant(PTR, self.module.ir.globals[function].get_reference())
+
+    def monotonic_ns(self) -> ir.Value:
+        """Nanoseconds, of a clock that nobody sets."""
+        moment = self.local(ir.ArrayType(I64, 2))  # struct timespec of 64-bit systems: seconds, nanoseconds
+        self.call("clock_gettime", I32, i32(time.CLOCK_MONOTONIC), moment)
+        return self.b.add(self.b.mul(self.load(moment, 0, I64), i64(10**9)), self.load(moment, 8, I64))
 
     def is_null(self, pointer: ir.Value) -> ir.Value:
         return self.b.icmp_unsigned("==", pointer, NULL)

@@ -24,12 +24,25 @@ from __future__ import annotations
 
 import platform
 import signal
-import time
 from collections.abc import Callable
 
 import llvmlite.ir as ir
 
-from hybridflow.runtime.native.ir_builder import I1, I8, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
+from hybridflow.runtime.native.ir_builder import (
+    FALSE,
+    I1,
+    I8,
+    I32,
+    I64,
+    NULL,
+    PTR,
+    TRUE,
+    VOID,
+    Function,
+    Module,
+    i32,
+    i64,
+)
 from hybridflow.runtime.native.records import TEAM_HOST
 from hybridflow.runtime.team_words import ALONE, LOOK, LOOKING, MOST, PIECE, PIECES, SLEEPING, STACK, THREADS, WAIT
 from hybridflow.runtime.threads import placing_code
@@ -43,7 +56,6 @@ WAIT_PRIVATE, WAKE_PRIVATE = 128, 129
 SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL")  # that a thread causes itself
 
 _SIGNAL_SET = ir.ArrayType(I64, 16)  # a sigset_t takes no more anywhere
-_NO, _YES = ir.Constant(I1, 0), ir.Constant(I1, 1)
 
 
 def build(futex: bool, placed: bool, checked: bool = False) -> str:
@@ -58,7 +70,6 @@ def build(futex: bool, placed: bool, checked: bool = False) -> str:
     for name in ("owner", "done", "waiting"):
         _apart(module, name, I8, LINES)
     _apart(module, "team", I8, MOST * MEMBER)
-    _now(module)
     _floating_point(module)
     if futex:
         _waiting_by_futex(module)
@@ -101,14 +112,6 @@ def _state(f: Function, number: ir.Value) -> ir.Value:
 
 
 # ---- what systems and machines differ in
-
-
-def _now(module: Module) -> None:
-    """i64 now(): nanoseconds, of a clock that nobody sets."""
-    f = module.function("now", I64)
-    moment = f.local(ir.ArrayType(I64, 2))  # struct timespec of 64-bit systems: seconds, nanoseconds
-    f.call("clock_gettime", I32, i32(time.CLOCK_MONOTONIC), moment)
-    f.ret(f.b.add(f.b.mul(f.load(moment, 0, I64), i64(10**9)), f.load(moment, 8, I64)))
 
 
 def _pause(f: Function) -> None:
@@ -175,7 +178,7 @@ def _prepare_condition(f: Function) -> None:
 def _look(f: Function, condition: Callable[[], ir.Value], most: int, member: ir.Value) -> ir.Value:
     """Write code that looks for a condition for so many nanoseconds; whether it came true.  Where that member is on the
     core of who hands it work, the core is offered to whoever waits for it; else strangers would have it for long."""
-    met, passed, start = f.local(I1), f.local(I64), f.call("now", I64)
+    met, passed, start = f.local(I1), f.local(I64), f.monotonic_ns()
 
     def goes_on() -> ir.Value:
         f.set(met, condition())
@@ -184,7 +187,7 @@ def _look(f: Function, condition: Callable[[], ir.Value], most: int, member: ir.
     f.set(passed, i64(0))
     with f.loop(goes_on):
         _pause(f)
-        f.set(passed, f.b.sub(f.call("now", I64), start))
+        f.set(passed, f.b.sub(f.monotonic_ns(), start))
         is_long = f.b.icmp_signed(">", f.get(passed, I64), i64(ALONE))
         with f.b.if_then(f.b.and_(is_long, f.b.not_(f.call("is_apart", I1, member)))):
             f.call("sched_yield", I32)
@@ -228,16 +231,16 @@ def _take(module: Module) -> None:
             is_waiting = f.ne(f.atomic_load(_variable(f, "waiting"), I32), i32(0))
             with f.b.if_then(f.b.and_(is_last, is_waiting), likely=False):
                 f.call("unpark", VOID, _variable(f, "done"))
-            f.ret(_YES)
+            f.ret(TRUE)
         f.set(pieces, found)
-    f.ret(_NO)
+    f.ret(FALSE)
 
 
 def _work(module: Module) -> None:
     """void work(i64 member, i64 job, i64 members): do pieces until nobody has any left."""
     f = module.function("work", VOID, I64, I64, I64)
     member, job, members = f.args
-    with f.loop(lambda: f.call("take", I1, member, member, job, _NO)):
+    with f.loop(lambda: f.call("take", I1, member, member, job, FALSE)):
         pass
     other = f.local(I64, member)
     empty = f.local(I64, i64(1))  # members that were found to have nothing, one after another
@@ -245,7 +248,7 @@ def _work(module: Module) -> None:
         following = f.b.add(f.get(other, I64), i64(1))
         f.set(other, f.b.select(f.eq(following, members), i64(0), following))
         f.set(empty, f.b.add(f.get(empty, I64), i64(1)))
-        with f.loop(lambda: f.call("take", I1, member, f.get(other, I64), job, _YES)):
+        with f.loop(lambda: f.call("take", I1, member, f.get(other, I64), job, TRUE)):
             f.set(empty, i64(1))
     f.ret()
 
@@ -285,7 +288,7 @@ def _thread(module: Module) -> None:
         f.set(job, f.b.lshr(f.atomic_load(word, I64), i64(32)))
         return f.ne(f.get(job, I64), f.get(seen, I64))
 
-    with f.loop(lambda: _YES):
+    with f.loop(lambda: TRUE):
         with f.b.if_then(f.b.not_(_look(f, is_new, LOOK, member))):
             f.exchange(state, i32(ASLEEP))
             with f.loop(lambda: f.b.and_(f.eq(f.atomic_load(state, I32), i32(ASLEEP)), f.b.not_(is_new()))):

@@ -16,6 +16,7 @@ from hybridflow.compiler.codegen.emitter import Emitter
 from hybridflow.compiler.codegen.module import ModuleText
 from hybridflow.compiler.codegen.operand import Flat, Operand
 from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
+from hybridflow.compiler.codegen.sort import SortOperand
 from hybridflow.compiler.codegen.structured import Code
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import parameter
@@ -125,7 +126,7 @@ def emit_argsort(
 ) -> KernelCode:
     """Add the kernel that sorts %a0 = x in memory: %a1 = positions."""
     x = _flat(dtype, shape, "%a0")
-    return sort.emit_argsort(module, e, symbol, Ranking(axis, descending), x, dims, 2)
+    return sort.emit_argsort(module, e, symbol, SortOperand(Ranking(axis, descending), x, dims, 2))
 
 
 def emit_sort(
@@ -141,7 +142,7 @@ def emit_sort(
     """Add the kernel that sorts %a0 = x in memory: %a1 = its elements, by vectors where the target has any."""
     x, ranking = _flat(dtype, shape, "%a0"), Ranking(axis, descending, values=True)
     emit = sort_values.emit_sort if sort_values.sorts_vectors(e.target, x.node.dtype) else sort.emit_argsort
-    return emit(module, e, symbol, ranking, x, dims, 2)
+    return emit(module, e, symbol, SortOperand(ranking, x, dims, 2))
 
 
 def emit_top(
@@ -149,7 +150,7 @@ def emit_top(
 ) -> KernelCode:
     """Add the kernel that finds the first elements of %a0 = x in memory along its last axis: %a1 = positions."""
     ranking = Ranking(len(shape) - 1, descending, count=count)
-    return top.emit_top(module, e, symbol, ranking, _flat(dtype, shape, "%a0"), dims, 2)
+    return top.emit_top(module, e, symbol, SortOperand(ranking, _flat(dtype, shape, "%a0"), dims, 2))
 
 
 def emit_scatter_add(
