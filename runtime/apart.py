@@ -36,10 +36,11 @@ _is_ending = False  # whether the process is: no thread begins any more
 
 
 class Job(Generic[T]):
-    """Work that a thread begins at once, for one caller to wait for.  Raises RuntimeError where none can be had."""
+    """Work that a thread begins at once, for one caller to wait for, or for nobody (``is_waited_for``).  Raises
+    RuntimeError where none can be had."""
 
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
+    def __init__(self, work: Callable[[], T], is_waited_for: bool = True) -> None:
+        self._work, self._is_waited_for = work, is_waited_for
         self._thread = 0
         self._results: list[T] = []
         self._error: BaseException | None = None
@@ -67,7 +68,9 @@ class Job(Generic[T]):
             _jobs.add(self)  # before there is a thread: a child of a fork may be without it
             yield
             self._thread = _thread.get_ident()
-            if _thread._count() > 1:  # sys._current_frames may wait for itself where it sets off a collection
+            if (
+                _thread._count() > 1 or not self._is_waited_for
+            ):  # sys._current_frames may wait for itself where it sets off a collection
                 self._results.append(self._work())
             else:
                 self._work_alone()

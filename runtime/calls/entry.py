@@ -24,7 +24,7 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import ArgumentError, CompileError, of_user
-from hybridflow.runtime import apart
+from hybridflow.runtime import apart, background, locks
 from hybridflow.runtime.calls import front_end, steps, turns
 from hybridflow.runtime.calls.log import Log, Recording
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
@@ -160,8 +160,44 @@ def note_use() -> bool:
 
 def is_due() -> bool:
     """Whether native code is there, or lies on disk, or there were enough calls by now.  To make it takes as long as
-    thousands of them: programs that call a little, on a machine where nothing was called before, do without."""
-    return bool(_enabled.made) or _uses > flags.NATIVE_AFTER.value or bool(_is_kept())
+    thousands of them: programs that call a little, on a machine where nothing was called before, do without, and others
+    do so until it has been made behind (see ``background``)."""
+    return bool(_enabled.made) or (_uses > flags.NATIVE_AFTER.value and _is_ready()) or bool(_is_kept())
+
+
+def _is_ready() -> bool:
+    """Whether native code is to be had without waiting, or whoever asks for it is to wait."""
+    return bool(_is_made) or flags.NATIVE_AFTER.value == 0 or not _is_begun()
+
+
+_is_made: list[bool] = []  # one item as soon as it was made behind, or that failed
+
+
+@apart.once
+def _is_begun() -> bool:
+    """Have it made behind; False where nothing is."""
+    return background.begin(_make)
+
+
+def _make() -> None:
+    try:
+        pool = blocks.pool()
+        if pool is not None:
+            _code_for(pool)
+    finally:
+        _is_made.append(True)  # who comes next meets the error, if there is one
+
+
+def _code_for(pool: blocks.Pool) -> dict[str, int]:
+    """The native code, loaded."""
+    with _making:
+        if not _made:
+            _made.append(_loaded(pool, bool(flags.VERIFY.value)))
+        return _made[0]
+
+
+_making = locks.make()
+_made: list[dict[str, int]] = []
 
 
 def when_enabled(work: Callable[[], object]) -> None:
@@ -197,7 +233,7 @@ def _enabled() -> dict[str, int] | str:
         pool = blocks.pool()
         if pool is None:
             return blocks.problem() or "there is no pool"
-        addresses = _loaded(pool, bool(flags.VERIFY.value))
+        addresses = _code_for(pool)
     except (AttributeError, CompileError, OSError, TypeError) as error:  # no such symbol, field or library
         return f"native code does not load: {error}"
     definition = functions.method_def("__call__", addresses["call"], keywords=True)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from hybridflow.runtime import apart
+from hybridflow.runtime import apart, collector
 from hybridflow.runtime.machine import disk_cache, host, machine_code
 
 _METHOD_FASTCALL, _METHOD_KEYWORDS = 0x0080, 0x0002
@@ -89,9 +89,13 @@ def _load(
     target = host.detect()
     key = _key(settings, symbols)
     imports = {"miss": ctypes.addressof(MISS), **imports}
-    code = machine_code.cached_code(
-        key, lambda: machine_code.compile_object(build(), target, use="runtime"), *symbols, imports=imports
-    )
+
+    def compiled() -> bytes:
+        with collector.held_back():  # in this thread it would run finalizers of the user's
+            text = build()
+        return machine_code.compile_object(text, target, use="runtime")
+
+    code = machine_code.cached_code(key, compiled, *symbols, imports=imports)
     # Objects that outlive every module (an array freed at interpreter exit) still call this code: never unload it.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     return code.addresses

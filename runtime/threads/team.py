@@ -11,7 +11,7 @@ from types import ModuleType
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
-from hybridflow.runtime import apart, locks
+from hybridflow.runtime import apart, background, locks
 from hybridflow.runtime.native import functions
 from hybridflow.runtime.program_host import I64, TYPES, Host
 from hybridflow.runtime.team_words import PARALLEL_FOR, THREADS, words
@@ -36,8 +36,12 @@ def threads() -> int:
 
 
 def set_threads(number: int) -> None:
-    """Have programs that start from now on run on so many threads.  Raises ArgumentError for other things."""
-    words[THREADS] = available.checked("set_num_threads", number)
+    """Have programs that start from now on run on so many threads.  For a single one, it first waits for what is at
+    work behind.  Raises ArgumentError for other things."""
+    wanted = available.checked("set_num_threads", number)
+    if wanted == 1:
+        background.wait()
+    words[THREADS] = wanted
     for loaded in _loaded.made:
         if isinstance(loaded, dict):
             ctypes.c_int64.from_address(loaded["team_refused"]).value = 0

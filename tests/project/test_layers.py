@@ -58,6 +58,7 @@ LEVELS = {
     "hybridflow.runtime.threads": 6.3,
     "hybridflow.runtime.checksums": 6.3,
     "hybridflow.runtime.timing": 6.3,
+    "hybridflow.runtime.background": 6.3,
     "hybridflow.runtime.interrupts": 6.3,
     "hybridflow.runtime.interrupts_code": 6.3,
     "hybridflow.runtime.cpu": 6.4,

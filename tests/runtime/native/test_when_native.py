@@ -18,6 +18,7 @@ HEAD = """
 import sys, threading
 import numpy as np
 import hybridflow as hf
+from hybridflow.runtime import background
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.machine import machine_code
 
@@ -57,8 +58,9 @@ def test_a_first_call_compiles_the_program_and_memory_alone(tmp_path: Path) -> N
     assert printed(first, tmp_path) == ["1", "True", "False"]
     # The pool is on disk now, the rest is not; after enough calls it is made, and all that goes with it.
     more = """
-for _ in range(33): call()
+for _ in range(34): call()
 print(bool(entry._enabled.made))
+background.wait()
 call()
 print(bool(entry._enabled.made), type(entry.Dispatcher.__call__).__name__, len(compiled))
 before = f.signatures()[0]["hits"]
@@ -71,11 +73,62 @@ print(f.signatures()[0]["hits"] - before, next(iter(f._cache.variants())).native
     assert printed(again, tmp_path) == ["False", "True", "0"]
 
 
-@pytest.mark.parametrize(("after", "made"), [("0", "True"), ("3", "False"), ("2", "True")])
-def test_the_setting(after: str, made: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("after", "threads", "made"),
+    [("0", "2", "True"), ("0", "1", "True"), ("3", "1", "False"), ("2", "1", "True"), ("2", "2", "False")],
+)
+def test_the_setting(after: str, threads: str, made: str, tmp_path: Path) -> None:
+    """The last call that is due waits for it where nothing is made behind."""
     program = "call(); print(entry._uses); call(); call(); call(); print(entry._uses, bool(entry._enabled.made))"
-    uses = {"0": "1", "3": "3", "2": "3"}[after]
-    assert printed(program, "off", HF_NATIVE_AFTER=after) == ["0", uses, made]
+    program += "; background.wait(); call(); print(bool(entry._enabled.made))"
+    uses = "1" if after == "0" else "3"
+    assert printed(program, "off", HF_NATIVE_AFTER=after, HF_NUM_THREADS=threads) == ["0", uses, made, "True"]
+
+
+def test_no_call_waits_for_it(tmp_path: Path) -> None:
+    program = """
+import time
+call(); call()
+def seconds():
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+times = [seconds() for _ in range(40)]
+made_by_then = bool(entry._enabled.made)
+start = time.perf_counter()
+background.wait()
+print(made_by_then, max(times) < time.perf_counter() - start)
+call()
+print(bool(entry._enabled.made))
+"""
+    assert printed(program, "off", HF_NUM_THREADS="2") == ["False", "True", "True"]
+
+
+def test_the_end_of_the_process_while_it_is_made(tmp_path: Path) -> None:
+    program = """
+for _ in range(40): call()
+print(background._thread is not None)
+"""
+    assert printed(program, "off", HF_NUM_THREADS="2") == ["True"]
+
+
+def test_interrupts_while_it_is_made(tmp_path: Path) -> None:
+    program = """
+import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for _ in range(40): call()
+caught = 0
+while background._thread is not None:
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        call()
+        background.wait()
+    except KeyboardInterrupt:
+        caught += 1
+call()
+print(caught > 0, bool(entry._enabled.made))
+"""
+    assert printed(program, "off", HF_NUM_THREADS="2") == ["True", "True"]
 
 
 def test_ops_of_their_own_wait_as_well(tmp_path: Path) -> None:
@@ -83,6 +136,7 @@ def test_ops_of_their_own_wait_as_well(tmp_path: Path) -> None:
 for k in range(40):
     np.testing.assert_allclose(hf.expm1(x).numpy(), np.expm1(np.ones(8)).astype(np.float32), rtol=1e-6)
     if k in (5, 39): print(bool(entry._enabled.made))
+    if k == 38: background.wait()
 """
     assert printed(program, "off") == ["False", "True"]
 
@@ -102,9 +156,10 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
+background.wait(); call()
 print(failed, bool(entry._enabled.made), f.signatures()[0]["hits"], len(f.signatures()))
 """
-    assert printed(program, tmp_path) == ["[]", "True", "480", "1"]
+    assert printed(program, tmp_path) == ["[]", "True", "481", "1"]
 
 
 def test_a_child_of_a_fork_makes_its_own(tmp_path: Path) -> None:
@@ -113,10 +168,25 @@ import os
 call(); call()
 child = os.fork()
 for _ in range(40): call()
-print(bool(entry._enabled.made), flush=True)
+background.wait(); call()
+os.write(1, f"{bool(entry._enabled.made)}\\n".encode())
 if child: print(os.waitpid(child, 0)[1])
 """
     assert printed(program, "off") == ["True", "True", "0"]
+
+
+def test_a_fork_while_it_is_made(tmp_path: Path) -> None:
+    program = """
+import os
+for _ in range(40): call()
+print(background._thread is not None, flush=True)
+child = os.fork()
+call()
+background.wait(); call()
+os.write(1, f"{bool(entry._enabled.made)}\\n".encode())
+if child: print(os.waitpid(child, 0)[1])
+"""
+    assert printed(program, "off", HF_NUM_THREADS="2") == ["True", "True", "True", "0"]
 
 
 def test_tapes_before_it_is_made(tmp_path: Path) -> None:
