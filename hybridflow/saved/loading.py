@@ -35,7 +35,7 @@ from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
 from hybridflow.jit.value_keys import value_key
 from hybridflow.layers.module import Module
 from hybridflow.saved.saving import DEFAULT, KIND, VERSION
-from hybridflow.saved.structures import unpacked
+from hybridflow.saved.structures import fits, unpacked
 from hybridflow.tracing.assumptions import conditions_hold
 
 _KINDS = {
@@ -120,8 +120,8 @@ class _Program:
         self.call = function(self._run, name=graph.name)
 
     def takes(self, leaves: Sequence[Any], structure: pytree.Structure) -> bool:
-        """Whether the program is one for these arguments, whose dicts may have their keys in another order."""
-        if structure != self.structure and not structure.same_entries(self.structure):
+        """Whether the program is one for these arguments."""
+        if structure != self.structure and not fits(structure, self.structure):
             return False
         sizes = self.sizes(leaves)
         return sizes is not None and conditions_hold(self.graph.conditions, sizes)
@@ -158,7 +158,7 @@ class _Program:
 
     def failing(self, leaves: Sequence[Any], structure: pytree.Structure) -> str | None:
         """Which condition does not hold for leaves that are otherwise of the signature; None for others."""
-        sizes = self.sizes(leaves) if structure.same_entries(self.structure) else None
+        sizes = self.sizes(leaves) if fits(structure, self.structure) else None
         if sizes is None:
             return None
         for condition in self.graph.conditions:

@@ -340,3 +340,23 @@ def test_index_vectors_without_elements() -> None:
     ):
         with pytest.raises(hf.errors.ShapeError, match="last axis must have an element"):
             scatter()
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_extremes_of_no_elements(largest: bool) -> None:
+    """TensorFlow's are the value to which any other is preferred, and nothing has a part in them."""
+    reduce, limit = (tf.reduce_max, -np.inf) if largest else (tf.reduce_min, np.inf)
+    for run in (lambda f: f, tf.function):
+        for shape, axis, wanted in (((3, 0), 1, (3,)), ((0, 3), 0, (3,)), ((2, 0), None, ()), ((0, 2), 1, (0,))):
+            found = run(lambda x, axis=axis: reduce(x, axis))(tf.zeros(shape))
+            assert np.array_equal(found.numpy(), np.full(wanted, limit)), (shape, axis)
+        kept = run(lambda x: reduce(x, [0, 1], keepdims=True))(tf.zeros((2, 0), tf.int8))
+        assert kept.dtype == tf.int8 and kept.numpy().tolist() == [[-128 if largest else 127]]
+        x = tf.Variable(tf.zeros((3, 0)))
+
+        def derivative(x: Any = x) -> Any:
+            with tf.GradientTape() as tape:
+                y = tf.reduce_sum(reduce(x, axis=1))
+            return tape.gradient(y, x)
+
+        assert run(derivative)().shape == (3, 0)

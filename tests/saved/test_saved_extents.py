@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -208,10 +209,22 @@ def test_dicts_in_any_order(tmp_path: Path) -> None:
     loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
     assert loaded({"b": {"y": y, "x": x}, "a": a}).tolist() == expected
     assert loaded(d={"b": {"y": np.asarray(y), "x": np.asarray(x)}, "a": a}).tolist() == expected
+    assert loaded(OrderedDict([("b", OrderedDict([("y", y), ("x", x)])), ("a", a)])).tolist() == expected
     with pytest.raises(errors.ShapeError) as raised:
         loaded({"b": {"y": y, "z": x}, "a": np.arange(1000.0)})
     assert 'd["a"]: f64[1000]' in str(raised.value) and 'd["b"]["z"]: f32[3]' in str(raised.value)
     assert "[0." not in str(raised.value) and "..." not in str(raised.value)
+
+
+def test_lists_and_tuples_in_the_place_of_one_another(tmp_path: Path) -> None:
+    f = hf.function(lambda pair: pair[0] - pair[1]["k"][0])
+    one, two = line(3) * 4, line(3)
+    expected = f((one, {"k": [two]})).tolist()
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    for given in ((one, {"k": [two]}), [one, {"k": (two,)}], [one, defaultdict(list, k=[two])]):
+        assert loaded(given).tolist() == expected
+    with pytest.raises(errors.ShapeError):
+        loaded([one, {"k": [two, two]}])
 
 
 def test_code_that_sees_the_order_of_a_dict(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -120,13 +121,25 @@ def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
 
 
 def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-    """``tf.reduce_max``."""
-    return hf.max(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
+    """``tf.reduce_max``: of no elements it is the least value of the dtype."""
+    return _extreme(hf.max, operand(input_tensor), axes(axis), keepdims, least=True)
 
 
 def reduce_min(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
-    """``tf.reduce_min``."""
-    return hf.min(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
+    """``tf.reduce_min``: of no elements it is the greatest value of the dtype."""
+    return _extreme(hf.min, operand(input_tensor), axes(axis), keepdims, least=False)
+
+
+def _extreme(reduce: Any, x: Any, axis: Any, keepdims: bool, least: bool) -> Any:
+    """``hf.max`` or ``hf.min``; of no elements, the value to which every other one is preferred."""
+    x = hf.asarray(x)
+    if 0 not in x.shape or x.dtype == dtypes.bool_:
+        return reduce(x, axis=axis, keepdims=keepdims)
+    if dtypes.is_integer(x.dtype):
+        limit: Any = getattr(ml_dtypes.iinfo(x.dtype), "min" if least else "max")
+    else:
+        limit = -math.inf if least else math.inf
+    return hf.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims) + limit  # a sum of none is 0
 
 
 def reduce_all(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
