@@ -21,8 +21,7 @@ from hybridflow.jit.guards import report
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.op_calls import ElementwiseOp
 from hybridflow.runtime.native import layout
-from tests.support import room_times, run_order
-from tests.support.left_behind import Net
+from tests.support import left_behind, room_times, run_order
 
 # The same examples in every run, however long they take.  ``--hypothesis-profile default`` looks for new ones.
 hypothesis.settings.register_profile(
@@ -34,7 +33,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("same")
 
-_net = Net()
+_net = left_behind.Net()
 _TESTS = Path(__file__).resolve().parent
 
 
@@ -118,6 +117,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if len(taken) < QUICK and function not in taken and item.get_closest_marker("slow") is None:
         taken.add(function)
         item.add_marker(pytest.mark.quick)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """All tests are there."""
+    left_behind.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

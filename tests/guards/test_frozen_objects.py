@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import hybridflow as hf
+from tests.support import left_behind
 
 factor = 3.0
 
@@ -34,7 +35,13 @@ def frozen() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.unfreeze()
+        _thaw()
+
+
+def _thaw() -> None:
+    """All but what is frozen for the whole run."""
+    gc.unfreeze()
+    left_behind.freeze()
 
 
 def scaled(x: Any) -> Any:
@@ -73,6 +80,6 @@ def test_what_cannot_be_found_says_how_to_help(caplog: pytest.LogCaptureFixture)
         factors[0] = 5.0
         assert function(x) == 5.0
     finally:
-        gc.unfreeze()
+        _thaw()
     (text,) = [record.getMessage() for record in caplog.records if "traced anew" in record.getMessage()]
     assert "define it after gc.freeze()" in text

@@ -110,7 +110,9 @@ def _note_argument(recording: Recording, path: str, value: Any) -> None:
 def _functions_of(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
     """The functions that run these code objects, as far as there are any."""
     wanted = [code for code in codes if not is_twin(code)]
-    found = [f for f in gc.get_referrers(*wanted) if isinstance(f, types.FunctionType)] if wanted else []
+    if not wanted:
+        return []
+    found = [f for f in gc.get_referrers(*wanted) if isinstance(f, types.FunctionType)]
     if gc.get_freeze_count():  # the collector does not know of frozen objects
         known = {f.__code__ for f in found}
         found += [f for code in wanted if code not in known for f in _named_like(code)]
