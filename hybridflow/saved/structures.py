@@ -10,7 +10,7 @@ from hybridflow.errors import ArgumentTypeError, CheckpointError
 from hybridflow.jit.tensor_spec import TensorSpec
 
 PLAIN = (bool, int, float, str, type(None))
-_STANDS_FOR = {OrderedDict: dict, defaultdict: dict, tuple: list}
+_STANDS_FOR: dict[type, type] = {OrderedDict: dict, defaultdict: dict, tuple: list}
 
 
 def fits(given: pytree.Structure, wanted: pytree.Structure) -> bool:
