@@ -99,6 +99,9 @@ class Generator(Source):
         """(seed, counter) as uint64[2]; assign it to go back to an earlier place."""
         return self._state
 
+    def _checkpoint_variables(self) -> dict[str, Variable]:
+        return {"state": self.state}
+
     @property
     def key(self) -> Tensor:
         """The seed, as a uint64 scalar."""

@@ -14,10 +14,11 @@ from hybridflow.array.creation import asarray
 from hybridflow.checkpoint import files, states
 from hybridflow.checkpoint.waiting import Waiting, check_fit
 from hybridflow.core.context import suspended
-from hybridflow.core.reading import reading
+from hybridflow.core.reading import CONTENT_ERRORS, reading
+from hybridflow.core.stateful import Stateful
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentError, CheckpointError, DataError
+from hybridflow.errors import ArgumentError, CheckpointError, DataError, HybridflowError
 
 SUFFIX = ".safetensors"
 _KIND, _VERSION = "hybridflow-checkpoint", 1
@@ -81,8 +82,9 @@ class Checkpoint(states.Group):
     Arrays are kept in the safetensors format, so that others can read them.
 
     Args:
-        **objects: variables, modules and models, optimizers, metrics, random generators, iterators of datasets, and
-            numbers and texts. Each becomes an attribute.
+        **objects: variables, modules and models, optimizers, metrics, random generators, iterators of datasets,
+            objects of yours with ``state_dict()`` and ``load_state_dict(state)``, and numbers and texts. Each becomes
+            an attribute.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((2,)), hf.layers.Dense(1)])
@@ -183,7 +185,9 @@ class Checkpoint(states.Group):
             if id(variable) not in seen:  # one that several objects share is kept once
                 seen.add(id(variable))
                 targets[path] = variable
-        own = {name for name, value in objects.items() if isinstance(value, (*states.STATED, *states.PLAIN))}
+        own = {
+            name for name, value in objects.items() if states.has_state_dict(value) or isinstance(value, states.PLAIN)
+        }
         origins = {new: old for old, new in names.items()}
         found = {new: old for new, old in origins.items() if new in targets}
         values = {new: old for old, new in plans.items() if new in own}
@@ -202,13 +206,13 @@ class Checkpoint(states.Group):
         read = file.tensors(found.values())  # all of them, before anything is changed
         with reading(CheckpointError, "checkpoint", file.path, ArgumentError, DataError):
             kept = {new: states.unpacked(plain[old], _reader(file)) for new, old in values.items()}
-            for name, value in kept.items():
-                if isinstance(objects[name], states.STATED):
-                    objects[name].restore(value)  # which raises where it is of another dataset
+        for name, value in kept.items():
+            if states.has_state_dict(objects[name]):
+                _load(file, name, objects[name], value)
         for new, old in found.items():
             targets[new].assign(asarray(read[old], dtype=targets[new].dtype))
         for name, value in kept.items():
-            if not isinstance(objects[name], states.STATED):
+            if not states.has_state_dict(objects[name]):
                 self._objects[name] = value
         if self._waiting is not None:
             self._waiting.end()
@@ -225,10 +229,21 @@ class Checkpoint(states.Group):
         return f"<Checkpoint of {', '.join(self._objects) or 'nothing'}>"
 
 
+def _load(file: files.File, name: str, value: Stateful, state: Any) -> None:
+    """Give an object its state, which raises where that is of another dataset, say."""
+    try:
+        value.load_state_dict(state)
+    except (ArgumentError, DataError):
+        raise
+    except (HybridflowError, *CONTENT_ERRORS) as error:
+        text = f"{name} does not take the state that {file.path} has for it: {type(error).__name__}: {error!s:.300}"
+        raise CheckpointError("checkpoint", text) from error
+
+
 def _reader(file: files.File) -> Callable[[str], Tensor]:
     def read(name: str) -> Tensor:
         if name not in file.names:
-            raise CheckpointError("checkpoint", f"{file.path} lacks the array {name!r} of an iterator.")
+            raise CheckpointError("checkpoint", f"{file.path} lacks the array {name!r} of an object's state.")
         return file.tensor(name)
 
     return read

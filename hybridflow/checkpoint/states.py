@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from hybridflow.array.random import Generator
+from hybridflow.core.stateful import OwnsSlots, OwnsUnbuilt, OwnsVariables, Stateful, Unbuilt
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.data import Iterator as DataIterator
 from hybridflow.errors import ArgumentError, ArgumentTypeError, CheckpointError
-from hybridflow.layers import Layer
-from hybridflow.layers.module import Module
-from hybridflow.metrics import Metric
-from hybridflow.optimizers import Optimizer
 
 PLAIN = (bool, int, float, str, type(None))
 OF_MODELS = ("version", "architecture", "shape", "compiled")  # what files of whole models say beside their state
 OF_SOME_MODELS = ("dtype",)  # what those say as well that were written since models know the dtype of their input
 WITHIN = "__state__."  # names of arrays that are part of plain values
-
-
-class Stated:
-    """What has a state: nested dicts, lists, tensors and plain values, which ``state`` gives and ``restore`` takes."""
-
-    def state(self) -> Any:
-        raise NotImplementedError
-
-    def restore(self, state: Any) -> Any:
-        raise NotImplementedError
-
-
-STATED = (DataIterator, Stated)
 
 
 class Group:
@@ -65,19 +47,24 @@ def state_of(objects: Mapping[str, Any]) -> State:
             state.arrays[path] = variable._current()
     paths = {id(variable): path for path, variable in reversed(variables.items())}
     for name, value in objects.items():
-        if isinstance(value, Optimizer):
+        if isinstance(value, OwnsSlots):
             _add_slots(state, name, value, paths)
-        elif isinstance(value, STATED):
-            state.plain[name] = _packed(value.state(), name, state.arrays)
+        elif has_state_dict(value):
+            state.plain[name] = _packed(value.state_dict(), name, state.arrays)
         elif isinstance(value, PLAIN):
             state.plain[name] = value
-        elif not isinstance(value, (Variable, Module, Generator, Metric)):
+        elif not isinstance(value, (Variable, OwnsVariables)):
             raise ArgumentTypeError(
                 "checkpoint",
                 f"{name} is {value!r:.80}, which has no state: give variables, modules, optimizers, metrics, random "
-                "generators, iterators of datasets, numbers or texts.",
+                "generators, iterators of datasets, objects with state_dict and load_state_dict, numbers or texts.",
             )
     return state
+
+
+def has_state_dict(value: Any) -> TypeGuard[Stateful]:
+    """Whether it is kept as what ``state_dict`` returns, and not variable by variable."""
+    return isinstance(value, Stateful) and not isinstance(value, (OwnsVariables, Variable))
 
 
 def expanded(objects: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,43 +114,38 @@ def places(objects: Mapping[str, Any]) -> dict[str, Variable]:
 def _variables(name: str, value: Any) -> Iterator[tuple[str, Variable]]:
     if isinstance(value, Variable):
         yield name, value
-    elif isinstance(value, Generator):
-        yield f"{name}.state", value.state
-    elif isinstance(value, Optimizer):
-        for label, variable in value.named_state().items():
-            yield f"{name}.{label}", variable
-    elif isinstance(value, Metric):
-        for index, variable in enumerate(value.variables):
-            yield f"{name}.{index}", variable
-    elif isinstance(value, Module):
-        for path, variable in value.named_variables().items():
+    elif isinstance(value, OwnsVariables):
+        for path, variable in value._checkpoint_variables().items():
             yield f"{name}.{path}", variable
 
 
-def _add_slots(state: State, name: str, optimizer: Optimizer, paths: Mapping[int, str]) -> None:
+def _add_slots(state: State, name: str, owner: OwnsSlots, paths: Mapping[int, str]) -> None:
+    for path, slot in _slots(name, owner, paths):
+        state.arrays[path] = slot._current()
+
+
+def _slots(name: str, owner: OwnsSlots, paths: Mapping[int, str]) -> Iterator[tuple[str, Variable]]:
     """The slots, each under the path of the variable that it is of."""
-    for index, variable in enumerate(optimizer._state.trained):
+    for index, (variable, slots) in enumerate(owner._checkpoint_slots()):
         of = paths.get(id(variable), f"variable{index}")
-        for kind, slot in optimizer._state.slots[id(variable)].items():
-            state.arrays[f"{name}.slots.{of}.{kind}"] = slot._current()
+        for kind, slot in slots.items():
+            yield f"{name}.slots.{of}.{kind}", slot
 
 
 def built(objects: Mapping[str, Any], names: list[str]) -> Callable[[], None]:
     """Let optimizers make the slots of which there are ``names``; what is returned takes those back."""
     variables = places(objects)
-    before = []
+    undo: list[Callable[[], None]] = []
     for name, value in expanded(objects).items():
-        if isinstance(value, Optimizer):
+        if isinstance(value, OwnsSlots):
             prefix = f"{name}.slots."
             wanted = {other[len(prefix) :].rpartition(".")[0] for other in names if other.startswith(prefix)}
-            before.append((value._state, len(value._state.trained)))
-            value.build([variable for path, variable in variables.items() if path in wanted])
+            chosen = [variable for path, variable in variables.items() if path in wanted]
+            undo.append(value._create_checkpoint_slots(chosen))
 
     def take_back() -> None:
-        for state, count in before:
-            for variable in state.trained[count:]:
-                del state.slots[id(variable)]
-            del state.trained[count:]
+        for step in undo:
+            step()
 
     return take_back
 
@@ -173,35 +155,31 @@ def slots(objects: Mapping[str, Any]) -> dict[str, Variable]:
     paths = {id(variable): path for path, variable in reversed(places(objects).items())}
     found: dict[str, Variable] = {}
     for name, value in expanded(objects).items():
-        if isinstance(value, Optimizer):
-            for index, variable in enumerate(value._state.trained):
-                of = paths.get(id(variable), f"variable{index}")
-                for kind, slot in value._state.slots[id(variable)].items():
-                    found[f"{name}.slots.{of}.{kind}"] = slot
+        if isinstance(value, OwnsSlots):
+            found.update(_slots(name, value, paths))
     return found
 
 
-def unbuilt(objects: Mapping[str, Any]) -> dict[str, Layer]:
+def unbuilt(objects: Mapping[str, Any]) -> dict[str, Unbuilt]:
     """The layers that have no variables yet, by their paths."""
     return {
-        f"{name}.{path}" if path else name: module
+        f"{name}.{path}" if path else name: part
         for name, value in expanded(objects).items()
-        if isinstance(value, Module)
-        for path, module in value._named_modules()
-        if isinstance(module, Layer) and not module.built
+        if isinstance(value, OwnsUnbuilt)
+        for path, part in value._unbuilt_parts().items()
     }
 
 
 def awaited(objects: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     """Those of the names that are of variables which layers are still to make, and of optimizers' slots for these."""
     layers = tuple(f"{path}." for path in unbuilt(objects))
-    slots = tuple(f"{name}.slots." for name, value in expanded(objects).items() if isinstance(value, Optimizer))
+    slots = tuple(f"{name}.slots." for name, value in expanded(objects).items() if isinstance(value, OwnsSlots))
     starts = (*layers, *[slot + layer for slot in slots for layer in layers])
     return [name for name in names if name.startswith(starts)]
 
 
 def _packed(value: Any, path: str, arrays: dict[str, Any]) -> Any:
-    """The state of an iterator as plain values; its arrays are put among ``arrays``."""
+    """The state of an object as plain values; its arrays are put among ``arrays``."""
     if isinstance(value, PLAIN):
         return value
     if isinstance(value, bytes):
@@ -240,7 +218,7 @@ def unpacked(value: Any, array: Callable[[str], Any]) -> Any:
             return tuple(unpacked(part, array) for part in value["tuple"])
         return [unpacked(part, array) for part in value["list"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError("checkpoint", f"the state of an iterator cannot be read: {error!r}.") from None
+        raise CheckpointError("checkpoint", f"the state of an object cannot be read: {error!r}.") from None
 
 
 def renamed(names: list[str], rename: Any) -> dict[str, str]:

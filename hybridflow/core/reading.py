@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from hybridflow.errors import HybridflowError
 
-_OF_TEXTS = (
+CONTENT_ERRORS = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, NotImplementedError, RecursionError),
     *(StopIteration, TypeError, ValueError, struct.error, zlib.error),
 )
@@ -29,6 +29,6 @@ def reading(kind: type[HybridflowError], stage: str, what: object, *passed: type
         if str(what) in str(error):
             raise
         raise kind(stage, f"{what} cannot be read: {error}") from None
-    except (HybridflowError, *_OF_TEXTS) as error:
+    except (HybridflowError, *CONTENT_ERRORS) as error:
         text = " ".join(str(error).split())[:300]
         raise kind(stage, f"{what} cannot be read: {type(error).__name__}: {text}. The file is damaged.") from None

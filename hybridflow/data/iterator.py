@@ -105,6 +105,14 @@ class Iterator:
             raise ArgumentError("Iterator.restore", f"the state is of another dataset: {error!r}.") from None
         return self
 
+    def state_dict(self) -> State:
+        """As ``state``; so checkpoints keep an iterator."""
+        return self.state()
+
+    def load_state_dict(self, state_dict: State) -> None:
+        """As ``restore``."""
+        self.restore(state_dict)
+
 
 class NumpyIterator:
     """The elements of a dataset with NumPy arrays for tensors."""

@@ -331,6 +331,10 @@ class Layer(Module, Configured):
         if not self.built:
             self._note_built()
 
+    @property
+    def _has_deferred_build(self) -> bool:  # type: ignore[override]  # of a class, or of one object
+        return not self.built
+
     def _note_built(self) -> None:
         self.built = True
         if self._when_built is not None:

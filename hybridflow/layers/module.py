@@ -80,6 +80,14 @@ class Module:
         """This module, whose path is empty, and all within it by their paths from here."""
         return ((path, m) for path, m, _ in walk(self, "", True, set()) if isinstance(m, Module))
 
+    _has_deferred_build = False  # whether it makes variables when it is first called, and was not
+
+    def _checkpoint_variables(self) -> dict[str, Variable]:
+        return self.named_variables()
+
+    def _unbuilt_parts(self) -> dict[str, Any]:
+        return {path: module for path, module in self._named_modules() if module._has_deferred_build}
+
     def _passing(self) -> list[Variable]:
         """The variables of its own that are no weights: the states of random generators."""
         return [held.state for held in vars(self).values() if isinstance(held, Generator)]

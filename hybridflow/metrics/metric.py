@@ -63,6 +63,9 @@ class Metric(Configured):
         """The state."""
         return list(self._variables)
 
+    def _checkpoint_variables(self) -> dict[str, Variable]:
+        return {str(index): variable for index, variable in enumerate(self.variables)}
+
     def add_variable(
         self, shape: Sequence[int] = (), initializer: Any = "zeros", dtype: Any = None, name: str | None = None
     ) -> Variable:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridflow.checkpoint.states import Stated
 from hybridflow.compiler.ops import rules
 from hybridflow.core import pytree
 from hybridflow.core.promotion import refuse_mask
@@ -48,7 +47,7 @@ class Batches:
         """Go on where a state was taken."""
 
 
-class Feed(Stated):
+class Feed:
     """Batches of one epoch after another.
 
     ``steps`` is how many batches an epoch has, None where that turns out at the end of the first.  ``own_steps`` says
@@ -121,8 +120,8 @@ class Feed(Stated):
                 batches.close()
         self._running = self._begun = None
 
-    def state(self) -> Any:
-        """Between two epochs: what comes next, for ``restore`` of a feed of the same data."""
+    def state_dict(self) -> Any:
+        """Between two epochs: what comes next, for ``load_state_dict`` of a feed of the same data."""
         batches = self._running or self._begun or self._make()
         if self._own_steps:
             self._running = batches
@@ -130,7 +129,7 @@ class Feed(Stated):
             self._begun = batches
         return {"batches": batches.state()}
 
-    def restore(self, state: Any) -> None:
+    def load_state_dict(self, state: Any) -> None:
         """Go on where a state was taken; where none was, begin anew."""
         self.restart()
         if not isinstance(state, dict) or state.get("batches") is None:

@@ -8,7 +8,7 @@ import inspect
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from hybridflow import initializers
@@ -234,6 +234,23 @@ class Optimizer(Configured):
                 if self.gradient_accumulation_steps is not None:
                     self.add_slot(variable, "accumulated")
                 self.create_slots(variable)
+
+    def _checkpoint_variables(self) -> dict[str, Variable]:
+        return self.named_state()
+
+    def _checkpoint_slots(self) -> Iterator[tuple[Variable, dict[str, Variable]]]:
+        return ((variable, self._state.slots[id(variable)]) for variable in self._state.trained)
+
+    def _create_checkpoint_slots(self, variables: Iterable[Variable]) -> Callable[[], None]:
+        state, count = self._state, len(self._state.trained)
+        self.build(variables)
+
+        def undo() -> None:
+            for variable in state.trained[count:]:
+                del state.slots[id(variable)]
+            del state.trained[count:]
+
+        return undo
 
     @property
     def built(self) -> bool:

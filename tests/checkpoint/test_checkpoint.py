@@ -538,6 +538,76 @@ def test_an_interrupted_fit_is_taken_up_again(tmp_path: Path) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+class Sampler:
+    """An object of a user's, which knows nothing of this library."""
+
+    def __init__(self) -> None:
+        self.state: Any = None
+
+    def state_dict(self) -> Any:
+        return self.state
+
+    def load_state_dict(self, state: Any) -> None:
+        if state == "bad":
+            raise ValueError("this is no state of mine")
+        self.state = state
+
+
+def test_objects_with_a_state_dict_take_part(tmp_path: Path) -> None:
+    """Of what they return all comes back: types, keys that are no texts, arrays and tensors, NaN and -0.0."""
+    first, last, weight = Sampler(), Sampler(), hf.Variable([1.0, 2.0])
+    first.state = {
+        "at": (3, [True, None, "text", -0.0, float("inf")]),
+        3: np.array([np.nan, -0.0, np.inf], "f4"),
+        None: hf.asarray([[1, 2]]),
+        "empty": np.zeros((0, 2), "i8"),
+        "bytes": b"\x00\xff",
+    }
+    last.state = []
+    path = checkpoint.Checkpoint(parts=[first, {"last": last}], v=weight).write(tmp_path / "it")
+    again = [Sampler(), {"last": Sampler()}]
+    checkpoint.Checkpoint(parts=again, v=hf.Variable([0.0, 0.0])).restore(path).assert_consumed()
+    found = again[0].state
+    assert again[1]["last"].state == []
+    assert list(found) == list(first.state) and repr(found["at"]) == repr(first.state["at"])
+    assert type(found[3]) is np.ndarray and found[3].tobytes() == first.state[3].tobytes() and found[3].dtype == "f4"
+    assert isinstance(found[None], hf.Tensor) and found[None].tolist() == [[1, 2]]
+    assert found["empty"].shape == (0, 2) and found["bytes"] == b"\x00\xff"
+
+
+def test_an_object_that_does_not_take_its_state_changes_nothing(tmp_path: Path) -> None:
+    sampler, weight = Sampler(), hf.Variable([1.0, 2.0])
+    sampler.state = "bad"
+    path = checkpoint.Checkpoint(sampler=sampler, v=weight).write(tmp_path / "it")
+    weight.assign([5.0, 6.0])
+    with pytest.raises(errors.CheckpointError, match=r"sampler does not take.*ValueError: this is no state") as raised:
+        checkpoint.Checkpoint(sampler=sampler, v=weight).restore(path)
+    assert isinstance(raised.value.__cause__, ValueError)
+    assert weight.numpy().tolist() == [5.0, 6.0]
+    sampler.state = {"x": object()}
+    with pytest.raises(errors.ArgumentTypeError, match=r"sampler holds <object.*which cannot be kept in a file"):
+        checkpoint.Checkpoint(sampler=sampler).write(tmp_path / "it")
+
+
+def test_modules_with_a_state_dict_of_their_own_are_kept_by_their_variables(tmp_path: Path) -> None:
+    class Own(hf.Module):
+        def __init__(self) -> None:
+            self.w = hf.Variable([1.0])
+
+        def state_dict(self) -> Any:
+            raise AssertionError("for files of other kinds")
+
+        def load_state_dict(self, state: Any) -> None:
+            raise AssertionError("for files of other kinds")
+
+    own = Own()
+    path = checkpoint.Checkpoint(own=own).write(tmp_path / "it")
+    assert set(safetensors.numpy.load_file(path)) == {"own.w"}
+    own.w.assign([2.0])
+    checkpoint.Checkpoint(own=own).restore(path).assert_consumed()
+    assert own.w.numpy().tolist() == [1.0]
+
+
 def test_what_has_no_state_is_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.ArgumentTypeError, match=r"thing is .*has no state"):
         checkpoint.Checkpoint(thing=object()).save(tmp_path / "x")
