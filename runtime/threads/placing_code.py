@@ -25,8 +25,7 @@ _SELDOM = 1_000_000  # nanoseconds between two moves of a thread, however its ca
 
 def build(module: Module, most: int) -> None:
     """void place(i64 member, i64 members): see that a thread, one of so many, runs elsewhere than the caller.  Void
-    placed_thread(i64 member, i64 thread): a thread is new.  Void forget_places(): there are no threads.  Needs ``i64
-    now()``."""
+    placed_thread(i64 member, i64 thread): a thread is new.  Void forget_places(): there are no threads."""
     module.variable("places", I64, most * _SIZE // 8)
     _move(module)
     _place(module)
@@ -60,7 +59,7 @@ def _place(module: Module) -> None:
     core = f.b.add(f.b.zext(core, I64), i64(1))
     seen = f.b.or_(f.b.shl(members, i64(32)), core)
     with f.b.if_then(f.ne(f.load(own, _SEEN, I64), seen), likely=False):
-        moment = f.call("now", I64)
+        moment = f.monotonic_ns()
         passed = f.b.sub(moment, f.load(own, _MOMENT, I64))
         with f.b.if_then(f.b.icmp_signed(">", passed, i64(_SELDOM))):
             f.store(seen, own, _SEEN)
