@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import threading as _threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -61,11 +61,11 @@ def functions_run_eagerly() -> bool:
     return _eager or _running.depth > 0
 
 
-class _Running(threading.local):
+class _Running(_threading.local):
     depth = 0  # of functions of ``hf.eager`` in this thread
 
 
-_running, _counting = _Running(), threading.Lock()
+_running, _counting = _Running(), _threading.Lock()
 
 
 @block

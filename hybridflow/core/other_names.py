@@ -13,19 +13,38 @@ from typing import Any
 
 _OF_MODULE = """
 Array: hf.Tensor
+Assert: hf.debugging.Assert(condition, data)
+ConfigProto: hf.config; there are no sessions to configure
+DType: the type of hf.float32: numpy.dtype
 DataLoader: hf.data.DataLoader(dataset)
 F: hf.nn
+Graph: hf.function, or hf.compat.v1.Graph()
 Mesh: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+NamedSharding: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+Operation: f.ir(*args) of an hf.function, which shows the nodes
+P: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+RaggedTensor: hf.data.Dataset and its padded_batch; there are no ragged tensors
 Session: hf.compat.v1.Session(), or call the function: operations run at once
 ShapeDtypeStruct: hf.TensorSpec(shape, dtype)
+SparseTensor: hf.IndexedSlices(values, indices, shape) of rows; there are no other sparse tensors
+TensorShape: a tuple of ints, and None in an hf.TensorSpec
+UnconnectedGradients: tape.gradient(y, x), which is None where nothing leads from x to y
 absolute: hf.abs(x)
 acc: hf.mean(hf.argmax(logits, axis=-1) == labels)
+activations: hf.nn.relu(x) and its kin, or the name: hf.layers.Dense(8, activation="relu")
+ad_checkpoint: hf.recompute_grad(f)
+addcdiv: x + value * y / z
+addcmul: x + value * y * z
+addmm: x + y @ z
 allclose: hf.all(hf.isclose(x, y))
 amax: hf.max(x, axis)
 amin: hf.min(x, axis)
+amp: hf.mixed_precision.set_global_policy("mixed_bfloat16")
+angle: hf.atan2(imag, real) of a pair; there are no complex dtypes
 append: hf.concat([x, y])
 applications: a model of hf.layers; no trained models come with it
 apply_along_axis: hf.vmap(f, in_axes)
+apply_over_axes: hf.sum(x, axis=(0, 1), keepdims=True) and its kin, which take several axes
 arccos: hf.acos(x)
 arccosh: hf.acosh(x)
 arcsin: hf.asin(x)
@@ -33,176 +52,406 @@ arcsinh: hf.asinh(x)
 arctan: hf.atan(x)
 arctan2: hf.atan2(y, x)
 arctanh: hf.atanh(x)
+argpartition: hf.argsort(x, axis)
 argwhere: hf.stack(hf.nonzero(x), axis=1)
 around: hf.round(x)
 array: hf.asarray(values)
 array_equal: hf.all(hf.equal(x, y))
+array_equiv: hf.all(hf.equal(x, y)), which broadcasts
 array_split: hf.split(x, sizes, axis)
 as_tensor: hf.asarray(values)
+asanyarray: hf.asarray(values)
+ascontiguousarray: hf.asarray(values); tensors are contiguous where it matters
 asnumpy: x.numpy()
+assert_equal: hf.debugging.assert_equal(x, y)
 assign: v.assign(value) of an hf.Variable
+atleast_1d: hf.reshape(x, x.shape or (1,))
+atleast_2d: hf.reshape(x, (1,) * (2 - x.ndim) + x.shape) of up to two axes
+atleast_3d: hf.reshape(x, x.shape + (1,) * (3 - x.ndim)) of two or three axes
+audio: numpy.fft and wave of Python; hf.summary.audio writes sounds
+autocast: hf.mixed_precision.set_global_policy("mixed_bfloat16")
 autograd: hf.GradientTape() or hf.grad(f)
 autograph: hf.function, which takes Python's statements
 average: hf.mean(x, axis)
+backend: hf itself; there is one backend
+backends: hf.config, or hf.function(fastmath=True)
+baddbmm: x + y @ z
+bartlett: 1 - hf.abs(2 * hf.arange(n) / (n - 1) - 1)
 batch_to_space: hf.reshape and hf.permute_dims
+bernoulli: hf.random.bernoulli(p, shape)
 betainc: scipy.special.betainc in an hf.numpy_function
+betaln: scipy.special.betaln in an hf.numpy_function
+bitcast: hf.asarray(x.numpy().view(dtype))
+bitwise_count: numpy.bitwise_count in an hf.numpy_function
+bitwise_not: hf.bitwise_invert(x)
+blackman: numpy.blackman(n), and hf.asarray of it
+block: hf.concat of hf.concat
+block_diag: hf.pad of each matrix to all columns, and hf.concat of those
+block_until_ready: nothing; results are ready when they are read
 bmm: hf.matmul(x, y)
+broadcast: hf.broadcast_to(x, shape), or hf.broadcast_arrays(x, y)
+broadcast_dynamic_shape: hf.broadcast_shapes(x.shape, y.shape)
+bucketize: hf.searchsorted(boundaries, x)
+c_: hf.stack([x, y], axis=1)
+cartesian_prod: hf.stack([g.flatten() for g in hf.meshgrid(x, y, indexing="ij")], axis=1)
 cast: hf.astype(x, dtype) or x.astype(dtype)
 cat: hf.concat([x, y], axis=0)
+cbrt: hf.sign(x) * hf.abs(x) ** (1 / 3)
+cdist: hf.linalg.vector_norm(x[:, None] - y[None, :], axis=-1)
+chain_matmul: hf.matmul, one after another
+checkify: hf.debugging.check_numerics(x, message) and its kin, or assert
 cholesky: hf.linalg.cholesky(x)
+choose: hf.take_along_axis(hf.stack(choices), index[None], axis=0)[0]
+chunk: hf.split(x, parts, axis)
 clamp: hf.clip(x, low, high)
+clip_by_global_norm: hf.optimizers.clip_by_global_norm(tensors, clip_norm)
+clip_by_norm: hf.optimizers.clip_by_norm(x, clip_norm)
 clip_by_value: hf.clip(x, low, high)
 column_stack: hf.stack([x, y], axis=1)
+combinations: itertools.combinations(range(n), 2), and hf.take(x, indices)
 compile: hf.function
+complex: a pair of real tensors; there are no complex dtypes
 complex128: a pair of real tensors; there are no complex dtypes
 complex64: a pair of real tensors; there are no complex dtypes
+compress: hf.boolean_mask(x, condition, axis=axis)
 concatenate: hf.concat([x, y], axis=0)
+constant_initializer: hf.initializers.Constant(value)
+control_dependencies: nothing; effects and assignments run in the order in which they are written
+convert_element_type: hf.astype(x, dtype)
 convert_to_tensor: hf.asarray(values)
 convolve: hf.nn.conv1d(hf.pad(x, [(y.size - 1, y.size - 1)])[None, :, None], hf.flip(y)[:, None, None])[0, :, 0]
 copy: x.copy()
 corrcoef: c = x - hf.mean(x, axis=1, keepdims=True); n = c / hf.linalg.vector_norm(c, axis=1, keepdims=True); n @ n.T
+correlate: hf.nn.conv1d(x[None, :, None], y[:, None, None])[0, :, 0] of the valid part
+cosine_similarity: hf.sum(hf.nn.l2_normalize(x, -1) * hf.nn.l2_normalize(y, -1), axis=-1)
 cov: c = x - hf.mean(x, axis=1, keepdims=True); c @ c.T / (x.shape[1] - 1)
 cpu: x.to_device("cpu")
 cross: hf.linalg.cross(x, y)
 cuda: hf.device("gpu:0")
+cummax: hf.associative_scan(hf.maximum, x, axis=axis)
+cummin: hf.associative_scan(hf.minimum, x, axis=axis)
 cumprod: hf.cumulative_prod(x, axis)
 cumsum: hf.cumulative_sum(x, axis)
 custom_jvp: hf.custom_gradient
 custom_vjp: hf.custom_gradient
 datasets: hf.data.Dataset of files of your own; no data comes with it
 debug: hf.debugging, or hf.print(x)
+default_backend: hf.list_devices()
+default_rng: hf.random.Generator(seed)
 deg2rad: x * (hf.pi / 180)
+degrees: x * (180 / hf.pi)
 delete: hf.concat([x[:i], x[i + 1:]])
+depth_to_space: hf.reshape and hf.permute_dims
 det: hf.linalg.det(x)
+device_count: len(hf.list_devices())
+device_get: x.numpy()
 device_put: x.to_device(device)
+devices: hf.list_devices()
 diag: hf.diagonal(x) of a matrix, hf.eye(x.size) * x of a vector
+diag_embed: x[..., None] * hf.eye(x.shape[-1])
+diag_indices: i = hf.arange(n), and x[i, i]
 digamma: scipy.special.digamma in an hf.numpy_function
 digitize: hf.searchsorted(bins, x, side="right")
+disable_jit: hf.config.run_functions_eagerly(True)
+dist: hf.linalg.vector_norm(x - y)
 distribute: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
 distributed: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+distributions: hf.random.normal(shape) and its kin; no densities come with it
 divide_no_nan: hf.where(y == 0, 0.0, x / hf.where(y == 0, 1.0, y))
+divmod: hf.floor_divide(x, y), hf.remainder(x, y)
 dot: x.dot(y) or x @ y
 dot_product_attention: hf.nn.scaled_dot_product_attention(query, key, value), heads before steps
 double: x.astype(hf.float64)
 dropout: hf.nn.dropout(x, rate)
+dsplit: hf.split(x, parts, axis=2)
 dstack: hf.stack([x, y], axis=2)
+dtype: numpy.dtype, or x.dtype
 dtypes: hf.float32, hf.int64 and so on
+dynamic_partition: x[parts == k] for each k
+dynamic_slice: x[i:i + n]
+dynamic_stitch: y = hf.zeros(shape) and y[indices] = values
+dynamic_update_slice: y = x.copy() and y[i:i + n] = values
 ediff1d: hf.diff(x.flatten())
+edit_distance: Python, in an hf.py_function
 eigh: hf.linalg.eigh(x)
+einops: hf.einsum(text, x, y), or hf.reshape and hf.permute_dims
 enable_eager_execution: nothing; operations run at once
+enable_grad: nothing; what runs inside an hf.GradientTape is recorded
+enable_x64: nothing; hf.float64 and hf.int64 are there without it
+ensure_compile_time_eval: NumPy, whose values are known while a function is traced
+ensure_shape: x itself, with hf.debugging.assert_shapes([(x, shape)])
+erfc: 1 - hf.erf(x)
 erfinv: scipy.special.erfinv in an hf.numpy_function
+errstate: hf.debugging.enable_check_numerics(), or numpy.errstate; floats become NaN and infinity in silence
+estimator: hf.Model and its fit
+euler_gamma: numpy.euler_gamma
 eval_shape: f.get_concrete_function(*specs) of an hf.function
 executing_eagerly: hf.config.functions_run_eagerly()
+exp2: 2.0 ** x
+experimental: hf itself; nothing is set apart as experimental but hf.summary.experimental
 export: hf.saved.save(f, path)
+extract: hf.boolean_mask(x, condition)
 fabs: hf.abs(x)
+feature_column: hf.layers.CategoryEncoding and its kin
 fft: numpy.fft on x.numpy(); there are no complex dtypes
 fill: hf.full(shape, value)
+fill_diagonal: y = x.copy() and y[i, i] = value for i = hf.arange(n)
+finite_difference: hf.grad(f)
 fix: hf.trunc(x)
 flatnonzero: hf.nonzero(x.flatten())[0]
 flatten: x.flatten()
 fliplr: hf.flip(x, axis=1)
 flipud: hf.flip(x, axis=0)
 float: hf.float32, hf.float64
+float0: nothing; integers have no derivative, which is None
+float_power: hf.astype(x, hf.float64) ** y
+floordiv: hf.floor_divide(x, y)
+fmax: hf.where(hf.isnan(x), y, hf.where(hf.isnan(y), x, hf.maximum(x, y)))
+fmin: hf.where(hf.isnan(x), y, hf.where(hf.isnan(y), x, hf.minimum(x, y)))
 fmod: hf.remainder(x, y), whose result has the sign of y
+frexp: numpy.frexp in an hf.numpy_function
 from_numpy: hf.asarray(array)
+frombuffer: hf.asarray(numpy.frombuffer(buffer, dtype))
+fromfunction: f(*hf.meshgrid(hf.arange(n), hf.arange(m), indexing="ij"))
+fromiter: hf.asarray(list(values))
+func: hf itself: hf.grad, hf.vmap, hf.jvp, hf.vjp
 functional: hf.nn
 gamma: scipy.special.gamma in an hf.numpy_function, or hf.random.gamma(shape, alpha)
+gammaln: scipy.special.gammaln in an hf.numpy_function
+gcd: numpy.gcd in an hf.numpy_function
 gelu: hf.nn.gelu(x)
+genfromtxt: hf.asarray(numpy.genfromtxt(file))
 geomspace: hf.exp(hf.linspace(hf.log(start), hf.log(stop), num))
+ger: hf.outer(x, y)
+get_default_device: the device of the innermost hf.device(name), else "cpu"
+get_default_graph: hf.compat.v1.get_default_graph()
+get_logger: HF_LOG, or logging.getLogger("hybridflow")
 get_num_threads: hf.config.get_num_threads()
+get_printoptions: numpy.get_printoptions()
+global_norm: hf.optimizers.global_norm(tensors)
 global_variables_initializer: nothing; variables start with their values
 gradient: hf.grad(f) of a function, hf.diff(x) of values
 gradients: hf.GradientTape() or hf.grad(f)
+group: nothing; effects run in the order in which they are written
 half: x.astype(hf.float16)
+hamming: numpy.hamming(n), and hf.asarray of it
+hanning: numpy.hanning(n), and hf.asarray of it
 heaviside: hf.where(x == 0, y, (x > 0).astype(x.dtype))
+hessians: hf.hessian(f)
+histc: hf.histogram(x, bins)
+histogram2d: numpy.histogram2d in an hf.numpy_function
+histogram_fixed_width: hf.histogram(x, bins, range)
+hsplit: hf.split(x, parts, axis=1)
 hstack: hf.concat([x, y], axis=1)
+hub: a model of hf.layers; no trained models come with it
 i0: scipy.special.i0 in an hf.numpy_function
 identity: hf.eye(n), or x.copy()
 image: hf.layers.Resizing(height, width) and its kin, or hf.compat.tf.image
+in1d: hf.isin(x, values)
+index_add: hf.scatter_add(x, indices, updates, axis)
+index_copy: y = x.copy() and y[indices] = values
+index_exp: slices and tuples, as they are: x[1:, None]
+index_fill: y = x.copy() and y[indices] = value
+index_put: y = x.copy() and y[indices] = values
 index_select: hf.take(x, indices, axis)
+indices: hf.meshgrid(hf.arange(n), hf.arange(m), indexing="ij")
+inference_mode: nothing; only what runs inside an hf.GradientTape is recorded
 init_scope: nothing; make what is to live on outside of the function
 inner: hf.tensordot(x, y, axes=((-1,), (-1,)))
 insert: hf.concat([x[:i], values, x[i:]])
 int: hf.int32, hf.int64
 interp: numpy.interp in an hf.numpy_function
+intersect1d: u = hf.unique_values(x), and u[hf.isin(u, y)]
 inv: hf.linalg.inv(x)
+invert: hf.bitwise_invert(x)
 io: hf.data, hf.saved, hf.checkpoint
+io_callback: hf.py_function(f, arguments, specs)
+iota: hf.arange(n)
+is_complex: False; there are no complex dtypes
+is_floating_point: hf.isdtype(x.dtype, "real floating")
 is_tensor: isinstance(x, hf.Tensor)
+iscomplex: hf.zeros_like(x, dtype=hf.bool_); there are no complex dtypes
+isneginf: x == -hf.inf
+isposinf: x == hf.inf
+isreal: hf.ones_like(x, dtype=hf.bool_); there are no complex dtypes
+isscalar: x.ndim == 0
+ix_: x[rows[:, None], columns[None, :]]
 jit: hf.function
 jnp: hf itself; its functions carry the names of the array API standard
+kaiser: numpy.kaiser(n, beta), and hf.asarray of it
 keras: hf.layers, hf.optimizers, hf.losses, hf.initializers
 kron: hf.reshape(x[:, None, :, None] * y[None, :, None, :], (x.shape[0] * y.shape[0], -1))
+kthvalue: hf.sort(x, axis)[..., k - 1]
 lax: hf itself: hf.scan, hf.while_loop, hf.cond, hf.fori_loop
+lcm: numpy.lcm in an hf.numpy_function
+ldexp: x * 2.0 ** n
 leaky_relu: hf.nn.leaky_relu(x)
+left_shift: hf.bitwise_left_shift(x, y)
+lerp: x + weight * (y - x)
 lexsort: hf.argsort of the last key, and of each other one in the order that those behind it have made
 lgamma: scipy.special.gammaln in an hf.numpy_function
 load: numpy.load(file)
+loadtxt: hf.asarray(numpy.loadtxt(file))
+local_devices: hf.list_devices()
+log_compiles: HF_LOG=retrace, or f.retraces()
 log_softmax: hf.nn.log_softmax(x, axis)
+logaddexp2: hf.logaddexp(x * log2, y * log2) / log2 with log2 = math.log(2)
+logcumsumexp: hf.associative_scan(hf.logaddexp, x, axis=axis)
+logit: hf.log(x / (1 - x))
 logspace: 10.0 ** hf.linspace(start, stop, num)
 long: x.astype(hf.int64)
+lookup: a dict of Python before the tensors, or hf.take(table, indices)
 make_jaxpr: f.ir(*args) of an hf.function
+make_tensor_proto: hf.checkpoint.save_arrays(path, {"x": x})
 manual_seed: hf.random.set_seed(seed)
 masked_fill: hf.where(mask, value, x), or x[mask] = value
+masked_scatter: y = x.copy() and y[mask] = values
+masked_select: x[mask], or hf.boolean_mask(x, mask)
 math: hf itself: hf.exp(x), hf.log(x) ...
+matvec: x @ y
+memmap: hf.data.NumpyDataset(path), or hf.asarray(numpy.memmap(path)[i:j])
 mgrid: hf.meshgrid(x, y, indexing="ij")
 mm: x @ y
 mod: hf.remainder(x, y)
+mode: u = hf.unique_counts(x), and u.values[hf.argmax(u.counts)]
 movedim: hf.moveaxis(x, source, destination)
+mps: the CPU; there is no code for Apple's GPUs
+msort: hf.sort(x, axis=0)
 mul: hf.multiply(x, y)
+multinomial: hf.random.categorical(logits, shape)
+mv: x @ y
+mvlgamma: scipy.special.multigammaln in an hf.numpy_function
+name_scope: name=..., where something takes a name
+named_call: a function of Python; f.profile names the lines
+named_scope: a function of Python; f.profile names the lines
+nanargmax: hf.argmax(hf.where(hf.isnan(x), -hf.inf, x), axis)
+nanargmin: hf.argmin(hf.where(hf.isnan(x), hf.inf, x), axis)
+nancumsum: hf.cumulative_sum(hf.where(hf.isnan(x), 0.0, x))
 nanmax: hf.max(hf.where(hf.isnan(x), -hf.inf, x), axis)
 nanmean: hf.sum(hf.where(hf.isnan(x), 0.0, x), axis) / hf.sum(~hf.isnan(x), axis)
 nanmin: hf.min(hf.where(hf.isnan(x), hf.inf, x), axis)
+nanpercentile: hf.nanquantile(x, q / 100)
+nanprod: hf.prod(hf.where(hf.isnan(x), 1.0, x), axis)
+nanstd: hf.sqrt of the mean of squares of x less its mean, each as that of nanmean
 nansum: hf.sum(hf.where(hf.isnan(x), 0.0, x), axis)
+nanvar: the mean of squares of x less its mean, each as that of nanmean
+narrow: x[:, start:start + length]
 ndarray: hf.Tensor
+ndenumerate: numpy.ndenumerate(x.numpy())
 ndim: x.ndim
+ndindex: numpy.ndindex(*x.shape)
+nditer: a loop over x.numpy(), or hf.vmap(f)
 neg: hf.negative(x)
+nest: hf.tree
 no_grad: nothing; only what runs inside an hf.GradientTape is recorded
+no_op: nothing; effects run in the order in which they are written
 norm: hf.linalg.vector_norm(x, axis=axis), or hf.linalg.matrix_norm(x)
 np: hf itself; its functions carry the names of the array API standard
+npz: hf.data.NumpyDataset(path), or hf.checkpoint.load_arrays(path)
+numel: x.size
 numpy: x.numpy()
+object_: lists of Python; tensors hold numbers
+ogrid: x[:, None] and y[None, :] of hf.arange
+ones_initializer: hf.initializers.Ones()
 onnx: hf.saved.save(f, path); it reads and writes files of its own alone
+ops: hf itself: hf.exp(x), hf.matmul(x, y)
 optim: hf.optimizers
+packbits: numpy.packbits(x.numpy())
 parallel: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+parallel_stack: hf.stack([x, y], axis=0)
+partition: hf.sort(x, axis)
+pdist: hf.linalg.vector_norm(x[:, None] - x[None, :], axis=-1)
 permute: hf.permute_dims(x, axes)
 piecewise: hf.where, one within the other
+pinned_memory: dataset.prefetch_to_device("gpu:0"), which sends elements from pinned memory
 pinv: hf.linalg.pinv(x)
+pjit: hf.function; a program runs in one process, on all cores
+place: y = x.copy() and y[mask] = values
 placeholder: an argument of an hf.function
 placeholder_with_default: an argument of an hf.function
 pmap: hf.vmap(f); a program runs in one process, on all cores
+polar: a pair of real tensors; there are no complex dtypes
+poly1d: numpy.poly1d, or hf.sum(c * x[:, None] ** hf.arange(c.size), axis=1)
 polyfit: hf.linalg.pinv(x[:, None] ** hf.arange(degree, -1, -1)) @ y
+polygamma: scipy.special.polygamma in an hf.numpy_function
+polyval: hf.foldl(lambda y, c: y * x + c, p, hf.zeros_like(x))
 preprocessing: hf.data and hf.layers
+printoptions: numpy.printoptions(...), which tensors follow
 profiler: f.profile(*args) of an hf.function
+promote_types: hf.result_type(t, u)
 ptp: hf.max(x, axis) - hf.min(x, axis)
+pure_callback: hf.numpy_function(f, arguments, spec, stateful=False)
+put: y = x.copy() and y[indices] = values
+put_along_axis: y = x.copy() and y[indices] = values
+putmask: hf.where(mask, values, x)
 pytree: hf.tree
 qr: hf.linalg.qr(x)
+quantization: hf.matmul(x, y, sum_dtype=hf.int32) of int8; models are not quantised
+quantize: hf.clip(hf.round(x / scale), -128, 127).astype(hf.int8)
+r_: hf.concat([x, y], axis=0)
+rad2deg: x * (180 / hf.pi)
+radians: x * (hf.pi / 180)
 ragged: hf.data.Dataset and its padded_batch; there are no ragged tensors
 rand: hf.random.uniform(shape)
 randint: hf.random.randint(shape, low, high)
 randn: hf.random.normal(shape)
 random_normal: hf.random.normal(shape)
+random_split: dataset.take(n) and dataset.skip(n)
 random_uniform: hf.random.uniform(shape)
+random_uniform_initializer: hf.initializers.RandomUniform(low, high)
 range: hf.arange(start, stop, step)
 rank: x.ndim
 ravel: x.flatten()
+ravel_multi_index: i * m + j of the shape (n, m)
+real_if_close: x itself; there are no complex dtypes
+rearrange: hf.reshape and hf.permute_dims, or hf.einsum(text, x)
 reduce_all: hf.all(x, axis)
 reduce_any: hf.any(x, axis)
+reduce_bitwise_or: hf.associative_scan(hf.bitwise_or, x)[-1]
 reduce_euclidean_norm: hf.linalg.vector_norm(x, axis=axis)
 reduce_logsumexp: hf.logsumexp(x, axis)
 reduce_std: hf.std(x, axis)
 reduce_variance: hf.var(x, axis)
 relu: hf.nn.relu(x)
 remat: hf.recompute_grad(f)
+repeat_interleave: hf.repeat(x, n, axis)
+require: hf.asarray(values)
+reset_default_graph: nothing; there is no default graph but that of hf.compat.v1
+resize: x.reshape(shape), or hf.layers.Resizing(height, width)
+reverse: hf.flip(x, axis)
+reverse_sequence: hf.where of positions and lengths, and hf.take_along_axis
+right_shift: hf.bitwise_right_shift(x, y)
 rint: hf.round(x)
+roots: numpy.roots(p)
 rot90: hf.flip(hf.matrix_transpose(x), axis=0)
 row_stack: hf.concat([x, y], axis=0)
 rsub: hf.subtract(y, x)
+s_: slices and tuples, as they are: x[1:, None]
+saturate_cast: hf.clip(x, low, high).astype(dtype)
 save: numpy.save(file, x.numpy())
 saved_model: hf.saved
+savetxt: numpy.savetxt(file, x.numpy())
+savez: hf.checkpoint.save_arrays(path, {"x": x})
+saving: hf.models.save_model(model, path), hf.models.load_model(path)
 scaled_dot_product_attention: hf.nn.scaled_dot_product_attention(query, key, value)
+scatter: y = x.copy() and y[indices] = values, or hf.scatter_add(x, indices, updates)
+scatter_: y = x.copy() and y[indices] = values
+scatter_nd: y = hf.zeros(shape) and y[tuple(indices.T)] = updates
+scipy: scipy itself, in an hf.numpy_function
 select: hf.where(condition, x, y)
+sequence_mask: hf.arange(n) < lengths[:, None]
+set_default_device: with hf.device("gpu:0"):
+set_default_dtype: hf.mixed_precision.set_global_policy("float64") of layers, or dtype=... of what is made
+set_grad_enabled: nothing; what runs inside an hf.GradientTape is recorded
 set_num_threads: hf.config.set_num_threads(n)
+set_printoptions: numpy.set_printoptions(...), which tensors follow
 set_seed: hf.random.set_seed(seed)
+setdiff1d: u = hf.unique_values(x), and u[~hf.isin(u, y)]
+seterr: hf.debugging.enable_check_numerics(), or numpy.seterr; floats become NaN and infinity in silence
+setxor1d: hf.unique_values of those of x that are not in y, and the other way round
 shape: x.shape
+shape_n: [x.shape, y.shape]
+shard_map: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
 sharding: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
 signal: numpy.fft on x.numpy(); there are no complex dtypes
 silu: hf.nn.silu(x)
@@ -210,105 +459,237 @@ sinc: hf.where(x == 0, 1.0, hf.sin(hf.pi * x) / hf.where(x == 0, 1.0, hf.pi * x)
 size: x.size
 slogdet: hf.linalg.slogdet(x)
 softmax: hf.nn.softmax(x, axis)
+softmax_cross_entropy: hf.losses.softmax_cross_entropy(labels, logits)
 softplus: hf.nn.softplus(x)
 solve: hf.linalg.solve(x, y)
+space_to_batch: hf.reshape and hf.permute_dims
+space_to_depth: hf.reshape and hf.permute_dims
 sparse: hf.segment_sum(values, rows, n) of the products; there are no sparse tensors
 special: hf itself: hf.erf(x), hf.logsumexp(x), hf.sigmoid(x); scipy.special in an hf.numpy_function
+stop_gradients: hf.stop_gradient(x)
+str_: lists of Python, or elements of hf.data.Dataset; tensors hold numbers
 strings: numpy.strings, and hf.asarray of what comes of it; tensors hold numbers
 sub: hf.subtract(x, y)
 svd: hf.linalg.svd(x)
 swapaxes: hf.moveaxis(x, source, destination), or x.mT
 swish: hf.nn.swish(x)
 switch: hf.switch_case(index, functions, *operands)
+sysconfig: hybridflow doctor, which says what it was built for
 tensor: hf.asarray(values)
 tensor_scatter_nd_add: hf.scatter_add(x, indices, updates)
 tensor_scatter_nd_update: y = x.copy() and y[indices] = updates
+tensor_split: hf.split(x, sizes, axis)
+test: pytest, with hf.debugging.assert_near(x, y)
 to: x.to_device(device)
 to_tensor: hf.asarray(values)
 topk: hf.top_k(x, k)
+tpu: the CPU or "gpu:0"; there is no code for TPUs
 train: hf.checkpoint, hf.optimizers
+trainer: hf.Model and its fit
+transfer_guard: nothing; copies are never made unasked, and f.explain lists them
 transpose: hf.permute_dims(x, axes), x.T of a matrix, or x.transpose(axes)
 trapezoid: hf.sum((y[1:] + y[:-1]) * hf.diff(x)) / 2
 trapz: hf.sum((y[1:] + y[:-1]) * hf.diff(x)) / 2
 tree_map: hf.tree.map(f, tree)
 tree_util: hf.tree
+tri: hf.tril(hf.ones((n, m)))
+tril_indices: hf.nonzero(hf.tril(hf.ones((n, n))))
+trim_zeros: numpy.trim_zeros(x.numpy())
+triu_indices: hf.nonzero(hf.triu(hf.ones((n, n))))
 true_divide: hf.divide(x, y)
+truncatediv: hf.trunc(x / y)
+truncatemod: x - y * hf.trunc(x / y)
+tuple: nothing; effects run in the order in which they are written
+types: hf.TensorSpec, hf.Tensor and hf.Variable
+unbind: hf.unstack(x, axis=0)
+union1d: hf.unique_values(hf.concat([x.flatten(), y.flatten()]))
 unique: hf.unique_values(x); hf.unique_all(x) has counts and indices too
+unpackbits: numpy.unpackbits(x.numpy())
+unravel_index: hf.floor_divide(i, m), hf.remainder(i, m) of the shape (n, m)
+unsorted_segment_sum: hf.segment_sum(x, segments, n)
 unsqueeze: hf.expand_dims(x, axis)
+unwrap: numpy.unwrap in an hf.numpy_function
 utils: hf.data
+vander: x[:, None] ** hf.arange(n - 1, -1, -1)
 variable: hf.Variable(value)
+variable_scope: hf.Module, whose attributes are its variables
 vdot: hf.vecdot(x, y)
 vectorize: hf.vmap(f)
+version: hf.__version__
+view_as_real: a pair of real tensors; there are no complex dtypes
+vsplit: hf.split(x, parts, axis=0)
 vstack: hf.concat([x, y], axis=0)
+where_v2: hf.where(condition, x, y)
+xla: hf.function, which compiles by itself
+xlogy: hf.where(x == 0, 0.0, x * hf.log(hf.where(x == 0, 1.0, y)))
 zero_grad: nothing; each hf.GradientTape starts from zero
+zeros_initializer: hf.initializers.Zeros()
 """
 
 _OF_TENSOR = """
+H: x.mT; there are no complex dtypes
 abs: abs(x) or hf.abs(x)
 add_: x + y; tensors are values
+addmm: x + y @ z
+addressable_data: x itself; a tensor lies on one device
+allclose: hf.all(hf.isclose(x, y))
+apply: hf.numpy_function(f, [x], x.dtype)
+apply_: hf.numpy_function(f, [x], x.dtype)
 assign: v.assign(value) of an hf.Variable v, or v[index] = value for a part of it
 assign_add: v.assign_add(value) of an hf.Variable v, or v[index] += value for a part of it
 assign_sub: v.assign_sub(value) of an hf.Variable v, or v[index] -= value for a part of it
 at: y = x.copy() and y[indices] = value, or hf.scatter_add(x, indices, updates)
 backward: an hf.GradientTape and tape.gradient(loss, variables), or hf.grad(f)
+base: nothing; tensors are values
+bfloat16: x.astype(hf.bfloat16)
+bincount: hf.bincount(x)
 block_until_ready: nothing; results are ready when they are returned
+bmm: x @ y
 bool: x.astype(hf.bool_)
 byte: x.astype(hf.uint8)
+byteswap: hf.asarray(x.numpy().byteswap())
+cholesky: hf.linalg.cholesky(x)
+choose: hf.take_along_axis(hf.stack(choices), x[None], axis=0)[0]
 chunk: hf.split(x, parts, axis)
 clamp: x.clip(low, high)
 clone: x.copy()
+coalesce: x itself; an hf.IndexedSlices adds up rows when it is read
+compress: hf.boolean_mask(x, condition)
 contiguous: x itself; tensors are contiguous where it matters
+copy_: v.assign(value) of an hf.Variable v, or y = x.copy()
 cpu: x.to_device("cpu")
 cuda: x.to_device("gpu:0")
+cummax: hf.associative_scan(hf.maximum, x, axis=axis)
 cumprod: hf.cumulative_prod(x, axis)
 data: x itself
+data_ptr: x.numpy().ctypes.data of the CPU, or x.__dlpack__()
+delete: nothing; memory is free when nobody refers to it, or give an argument up by donate_argnums
+det: hf.linalg.det(x)
 detach: hf.stop_gradient(x)
+devices: x.device
 dim: x.ndim
 div: x / y
 div_: x / y; tensors are values
 double: x.astype(hf.float64)
+dump: numpy.save(file, x.numpy())
+element_size: x.dtype.itemsize
 eq: x == y
 eval: x.numpy()
 expand: hf.broadcast_to(x, shape)
 expand_as: hf.broadcast_to(x, y.shape)
 fill: hf.full_like(x, value)
 fill_: hf.full_like(x, value)
+flags: nothing; tensors are read-only values
+fliplr: hf.flip(x, axis=1)
+flipud: hf.flip(x, axis=0)
 float: x.astype(hf.float32)
+gather: hf.take_along_axis(x, indices, axis)
+ge: x >= y
 grad: tape.gradient(loss, x) of an hf.GradientTape, or hf.grad(f)
 grad_fn: nothing; an hf.GradientTape records
+graph: f.ir(*args) of an hf.function
+gt: x > y
 half: x.astype(hf.float16)
+histc: hf.histogram(x, bins)
+index_add_: hf.scatter_add(x, indices, updates, axis)
+index_fill_: y = x.copy() and y[indices] = value
+index_put_: y = x.copy() and y[indices] = values
 index_select: hf.take(x, indices, axis)
+indices: hf.IndexedSlices has them; a tensor is dense
+initializer: v = hf.Variable(value), which starts with its value
 int: x.astype(hf.int32)
+inverse: hf.linalg.inv(x)
+is_contiguous: x itself; tensors are contiguous where it matters
 is_cuda: x.device
+is_deleted: hf.errors.DonatedError, which reading a tensor that was given up raises
+is_leaf: nothing; an hf.GradientTape records
+itemsize: x.dtype.itemsize
+kthvalue: hf.sort(x, axis)[..., k - 1]
+le: x <= y
+lerp: x + weight * (y - x)
+log_softmax: hf.nn.log_softmax(x, axis)
 long: x.astype(hf.int64)
+lt: x < y
+map_: hf.numpy_function(f, [x], x.dtype)
 masked_fill: hf.where(mask, value, x), or x[mask] = value
+masked_fill_: x[mask] = value, or hf.where(mask, value, x)
+masked_scatter: y = x.copy() and y[mask] = values
+masked_select: x[mask], or hf.boolean_mask(x, mask)
+median: hf.median(x, axis)
 mm: x @ y
+mode: u = hf.unique_counts(x), and u.values[hf.argmax(u.counts)]
+movedim: hf.moveaxis(x, source, destination)
 mul: x * y
 mul_: x * y; tensors are values
+name: hf.Variable(value, name="w"); tensors have none
+narrow: x[:, start:start + length]
 nbytes: x.size * x.dtype.itemsize
 ndimension: x.ndim
+ne: x != y
+neg: -x
+nelement: x.size
+new_full: hf.full(shape, value, dtype=x.dtype)
+new_ones: hf.ones(shape, dtype=x.dtype)
+new_tensor: hf.asarray(values, dtype=x.dtype)
+new_zeros: hf.zeros(shape, dtype=x.dtype)
+nonzero: hf.nonzero(x)
 norm: hf.linalg.vector_norm(x, axis=axis), or hf.linalg.matrix_norm(x)
 numel: x.size
+op: f.ir(*args) of an hf.function, which shows the nodes
+partition: hf.sort(x, axis)
 permute: x.transpose(axes)
+pin_memory: dataset.prefetch_to_device("gpu:0"), which sends elements from pinned memory
 pow: x ** y
 ptp: x.max() - x.min()
+put: y = x.copy() and y[indices] = values
+qr: hf.linalg.qr(x)
+quantile: hf.quantile(x, q, axis)
+read_value: v.value() of an hf.Variable v
+register_hook: hf.custom_gradient, which is given each cotangent
 relu: hf.nn.relu(x)
+repeat_interleave: x.repeat(n, axis)
 requires_grad: tape.watch(x) of an hf.GradientTape
 requires_grad_: tape.watch(x) of an hf.GradientTape
 retain_grad: tape.watch(x) of an hf.GradientTape
+scatter: y = x.copy() and y[indices] = values
+scatter_: y = x.copy() and y[indices] = values
 scatter_add_: hf.scatter_add(x, indices, updates, axis)
+scatter_nd_update: y = x.copy() and y[indices] = updates
+searchsorted: hf.searchsorted(x, values)
+set: y = x.copy() and y[indices] = value
+setflags: nothing; tensors are read-only values
+sharding: x.device
+share_memory_: nothing; threads share tensors
 softmax: hf.nn.softmax(x, axis)
+sparse_mask: hf.where(mask, x, 0)
+split: hf.split(x, parts, axis)
+stack: hf.stack([x, y], axis)
+storage: x.numpy()
+stride: x.numpy().strides
+strides: x.numpy().strides
 sub: x - y
 sub_: x - y; tensors are values
+svd: hf.linalg.svd(x)
 swapaxes: hf.moveaxis(x, source, destination), or x.mT
+swapdims: hf.moveaxis(x, source, destination), or x.mT
 t: x.T
 to: x.astype(dtype) or x.to_device(device)
+to_sparse: hf.IndexedSlices(values, indices, shape) of rows; there are no other sparse tensors
 tobytes: x.numpy().tobytes()
+tofile: x.numpy().tofile(file)
 topk: hf.top_k(x, k)
+trainable: hf.Variable(value, trainable=True)
 type_as: x.astype(y.dtype)
+unbind: hf.unstack(x, axis=0)
+unflatten: x.reshape(shape)
+unfold: x[hf.arange(n)[:, None] + hf.arange(width)] of one axis
+unique: hf.unique_values(x)
 unsqueeze: hf.expand_dims(x, axis)
+value: x itself; v.value() of an hf.Variable v
+values: hf.IndexedSlices has them; a tensor is dense
 view: x.reshape(shape)
 view_as: x.reshape(y.shape)
+where: hf.where(condition, x, y)
 zero_: hf.zeros_like(x)
 """
 
@@ -318,88 +699,198 @@ def _table(text: str) -> dict[str, str]:
 
 
 _OF_LINALG = """
+adjoint: x.mT; there are no complex dtypes
+band_part: hf.triu(hf.tril(x, upper), -lower)
+block_diag: hf.pad of each matrix to all columns, and hf.concat of those
+cho_factor: hf.linalg.cholesky(x)
+cho_solve: z = hf.linalg.triangular_solve(c, b), and hf.linalg.triangular_solve(c, z, transpose=True)
+cholesky_solve: z = hf.linalg.triangular_solve(c, b), and hf.linalg.triangular_solve(c, z, transpose=True)
 cond: hf.linalg.svdvals(x)[0] / hf.linalg.svdvals(x)[-1]
+diag: x[..., None] * hf.eye(x.shape[-1])
+diag_part: hf.linalg.diagonal(x)
 eig: hf.linalg.eigh(x) of symmetric matrices
 eigvals: hf.linalg.eigvalsh(x) of symmetric matrices
+einsum: hf.einsum(text, x, y)
 expm: w, q = hf.linalg.eigh(x); (q * hf.exp(w)) @ q.T of symmetric matrices
+eye: hf.eye(n)
+global_norm: hf.optimizers.global_norm(tensors)
+householder_product: hf.linalg.qr(x).Q
+inverse: hf.linalg.inv(x)
 kron: hf.reshape(x[:, None, :, None] * y[None, :, None, :], (x.shape[0] * y.shape[0], -1))
+l2_normalize: hf.nn.l2_normalize(x, axis)
 logdet: hf.linalg.slogdet(x).logabsdet
+logm: w, q = hf.linalg.eigh(x); (q * hf.log(w)) @ q.T of symmetric matrices
 lstsq: hf.linalg.pinv(a) @ b
+lu: hf.linalg.solve(x, y), or scipy.linalg.lu in an hf.numpy_function
+lu_factor: hf.linalg.solve(x, y), or scipy.linalg.lu_factor in an hf.numpy_function
+lu_solve: hf.linalg.solve(x, y)
+matvec: x @ y
 multi_dot: hf.matmul, one after another
 norm: hf.linalg.vector_norm(x, axis=axis) or hf.linalg.matrix_norm(x)
+schur: hf.linalg.eigh(x) of symmetric matrices, or scipy.linalg.schur in an hf.numpy_function
+set_diag: y = x.copy() and y[i, i] = values for i = hf.arange(n)
+solve_triangular: hf.linalg.triangular_solve(x, y)
+sqrtm: w, q = hf.linalg.eigh(x); (q * hf.sqrt(w)) @ q.T of symmetric matrices
+tensorinv: hf.linalg.inv of the reshaped matrix
+tensorsolve: hf.linalg.solve of the reshaped matrix
+toeplitz: c[hf.abs(hf.arange(n)[:, None] - hf.arange(n))] of a symmetric one
 """
 
 _OF_NN = """
+AdaptiveAvgPool1d: hf.layers.GlobalAveragePooling1D()
 AdaptiveAvgPool2d: hf.layers.GlobalAveragePooling2D()
+AlphaDropout: hf.layers.AlphaDropout(rate)
+AvgPool1d: hf.layers.AveragePooling1D(size)
 AvgPool2d: hf.layers.AveragePooling2D(size)
+AvgPool3d: hf.layers.AveragePooling3D(size)
 BCELoss: hf.losses.BinaryCrossentropy()
 BCEWithLogitsLoss: hf.losses.BinaryCrossentropy(from_logits=True)
 BatchNorm1d: hf.layers.BatchNormalization()
 BatchNorm2d: hf.layers.BatchNormalization()
+BatchNorm3d: hf.layers.BatchNormalization()
+Bilinear: hf.einsum("bi,oij,bj->bo", x, w, y) with a weight w
 Conv1d: hf.layers.Conv1D(filters, size)
 Conv2d: hf.layers.Conv2D(filters, size)
 Conv3d: hf.layers.Conv3D(filters, size)
+ConvTranspose1d: hf.layers.Conv1DTranspose(filters, size)
 ConvTranspose2d: hf.layers.Conv2DTranspose(filters, size)
+ConvTranspose3d: hf.layers.Conv3DTranspose(filters, size)
+CosineSimilarity: hf.sum(hf.nn.l2_normalize(x, -1) * hf.nn.l2_normalize(y, -1), axis=-1)
 CrossEntropyLoss: hf.losses.SparseCategoricalCrossentropy(from_logits=True)
+DataParallel: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
 Dense: hf.layers.Dense(units)
 Dropout: hf.layers.Dropout(rate)
+Dropout2d: hf.layers.SpatialDropout2D(rate)
+ELU: hf.layers.ELU()
 Embedding: hf.layers.Embedding(count, width)
+EmbeddingBag: hf.layers.Embedding(count, width), and hf.sum of its result
 Flatten: hf.layers.Flatten()
 GELU: hf.layers.Activation("gelu")
+GLU: x, gate = hf.split(x, 2, axis=-1), and x * hf.sigmoid(gate)
 GRU: hf.layers.GRU(units)
+GRUCell: hf.layers.GRUCell(units)
 GroupNorm: hf.layers.GroupNormalization(groups)
+Hardtanh: hf.clip(x, -1, 1)
+HuberLoss: hf.losses.Huber()
 Identity: hf.layers.Identity()
+InstanceNorm2d: hf.layers.GroupNormalization(-1)
+KLDivLoss: hf.losses.KLDivergence()
 L1Loss: hf.losses.MeanAbsoluteError()
 LSTM: hf.layers.LSTM(units)
+LSTMCell: hf.layers.LSTMCell(units)
 LayerNorm: hf.layers.LayerNormalization()
+LeakyReLU: hf.layers.LeakyReLU()
 Linear: hf.layers.Dense(units)
+LogSoftmax: hf.nn.log_softmax(x, axis)
 MSELoss: hf.losses.MeanSquaredError()
+MaxPool1d: hf.layers.MaxPooling1D(size)
 MaxPool2d: hf.layers.MaxPooling2D(size)
+MaxPool3d: hf.layers.MaxPooling3D(size)
+Mish: x * hf.tanh(hf.nn.softplus(x))
 Module: hf.Module, hf.layers.Layer or hf.Model
+ModuleDict: a dict of layers as an attribute
 ModuleList: a list of layers as an attribute
 MultiheadAttention: hf.layers.MultiHeadAttention(heads, width)
+NLLLoss: hf.losses.SparseCategoricalCrossentropy()
+PReLU: hf.layers.PReLU()
 Parameter: hf.Variable(value)
+ParameterList: a list of variables as an attribute
+PixelShuffle: hf.reshape and hf.permute_dims
+RMSNorm: hf.layers.RMSNormalization()
+RNN: hf.layers.SimpleRNN(units)
 ReLU: hf.layers.ReLU()
+SELU: hf.layers.Activation("selu")
 Sequential: hf.Sequential(layers)
+SiLU: hf.layers.Activation("silu")
 Sigmoid: hf.layers.Activation("sigmoid")
+SmoothL1Loss: hf.losses.Huber()
 Softmax: hf.layers.Softmax()
+Softplus: hf.layers.Activation("softplus")
 Tanh: hf.layers.Activation("tanh")
+Transformer: layers of hf.layers.MultiHeadAttention and hf.layers.LayerNormalization; examples/ has one
+TransformerEncoderLayer: hf.layers.MultiHeadAttention and hf.layers.LayerNormalization; examples/ has one
+Unfold: hf.nn.conv2d of an eye for a filter
+Upsample: hf.layers.UpSampling2D(size)
+ZeroPad2d: hf.layers.ZeroPadding2D(padding)
 batch_norm: hf.layers.BatchNormalization()
 bias_add: x + bias
+binary_cross_entropy: hf.losses.BinaryCrossentropy()(labels, p)
 binary_cross_entropy_with_logits: hf.nn.sigmoid_cross_entropy(labels, logits)
+conv: hf.nn.convolution(x, filters)
+conv_transpose2d: hf.nn.conv2d_transpose(x, filters, output_shape, strides)
+cosine_similarity: hf.sum(hf.nn.l2_normalize(x, -1) * hf.nn.l2_normalize(y, -1), axis=-1)
+crelu: hf.nn.relu(hf.concat([x, -x], axis=-1))
 cross_entropy: hf.nn.softmax_cross_entropy(labels, logits)
 embedding_lookup: hf.take(table, indices, axis=0)
+fold: hf.scatter_add(x, indices, updates)
+glu: x, gate = hf.split(x, 2, axis=-1), and x * hf.sigmoid(gate)
+grid_sample: hf.layers.RandomRotation and its kin, or hf.gather_nd(x, positions)
+group_norm: hf.layers.GroupNormalization(groups)
+huber_loss: hf.nn.huber(labels, predictions)
+in_top_k: hf.metrics.sparse_top_k_categorical_accuracy(labels, predictions, k)
 init: hf.initializers
+initializers: hf.initializers
+instance_norm: hf.layers.GroupNormalization(-1)
+interpolate: hf.layers.Resizing(height, width)
+kl_div: hf.losses.KLDivergence()(labels, predictions)
+l1_loss: hf.nn.mean_absolute_error(labels, predictions)
+l2_loss: hf.sum(x ** 2) / 2
 linear: x @ w + b
+local_response_normalization: x / (bias + alpha * hf.nn.avg_pool of squares) ** beta
+log_loss: hf.losses.BinaryCrossentropy()(labels, p)
 logsumexp: hf.logsumexp(x, axis)
+lrn: x / (bias + alpha * hf.nn.avg_pool of squares) ** beta
+mish: x * hf.tanh(hf.nn.softplus(x))
 mse_loss: hf.nn.mean_squared_error
+nll_loss: hf.losses.SparseCategoricalCrossentropy()(labels, p)
 normalize: hf.nn.l2_normalize(x, axis)
 pad: hf.pad(x, paddings)
 sigmoid_cross_entropy_with_logits: hf.nn.sigmoid_cross_entropy(labels, logits, reduction="none")
+smooth_l1_loss: hf.nn.huber(labels, predictions)
 softmax_cross_entropy_with_logits: hf.nn.softmax_cross_entropy(labels, logits, reduction="none")
+softmax_cross_entropy_with_logits_v2: hf.nn.softmax_cross_entropy(labels, logits, reduction="none")
+sparse_softmax_cross_entropy_with_logits: hf.nn.softmax_cross_entropy(labels, logits, reduction="none")
 standardize: hf.nn.layer_norm(x)
+top_k: hf.top_k(x, k)
+unfold: hf.nn.conv2d of an eye for a filter
+utils: hf.optimizers.clip_by_global_norm(gradients, norm)
+weighted_cross_entropy_with_logits: weight * hf.nn.sigmoid_cross_entropy(labels, logits, reduction="none")
+zero_fraction: hf.mean((x == 0).astype(hf.float32))
 """
 
 _OF_RANDOM = """
 PRNGKey: hf.random.stateless_normal(shape, seed), with hf.random.split(seed)
 beta: hf.random.gamma(shape, a), and x / (x + y) of two
 default_rng: hf.random.Generator(seed)
+dirichlet: g = hf.random.gamma(shape, alpha), and g / hf.sum(g, axis=-1, keepdims=True)
+get_state: hf.random.global_generator()
+gumbel: -hf.log(-hf.log(hf.random.uniform(shape)))
 integers: hf.random.randint(shape, low, high)
 key: hf.random.stateless_normal(shape, seed), with hf.random.split(seed)
 manual_seed: hf.random.set_seed(seed)
+multivariate_normal: mean + hf.random.normal(shape) @ hf.linalg.cholesky(covariance).T
+rademacher: 2 * hf.random.bernoulli(0.5, shape).astype(hf.int64) - 1
 rand: hf.random.uniform(shape)
 randn: hf.random.normal(shape)
 random: hf.random.uniform(shape)
+random_sample: hf.random.uniform(shape)
 seed: hf.random.set_seed(seed)
+standard_gamma: hf.random.gamma(shape, a)
 standard_normal: hf.random.normal(shape)
+stateless_random_normal: hf.random.stateless_normal(shape, seed)
 """
 
 _OF_LOSSES = """
 BCE: hf.losses.BinaryCrossentropy()
+BCELoss: hf.losses.BinaryCrossentropy()
 BCEWithLogitsLoss: hf.losses.BinaryCrossentropy(from_logits=True)
 CrossEntropyLoss: hf.losses.SparseCategoricalCrossentropy(from_logits=True)
+KLD: hf.losses.KLDivergence()
+KLDivLoss: hf.losses.KLDivergence()
+L1Loss: hf.losses.MeanAbsoluteError()
 MAE: hf.losses.MeanAbsoluteError()
 MSE: hf.losses.MeanSquaredError()
+MSELoss: hf.losses.MeanSquaredError()
 binary_crossentropy: hf.losses.BinaryCrossentropy()
 categorical_crossentropy: hf.losses.CategoricalCrossentropy()
 cross_entropy: hf.losses.softmax_cross_entropy(labels, logits)
@@ -408,12 +899,110 @@ mse: hf.losses.mean_squared_error
 sparse_categorical_crossentropy: hf.losses.SparseCategoricalCrossentropy()
 """
 
+_OF_DATA = """
+ConcatDataset: dataset.concatenate(other)
+IterableDataset: hf.data.Dataset.from_generator(f)
+RandomSampler: hf.data.DataLoader(dataset, shuffle=True)
+Sampler: hf.data.DataLoader(dataset, sampler=indices)
+Subset: dataset.take(n) or dataset.skip(n)
+TensorDataset: hf.data.Dataset.from_tensor_slices((x, y))
+experimental: hf.data itself
+random_split: dataset.take(n) and dataset.skip(n)
+"""
+
+_OF_OPTIMIZERS = """
+CosineDecay: hf.optimizers.schedules.CosineDecay(rate, steps)
+ExponentialDecay: hf.optimizers.schedules.ExponentialDecay(rate, steps, decay)
+LinearLR: hf.optimizers.schedules.PolynomialDecay(rate, steps)
+Momentum: hf.optimizers.SGD(rate, momentum=0.9)
+StepLR: hf.optimizers.schedules.ExponentialDecay(rate, steps, decay, staircase=True)
+adam: hf.optimizers.Adam(rate)
+apply_updates: optimizer.apply_gradients(zip(gradients, variables))
+chain: the arguments of hf.optimizers.Optimizer: clipnorm, weight_decay, use_ema
+legacy: hf.optimizers itself
+lr_scheduler: hf.optimizers.schedules
+sgd: hf.optimizers.SGD(rate)
+"""
+
+_OF_LAYERS = """
+BatchNorm: hf.layers.BatchNormalization()
+BatchNorm2d: hf.layers.BatchNormalization()
+Conv1d: hf.layers.Conv1D(filters, size)
+Conv2d: hf.layers.Conv2D(filters, size)
+Hashing: numbers of your own, and hf.layers.CategoryEncoding
+LayerNorm: hf.layers.LayerNormalization()
+Linear: hf.layers.Dense(units)
+MaxPool2d: hf.layers.MaxPool2D(size)
+Module: hf.Module, or hf.layers.Layer
+MultiheadAttention: hf.layers.MultiHeadAttention(heads, width)
+Parameter: hf.Variable(value), or layer.add_weight(shape)
+Sequential: hf.Sequential(layers)
+StringLookup: a dict of Python in dataset.map; tensors hold numbers
+TextVectorization: Python in dataset.map; tensors hold numbers
+experimental: hf.layers itself
+"""
+
+_OF_MODELS = """
+load: hf.models.load_model(path)
+resnet50: hf.Sequential or hf.Model of hf.layers; no trained models come with it
+save: hf.models.save_model(model, path)
+"""
+
+_OF_CHECKPOINT = """
+load: hf.checkpoint.load_arrays(path), or hf.checkpoint.Checkpoint(model=model).restore(path)
+read: hf.checkpoint.load_arrays(path)
+restore: hf.checkpoint.Checkpoint(model=model).restore(path)
+save: hf.checkpoint.Checkpoint(model=model).save(path), or hf.checkpoint.save_arrays(path, arrays)
+"""
+
+_OF_CONFIG = """
+enable_eager_execution: nothing; operations run at once
+experimental: hf.config itself
+experimental_run_functions_eagerly: hf.config.run_functions_eagerly(True)
+list_logical_devices: hf.list_devices()
+list_physical_devices: hf.list_devices()
+optimizer: hf.function, which compiles by itself
+set_soft_device_placement: nothing; operations run where their operands lie
+set_visible_devices: CUDA_VISIBLE_DEVICES, before Python starts
+threading: hf.config.set_num_threads(n)
+update: the functions of hf.config and the HF_ variables
+"""
+
+_OF_DEBUGGING = """
+is_numeric_tensor: hf.isdtype(x.dtype, "numeric")
+set_log_device_placement: f.explain(*args) of an hf.function
+"""
+
+_OF_TREE = """
+map_structure: hf.tree.map(f, tree)
+reduce: functools.reduce(f, hf.tree.leaves(tree))
+tree_flatten: hf.tree.flatten(tree)
+tree_leaves: hf.tree.leaves(tree)
+tree_map: hf.tree.map(f, tree)
+tree_structure: hf.tree.structure(tree)
+tree_unflatten: hf.tree.unflatten(structure, leaves)
+"""
+
+_OF_MIXED_PRECISION = """
+set_dtype_policy: hf.mixed_precision.set_global_policy(name)
+set_policy: hf.mixed_precision.set_global_policy(name)
+"""
+
 OF_MODULE, OF_TENSOR = _table(_OF_MODULE), _table(_OF_TENSOR)
 OF_ROOM = {
+    "checkpoint": _table(_OF_CHECKPOINT),
+    "config": _table(_OF_CONFIG),
+    "data": _table(_OF_DATA),
+    "debugging": _table(_OF_DEBUGGING),
+    "layers": _table(_OF_LAYERS),
     "linalg": _table(_OF_LINALG),
     "losses": _table(_OF_LOSSES),
+    "mixed_precision": _table(_OF_MIXED_PRECISION),
+    "models": _table(_OF_MODELS),
     "nn": _table(_OF_NN),
+    "optimizers": _table(_OF_OPTIMIZERS),
     "random": _table(_OF_RANDOM),
+    "tree": _table(_OF_TREE),
 }
 
 

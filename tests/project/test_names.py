@@ -183,7 +183,9 @@ def test_wrong_use_that_others_allow() -> None:
 def test_rooms_answer_too(room: str, name: str) -> None:
     module = getattr(hf, room)
     assert name not in module.__all__, "it is there: take it out of the table"
-    with pytest.raises(AttributeError, match=f"module 'hybridflow.{room}' has no attribute '{name}'; write "):
+    with pytest.raises(
+        AttributeError, match=f"module 'hybridflow.{room}' has no attribute '{name}'(; write |, and it takes)"
+    ):
         getattr(module, name)
 
 
@@ -246,13 +248,93 @@ WITH_NUMPY: dict[str, tuple[Callable[..., Any], Any, Any]] = {
 }
 
 
+P, Q = np.array([3.0, -1.5, 0.25, 2.0]), np.array([0.5, 2.0, -3.0, 1.0])
+WIDE, GAPS = np.array([[1.0, -2.0, 0.5], [4.0, 0.0, 2.0]]), np.array([[1.0, np.nan, 0.5], [4.0, -1.0, 2.0]])
+INTS, OTHER_INTS = np.array([5, 3, 3, 9, 0]), np.array([3, 9, 7])
+SYMMETRIC = np.array([[4.0, 1.0], [1.0, 3.0]])
+IN_OTHER_WORDS = (  # the name, the variables of its answer, what NumPy computes of them
+    ("absolute", {"x": P}, np.absolute(P)),
+    ("addcmul", {"x": P, "y": Q, "z": Q, "value": 0.5}, P + 0.5 * Q * Q),
+    ("append", {"x": P, "y": Q}, np.append(P, Q)),
+    ("atleast_1d", {"x": np.array(2.0)}, np.atleast_1d(np.array(2.0))),
+    ("bartlett", {"n": 9}, np.bartlett(9)),
+    ("bitwise_not", {"x": INTS}, ~INTS),
+    ("bucketize", {"boundaries": np.sort(P), "x": Q}, np.searchsorted(np.sort(P), Q)),
+    ("c_", {"x": P, "y": Q}, np.c_[P, Q]),
+    ("cartesian_prod", {"x": P, "y": INTS.astype(float)}, np.array([(a, b) for a in P for b in INTS])),
+    ("cbrt", {"x": P}, np.cbrt(P)),
+    ("cdist", {"x": WIDE, "y": GAPS[1:]}, np.linalg.norm(WIDE - GAPS[1:], axis=1)[:, None]),
+    ("correlate", {"x": P, "y": Q[:2]}, np.correlate(P, Q[:2])),
+    ("cummax", {"x": P, "axis": 0}, np.maximum.accumulate(P)),
+    ("cummin", {"x": P, "axis": 0}, np.minimum.accumulate(P)),
+    ("deg2rad", {"x": P}, np.deg2rad(P)),
+    ("degrees", {"x": P}, np.degrees(P)),
+    ("diag_embed", {"x": P}, np.diag(P)),
+    ("dist", {"x": P, "y": Q}, np.linalg.norm(P - Q)),
+    ("exp2", {"x": P}, np.exp2(P)),
+    ("float_power", {"x": np.abs(P), "y": Q}, np.float_power(np.abs(P), Q)),
+    ("fmax", {"x": GAPS, "y": WIDE}, np.fmax(GAPS, WIDE)),
+    ("fmin", {"x": GAPS, "y": WIDE}, np.fmin(GAPS, WIDE)),
+    ("hsplit", {"x": WIDE, "parts": 3}, np.hsplit(WIDE, 3)),
+    ("hstack", {"x": WIDE, "y": GAPS}, np.hstack([WIDE, GAPS])),
+    ("index_add", {"x": P, "indices": INTS[1:3], "updates": Q[:2], "axis": 0}, P + np.array([0, 0, 0, 2.5])),
+    ("isneginf", {"x": np.array([-np.inf, np.inf])}, [True, False]),
+    ("isposinf", {"x": np.array([-np.inf, np.inf])}, [False, True]),
+    ("ix_", {"x": WIDE, "rows": np.array([1, 0]), "columns": np.array([2, 0])}, WIDE[np.ix_([1, 0], [2, 0])]),
+    ("kthvalue", {"x": P, "axis": 0, "k": 2}, np.sort(P)[1]),
+    ("ldexp", {"x": P, "n": np.array([1, 2, 3, 4])}, np.ldexp(P, [1, 2, 3, 4])),
+    ("left_shift", {"x": INTS, "y": 2}, INTS << 2),
+    ("lerp", {"x": P, "y": Q, "weight": 0.25}, P + 0.25 * (Q - P)),
+    ("logcumsumexp", {"x": P, "axis": 0}, np.logaddexp.accumulate(P)),
+    ("logit", {"x": np.array([0.25, 0.5])}, np.log([1 / 3, 1.0])),
+    ("nanargmax", {"x": GAPS, "axis": 1}, np.nanargmax(GAPS, 1)),
+    ("nanargmin", {"x": GAPS, "axis": 1}, np.nanargmin(GAPS, 1)),
+    ("nancumsum", {"x": GAPS[0]}, np.nancumsum(GAPS[0])),
+    ("nanpercentile", {"x": GAPS, "q": 40.0}, np.nanpercentile(GAPS, 40.0)),
+    ("nanprod", {"x": GAPS, "axis": 1}, np.nanprod(GAPS, 1)),
+    ("pdist", {"x": WIDE}, np.linalg.norm(WIDE[:, None] - WIDE[None], axis=-1)),
+    ("polyval", {"x": P, "p": Q}, np.polyval(Q, P)),
+    ("putmask", {"mask": P > 0, "values": Q, "x": P}, np.where(P > 0, Q, P)),
+    ("rad2deg", {"x": P}, np.rad2deg(P)),
+    ("ravel_multi_index", {"i": INTS, "j": INTS, "m": 10}, np.ravel_multi_index((INTS, INTS), (10, 10))),
+    ("right_shift", {"x": INTS, "y": 1}, INTS >> 1),
+    ("sequence_mask", {"n": 10, "lengths": INTS}, np.arange(10) < INTS[:, None]),
+    ("tri", {"n": 3, "m": 4}, np.tri(3, 4)),
+    ("tril_indices", {"n": 3}, np.tril_indices(3)),
+    ("triu_indices", {"n": 3}, np.triu_indices(3)),
+    ("truncatemod", {"x": P, "y": Q}, np.fmod(P, Q)),
+    ("union1d", {"x": INTS, "y": OTHER_INTS}, np.union1d(INTS, OTHER_INTS)),
+    ("unravel_index", {"i": np.array([0, 7, 11]), "m": 4}, np.unravel_index([0, 7, 11], (3, 4))),
+    ("vander", {"x": P, "n": 3}, np.vander(P, 3)),
+    ("vsplit", {"x": WIDE, "parts": 2}, np.vsplit(WIDE, 2)),
+    ("vstack", {"x": WIDE, "y": GAPS}, np.vstack([WIDE, GAPS])),
+    ("xlogy", {"x": np.array([0.0, 2.0]), "y": np.array([0.0, 3.0])}, [0.0, 2 * np.log(3.0)]),
+    ("linalg.band_part", {"x": SYMMETRIC, "upper": 0, "lower": 1}, np.tril(SYMMETRIC)),
+    ("linalg.lstsq", {"a": WIDE.T, "b": P[:3]}, np.linalg.lstsq(WIDE.T, P[:3], rcond=None)[0]),
+    ("linalg.toeplitz", {"c": P[:3], "n": 3}, P[np.abs(np.subtract.outer(range(3), range(3)))]),
+    ("nn.crelu", {"x": P}, np.maximum(np.concatenate([P, -P]), 0.0)),
+    ("nn.l2_loss", {"x": P}, np.sum(P**2) / 2),
+    ("nn.mish", {"x": P}, P * np.tanh(np.log1p(np.exp(P)))),
+)
+
+
+def computed(name: str, variables: dict[str, Any]) -> Any:
+    """What comes of an answer; of several statements the last one counts."""
+    room, _, last = name.rpartition(".")
+    answer = other_names.OF_ROOM[room][last] if room else other_names.OF_MODULE[last]
+    *steps, final = answer.partition(" of ")[0].split("; ")
+    given = {key: hf.asarray(v) if isinstance(v, np.ndarray) else v for key, v in variables.items()} | {"hf": hf}
+    exec("\n".join(steps), given)
+    result = eval(final, given)
+    return [part.numpy() for part in result] if isinstance(result, (list, tuple)) else np.asarray(result)
+
+
 @pytest.mark.parametrize("name", WITH_NUMPY)
 def test_what_is_to_be_written_is_what_numpy_has(name: str) -> None:
     wanted, x, y = WITH_NUMPY[name]
-    room, _, last = name.rpartition(".")
-    answer = other_names.OF_ROOM[room][last] if room else other_names.OF_MODULE[last]
-    *steps, final = answer.removesuffix(" of symmetric matrices").split("; ")
-    given = {key: hf.asarray(v) if isinstance(v, np.ndarray) else v for key, v in GIVEN.items()}
-    given |= {"hf": hf, "x": hf.asarray(x), "y": hf.asarray(y)}
-    exec("\n".join(steps), given)
-    np.testing.assert_allclose(np.asarray(eval(final, given)), wanted(x, y), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(computed(name, GIVEN | {"x": x, "y": y}), wanted(x, y), rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "variables", "expected"), IN_OTHER_WORDS, ids=[row[0] for row in IN_OTHER_WORDS])
+def test_what_is_to_be_written_computes_it(name: str, variables: dict[str, Any], expected: Any) -> None:
+    np.testing.assert_allclose(computed(name, variables), np.asarray(expected), rtol=2e-6, atol=1e-12)
