@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.core.tensor import wrap
-from hybridflow.data.node import INFINITE, Elements, Node, Runner, State
+from hybridflow.data.node import INFINITE, Elements, Node, Runner
 from hybridflow.jit.tensor_spec import TensorSpec
 
 _counting = threading.Lock()
@@ -31,6 +31,7 @@ class Counter(Node):
 
 
 class CounterRun(Runner):
+    state_fields = ("position",)
     is_prompt = True
 
     def __init__(self, node: Counter) -> None:
@@ -42,12 +43,6 @@ class CounterRun(Runner):
             number = node.start + self.position * node.step
             self.position += 1
             yield wrap(np.array(number, node.dtype))
-
-    def state(self) -> State:
-        return {"position": self.position}
-
-    def restore(self, state: State) -> None:
-        self.position = state["position"]
 
 
 class RandomNumbers(Node):
@@ -70,6 +65,7 @@ class RandomNumbers(Node):
 
 
 class RandomNumbersRun(Runner):
+    state_fields = ("seed", "drawn")
     is_prompt = True
 
     def __init__(self, seed: list[int]) -> None:
@@ -81,9 +77,3 @@ class RandomNumbersRun(Runner):
         while True:
             self.drawn += 1
             yield wrap(np.array(int(bits.random_raw()) >> 32, np.int64))
-
-    def state(self) -> State:
-        return {"seed": list(self.seed), "drawn": self.drawn}
-
-    def restore(self, state: State) -> None:
-        self.seed, self.drawn = list(state["seed"]), state["drawn"]

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from hybridflow.data import arguments
 from hybridflow.data.dataset import Dataset
-from hybridflow.data.node import Elements, Node, Runner, State, TableNode
+from hybridflow.data.node import Elements, Node, Runner, TableNode
 from hybridflow.data.numpy_files import table_of
 from hybridflow.data.order import Concatenate
 from hybridflow.data.paths import paths_of
@@ -51,6 +51,8 @@ class Files(Node):
 
 
 class FilesRun(Runner):
+    state_fields = ("file", "start")
+
     def __init__(self, node: Files) -> None:
         self.node, self.file, self.start = node, 0, 0
 
@@ -61,12 +63,6 @@ class FilesRun(Runner):
                 self.start = stop
                 yield element
             self.file, self.start = self.file + 1, 0
-
-    def state(self) -> State:
-        return {"file": self.file, "start": self.start}
-
-    def restore(self, state: State) -> None:
-        self.file, self.start = state["file"], state["start"]
 
 
 class TextLineDataset(Dataset):

@@ -247,6 +247,8 @@ def _check_counts(folder: Path, told: dict[str, Any]) -> None:
 
 
 class SavedRun(Runner):
+    state_fields = ("file", "start", "count")
+
     def __init__(self, node: Saved) -> None:
         self.node = node
         self.file = self.start = self.count = 0  # which of the files, the place there, and elements of it given
@@ -279,12 +281,6 @@ class SavedRun(Runner):
         packed_: Any = gzip.open if self.node.told["compression"] == _PACKED else open
         file: BinaryIO = packed_(path, "rb")
         return file
-
-    def state(self) -> State:
-        return {"file": self.file, "start": self.start, "count": self.count}
-
-    def restore(self, state: State) -> None:
-        self.file, self.start, self.count = state["file"], state["start"], state["count"]
 
 
 class Snapshot(Node):

@@ -169,6 +169,8 @@ class Scan(Node):
 
 
 class ScanRun(Stepwise):
+    state_fields = ("value",)
+
     def __init__(self, node: Scan) -> None:
         super().__init__(node.source)
         self.value, self.function, self.text = node.initial, node.function, node.text
@@ -185,13 +187,6 @@ class ScanRun(Stepwise):
                 raise
             self.value = value
             yield made
-
-    def state(self) -> State:
-        return {"value": self.value, **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.value = state["value"]
 
 
 class Interleave(Node):
@@ -336,6 +331,8 @@ class Generated(Node):
 
 
 class GeneratedRun(Runner):
+    state_fields = ("position",)
+
     def __init__(self, node: Generated) -> None:
         self.node, self.position = node, 0
 
@@ -362,12 +359,6 @@ class GeneratedRun(Runner):
         finally:
             if hasattr(found, "close"):
                 found.close()
-
-    def state(self) -> State:
-        return {"position": self.position}
-
-    def restore(self, state: State) -> None:
-        self.position = state["position"]
 
 
 def checker(spec: Any, stage: str) -> Callable[[Any], Any]:
@@ -426,6 +417,8 @@ class Zip(Node):
 
 
 class ZipRun(Runner):
+    state_fields = ("sources",)
+
     def __init__(self, sources: list[Node], structure: pytree.Structure) -> None:
         self.sources, self.structure = [source.runner() for source in sources], structure
 
@@ -433,10 +426,3 @@ class ZipRun(Runner):
         flat = self.structure.kind is tuple and len(self.structure.children) == self.structure.leaves
         for parts in zip(*[source.run() for source in self.sources]):
             yield parts if flat else pytree.unflatten(self.structure, parts)
-
-    def state(self) -> State:
-        return {"sources": [source.state() for source in self.sources]}
-
-    def restore(self, state: State) -> None:
-        for source, held in zip(self.sources, state["sources"]):
-            source.restore(held)

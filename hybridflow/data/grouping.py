@@ -11,7 +11,7 @@ import numpy as np
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
-from hybridflow.data.node import INFINITE, Elements, Node, OneSource, Passing, Positions, Rows, Runner, State
+from hybridflow.data.node import INFINITE, Elements, Node, OneSource, Passing, Positions, Rows, Runner
 from hybridflow.data.texts import KINDS, array_of, is_text, leaf_of, spec_of_text, with_shape
 from hybridflow.errors import ArgumentError, ShapeError
 
@@ -192,6 +192,8 @@ class Unbatch(Node):
 
 
 class UnbatchRun(OneSource):
+    state_fields = ("element", "position")
+
     def __init__(self, source: Node) -> None:
         super().__init__(source)
         self.element: Any = None
@@ -211,13 +213,6 @@ class UnbatchRun(OneSource):
             self.position = position + 1
             yield pytree.unflatten(structure, [leaf_of(array[position, ...]) for array in arrays])
         self.element = None
-
-    def state(self) -> State:
-        return {"element": self.element, "position": self.position, **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.element, self.position = state["element"], state["position"]
 
 
 def rows_of_batch(leaves: list[Any]) -> list[np.ndarray]:
@@ -253,6 +248,8 @@ class Window(Node):
 
 
 class WindowRun(OneSource):
+    state_fields = ("held", "drop")
+
     def __init__(self, node: Window) -> None:
         super().__init__(node.source)
         self.node = node
@@ -281,13 +278,6 @@ class WindowRun(OneSource):
         parts = [self.node.dataset(Listed(list(column))) for column in zip(*[leaves for leaves, _ in flat])]
         return pytree.unflatten(flat[0][1], parts)
 
-    def state(self) -> State:
-        return {"held": list(self.held), "drop": self.drop, **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.held, self.drop = list(state["held"]), state["drop"]
-
 
 class Listed(Node):
     """Elements of a list, which may be none of a known spec."""
@@ -308,6 +298,8 @@ class Listed(Node):
 
 
 class ListedRun(Runner):
+    state_fields = ("position",)
+
     def __init__(self, held: list[Any]) -> None:
         self.held, self.position = held, 0
 
@@ -315,12 +307,6 @@ class ListedRun(Runner):
         while self.position < len(self.held):
             self.position += 1
             yield elements.fresh(self.held[self.position - 1])
-
-    def state(self) -> State:
-        return {"position": self.position}
-
-    def restore(self, state: State) -> None:
-        self.position = state["position"]
 
 
 class Buckets(Node):
@@ -348,6 +334,8 @@ class Buckets(Node):
 
 
 class BucketsRun(OneSource):
+    state_fields = ("held",)
+
     def __init__(self, node: Buckets) -> None:
         super().__init__(node.source)
         self.node = node
@@ -367,13 +355,6 @@ class BucketsRun(OneSource):
     def _emptied(self, bucket: int) -> Any:
         some, self.held[bucket] = self.held[bucket], []
         return self.node.together(some, bucket)
-
-    def state(self) -> State:
-        return {"held": [list(some) for some in self.held], **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.held = [list(some) for some in state["held"]]
 
 
 class BucketBatch:

@@ -129,6 +129,8 @@ class Unique(Node):
 
 
 class UniqueRun(OneSource):
+    state_fields = ("given",)
+
     def __init__(self, source: Node) -> None:
         super().__init__(source)
         self.given: list[Any] = []
@@ -141,13 +143,6 @@ class UniqueRun(OneSource):
                 seen.add(key)
                 self.given.append(elements.fresh(element))
                 yield element
-
-    def state(self) -> State:
-        return {"given": list(self.given), **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.given = list(state["given"])
 
 
 def _key(element: Any) -> Any:
@@ -190,6 +185,8 @@ class Resampled(Node):
 
 
 class ResampledRun(OneSource):
+    state_fields = ("drawn", "counts")
+
     def __init__(self, node: Resampled) -> None:
         super().__init__(node.source)
         self.node, self.drawn = node, 0
@@ -211,13 +208,6 @@ class ResampledRun(OneSource):
             self.drawn += 1
             if draw.random() < accepted(node.target, node.initial, self.counts)[number]:
                 yield kind, element
-
-    def state(self) -> State:
-        return {"drawn": self.drawn, "counts": list(self.counts), **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.drawn, self.counts = state["drawn"], list(state["counts"])
 
 
 def accepted(target: np.ndarray, initial: np.ndarray | None, counts: Sequence[int]) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.data import elements
-from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Node, Runner, State
+from hybridflow.data.node import INFINITE, UNKNOWN, Elements, Node, Runner
 from hybridflow.errors import ArgumentError
 
 
@@ -32,6 +32,8 @@ class Mix(Node):
 
 
 class MixRun(Runner):
+    state_fields = ("choices", "over", "sources")
+
     def __init__(self, node: Mix) -> None:
         self.ends = node.ends
         self.choices = node.choices.runner()
@@ -56,16 +58,6 @@ class MixRun(Runner):
                 if self.ends or all(self.over):
                     return
 
-    def state(self) -> State:
-        sources = [source.state() for source in self.sources]
-        return {"choices": self.choices.state(), "over": list(self.over), "sources": sources}
-
-    def restore(self, state: State) -> None:
-        self.choices.restore(state["choices"])
-        self.over = list(state["over"])
-        for source, held in zip(self.sources, state["sources"]):
-            source.restore(held)
-
 
 class Draws(Node):
     """Random numbers of sources, for ever; each run draws the same, or others where ``anew``."""
@@ -84,6 +76,8 @@ class Draws(Node):
 
 
 class DrawsRun(Runner):
+    state_fields = ("seed", "drawn")
+
     def __init__(self, node: Draws, seed: list[int]) -> None:
         self.node, self.limits, self.seed, self.drawn = node, np.cumsum(node.weights), seed, 0
 
@@ -95,9 +89,5 @@ class DrawsRun(Runner):
             self.drawn += 1
             yield int(np.searchsorted(self.limits[:-1], draw.random(), "right"))
 
-    def state(self) -> State:
-        return {"seed": self.seed, "drawn": self.drawn}
-
-    def restore(self, state: State) -> None:
-        self.seed, self.drawn = list(state["seed"]), state["drawn"]
+    def after_restore(self) -> None:
         self.node.go_on(self.seed)

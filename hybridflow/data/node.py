@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -80,9 +80,23 @@ class Node:
 
 
 class Runner:
-    """One run of a node.  ``is_prompt`` says that no element waits for anybody: no code of the user's makes it, which
-    may itself wait until those before it were given.  ``may_move`` says that the next element may be made in another
-    thread than the last: what is the user's is calls, none of which is under way in between."""
+    """One run of a node.
+
+    ``state_fields`` names the attributes that say what comes next; those of a base class come behind them.  They hold
+    other runs, values that are kept as they are, or lists of either.  A class whose state is more than that defines
+    ``state`` and ``restore``.
+
+    ``is_prompt`` says that no element waits for anybody: no code of the user's makes it, which may itself wait until
+    those before it were given.  ``may_move`` says that the next element may be made in another thread than the last:
+    what is the user's is calls, none of which is under way in between."""
+
+    state_fields: ClassVar[tuple[str, ...]] = ()  # those that the class adds
+    _all_state_fields: ClassVar[tuple[str, ...] | None] = None  # None where nothing is declared
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "state_fields" in vars(cls):
+            cls._all_state_fields = (*cls.state_fields, *(cls._all_state_fields or ()))
 
     @property
     def is_prompt(self) -> bool:
@@ -109,10 +123,43 @@ class Runner:
         return lambda count: np.array(take(count), np.int64)
 
     def state(self) -> State:
-        raise NotImplementedError
+        """What comes next, for ``restore`` of another run of the node."""
+        return {name: _kept(getattr(self, name)) for name in self._declared()}
 
     def restore(self, state: State) -> None:
-        raise NotImplementedError
+        """Go on where a state was taken; called before the run starts."""
+        for name in reversed(self._declared()):  # sources first
+            setattr(self, name, _resumed(getattr(self, name), state[name]))
+        self.after_restore()
+
+    def _declared(self) -> tuple[str, ...]:
+        if self._all_state_fields is None:
+            raise NotImplementedError(f"{type(self).__name__} has to declare state_fields")
+        return self._all_state_fields
+
+    def after_restore(self) -> None:
+        """For subclasses: what is to be done once the fields of the state are set."""
+
+
+def _kept(value: Any) -> Any:
+    """A field as part of a state, which stays what it is while the run goes on."""
+    if isinstance(value, Runner):
+        return value.state()
+    return [_kept(part) for part in value] if type(value) is list else value
+
+
+def _resumed(own: Any, value: Any) -> Any:
+    """A field once it is given its value of a state, which stays what it is as well."""
+    if isinstance(own, Runner):
+        own.restore(value)
+        return own
+    if type(own) is list and type(value) is not list:
+        raise TypeError(f"{value!r:.80} is no list")
+    if type(own) is list and own and isinstance(own[0], Runner):
+        if len(own) != len(value):
+            raise TypeError(f"it is of {len(value)} sources, not of {len(own)}")
+        return [_resumed(runner, part) for runner, part in zip(own, value)]
+    return [_resumed(None, part) for part in value] if type(value) is list else value
 
 
 class Failure:
@@ -125,14 +172,10 @@ class Failure:
 class OneSource(Runner):
     """A run over one other run, from which alone it goes on."""
 
+    state_fields = ("source",)
+
     def __init__(self, source: Node) -> None:
         self.source = source.runner()
-
-    def state(self) -> State:
-        return {"source": self.source.state()}
-
-    def restore(self, state: State) -> None:
-        self.source.restore(state["source"])
 
 
 class Stepwise(OneSource):
@@ -165,6 +208,7 @@ class Positions(Node):
 
 
 class PositionsRun(Runner):
+    state_fields = ("position",)
     is_prompt = True
 
     def __init__(self, length: int) -> None:
@@ -188,12 +232,6 @@ class PositionsRun(Runner):
     def _next_numbers(self, count: int) -> np.ndarray:
         start, self.position = self.position, min(self.position + count, self.length)
         return np.arange(start, self.position, dtype=np.int64)
-
-    def state(self) -> State:
-        return {"position": self.position}
-
-    def restore(self, state: State) -> None:
-        self.position = state["position"]
 
 
 class TableNode(Node):

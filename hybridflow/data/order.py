@@ -46,6 +46,8 @@ class Take(Reordering):
 
 
 class TakeRun(Passing):
+    state_fields = ("left",)
+
     def __init__(self, source: Node, count: int) -> None:
         super().__init__(source)
         self.left = count
@@ -69,13 +71,6 @@ class TakeRun(Passing):
 
         return some
 
-    def state(self) -> State:
-        return {"left": self.left, **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.left = state["left"]
-
 
 class Skip(Reordering):
     """What comes after the first elements; nothing where ``count`` is negative."""
@@ -98,6 +93,8 @@ class Skip(Reordering):
 
 
 class SkipRun(Passing):
+    state_fields = ("left",)
+
     def __init__(self, source: Node, count: int) -> None:
         super().__init__(source)
         self.left = count
@@ -109,13 +106,6 @@ class SkipRun(Passing):
         skipped(found, self.left)
         self.left = 0
         yield from found
-
-    def state(self) -> State:
-        return {"left": self.left, **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.left = state["left"]
 
 
 class Shard(Reordering):
@@ -137,6 +127,8 @@ class Shard(Reordering):
 
 
 class ShardRun(Passing):
+    state_fields = ("next",)
+
     def __init__(self, source: Node, count: int, index: int) -> None:
         super().__init__(source)
         self.count, self.next = count, index  # how many elements come before the next one
@@ -150,13 +142,6 @@ class ShardRun(Passing):
                 break
             else:
                 return
-
-    def state(self) -> State:
-        return {"next": self.next, **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.next = state["next"]
 
 
 class Repeat(Reordering):
@@ -311,6 +296,8 @@ class Counted(Node):
 
 
 class CountedRun(Passing):
+    state_fields = ("given",)
+
     def __init__(self, node: Counted) -> None:
         super().__init__(node.source)
         self.count, self.given = node.count, 0
@@ -327,13 +314,6 @@ class CountedRun(Passing):
     def _wrong(self, text: str) -> ArgumentError:
         wanted = "infinitely many" if self.count == INFINITE else str(self.count)
         return ArgumentError("Dataset.assert_cardinality", f"{text} where {wanted} were promised.")
-
-    def state(self) -> State:
-        return {"given": self.given, **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.given = state["given"]
 
 
 class Cache(Node):

@@ -9,7 +9,7 @@ import numpy as np
 from hybridflow.core import pytree
 from hybridflow.data import elements
 from hybridflow.data.grouping import rows_of_batch
-from hybridflow.data.node import Elements, Node, Runner, State, Stepwise
+from hybridflow.data.node import Elements, Node, Runner, Stepwise
 from hybridflow.data.texts import leaf_of, with_shape
 
 
@@ -28,6 +28,8 @@ class Rebatch(Node):
 
 
 class RebatchRun(Stepwise):
+    state_fields = ("held", "used", "turn")
+
     def __init__(self, node: Rebatch) -> None:
         super().__init__(node.source)
         self.node, self.turn = node, 0
@@ -68,13 +70,6 @@ class RebatchRun(Stepwise):
                 del self.held[0]
         whole = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts)]
         return pytree.unflatten(structure, map(leaf_of, whole))
-
-    def state(self) -> State:
-        return {"held": list(self.held), "used": self.used, "turn": self.turn, **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.held, self.used, self.turn = list(state["held"]), state["used"], state["turn"]
 
 
 def _length(batch: Any) -> int:

@@ -53,6 +53,8 @@ class Shuffle(Reordering):
 
 
 class ShuffleRun(Passing):
+    state_fields = ("seed", "drawn", "buffer")
+
     def __init__(self, node: Shuffle, seed: list[int]) -> None:
         super().__init__(node.source)
         self.node, self.size, self.seed, self.drawn = node, node.size, seed, 0
@@ -107,12 +109,7 @@ class ShuffleRun(Passing):
         while True:
             yield from draw.random(_BLOCK).tolist()
 
-    def state(self) -> State:
-        return {"seed": self.seed, "drawn": self.drawn, "buffer": list(self.buffer), **super().state()}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.seed, self.drawn, self.buffer = list(state["seed"]), state["drawn"], list(state["buffer"])
+    def after_restore(self) -> None:
         self.node.go_on(self.seed)
 
 

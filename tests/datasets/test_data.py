@@ -25,7 +25,7 @@ import hybridflow as hf
 from hybridflow import errors
 from hybridflow.data import AUTOTUNE, Dataset, threads
 from hybridflow.data.grouping import Batch
-from hybridflow.data.node import Table, TableNode
+from hybridflow.data.node import OneSource, Positions, Runner, Table, TableNode
 
 INFINITE, UNKNOWN = hf.data.INFINITE_CARDINALITY, hf.data.UNKNOWN_CARDINALITY
 
@@ -1069,3 +1069,47 @@ def test_an_interrupt_while_threads_start_leaves_none(monkeypatch: pytest.Monkey
         for thread in workers():  # those that nobody could wait for have been told to end
             thread.join(60)
         assert not workers()
+
+
+class Held(OneSource):
+    state_fields = ("kept", "runs")
+
+    def __init__(self) -> None:
+        super().__init__(Positions(9))
+        self.kept: list[Any] = [[1], (2, [3])]
+        self.runs = [Positions(5).runner(), Positions(6).runner()]
+
+
+def test_runs_declare_their_state() -> None:
+    """Fields of a base class come behind; a state stays what it was while runs go on that gave it, or were given it."""
+    first, last = Held(), Held()
+    assert list(first.state()) == ["kept", "runs", "source"]
+    first.runs[1].taker()(4)
+    state = first.state()
+    wanted = {"kept": [[1], (2, [3])], "runs": [{"position": 0}, {"position": 4}], "source": {"position": 0}}
+    first.kept[0].append("later")
+    first.source.taker()(2)
+    assert state == wanted
+    last.restore(state)
+    last.kept[0].append("later")
+    assert state == wanted and last.runs[1].taker()(9) == [4, 5] and last.source.taker()(1) == [0]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"kept": None}, {"kept": (1,)}, {"runs": [{"position": 0}]}, {"runs": [{}, {}]}, {"source": None}]
+)
+def test_a_state_of_another_dataset_is_no_state(wrong: dict[str, Any]) -> None:
+    state = Held().state() | wrong
+    with pytest.raises((TypeError, KeyError)):
+        Held().restore(state)
+    del state[next(iter(wrong))]
+    with pytest.raises(KeyError):
+        Held().restore(state)
+
+
+def test_a_run_that_declares_nothing_has_no_state() -> None:
+    """Rather than an empty one, from which it would begin again."""
+    with pytest.raises(NotImplementedError, match="Runner has to declare state_fields"):
+        Runner().state()
+    with pytest.raises(NotImplementedError, match="state_fields"):
+        Runner().restore({})
