@@ -172,7 +172,7 @@ class Failure:
 class OneSource(Runner):
     """A run over one other run, from which alone it goes on."""
 
-    state_fields = ("source",)
+    state_fields: ClassVar[tuple[str, ...]] = ("source",)
 
     def __init__(self, source: Node) -> None:
         self.source = source.runner()
