@@ -1,4 +1,4 @@
-"""Pages that MkDocs gets from elsewhere: the API reference from public docstrings, CONTRIBUTING.md, the notebooks."""
+"""Pages that MkDocs gets from elsewhere: the API reference from public docstrings, and the notebooks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {f"reference/hf.{name}.md": module_page(f"hf.{name}", getattr(hf, name)) for name in modules}
     pages["reference/api.md"] = overview(modules) + module_page("hf", hf, level=2)
     root = Path(config.config_file_path).parent
-    pages["contributing.md"] = contributing(root)
     pages |= {f"notebooks/{path.stem}.md": notebook(path) for path in (root / "examples/notebooks").glob("*.ipynb")}
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
@@ -91,11 +90,6 @@ def section(text: str, named: bool) -> str:
 def first_sentence(value: Any) -> str:
     text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("``", "`").replace("|", "\\|")
     return text.split(". ")[0].rstrip(".") + "."
-
-
-def contributing(root: Path) -> str:
-    """CONTRIBUTING.md, whose links lead into ``docs/`` from the root of the project."""
-    return (root / "CONTRIBUTING.md").read_text(encoding="utf-8").replace("](docs/", "](")
 
 
 def notebook(path: Path) -> str:

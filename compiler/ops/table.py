@@ -92,7 +92,7 @@ Finish = Callable[Concatenate[Emit, State, DType, ...], Val]
 
 @dataclass(frozen=True, eq=False)
 class OpDef:
-    """One primitive op.  See docs/architecture.md for a walk through a declaration.
+    """One primitive op.  See docs/contributing/add_an_op.md for declarations of each sort.
 
     canon(types, attrs) -> attrs     normalised, complete, hashable attributes; raises the op's argument errors
     infer(*types, **attrs) -> type   result type, a TupleType where there are several; raises ShapeError / DTypeError.

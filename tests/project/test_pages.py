@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.paths import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-GUIDES = [page for page in PAGES if page.name not in ("names.md", "architecture.md", "gpu.md")]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GUIDES = [page for page in PAGES if page.name != "names.md"]
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -23,7 +23,11 @@ def named(page: Path) -> str:
 def examples(page: Path) -> list[tuple[int, str]]:
     """The sessions of a page, each with its line."""
     text = page.read_text(encoding="utf-8")
-    return [(text.count("\n", 0, match.start(1)), match[1]) for match in FENCE.finditer(text) if ">>> " in match[1]]
+    return [
+        (text.count("\n", 0, match.start(1)), match[1])
+        for match in FENCE.finditer(text)
+        if re.search(r"^>>> ", match[1], re.M)
+    ]
 
 
 @pytest.mark.parametrize("page", [page for page in GUIDES if examples(page)], ids=named)
@@ -47,10 +51,10 @@ def prose(page: Path) -> str:
 
 @pytest.mark.parametrize("page", GUIDES, ids=named)
 def test_sentences_and_paragraphs_are_short(page: Path) -> None:
-    paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=- )", prose(page))]
+    paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=- |\d+\. )", prose(page))]
     sentences = [sentence for text in paragraphs for sentence in re.split(r"(?<=[.:;!?])\s", text)]
     assert [text for text in paragraphs if len(text.split()) > 80] == []
-    assert [text for text in sentences if len(text.split()) > 30] == []
+    assert [text for text in sentences if len(text.split()) > 25] == []
 
 
 def test_the_readme_fits_a_newcomer() -> None:
@@ -59,8 +63,16 @@ def test_the_readme_fits_a_newcomer() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
-    """Pages that are made when the site is built are those of the reference, and CONTRIBUTING.md."""
+    """Pages of the reference are made when the site is built."""
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     local = [link for link in links if "://" not in link and not link.startswith("reference/hf.")]
-    missing = [link for link in local if not (page.parent / link).exists() and Path(link).name != "contributing.md"]
+    missing = [link for link in local if not (page.parent / link).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "internals").glob("*.md")), ids=named)
+def test_pages_on_internals_have_a_diagram_and_name_files_in_tables(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 200
+    assert re.search(r"^```text\n", text, re.MULTILINE)
+    assert re.search(r"^\|.*`[\w/]+(\.py|/)`", text, re.MULTILINE)
