@@ -73,7 +73,7 @@ FROM = re.compile(
 PATH = re.compile(r"(?<![\w/])(?:[\w.-]+/)+(?:\w+\.py\b)?")
 PAIR = re.compile(r"(?<![\w.])(\w+)\.(\w+)\b")
 TICKED = re.compile(r"(`+)(\w+)((?:\.\w+|\(\))*)(`+)")
-ROOMS = ("", "hybridflow/", "hybridflow/jit/", "hybridflow/tracing/", "hybridflow/jit/guards/")
+ROOMS = ("", "hybridflow/", "hybridflow/jit/", "hybridflow/tracing/", "hybridflow/jit/guards/", "compiler/", "runtime/")
 
 
 class Table:
@@ -285,11 +285,21 @@ class Index:
         for name, made in self.classes.items():
             for member in made.members:
                 self.definers[member].add(name)
+        self.getters = {
+            (module.name, node.name): found
+            for module in self.modules.values()
+            for node in (self.trees[module.name].body if module.name in self.trees else [])
+            if isinstance(node, ast.FunctionDef) and (found := self.module_returned(node))
+        }
         self.member_renames: dict[tuple[str, str], str] = {}
         self.unmatched: list[str] = []
         self.spread()
         self.renamed_members = {member for _, member in self.member_renames}
         self.pairs = self.text_pairs()
+        self.files: dict[str, set[str]] = collections.defaultdict(set)  # the last parts of modules' names
+        for name in self.modules:
+            if name.startswith("hybridflow"):
+                self.files[name.rpartition(".")[2]].add(table.module(name).rpartition(".")[2])
         self.ticked = self.text_names()
         self.paths = self.text_paths()
         self.foreign_attributes = foreign_attributes()
@@ -325,6 +335,17 @@ class Index:
             if isinstance(node, ast.Global):
                 for name in node.names:
                     module.bindings.setdefault(name, ("def",))
+
+    def module_returned(self, node: ast.FunctionDef) -> str | None:
+        """The module that a function imports and returns, which its callers do without until then."""
+        bound: dict[str, tuple[str, ...]] = {}
+        for part in node.body:
+            bound |= import_bindings(part, self.known, "")
+        last = node.body[-1]
+        binding = (
+            bound.get(last.value.id) if isinstance(last, ast.Return) and isinstance(last.value, ast.Name) else None
+        )
+        return binding[1] if binding and binding[0] == "import" and binding[1] in self.modules else None
 
     def defined(self, module: str, name: str) -> tuple[str, str] | str | None:
         """Where a module's name is defined: (module, name), or the module that it is."""
@@ -514,6 +535,8 @@ class Index:
             for c in owners:
                 if c.startswith("hybridflow"):
                     seen[member].add(self.member_renames.get((c, member), member))
+        for name, news in self.files.items():
+            seen[name] |= news
         return {k: v.pop() for k, v in seen.items() if len(v) == 1 and v != {k} and (len(k) > 4 or k[0].isupper())}
 
     def text_paths(self) -> dict[str, str]:
@@ -1032,6 +1055,9 @@ class File(ast.NodeVisitor):
                 return self.index.defined(left, node.attr)
             if left is not None:
                 return left[0], f"{left[1]}.{node.attr}"
+        if isinstance(node, ast.Call):
+            made = self.resolve(node.func)
+            return self.index.getters.get(made) if isinstance(made, tuple) else None
         return None
 
     def class_of(self, node: ast.AST) -> str | None:
@@ -1567,6 +1593,8 @@ def replaced_text(index: Index, text: str, prose: bool) -> str:
         for room in ROOMS:
             new = index.paths.get(room + match[0])
             if new is not None:
+                if room in ("compiler/", "runtime/"):
+                    return new.removeprefix(room)
                 for other in ROOMS[::-1][1:] if room else ("",):
                     if new.startswith(other) and (other in ("", "hybridflow/") or other == room):
                         return new.removeprefix(other)
@@ -1576,6 +1604,9 @@ def replaced_text(index: Index, text: str, prose: bool) -> str:
         return index.pairs.get((match[1], match[2]), match[0])
 
     def ticked(match: re.Match[str]) -> str:
+        if match[3] in (".py", ".pyi"):
+            files = index.files.get(match[2], {match[2]})
+            return f"{match[1]}{min(files) if len(files) == 1 else match[2]}{match[3]}{match[4]}"
         new = index.ticked.get(match[2])
         return f"{match[1]}{new}{match[3]}{match[4]}" if new else match[0]
 
