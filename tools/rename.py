@@ -691,9 +691,11 @@ for name, state in result.graph.items():
             continue
         seen.add(id(e))
         queue += children(e)
-        is_replace = isinstance(e, nodes.CallExpr) and isinstance(e.callee, nodes.RefExpr) and e.callee.name == "replace"
-        if isinstance(e, nodes.MemberExpr) or is_replace and e.args:
-            found = [n for n in names(result.types.get(e.args[0] if is_replace else e.expr)) if n != "builtins.NoneType"]
+        callee = e.callee if isinstance(e, nodes.CallExpr) else None
+        is_replace = isinstance(callee, nodes.RefExpr) and callee.name == "replace" and bool(e.args)
+        if isinstance(e, nodes.MemberExpr) or is_replace:
+            found = names(result.types.get(e.args[0] if is_replace else e.expr))
+            found = [n for n in found if n != "builtins.NoneType"]
             if found:
                 here[f"{e.end_line}:{e.end_column}"] = sorted(set(found))
 json.dump(out, open(sys.argv[1], "w"))
