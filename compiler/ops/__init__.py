@@ -18,6 +18,7 @@ from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declara
     sampling,
     search,
     segment,
+    special,
     view,
     windows,
 )

@@ -15,7 +15,7 @@ computation of binomial probabilities, 2000).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import elementary, philox, rules, samples
 from hybridflow.compiler.ops.batched import together
 from hybridflow.compiler.ops.emission import ElementSource, Emit, Val
+from hybridflow.compiler.ops.lane_loops import while_any
 from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.program import Check
 from hybridflow.errors import ArgumentError, ShapeError
@@ -33,26 +34,6 @@ from hybridflow.errors import ArgumentError, ShapeError
 _MOST_TRIES = 1000  # none takes so many: of no sampler does a try fail with a chance above 1/2
 
 # ---- loops and uniform numbers
-
-
-def _turns(
-    e: Emit, start: Sequence[Val], again: Callable[..., Val], turn: Callable[..., Sequence[Val]]
-) -> Sequence[Val]:
-    """``while any(again(*values)): values = turn(*values)``; a turn keeps the values of lanes that are done."""
-    head, inside, after = (e.new_label(hint) for hint in ("head", "inside", "after"))
-    before = e.block
-    e.branch(head)
-    e.label(head)
-    place = len(e.lines)
-    values = [e.phi((v, before)) for v in start]
-    e.branch_if(e.any(again(*values)), inside, after)
-    e.label(inside)
-    following = turn(*values)
-    for k, v in enumerate(following):
-        e.lines[place + k] += f", [ {v.ref}, %{e.block} ]"
-    e.branch(head)
-    e.label(after)
-    return values
 
 
 def _tries(e: Emit, wanted: Val, result: Val, attempt: Callable[[Val], tuple[Val, Val]]) -> Val:
@@ -67,7 +48,7 @@ def _tries(e: Emit, wanted: Val, result: Val, attempt: Callable[[Val], tuple[Val
         value, accepted = attempt(following)
         return [following, e.and_(open, e.not_(accepted)), e.select(open, value, kept)]
 
-    return _turns(e, [e.const(0, dt.uint64), wanted, result], again, turn)[2]
+    return while_any(e, [e.const(0, dt.uint64), wanted, result], again, turn)[2]
 
 
 def _of_32(e: Emit, word: Val) -> Val:
@@ -321,7 +302,7 @@ def _inverted(e: Emit, wanted: Val, u: Val, first: Val, ratio: Callable[[Val], V
         chance = e.mul(chance, ratio(following))
         return [e.select(open, following, k), chance, e.select(open, e.add(total, chance), total)]
 
-    return _turns(e, [e.const(0.0, dt.float64), first, first], again, turn)[0]
+    return while_any(e, [e.const(0.0, dt.float64), first, first], again, turn)[0]
 
 
 def _inverted_of(u: np.ndarray, first: np.ndarray, ratio: Callable[[float], np.ndarray]) -> np.ndarray:

@@ -79,8 +79,8 @@ baddbmm: x + y @ z
 bartlett: 1 - hf.abs(2 * hf.arange(n) / (n - 1) - 1)
 batch_to_space: hf.reshape and hf.permute_dims
 bernoulli: hf.random.bernoulli(p, shape)
-betainc: scipy.special.betainc in an hf.numpy_function
-betaln: scipy.special.betaln in an hf.numpy_function
+betainc: hf.special.betainc(a, b, x)
+betaln: hf.special.betaln(x, y)
 bitcast: hf.asarray(x.numpy().view(dtype))
 bitwise_count: numpy.bitwise_count in an hf.numpy_function
 bitwise_not: hf.bitwise_invert(x)
@@ -150,7 +150,7 @@ devices: hf.list_devices()
 diag: hf.diagonal(x) of a matrix, hf.eye(x.size) * x of a vector
 diag_embed: x[..., None] * hf.eye(x.shape[-1])
 diag_indices: i = hf.arange(n), and x[i, i]
-digamma: scipy.special.digamma in an hf.numpy_function
+digamma: hf.special.digamma(x)
 digitize: hf.searchsorted(bins, x, side="right")
 disable_jit: hf.config.run_functions_eagerly(True)
 dist: hf.linalg.vector_norm(x - y)
@@ -181,7 +181,7 @@ enable_x64: nothing; hf.float64 and hf.int64 are there without it
 ensure_compile_time_eval: NumPy, whose values are known while a function is traced
 ensure_shape: x itself, with hf.debugging.assert_shapes([(x, shape)])
 erfc: 1 - hf.erf(x)
-erfinv: scipy.special.erfinv in an hf.numpy_function
+erfinv: hf.special.erfinv(x)
 errstate: hf.debugging.enable_check_numerics(), or numpy.errstate; floats become NaN and infinity in silence
 estimator: hf.Model and its fit
 euler_gamma: numpy.euler_gamma
@@ -216,8 +216,8 @@ fromfunction: f(*hf.meshgrid(hf.arange(n), hf.arange(m), indexing="ij"))
 fromiter: hf.asarray(list(values))
 func: hf itself: hf.grad, hf.vmap, hf.jvp, hf.vjp
 functional: hf.nn
-gamma: scipy.special.gamma in an hf.numpy_function, or hf.random.gamma(shape, alpha)
-gammaln: scipy.special.gammaln in an hf.numpy_function
+gamma: hf.special.gamma(x), or hf.random.gamma(shape, alpha)
+gammaln: hf.special.gammaln(x)
 gcd: numpy.gcd in an hf.numpy_function
 gelu: hf.nn.gelu(x)
 genfromtxt: hf.asarray(numpy.genfromtxt(file))
@@ -244,7 +244,7 @@ histogram_fixed_width: hf.histogram(x, bins, range)
 hsplit: hf.split(x, parts, axis=1)
 hstack: hf.concat([x, y], axis=1)
 hub: a model of hf.layers; no trained models come with it
-i0: scipy.special.i0 in an hf.numpy_function
+i0: hf.special.i0(x)
 identity: hf.eye(n), or x.copy()
 image: hf.layers.Resizing(height, width) and its kin, or hf.compat.tf.image
 in1d: hf.isin(x, values)
@@ -289,7 +289,7 @@ leaky_relu: hf.nn.leaky_relu(x)
 left_shift: hf.bitwise_left_shift(x, y)
 lerp: x + weight * (y - x)
 lexsort: hf.argsort of the last key, and of each other one in the order that those behind it have made
-lgamma: scipy.special.gammaln in an hf.numpy_function
+lgamma: hf.special.gammaln(x)
 load: numpy.load(file)
 loadtxt: hf.asarray(numpy.loadtxt(file))
 local_devices: hf.list_devices()
@@ -320,7 +320,7 @@ msort: hf.sort(x, axis=0)
 mul: hf.multiply(x, y)
 multinomial: hf.random.categorical(logits, shape)
 mv: x @ y
-mvlgamma: scipy.special.multigammaln in an hf.numpy_function
+mvlgamma: hf.special.multigammaln(x, d)
 name_scope: name=..., where something takes a name
 named_call: a function of Python; f.profile names the lines
 named_scope: a function of Python; f.profile names the lines
@@ -373,7 +373,7 @@ pmap: hf.vmap(f); a program runs in one process, on all cores
 polar: a pair of real tensors; there are no complex dtypes
 poly1d: numpy.poly1d, or hf.sum(c * x[:, None] ** hf.arange(c.size), axis=1)
 polyfit: hf.linalg.pinv(x[:, None] ** hf.arange(degree, -1, -1)) @ y
-polygamma: scipy.special.polygamma in an hf.numpy_function
+polygamma: hf.special.polygamma(n, x)
 polyval: hf.foldl(lambda y, c: y * x + c, p, hf.zeros_like(x))
 preprocessing: hf.data and hf.layers
 printoptions: numpy.printoptions(...), which tensors follow
@@ -465,7 +465,6 @@ solve: hf.linalg.solve(x, y)
 space_to_batch: hf.reshape and hf.permute_dims
 space_to_depth: hf.reshape and hf.permute_dims
 sparse: hf.segment_sum(values, rows, n) of the products; there are no sparse tensors
-special: hf itself: hf.erf(x), hf.logsumexp(x), hf.sigmoid(x); scipy.special in an hf.numpy_function
 stop_gradients: hf.stop_gradient(x)
 str_: lists of Python, or elements of hf.data.Dataset; tensors hold numbers
 strings: numpy.strings, and hf.asarray of what comes of it; tensors hold numbers

@@ -24,7 +24,7 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import ArgumentError, CompileError, of_user
-from hybridflow.runtime import apart, locks
+from hybridflow.runtime import apart, background, locks
 from hybridflow.runtime.calls import front_end, steps, turns
 from hybridflow.runtime.calls.log import Log, Recording
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
@@ -176,8 +176,6 @@ _is_made: list[bool] = []  # one item as soon as it was made behind, or that fai
 @apart.once
 def _is_begun() -> bool:
     """Have it made behind; False where nothing is."""
-    from hybridflow.runtime import background  # only where there were enough calls
-
     return background.begin(_make)
 
 

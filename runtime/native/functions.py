@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from hybridflow.runtime import apart
+from hybridflow.runtime import apart, collector
 from hybridflow.runtime.machine import disk_cache, host, machine_code
 
 _METHOD_FASTCALL, _METHOD_KEYWORDS = 0x0080, 0x0002
@@ -91,8 +91,6 @@ def _load(
     imports = {"miss": ctypes.addressof(MISS), **imports}
 
     def compiled() -> bytes:
-        from hybridflow.runtime import collector  # only where the disk has no machine code for it
-
         with collector.held_back():  # in this thread it would run finalizers of the user's
             text = build()
         return machine_code.compile_object(text, target, use="runtime")

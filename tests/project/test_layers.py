@@ -71,6 +71,7 @@ LEVELS = {
     "hybridflow.array": 7.2,
     "hybridflow.linalg": 7.2,
     "hybridflow.random": 7.2,
+    "hybridflow.special": 7.65,
     "hybridflow.tree": 7.1,
     "hybridflow.tracing": 7.4,
     "hybridflow.autodiff": 7.42,

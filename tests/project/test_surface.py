@@ -85,6 +85,9 @@ MODULES = {
         Optimizer RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
     "regularizers": """L1 L1L2 L2 OrthogonalRegularizer Regularizer get l1 l1_l2 l2 orthogonal_regularizer""",
     "saved": "Loaded SavedFunction load save",
+    "special": """beta betainc betaln digamma entr erf erfc erfcinv erfcx erfinv exp1 expi expit exprel gamma gammainc
+        gammaincc gammaln i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e kl_div lambertw log_expit log_ndtr log_softmax logit
+        logsumexp multigammaln ndtr ndtri polygamma rel_entr sinc softmax softplus spence xlog1py xlogy zeta""",
     "summary": """SummaryWriter audio create_file_writer experimental flush graph histogram hparams image record_if
         scalar should_record_summaries text""",
     "tree": "flatten leaves map structure unflatten",

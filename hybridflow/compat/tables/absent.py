@@ -1,11 +1,6 @@
 """What is not here, room by room, each with what to do instead."""
 
 NAMES = """
-math betainc: integrate the density, or use scipy.special.betainc on x.numpy()
-math igamma: use scipy.special.gammainc on x.numpy()
-math igammac: use scipy.special.gammaincc on x.numpy()
-math polygamma: tf.math.digamma is there, whose gradient is polygamma(1, x)
-math zeta: use scipy.special.zeta on x.numpy()
 math angle: there are no complex numbers; tf.atan2(imaginary, real)
 math sobol_sample: use scipy.stats.qmc.Sobol
 math special: write tf.math.bessel_i0 and the like; others are in scipy.special

@@ -71,10 +71,15 @@ erfcinv: ~special.erfcinv(&x, /)
 ndtri: ~special.ndtri(&x, /)
 xlog1py: ~special.xlog1py(&x, &y, /)
 lbeta: ~special.lbeta
-bessel_i0: ~special.bessel_i0
-bessel_i0e: ~special.bessel_i0e
-bessel_i1: ~special.bessel_i1
-bessel_i1e: ~special.bessel_i1e
+bessel_i0: ~special.bessel_i0(&x, /)
+bessel_i0e: ~special.bessel_i0e(&x, /)
+bessel_i1: ~special.bessel_i1(&x, /)
+bessel_i1e: ~special.bessel_i1e(&x, /)
+betainc: ~special.betainc(&a, &b, &x, /)
+igamma: ~special.igamma(&a, &x, /)
+igammac: ~special.igammac(&a, &x, /)
+polygamma: ~special.polygamma
+zeta: ~special.zeta(&x, &q, /)
 cumulative_logsumexp: ~special.cumulative_logsumexp
 segment_max: ~maths.segment_max
 segment_min: ~maths.segment_min

@@ -22,6 +22,10 @@ from hybridflow.errors import HybridflowError
 from hybridflow.runtime import cpu
 from hybridflow.runtime.machine import host, machine_code
 
+# Near their zeros errors are relative to what cancels there, which is about 1 on the samples.
+WITH_ZEROS = {"log_gamma", "digamma", "bessel_j0", "bessel_j1", "gammainc_da", "betainc_da"}
+# Sums of many terms and exponentials of large logarithms; tests/special has their bounds.
+ITERATED = {"gammainc": 20, "gammaincc": 20, "gammainc_da": 100, "betainc": 20, "betainc_da": 100}
 TOLERANCE = {dt.float16: 2e-3, dt.bfloat16: 2e-2, dt.float32: 3e-6, dt.float64: 1e-14}
 
 CASES = [(name, dtype) for name, op in TABLE.items() for dtype in op.dtypes]
@@ -97,10 +101,10 @@ def close(op, got, want):
         reference = want.astype(np.float64)
         finite = np.abs(reference[np.isfinite(reference)])
         folds = op.kind.value in ("contract", "convolve", "scan", "reduce")
+        near_zero = tolerance * (finite.max(initial=0) * folds + (op.name in WITH_ZEROS))
+        tolerance *= ITERATED.get(op.name, 1)
         with np.errstate(all="ignore"):
-            np.testing.assert_allclose(
-                got.astype(np.float64), reference, rtol=tolerance, atol=tolerance * finite.max(initial=0) * folds
-            )
+            np.testing.assert_allclose(got.astype(np.float64), reference, rtol=tolerance, atol=near_zero)
 
 
 @pytest.mark.parametrize("name", [name for name, op in TABLE.items() if op.dtypes])

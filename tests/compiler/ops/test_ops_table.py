@@ -240,11 +240,18 @@ def gradients(b: GraphBuilder, target: Node, sources: list[Node]) -> list[Node]:
     return [b.full(0, like=x.type) if g is None else g for x, g in zip(sources, found)]
 
 
+# Inputs to which there is no derivative, or none of the derivative: who asks gets an error.
+NO_DERIVATIVE = {"zeta": {0}, "gammainc_da": {0}, "betainc_da": {0, 1}}
+NO_SECOND = {**NO_DERIVATIVE, "gammainc": {0}, "gammaincc": {0}, "betainc": {0, 1}}
+
+
 class Derivatives:
     """The graph of s = sum(w * op(x)), its gradient along v, and the gradient of that along u.
 
     Floats are float64; ``along`` are the directions v and u, one array per float input.
     """
+
+    UNKNOWN = (NO_DERIVATIVE, NO_SECOND)
 
     def __init__(
         self, op: OpDef, arrays: tuple[np.ndarray, ...], attrs: dict[str, Any], rng: np.random.Generator
@@ -252,15 +259,19 @@ class Derivatives:
         b = GraphBuilder(TABLE)
         inputs = [b.parameter(t) for t in types_of(arrays)]
         floats = [x for x in inputs if dt.is_float(x.dtype)]
+        moved = [[x for x in floats if inputs.index(x) not in known.get(op.name, ())] for known in self.UNKNOWN]
         out = first_result(b, b.emit(op, *inputs, **attrs))
         weight = b.parameter(out.type)
         v, u = ([b.parameter(x.type) for x in floats] for _ in range(2))
         value = total(b, b.multiply(out, weight))
-        first = self._along(b, value, floats, v)
-        second = self._along(b, first, floats, u)
+        first = self._along(b, value, moved[0], [d for x, d in zip(floats, v) if x in moved[0]])
+        second = self._along(b, first, moved[1], [d for x, d in zip(floats, u) if x in moved[1]])
         self.graph: Graph = b.finish([value, first, second])
         self.arrays = arrays
         self.rest = [np.asarray(rng.standard_normal(x.shape)) for x in (weight, *v, *u)]
+        for k, x in enumerate(floats):  # what stands still
+            self.rest[1 + k] *= x in moved[0]
+            self.rest[1 + len(floats) + k] *= x in moved[1]
         self.v, self.u = self.rest[1 : 1 + len(v)], self.rest[1 + len(v) :]
 
     @staticmethod
@@ -316,9 +327,19 @@ def test_cotangents_have_the_types_of_the_inputs(op: OpDef) -> None:
             out = first_result(b, b.emit(op, *inputs, **attrs))
             if not dt.is_float(out.dtype):
                 continue
-            for x, g in zip(inputs, backward(b, records_of(b.nodes), [(out, b.full(1, like=out.type))], inputs)):
+            sources = [x for k, x in enumerate(inputs) if k not in NO_DERIVATIVE.get(op.name, ())]
+            for x, g in zip(sources, backward(b, records_of(b.nodes), [(out, b.full(1, like=out.type))], sources)):
                 assert (g is not None) == dt.is_float(x.dtype)
                 assert g is None or g.type == x.type
+
+
+@pytest.mark.parametrize(("name", "place"), [(name, k) for name, places in NO_DERIVATIVE.items() for k in places])
+def test_derivatives_that_nobody_knows_are_refused(name: str, place: int) -> None:
+    b = GraphBuilder(TABLE)
+    inputs = [b.parameter(f32(3)) for _ in range(TABLE[name].arity or 0)]
+    out = b.emit(TABLE[name], *inputs)
+    with pytest.raises(errors.GradientError, match="no derivative"):
+        backward(b, records_of(b.nodes), [(out, b.full(1, like=out.type))], [inputs[place]])
 
 
 def derivative(expression: Any, *arrays: Any, order: int = 1) -> list[np.ndarray]:

@@ -1,0 +1,111 @@
+"""Special functions: ``hf.special``, by the names of ``scipy.special``.
+
+They are compiled and fused like any other elementwise function, on any device, and differentiated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from hybridflow.array.elementwise import erf
+from hybridflow.array.reductions import logsumexp
+from hybridflow.array.special import (
+    beta,
+    betainc,
+    betaln,
+    digamma,
+    entr,
+    erfc,
+    erfcinv,
+    erfcx,
+    erfinv,
+    exp1,
+    expi,
+    expit,
+    exprel,
+    gamma,
+    gammainc,
+    gammaincc,
+    gammaln,
+    i0,
+    i0e,
+    i1,
+    i1e,
+    j0,
+    j1,
+    k0,
+    k0e,
+    k1,
+    k1e,
+    kl_div,
+    lambertw,
+    log_expit,
+    log_ndtr,
+    logit,
+    multigammaln,
+    ndtr,
+    ndtri,
+    polygamma,
+    rel_entr,
+    sinc,
+    softplus,
+    spence,
+    xlog1py,
+    xlogy,
+    zeta,
+)
+from hybridflow.core import other_names as _other_names
+from hybridflow.nn.functional import log_softmax, softmax
+
+__all__ = [
+    "beta",
+    "betainc",
+    "betaln",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
+    "exp1",
+    "expi",
+    "expit",
+    "exprel",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "j0",
+    "j1",
+    "k0",
+    "k0e",
+    "k1",
+    "k1e",
+    "kl_div",
+    "lambertw",
+    "log_expit",
+    "log_ndtr",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
+    "polygamma",
+    "rel_entr",
+    "sinc",
+    "softmax",
+    "softplus",
+    "spence",
+    "xlog1py",
+    "xlogy",
+    "zeta",
+]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
