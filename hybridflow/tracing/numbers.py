@@ -307,6 +307,15 @@ def _compared(a: Any, b: Any) -> tuple[Tensor, Tensor]:
     return (left, right) if whole is a else (right, left)
 
 
+# What Python asks of the right operand of a comparison.
+_ANSWERS = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
+def _has_own(kind: type, name: str) -> bool:
+    """Whether a class that extends a number of Python's, as enumerations do, has a special method of its own."""
+    return next(base for base in kind.__mro__ if name in vars(base)) not in (int, float)
+
+
 def _is_ours(value: Any) -> bool:
     """Whether operators of tensors know what to do with a value."""
     return isinstance(value, (Tensor, Variable, np.ndarray, np.generic))
@@ -328,10 +337,17 @@ def _power(a: Any, b: Any) -> Any:
 
 def _method_of_two(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
     general = getattr(SymbolicTensor, f"__{'r' if is_reflected else ''}{name}__")
+    answer = f"__{_ANSWERS.get(name) or 'r' + name}__"
 
     def method(self: SymbolicNumber, other: Any, *modulus: Any) -> Any:
         if modulus:
             raise self.refused("three numbers, of which pow is asked, are or hold", "Write a ** b % c.")
+        if not is_pythons(other) and isinstance(other, (int, float)) and not isinstance(other, np.generic):
+            if not is_reflected and _has_own(type(other), answer):
+                known: Any = {float: int, int: (), bool: int}[self.one_kind]  # to what Python asks first
+                if not isinstance(other, known):
+                    return NotImplemented
+            other = int.__pos__(other) if isinstance(other, int) else float.__pos__(other)
         if is_pythons(other) or isinstance(other, Dim):
             a, b = (other, self) if is_reflected else (self, other)
             return _power(a, b) if name == "pow" else _computed(name, *_OF_TWO[name], a, b)

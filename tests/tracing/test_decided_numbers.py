@@ -3,6 +3,7 @@ one error that says what has no meaning there."""
 
 from __future__ import annotations
 
+import enum
 import functools
 import linecache
 import math
@@ -381,3 +382,43 @@ def test_messages_about_arguments_name_whose_they_are() -> None:
 
     with pytest.raises(HybridflowError, match="is an argument of changed, whose caller"):
         hf.function(changed)(hf.constant([1.0, 2.0]), hf.constant(3))
+
+
+class Level(enum.IntEnum):
+    LOW = 2
+    HIGH = 3
+
+
+class Ratio(float):
+    """A number of the user's whose class answers for itself from the right."""
+
+    def __rmul__(self, other: Any) -> Any:
+        return other - 1.0
+
+    def __gt__(self, other: Any) -> bool:
+        return True
+
+
+class Count(int):
+    def __rmul__(self, other: Any) -> Any:
+        return other + 100
+
+
+@pytest.mark.parametrize("number", [Level.HIGH, Ratio(2.5), Count(4)])
+def test_numbers_of_classes_that_extend_pythons(number: Any) -> None:
+    """Python asks the right operand first where its class extends that of the left one."""
+    programs: list[Callable[[Any, Any], Any]] = [
+        lambda x, n: float(x) * number,
+        lambda x, n: int(n) * number,
+        lambda x, n: number * int(n),
+        lambda x, n: number - float(x),
+        lambda x, n: int(n) + number,
+        lambda x, n: int(n) % number,
+        lambda x, n: float(x) ** number,
+        lambda x, n: hf.where(int(n) < number, 1.0, 2.0),
+        lambda x, n: hf.where(int(n) == number, 1.0, 2.0),
+    ]
+    for k, program in enumerate(programs):
+        for x, n in ((1.5, 3), (2.0, 7)):
+            found = float(hf.function(program)(hf.asarray(x), hf.asarray(n)))
+            assert found == pytest.approx(float(program(hf.asarray(x), hf.asarray(n)))), k

@@ -243,6 +243,7 @@ def consume(recording: Recording, value: Any, depth: int = _DEPTH, live: bool = 
                 consume(recording, item, depth - 1, whole=whole)  # an array in a list is copied with it
         if is_users_class(type(value)):
             follow_methods(recording, value, depth, whole)
+            before_operator(recording, value, "keys")
     elif isinstance(value, _FUNCTIONS):
         recording.prepare(recording, value)
     elif is_users_class(type(value)):
@@ -314,8 +315,12 @@ def follow_methods(recording: Recording, value: Any, depth: int = 0, whole: bool
         return
     recording.consumed.add(key)
     kind = type(value)
-    if kind not in recording.special:  # methods that a class is given later are met by the net, see ``unseen``
+    if kind not in recording.special:
         recording.special[kind] = [found for base in kind.__mro__ for found in _special_methods(base)]
+    if not is_of_room(kind):
+        for name in _ASKED_IN_C:
+            if not isinstance(in_class(kind, name), types.FunctionType):
+                lookup_of(recording, value, name)
     for name, function in recording.special[kind]:
         if is_recorded(function.__code__):
             lookup_of(recording, value, name)
@@ -363,6 +368,21 @@ def _has_own(value: Any, name: str) -> bool:
     return isinstance(in_class(type(value), name), types.FunctionType)
 
 
+# Methods that code in C asks any object for: a class that has none, or one in C, may be given its own later.
+_ASKED_IN_C = (
+    *(
+        "__eq__",
+        "__hash__",
+        "__bool__",
+        "__len__",
+        "__iter__",
+        "__getitem__",
+        "__contains__",
+        "__reversed__",
+        "__call__",
+    ),
+    *("__str__", "__repr__", "__format__", "__index__", "__int__", "__float__", "__array__"),
+)
 # Special methods that show what an object holds.
 _LOOKING = frozenset(("__getitem__", "__iter__", "__next__", "__len__", "__contains__", "__bool__", "__call__"))
 _STATE_DEPTH = 4  # of objects in objects of libraries
@@ -410,8 +430,13 @@ def before_operator(recording: Recording, value: Any, *names: str) -> None:
         if isinstance(function, types.FunctionType) and is_followed_class(kind):
             lookup_of(recording, value, name)
             follow(recording, function)
-        elif function is MISSING and is_users_class(kind):
-            lookup_of(recording, value, name)
+        elif is_users_class(kind) and (function is MISSING or not is_of_room(kind)):
+            lookup_of(recording, value, name)  # what it has from a class in C, too: it may be given a method of its own
+
+
+def is_of_room(kind: type) -> bool:
+    """Whether a class is one of hybridflow's that are followed, which are given no methods later."""
+    return (kind.__module__ or "").partition(".")[0] == "hybridflow"
 
 
 def is_followed_class(kind: type) -> bool:

@@ -65,7 +65,24 @@ def note_truth(recording: Recording, value: Any) -> None:
         contents.before_operator(recording, value, "__bool__", "__len__")
 
 
-def note_operands(recording: Recording, left: Any, right: Any) -> None:
+# What a comparison or a unary operator may call.
+_OF_ONE = (
+    *("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"),
+    *("__neg__", "__pos__", "__invert__"),
+)
+
+
+def note_operand(recording: Recording, value: Any) -> None:
+    contents.consume(recording, value)
+    if not contents.is_plain(value):
+        contents.before_operator(recording, value, *_OF_ONE)
+
+
+def note_operands(recording: Recording, name: str, left: Any, right: Any) -> None:
+    plain = name.strip("_")
+    for value, asked in ((left, f"__{plain}__"), (right, f"__r{plain}__")):
+        if not contents.is_plain(value):
+            contents.before_operator(recording, value, asked)
     live = isinstance(left, Tensor) or isinstance(right, Tensor)
     contents.consume(recording, left, live=live)
     contents.consume(recording, right, live=live)
@@ -73,7 +90,7 @@ def note_operands(recording: Recording, left: Any, right: Any) -> None:
 
 def note_membership(recording: Recording, item: Any, container: Any) -> None:
     slot = recording.slot_of(container)
-    if slot is not None and type(container) in contents.MAPPINGS:
+    if slot is not None and type(container) in contents.MAPPINGS:  # not one of the user's classes
         if item in container:
             contents.read_item(recording, container, item, container[item], False)
         else:

@@ -173,8 +173,7 @@ def _note_length(recording: Recording, value: Any) -> None:
         read_length(recording, value)
     elif isinstance(value, np.ndarray):
         read_attribute(recording, value, "shape", value.shape)
-    else:
-        before_operator(recording, value, "__len__")
+    before_operator(recording, value, "__len__")
 
 
 def _vars(recording: Recording, *args: Any) -> Any:

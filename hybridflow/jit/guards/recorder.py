@@ -47,6 +47,7 @@ from hybridflow.jit.guards.notes import (
     note_membership,
     note_module,
     note_name,
+    note_operand,
     note_operands,
     note_update,
 )
@@ -170,7 +171,7 @@ class Recorder(Branches):
         if state.active.grown:
             value = list_reads.settled(value)
         if recording is not None and type(value) not in INERT:
-            recording.note(contents.consume, value)
+            recording.note(note_operand, value)
             taking.check_takes(value)
         return value
 
@@ -208,7 +209,7 @@ class Recorder(Branches):
             return operation(left, right)
         if type(left) in INERT and type(right) in INERT:
             return recording.note(_quiet, operation, left, right)
-        recording.note(note_operands, left, right)
+        recording.note(note_operands, name, left, right)
         return operation(left, right)
 
     def contains(self, item: Any, container: Any) -> Any:
