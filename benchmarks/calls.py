@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+os.environ.setdefault("HF_OPT", "2")  # what is timed runs the code that calls have at last
 
 import numpy as np
 

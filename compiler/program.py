@@ -262,6 +262,7 @@ class Program:
     work: Extent = 0  # CPU: 8 for each byte that kernels move, and 1 for each operation on an element
     sharing: str = ""  # CPU: what to add to ``text`` for the shared entry; empty where nothing can be shared out
     looks: bool = False  # CPU: whether loops in it look for interrupts, for which the caller gives up Python's lock
+    is_unbounded: bool = False  # CPU: whether there are loops of which nobody knows before how often they turn
     # CPU, of a program that is to be timed: its ``entry`` has the host run one phase after another, each as a whole by
     # one worker, and these are the kernels (numbers among ``kernels``) that the phases belong to.
     tasks: tuple[int, ...] | None = None

@@ -59,7 +59,12 @@ KEEP_TEXT = Flag(
     "keep the text that exec and consoles compile: 1 from the start, 0 never, auto in consoles",
 )
 CACHE_LIMIT = Flag("HF_CACHE_LIMIT", 512 << 20, "bytes on disk of the cache of machine code")
-OPT = Flag("HF_OPT", 2, "LLVM's level of code generation for kernels: 0 compiles fastest, 2 runs fastest", (0, 1, 2))
+OPT = Flag(
+    "HF_OPT",
+    "auto",
+    "LLVM's level of code generation for kernels: 0 compiles fastest, 2 runs fastest; auto is 0 first and then 2",
+    ("auto", "0", "1", "2"),
+)
 NATIVE_AFTER = Flag(
     "HF_NATIVE_AFTER", 32, "calls that Python answers before native code for calls is made, where none is on disk"
 )

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from hybridflow.runtime import apart, locks
+from hybridflow.runtime import apart, collector, locks
 from hybridflow.runtime.team_words import THREADS, words
 from hybridflow.runtime.threads import available
 
@@ -95,7 +95,8 @@ def _run() -> None:
                 return
             work = _waiting[0]
         try:
-            work()
+            with collector.held_back():  # in this thread it would run finalizers of the user's
+                work()
         except StoppedError:
             continue
         except Exception:

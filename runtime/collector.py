@@ -49,6 +49,17 @@ def held_back() -> Iterator[None]:
             let_go()
 
 
+@contextmanager
+def given_way() -> Iterator[None]:
+    """For a thread that holds the collector back, while it does something long that makes no objects: in here it holds
+    it back no more."""
+    let_go()
+    try:
+        yield
+    finally:
+        hold_back()
+
+
 def _release(threads: set[int]) -> None:
     with _lock:
         held = bool(_holders)

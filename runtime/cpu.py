@@ -7,7 +7,6 @@ for first calls, for interpreters that the native entry does not know, and for e
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -16,14 +15,14 @@ import numpy as np
 
 from hybridflow.compiler.program import Program, Slot, shared_entry, value_at
 from hybridflow.errors import CompileError
-from hybridflow.runtime import apart, arguments, callbacks, locks, program_host
+from hybridflow.runtime import apart, arguments, callbacks, locks, program_host, tiers
 from hybridflow.runtime.dtypes import NUMPY
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host, machine_code
 from hybridflow.runtime.memory import blocks
 from hybridflow.runtime.team_words import ASK, LEAST, words
 
 if TYPE_CHECKING:
-    from hybridflow.runtime.machine import machine_code
+    from hybridflow.runtime.machine import store
     from hybridflow.runtime.threads.team import TeamHost
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases the GIL
@@ -57,8 +56,9 @@ class Executable:
     """A program and its machine code, which is unloaded when the last reference goes.  ``functions`` are those that
     the program's callbacks call by their numbers; ``named`` finds the others.
 
-    ``shared`` is for native code: the address of the entry for a host; ``ASK`` while it is not there but can be
-    made (see ``share``), 0 where it cannot.
+    Two words are for native code.  ``plain`` is the address of the entry.  ``shared`` is that of the entry for a host;
+    ``ASK`` while it is not there but can be made (see ``share``), 0 where it cannot.  Both may change at any time:
+    what is loaded quickly is replaced by better code as soon as there is some (see ``tiers``).
     """
 
     def __init__(
@@ -70,14 +70,26 @@ class Executable:
     ) -> None:
         callbacks.check(program, functions)
         self.program, self.functions, self.named = program, tuple(functions), named
-        self.address = code.addresses[program.entry]
-        known = code.addresses.get(shared_entry(program.entry))
-        self.shared = ctypes.c_int64(known or (ASK if program.sharing else 0))
-        self._code = code
-        self._call = _ENTRY(self.address)
+        self.plain = ctypes.c_int64()
+        self.shared = ctypes.c_int64(ASK if program.sharing else 0)
+        self.tiers = tiers.Tiers(self._take)
+        self._codes: tuple[machine_code.Code, ...] = ()  # those before the last one may still run
+        self._shared_call: Callable[..., int] | None = None
+        self._take(code)
         self.updated, self.in_place = arguments.updated(program), arguments.in_place(program)
         self._pointers = ctypes.c_void_p * (len(program.inputs) + len(program.outputs) + len(self.updated))
         self._extents = ctypes.c_int64 * len(program.dims)
+
+    def _take(self, code: machine_code.Code) -> None:
+        """Have calls that begin from now on run this code of the program."""
+        self._codes += (code,)
+        plain, shared = map(code.addresses.get, (self.program.entry, shared_entry(self.program.entry)))
+        if plain:
+            self._call = _ENTRY(plain)
+            self.plain.value = plain
+        if shared:
+            self._shared_call = _ENTRY(shared)
+            self.shared.value = shared
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on ``arrays``, one per input slot, and return fresh outputs.  State inputs are updated in place, if
@@ -136,7 +148,7 @@ class Executable:
             runner = asked = crew
         arena = blocks.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
         address = ctypes.addressof(asked) if asked else None
-        call = self._shared_call if runner else self._call
+        call = self._call_for_host() if runner else self._call
         status = call(pointers, self._extents(*dims.values()), arena.ctypes.data, address)
         if status:
             if calls:
@@ -159,21 +171,23 @@ class Executable:
     def share(self) -> None:
         """Have the entry for a host, where there are threads, for native code that asks for it."""
         if _team().is_on():
-            _ = self._shared_call
+            self._call_for_host()
         elif _team().threads() > 1:
             self.shared.value = 0
 
-    @functools.cached_property
-    def _shared_call(self) -> Callable[..., int]:
+    def _call_for_host(self) -> Callable[..., int]:
         """The entry for a host, compiled when there is one."""
         if not self.program.sharing:
             return self._call
-        with _sharing:  # a second one would take the place of the first, which runs already
-            if self.shared.value == ASK:
-                symbol = shared_entry(self.program.entry)
-                self._shared_code = _compiled(self.program, self.program.text + self.program.sharing, symbol)
-                self.shared.value = self._shared_code.addresses[symbol]
-        return _ENTRY(self.shared.value)
+        if self._shared_call is None:
+            with _sharing:
+                if self._shared_call is None:
+                    symbol = shared_entry(self.program.entry)
+                    loaded = _compiled(self.program, self.program.text + self.program.sharing, symbol)
+                    self._take(loaded.code)
+                    self.tiers.add(loaded)
+        assert self._shared_call is not None
+        return self._shared_call
 
     @staticmethod
     def _empty(slot: Slot, dims: dict[str, int]) -> np.ndarray:
@@ -215,11 +229,15 @@ def load(
     text, symbols = program.text, [program.entry]
     if program.sharing and isinstance(program.work, int) and program.work >= words[LEAST] and _team().is_on():
         text, symbols = text + program.sharing, [*symbols, shared_entry(program.entry)]
-    return Executable(program, _compiled(program, text, *symbols), functions, named)
+    loaded = _compiled(program, text, *symbols)
+    executable = Executable(program, loaded.code, functions, named)
+    executable.tiers.add(loaded)
+    return executable
 
 
-def _compiled(program: Program, text: str, *symbols: str) -> machine_code.Code:
-    code: machine_code.Code = _store().load(
-        text, program.target, symbols, lambda: int(_team().threads()), lambda: _interrupts().imports(), program.name
-    )
-    return code
+def _compiled(program: Program, text: str, *symbols: str) -> store.Loaded:
+    asked = text, program.target, symbols, lambda: int(_team().threads()), lambda: _interrupts().imports(), program.name
+    if tiers.starts_quickly(program, text):
+        quick: store.Loaded = _store().load_quickly(*asked)
+        return quick
+    return _store().Loaded(_store().load(*asked), machine_code.level_of())

@@ -7,9 +7,11 @@ What these locks guard is changed by single operations of the interpreter, so it
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 # What threads keep of what they are doing, which code that interrupts it is not to see (see ``handlers``).
@@ -34,6 +36,17 @@ def _open_in_child() -> None:
             lock._at_fork_reinit()
 
 
+def _open_properties_in_child() -> None:
+    """Before Python 3.12 each ``functools.cached_property`` has a lock, for all objects, while it is computed."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("hybridflow."):
+            for owner in [value for value in vars(module).values() if isinstance(value, type)]:
+                for attribute in list(vars(owner).values()):
+                    lock = getattr(attribute, "lock", None) if isinstance(attribute, cached_property) else None
+                    if lock is not None and not lock._is_owned():
+                        lock._at_fork_reinit()
+
+
 def at_fork(**steps: Callable[[], object]) -> None:
     """``os.register_at_fork``, where the system has it: where not, nothing forks."""
     register = getattr(os, "register_at_fork", None)
@@ -42,3 +55,5 @@ def at_fork(**steps: Callable[[], object]) -> None:
 
 
 at_fork(after_in_child=_open_in_child)
+if sys.version_info < (3, 12):
+    at_fork(after_in_child=_open_properties_in_child)

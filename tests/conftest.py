@@ -53,7 +53,7 @@ def code_as_users_have_it(
 ) -> None:
     """For tests with the mark ``usual_level``: the level of code generation that is the default elsewhere."""
     if request.node.get_closest_marker("usual_level") is not None:
-        monkeypatch.setattr(flags.OPT, "value", 2)
+        monkeypatch.setattr(flags.OPT, "value", "2")
         monkeypatch.setenv("HF_OPT", "2")
 
 
@@ -132,7 +132,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if "HF_OPT" not in os.environ:
         os.environ["HF_OPT"] = "0"
-        flags.OPT.value = 0
+        flags.OPT.value = "0"
     config.pluginmanager.register(run_order)
     config.pluginmanager.register(room_times)
     flags.VERIFY.value = 1  # before the first call loads native code

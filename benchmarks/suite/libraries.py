@@ -56,6 +56,9 @@ class Library:
         """A callable of the other arguments: a step of gradient descent on the variables, which returns the loss."""
         raise NotOffered("trained")
 
+    def settle(self) -> None:
+        """Wait until calls are as fast as they will be."""
+
     def temporary(self, program: Any, given: list[Any]) -> int | None:
         """Peak bytes of memory that the compiled program needs besides arguments and results, where known."""
         return None
@@ -132,6 +135,11 @@ class HybridFlow(Library):
             return value
 
         return self.compiled(step)
+
+    def settle(self) -> None:
+        from hybridflow.runtime import background
+
+        background.wait()
 
     def temporary(self, program: Any, given: list[Any]) -> int | None:
         arenas = [row["bytes"] for row in program.memory_plan(*given) if row["kind"] == "arena"]

@@ -59,6 +59,7 @@ class Worker:
         first = time.perf_counter() - start
         if case.trained:
             results += [run(*given) for _ in range(STEPS - 1)]
+        own.settle()
         parts = [own.numpy(x) for x in leaves(results)]
         np.savez(path, *parts)
         moved = sum(own.numpy(x).nbytes for x in leaves(given)) + sum(x.nbytes for x in parts)

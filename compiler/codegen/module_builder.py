@@ -51,7 +51,7 @@ from hybridflow.compiler.codegen.values import Val
 from hybridflow.compiler.codegen.woven import Woven
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Extent, affine, larger
-from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import Shape, TensorType, is_static, product, same_size, static_size
 from hybridflow.compiler.loops.aliases import Aliases, Pairs
@@ -223,6 +223,7 @@ class ModuleBuilder:
             sum((call.work for call in calls), start=0),
             self.module.addition(sharing) if sharing else "",
             self.looks,
+            _is_unbounded(self.graph),
             **more,
         )
 
@@ -563,6 +564,17 @@ def _work_of_control(node: Node) -> Extent:
     for branch in how.branches if isinstance(how, Choice) else ():
         most = larger(most, _work_of(branch.nodes))
     return most
+
+
+def _is_unbounded(graph: Graph) -> bool:
+    """Whether there are loops, also in what it runs, of which nobody knows before how often they turn."""
+    for node in graph.nodes:
+        if node.op.kind is Kind.CONTROL:
+            assert node.op.lower is not None
+            how = node.op.lower(tuple([n.type for n in node.inputs]), node.attrs)
+            if isinstance(how, Repetition) or any(map(_is_unbounded, graphs_in(node.attrs))):
+                return True
+    return False
 
 
 def _operations(kernel: Kernel) -> int | None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hybridflow.runtime import background
+
 Sampler = Callable[[int], float]  # n calls -> seconds
 
 SAMPLE_SECONDS = 2e-3  # a sample repeats short calls until it lasts this long, far above the clock's resolution
@@ -44,7 +46,11 @@ def calls(function: Callable[..., Any], *arguments: Any) -> Sampler:
 
 
 def interleaved(candidates: Mapping[str, Sampler], budget: float = 1.0, least_rounds: int = 5) -> dict[str, Timing]:
-    """Time the candidates in turns for about ``budget`` seconds together.  Each runs once before it is timed."""
+    """Time the candidates in turns for about ``budget`` seconds together.  Each runs once before it is timed, and
+    then what is made behind is waited for."""
+    for sampler in candidates.values():
+        sampler(1)
+    background.wait()
     repeats = {name: _repeats(sampler) for name, sampler in candidates.items()}
     samples: dict[str, list[float]] = {name: [] for name in candidates}
     end = time.perf_counter() + budget

@@ -31,7 +31,7 @@ from hybridflow.jit.observed import converted
 from hybridflow.jit.relaxing import Relaxing
 from hybridflow.jit.retracing import Cause, Retrace, RetraceLog, cause_of
 from hybridflow.jit.tensor_spec import TensorSpec
-from hybridflow.runtime import apart, locks
+from hybridflow.runtime import apart, locks, tiers
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.tracing.found_sizes import SizesWantedError
@@ -53,6 +53,7 @@ class _Options(NamedTuple):
     strict: bool
     reduce_retracing: bool
     donated: tuple[Place, ...]
+    wait: bool
 
 
 P = ParamSpec("P")
@@ -124,6 +125,12 @@ class Function(Dispatcher, Generic[P, R]):
 
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         """A call that the native entry does not take: any arguments, any context."""
+        if self._options.wait:
+            with tiers.full():
+                return self._call_in_python(args, kwargs)
+        return self._call_in_python(args, kwargs)
+
+    def _call_in_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             state = now()
             if state.trace is not None or config.functions_run_eagerly():
@@ -530,6 +537,37 @@ class Function(Dispatcher, Generic[P, R]):
         concrete.known.name_tensors(leaves if self._signature is None else self._signature.specs)
         return concrete
 
+    @entered
+    def compile(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """Compile for these arguments ahead of calls, on all cores, to the fastest code; nothing is run.
+
+        No call waits for that code otherwise: a first call that is short starts with code that is compiled quickly, and
+        the fastest is compiled while others run. After ``compile`` the first call has it.
+
+        Args:
+            *args: what calls will be given; a TensorSpec may stand for each tensor.
+            **kwargs: the same by name.
+
+        Returns:
+            The concrete function, as from ``get_concrete_function``.
+
+        Raises:
+            TraceError: inside of another trace, or where the function cannot be traced.
+            ArgumentTypeError: for arguments that it does not take.
+
+        Example:
+            >>> double = hf.function(lambda x: 2 * x)
+            >>> concrete = double.compile(hf.TensorSpec([3]))
+            >>> double(hf.ones(3)).tolist(), len(double.signatures())
+            ([2.0, 2.0, 2.0], 1)
+        """
+        if current.trace is not None:
+            raise TraceError("compile", "it compiles ahead of calls, and this is part of a trace. Call it outside.")
+        with tiers.full():
+            concrete = self.get_concrete_function(*args, **kwargs)
+            concrete.staged.finish()
+        return concrete
+
     def _serving(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
         """What a call with these leaves runs."""
         found = self._find(key, leaves) or self._find_relaxed(key, leaves)
@@ -789,6 +827,7 @@ def function(
     reduce_retracing: bool = True,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
+    wait: bool = False,
 ) -> Function[P, R]: ...
 @overload
 def function(
@@ -802,6 +841,7 @@ def function(
     reduce_retracing: bool = True,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
+    wait: bool = False,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 @entered
 def function(
@@ -815,6 +855,7 @@ def function(
     reduce_retracing: bool = True,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
+    wait: bool = False,
 ) -> Any:
     """Compile a Python function: ``@hf.function``, or ``@hf.function(input_signature=[...])``.
 
@@ -827,6 +868,9 @@ def function(
     a list that outlives it). They are warned of once, and the function is traced at each call.
 
     A call that raises leaves every variable as it was. Works on functions, methods, lambdas and any other callable.
+
+    A first call that is short runs code that is compiled quickly. Faster code with the same bits is compiled by another
+    thread while calls go on, and takes its place.
 
     An argument that is donated gives up its memory, as in JAX: for each tensor in it a result of the same shape and
     dtype may take it. Using the tensor afterwards is a DonatedError (a RuntimeError) that names the call. What others
@@ -846,6 +890,7 @@ def function(
             own.
         donate_argnums: the numbers of the arguments that are donated.
         donate_argnames: the names of the arguments that are donated.
+        wait: whether first calls wait for the faster code, as after :meth:`Function.compile`.
 
     Returns:
         A callable of the same arguments, with ``explain``, ``ir``, ``kernels``, ``profile``, ``retraces`` and more; a
@@ -869,6 +914,7 @@ def function(
             reduce_retracing=reduce_retracing,
             donate_argnums=donate_argnums,
             donate_argnames=donate_argnames,
+            wait=wait,
         )
     if isinstance(python, (classmethod, staticmethod)):
         name = type(python).__name__
@@ -894,4 +940,4 @@ def function(
     signature = None if input_signature is None else tuple(input_signature)
     name = name or name_of(python)
     donated = places(python, name, donate_argnums, donate_argnames)
-    return Function(python, _Options(signature, fastmath, cache_size, name, strict, reduce_retracing, donated))
+    return Function(python, _Options(signature, fastmath, cache_size, name, strict, reduce_retracing, donated, wait))

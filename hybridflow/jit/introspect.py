@@ -182,6 +182,7 @@ def explain(
         repr(concrete)[1:-1],
         f"traced in {concrete.trace_ms:.2f} ms, compiled in {concrete.compile_ms:.2f} ms",
         f"{len(graph.nodes)} operations traced",
+        *_code_level(concrete),
     ]
     if watched:
         lines.append(f"guards: {watched} (values from outside that are watched; {checks} checks at each call)")
@@ -215,6 +216,14 @@ def explain(
     )
 
 
+def _code_level(concrete: ConcreteFunction) -> Iterator[str]:
+    """Which machine code calls on the CPU run now."""
+    tiers = getattr(concrete.executable, "tiers", None)
+    if tiers is not None:
+        more = "" if tiers.is_last else "; faster code is being made"
+        yield f"machine code of LLVM's level {tiers.level}{more}"
+
+
 def _donated(concrete: ConcreteFunction) -> Iterator[str]:
     """What becomes of arguments that calls give up."""
     if concrete.donation is not None:
@@ -235,16 +244,18 @@ def _devices(concrete: ConcreteFunction) -> Iterator[str]:
 
 
 def kernels(functions: Sequence[ConcreteFunction]) -> Table:
-    """One row per kernel."""
+    """One row per kernel; ``level`` is LLVM's of its machine code now, None off the CPU."""
     rows = []
     for f in functions:
         program = getattr(f.executable, "program", None)
+        tiers = getattr(f.executable, "tiers", None)
+        level = None if tiers is None else tiers.level
         for kernel in program.kernels if program is not None else ():
             lines = tuple(map(short_location, kernel.lines))
-            shown = (kernel.ops, lines, kernel.bytes, kernel.flops, kernel.note, kernel.schedule, kernel.wave)
+            shown = (kernel.ops, lines, kernel.bytes, kernel.flops, kernel.note, kernel.schedule, kernel.wave, level)
             rows.append((f.name, kernel.name, *shown))
-    columns = ("function", "kernel", "ops", "lines", "bytes", "flops", "note", "schedule", "wave")
-    return Table(columns, rows, ("schedule", "wave", "ops" if len(functions) > 1 else "function"))
+    columns = ("function", "kernel", "ops", "lines", "bytes", "flops", "note", "schedule", "wave", "level")
+    return Table(columns, rows, ("schedule", "wave", "level", "ops" if len(functions) > 1 else "function"))
 
 
 def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:

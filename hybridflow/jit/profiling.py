@@ -26,9 +26,9 @@ _DETAILS = COLUMNS[COLUMNS.index("bytes") :]
 class Profile:
     """The kernels of one signature, the slowest first: medians of ``runs`` runs in microseconds, half the distance of
     their quartiles, and what that is of bytes read and written once each, and of arithmetic, where these are known.
-    ``total`` is what all kernels take together; ``in_python`` says why calls go by way of Python, which takes time
-    beside that, and is None where native code answers them.  Prints as text that fits the terminal; ``wide()`` is all
-    of it.
+    ``total`` is what all kernels take together; ``level`` is LLVM's of their machine code, the last one.  ``in_python``
+    says why calls go by way of Python, which takes time beside that, and is None where native code answers them.
+    Prints as text that fits the terminal; ``wide()`` is all of it.
     """
 
     function: str
@@ -37,6 +37,7 @@ class Profile:
     total: float
     kernels: Table
     in_python: str | None = None
+    level: int = 2
 
     def __str__(self) -> str:
         return self._text(lambda table: repr(table))
@@ -54,7 +55,7 @@ class Profile:
         kernels = f"{count} kernel{'s' * (count > 1)}"
         called = "" if self.in_python is None else f"called by way of Python: {self.in_python}\n"
         head = f"{self.function}: {self.total:.2f} µs in {kernels}, medians of {self.runs} runs"
-        return f"{head}\n{called}{shown(self.kernels)}"
+        return f"{head}, code of level {self.level}\n{called}{shown(self.kernels)}"
 
 
 def profile(
@@ -83,7 +84,9 @@ def profile(
     total = float(np.median(of_kernels.sum(axis=1))) * 1e6 if tasks else 0.0
     signature = ", ".join(f"{path}: {type}" for path, type in concrete.arguments)
     reason = None if refusal is None else str(refusal)
-    return Profile(concrete.name, signature, len(seconds), total, Table(COLUMNS, rows, _DETAILS), reason)
+    return Profile(
+        concrete.name, signature, len(seconds), total, Table(COLUMNS, rows, _DETAILS), reason, executable.tiers.level
+    )
 
 
 def _times(executable: Any, arrays: Sequence[np.ndarray], changed: Sequence[int], runs: int | None) -> list[np.ndarray]:

@@ -131,7 +131,7 @@ def define_make_tensor(module: Module, offsets: Offsets) -> None:
 
 def define_run(module: Module) -> None:
     """i32 run(program, buffers, dims, i64 arena, i64 scratch, i64 work, i1 release): the program that a record's
-    ``PROGRAM`` names; -1 when there is no memory.
+    ``PROGRAM`` names, with the code that it has now; -1 when there is no memory.
 
     i1 ask(program, owner, i64 work): have Python compile what threads need, where it is wanted now; or false and an
     error.
@@ -139,7 +139,7 @@ def define_run(module: Module) -> None:
     f = module.function("run", I32, PTR, PTR, PTR, I64, I64, I64, I1, inline=True)
     program, buffers, dims, arena_size, scratch, work, release = f.args
     head = PROGRAM.at(f, program)
-    entry, host, size = f.local(PTR, head.entry), f.local(PTR, NULL), f.local(I64, arena_size)
+    entry, host, size = f.local(PTR, f.get(head.entry, PTR)), f.local(PTR, NULL), f.local(I64, arena_size)
     with f.b.if_then(f.b.icmp_signed(">=", work, _team_word(f, team.LEAST)), likely=False):
         shared, workers = f.get(head.shared, I64), _team_word(f, team.THREADS)
         parallel_for = _team_word(f, team.PARALLEL_FOR)

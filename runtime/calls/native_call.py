@@ -233,7 +233,7 @@ class NativeCall:
                 self._dims.index(condition)
                 least[condition] = max(least.get(condition, 0), 0)
         return writer.pack(
-            entry=self.executable.address if runs else 0,
+            entry=ctypes.addressof(self.executable.plain) if runs else 0,
             shared=ctypes.addressof(self.executable.shared) if runs else 0,
             python=0 if runs else id(self.python),
             positional=len(self.arguments) - len(self.keywords) - len(self.defaults),

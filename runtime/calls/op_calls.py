@@ -39,7 +39,13 @@ def _program_words(executable: Executable) -> dict[str, int] | None:
     many = 1 << 20
     work = value_at(program.work, {source.name: many for source in program.dims}) // many
     shared = ctypes.addressof(executable.shared)
-    return {"entry": executable.address, "shared": shared, "arena": arena, "scratch": scratch, "work": work}
+    return {
+        "entry": ctypes.addressof(executable.plain),
+        "shared": shared,
+        "arena": arena,
+        "scratch": scratch,
+        "work": work,
+    }
 
 
 class ElementwiseCall:
@@ -160,7 +166,7 @@ class FixedCall:
         dtype, shape = canonical(out[0]), out[1]
         writer = Writer(FIXED)
         self._record = writer.pack(
-            entry=executable.address,
+            entry=ctypes.addressof(executable.plain),
             shared=ctypes.addressof(executable.shared),
             inputs=len(types),
             specs=writer.items(FIXED_INPUT.pack(*s, dtype=id(canonical(d)), ndim=len(s)) for d, s in types),

@@ -31,7 +31,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from hybridflow import flags
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
-from hybridflow.runtime import apart, locks
+from hybridflow.runtime import apart, collector, locks
 from hybridflow.runtime.machine import disk_cache, host
 
 Use = Literal["program", "runtime", "device"]  # what a module is: it decides how LLVM goes about it
@@ -132,7 +132,7 @@ _PASSES: dict[Use, tuple[str, ...]] = {
     "program": ("sroa", "simplify_cfg"),
     "runtime": ("always_inliner", "sroa", "simplify_cfg"),
 }  # "device": the usual pipeline
-_RUNTIME_LEVEL = 2  # of LLVM's code generation for the runtime's own modules; for programs see ``flags.OPT``
+QUICK, FULL = 0, 2  # of LLVM's levels of code generation: the one that is done first, and the one that runs fastest
 
 
 class Code:
@@ -185,9 +185,10 @@ def _initialize_all_targets() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def _level(use: Use) -> int:
-    """LLVM's level of code generation.  3 takes as long as 2 and changes nothing on the kernels of the pipeline."""
-    return flags.OPT.value if use == "program" else _RUNTIME_LEVEL
+def level_of(use: Use = "program") -> int:
+    """The level of code generation that modules have at last.  3 takes as long as 2 and changes nothing on the kernels
+    of the pipeline."""
+    return FULL if use != "program" or flags.OPT.value == "auto" else int(flags.OPT.value)
 
 
 def _target_machine(target: Target, level: int = 2, jit: bool = False) -> Any:
@@ -240,12 +241,12 @@ def _excerpt(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _parsed(text: str, target: Target, use: Use) -> Iterator[tuple[Any, Any]]:
+def _parsed(text: str, target: Target, use: Use, level: int) -> Iterator[tuple[Any, Any]]:
     """The target machine and the verified module of a text.  RuntimeError inside says that LLVM cannot emit it."""
     llvm = _llvm()
     with contextlib.ExitStack() as objects:  # which go one before the other, and not with whoever holds a traceback
         own = objects.enter_context
-        machine = _cached_target_machine(target, _level(use), own(_places.taken()))
+        machine = _cached_target_machine(target, level, own(_places.taken()))
         # A context of its own: types and constants of a module die with it instead of growing the global context.
         context = own(llvm.create_context())
         try:
@@ -293,8 +294,8 @@ def _verify(module: Any) -> None:
             raise RuntimeError(str(error))
 
 
-def _object(text: str, target: Target, use: Use) -> bytes:
-    with _parsed(text, target, use) as (machine, module):
+def _object(text: str, target: Target, use: Use, level: int) -> bytes:
+    with _parsed(text, target, use, level) as (machine, module):
         return _emit_object(machine, module)
 
 
@@ -317,23 +318,38 @@ def compile_object(text: str, target: Target, use: Use = "program") -> bytes:
 
 
 @_apart
-def compile_image(texts: Sequence[str], target: Target, use: Use = "program") -> bytes:
+def compile_image(texts: Sequence[str], target: Target, use: Use = "program", level: int | None = None) -> bytes:
     """Machine code of modules that call each other, each by a thread of its own, as an image of relocatable object
-    files."""
-    work = [functools.partial(_object, text, target, use) for text in texts]
+    files.  ``level`` is LLVM's of code generation where it is not ``level_of(use)``."""
+    level = level_of(use) if level is None else level
+    work = [functools.partial(_object, text, target, use, level) for text in texts]
     return bytes(_parts().joined(apart.side_by_side(work)))
+
+
+@_apart
+def compile_in_turn(texts: Sequence[str], target: Target, done: dict[str, bytes], check: Callable[[], None]) -> bytes:
+    """The same of a program's modules one after the other, for who holds Python's collector back.  Before each
+    of them ``check`` is called, which may raise;
+    ``done`` keeps by texts what was compiled, for another time then."""
+    for text in texts:
+        check()
+        if text not in done:
+            with collector.given_way():
+                done[text] = _object(text, target, "program", level_of())
+    return bytes(_parts().joined([done[text] for text in texts]))
 
 
 @_apart
 def compile_assembly(text: str, target: Target, use: Use = "program") -> str:
     """The same as assembly text, also for targets other than the host."""
-    with _parsed(text, target, use) as (machine, module):
+    with _parsed(text, target, use, level_of(use)) as (machine, module):
         return str(machine.emit_assembly(module))
 
 
-def object_key(source: str, target: Target, use: Use = "program") -> str:
-    """Key of machine code in the disk cache: all that decides its bytes.  ``source`` is the text or stands for it."""
-    settings = f"{_level(use)} {_PASSES.get(use, 'usual')} parts"
+def object_key(source: str, target: Target, use: Use = "program", level: int | None = None) -> str:
+    """Key of machine code in the disk cache: all that decides its bytes.  ``source`` is the text or stands for it,
+    ``level`` LLVM's of code generation where it is not ``level_of(use)``."""
+    settings = f"{level_of(use) if level is None else level} {_PASSES.get(use, 'usual')} parts"
     return "\n".join(("object", versions(), settings, target.triple, target.cpu, target.features, source))
 
 

@@ -195,9 +195,9 @@ def _count(compiled: int, found: int) -> None:
         _counts = Counts(_counts.compiled + compiled, _counts.found + found)
 
 
-def key_of(text: str, target: Target, symbols: Sequence[str]) -> str:
-    """The key of a module's entry in the disk cache."""
-    return machine_code.object_key("\n".join(("functions", *symbols, text)), target)
+def key_of(text: str, target: Target, symbols: Sequence[str], level: int | None = None) -> str:
+    """The key of a module's entry in the disk cache; ``level`` as in ``machine_code``."""
+    return machine_code.object_key("\n".join(("functions", *symbols, text)), target, level=level)
 
 
 @apart.loaded
@@ -205,6 +205,18 @@ def _units() -> ModuleType:
     from hybridflow.runtime.machine import units  # only where there is a module that is not on disk
 
     return units
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Code of a module, and LLVM's level of code generation that its functions have at the least.  ``better`` gives
+    that of the last level, None where this is it: it compiles the functions that have another one, by several threads
+    or, with a function to ``check`` whether to go on, which may raise, one part after the other.  It may be called
+    again, and goes on then where it was."""
+
+    code: Code
+    level: int
+    better: Callable[[Callable[[], None] | None], Code] | None = None
 
 
 def load(
@@ -218,69 +230,142 @@ def load(
     """The code of a module's functions ``symbols``, loaded.  ``threads`` says how many may compile, ``imports`` gives
     addresses of what modules only declare; ``label`` says to people whose code it is, the first symbol if nobody does.
     """
-    return apart.run(lambda: _Loading(target, imports).module(text, symbols, threads, label or symbols[0]))
+    asked = _Asked(text, target, tuple(symbols), threads, imports, label or symbols[0])
+    return apart.run(lambda: _Loading(asked, machine_code.level_of()).module())
+
+
+def load_quickly(
+    text: str,
+    target: Target,
+    symbols: Sequence[str],
+    threads: Callable[[], int] = lambda: 1,
+    imports: Imports = dict,
+    label: str = "",
+) -> Loaded:
+    """The same as soon as it can be had: functions that are not to be found are compiled at the level ``QUICK``."""
+    asked = _Asked(text, target, tuple(symbols), threads, imports, label or symbols[0])
+    return apart.run(lambda: _loaded_quickly(asked))
+
+
+def _loaded_quickly(asked: _Asked) -> Loaded:
+    level = machine_code.level_of()
+    code = None if level == machine_code.QUICK else _Loading(asked, level).known()
+    if code is not None or level == machine_code.QUICK:
+        return Loaded(code or _Loading(asked, level).module(), level)
+    code = _Loading(asked, machine_code.QUICK).module()
+    done: dict[str, bytes] = {}
+
+    def better(check: Callable[[], None] | None) -> Code:
+        return apart.run(lambda: _Loading(asked, level, check, done).module())
+
+    return Loaded(code, machine_code.QUICK, better)
+
+
+@dataclass
+class _Asked:
+    """The arguments of ``load``."""
+
+    text: str
+    target: Target
+    symbols: tuple[str, ...]
+    threads: Callable[[], int]
+    imports: Imports
+    label: str
+    _modules: list[Any] = field(default_factory=list)
+
+    @property
+    def module(self) -> Any:
+        """What the text is cut into; None where it cannot be."""
+        if not self._modules:
+            self._modules.append(_units().cut(self.text))
+        return self._modules[0]
 
 
 class _Loading:
-    """One call of ``load``.  What was loaded is held until it is over."""
+    """One call of ``load``.  What was loaded is held until it is over.  With ``check`` parts are compiled one after the
+    other, and ``done`` keeps them."""
 
-    def __init__(self, target: Target, imports: Imports) -> None:
-        self.target, self.imports = target, imports
+    def __init__(
+        self,
+        asked: _Asked,
+        level: int,
+        check: Callable[[], None] | None = None,
+        done: dict[str, bytes] | None = None,
+    ) -> None:
+        self.asked, self.level, self.check, self.done = asked, level, check, {} if done is None else done
+        self.target, self.symbols = asked.target, asked.symbols
+        self.levels = dict.fromkeys((machine_code.level_of(), level))  # of functions that will do, the best one first
         self.memory = _memory()
-        self.own = b""  # the entry of the module
+        self.key = key_of(asked.text, asked.target, asked.symbols, level)
+        self.own = disk_cache.digest(self.key)  # the entry of the module
         self.codes: dict[bytes, Code] = {}  # by entry
         self.places: dict[bytes, bytes] = {}  # the entry that holds a function
         self.failed: set[bytes] = set()  # entries that could not be loaded, or are being loaded
         self.is_read = False  # whether the index is what is on disk
 
-    def module(self, text: str, symbols: Sequence[str], threads: Callable[[], int], label: str) -> Code:
-        key = key_of(text, self.target, symbols)
-        self.own = disk_cache.digest(key)
+    def module(self) -> Code:
         with self.memory.making(self.own):
-            return self._known(symbols) or self._made(key, text, symbols, threads, label)
+            return self.known() or self._made()
 
-    def _made(self, key: str, text: str, symbols: Sequence[str], threads: Callable[[], int], label: str) -> Code:
-        module = _units().cut(text)
-        entry = self._whole(text, symbols) if module is None else self._cut(module, symbols, threads)
+    def _made(self) -> Code:
+        entry = self._whole() if self.asked.module is None else self._cut(self.asked.module)
         code = self._link(self.own, entry)
         self.memory.keep(self.own, entry)
-        if disk_cache.put(key, entry.payload(), f"code of {label}") and self.memory.index is not None:
+        kept = disk_cache.put(self.key, entry.payload(), f"code of {self.asked.label}")
+        if kept and self.memory.index is not None:
             self.memory.index.add(dict.fromkeys(entry.members, self.own))
         return self._of_module(entry, code)
 
-    def _known(self, symbols: Sequence[str]) -> Code | None:
+    def known(self) -> Code | None:
         """The code of a module that somebody has compiled."""
         entry = self.memory.entry(self.own)
-        code = None if entry is None or set(entry.roots) != set(symbols) else self._load(self.own)
+        code = None if entry is None or set(entry.roots) != set(self.symbols) else self._load(self.own)
         if entry is None or code is None or not code.addresses.keys() >= set(entry.members.values()):
             return None
         _count(0, len(entry.members) + len(entry.needs))
         return self._of_module(entry, code)
 
-    def _cut(self, module: Any, symbols: Sequence[str], threads: Callable[[], int]) -> Entry:
+    def _cut(self, module: Any) -> Entry:
         """The entry of a module, with those of its functions that are not to be found, which are compiled."""
-        units = {_key_for(unit.key, self.target): unit for unit in module.reachable([f"@{s}" for s in symbols])}
-        missing = {key: unit for key, unit in units.items() if self._code_of(key) is None}
+        units: dict[bytes, Any] = {}
+        missing: dict[bytes, Any] = {}
+        for unit in module.reachable([f"@{s}" for s in self.symbols]):
+            keys = [_key_for(unit.key, self.target, level) for level in self.levels]
+            key = next((key for key in keys if self._code_of(key) is not None), None)
+            if key is None:
+                key = keys[-1]
+                missing[key] = unit
+            units[key] = unit
         image = b""
         if missing:
-            batches = _units().batches([*missing.values()], threads, machine_code.MOST_BATCHES)
-            image = machine_code.compile_image([module.together(batch) for batch in batches], self.target)
+            image = self._compiled([module.together(batch) for batch in self._batches([*missing.values()])])
         _count(len(missing), len(units) - len(missing))
-        keys = {unit.name: key for key, unit in units.items()}
+        names = {unit.name: key for key, unit in units.items()}
         others = {name for unit in missing.values() for name in unit.others if name.startswith(_OURS)}
         return Entry(
             {key: unit.symbol for key, unit in missing.items()},
             {key: (unit.symbol, self.places[key]) for key, unit in units.items() if key not in missing},
-            {symbol: keys[f"@{symbol}"] for symbol in symbols},
+            {symbol: names[f"@{symbol}"] for symbol in self.symbols},
             sorted(name[1:] for name in others),
             image,
         )
 
-    def _whole(self, text: str, symbols: Sequence[str]) -> Entry:
+    def _batches(self, missing: Sequence[Any]) -> list[list[Any]]:
+        if self.check is None:
+            return _units().batches(missing, self.asked.threads, machine_code.MOST_BATCHES)
+        return _units().parts(missing)
+
+    def _compiled(self, texts: Sequence[str]) -> bytes:
+        if self.check is None:
+            return machine_code.compile_image(texts, self.target, level=self.level)
+        return machine_code.compile_in_turn(texts, self.target, self.done, self.check)
+
+    def _whole(self) -> Entry:
         """The entry of a module that cannot be cut."""
-        keys = {symbol: _key_for(f"{symbol}\n{text}", self.target) for symbol in symbols}
+        text = self.asked.text
+        keys = {symbol: _key_for(f"{symbol}\n{text}", self.target, self.level) for symbol in self.symbols}
         others = [name[1:] for name in _units().declared(text) if name.startswith(_OURS)]
-        image = machine_code.compile_image([text], self.target)
+        image = self._compiled([text])
         _count(len(keys), 0)
         return Entry({key: symbol for symbol, key in keys.items()}, {}, keys, others, image)
 
@@ -352,7 +437,7 @@ class _Loading:
             held[holder] = None
             imports[symbol] = holder.addresses[symbol]
         if entry.others:
-            given = self.imports()
+            given = self.asked.imports()
             for name in entry.others:
                 if name not in given:
                     raise CompileError("machine code", f"there is no function {name} in this process.")
@@ -366,6 +451,6 @@ class _Loading:
         return code
 
 
-def _key_for(key: str, target: Target) -> bytes:
+def _key_for(key: str, target: Target, level: int) -> bytes:
     """What a unit is found by: its own key, and what besides decides its machine code."""
-    return hashlib.sha256(machine_code.object_key(key, target).encode()).digest()[:KEY]
+    return hashlib.sha256(machine_code.object_key(key, target, level=level).encode()).digest()[:KEY]

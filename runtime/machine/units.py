@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+_PART = 1500  # lines: what takes some 30 ms at the highest level
 _LEAST = 150  # lines: what takes a few milliseconds, several times as long as a module and a thread by themselves
 _TOP = re.compile(r"^(?=define |declare |attributes |target |@)", re.MULTILINE)
 _NAME = re.compile(r'@(?:[-\w.$]+|"[^"]*")')
@@ -189,6 +190,19 @@ def batches(missing: Sequence[KernelText], threads: Callable[[], int], limit: in
         if lines[k] < _LEAST:
             found[-1] += groups[k]
     return found
+
+
+def parts(missing: Sequence[KernelText]) -> list[list[KernelText]]:
+    """Groups of few lines, so that none takes long to compile, but for a function that does by itself."""
+    groups: list[list[KernelText]] = []
+    lines = _PART
+    for unit in missing:
+        if lines + unit.lines > _PART:
+            groups.append([])
+            lines = 0
+        groups[-1].append(unit)
+        lines += unit.lines
+    return groups
 
 
 def declared(text: str) -> list[str]:

@@ -241,7 +241,11 @@ def test_explain(run: Run, file: str) -> None:
 def test_profile(run: Run, file: str) -> None:
     code, out, err = run("profile", f"{file}::double", "--shapes=4", "--runs=3")
     assert (code, err) == (0, "")
-    assert out.startswith("double: ") and "in 1 kernel, medians of 3 runs\n" in out and "program.py:5" in out
+    assert (
+        out.startswith("double: ")
+        and "in 1 kernel, medians of 3 runs, code of level 0\n" in out
+        and "program.py:5" in out
+    )
     assert "flops" not in out and "flops" in run("profile", f"{file}::double", "--shapes=4", "--wide").out
     code, out, _ = run("profile", f"{file}::product", "--json", "--runs=2")
     found = json.loads(out)

@@ -481,7 +481,7 @@ def test_everything_goes_with_its_function():
         NativeCall(cpu.load(add(dims=False)), [vector(0, (4,))], [VariableInput(1, variable)]),
     )
     f(tensor(1, 2, 3, 4))
-    code = weakref.ref(f._dispatch[0].executable._code)
+    code = weakref.ref(f._dispatch[0].executable._codes[-1])
     signature, variable_ref = weakref.ref(f._dispatch[0]), weakref.ref(variable)
     del variable
     f(tensor(1, 2, 3, 4))

@@ -137,7 +137,7 @@ def test_what_it_prints():
     x = hf.ones((64, 64))
     found = two_kernels.profile(x, x, runs=1)
     first, *table = repr(found).splitlines()
-    assert first.startswith("two_kernels: ") and first.endswith("medians of 1 runs")
+    assert first.startswith("two_kernels: ") and first.endswith("medians of 1 runs, code of level 0")
     assert max(map(len, repr(found).splitlines())) <= 80
     assert table[0].split() == ["kernel", "lines", "µs", "±%", "share", "%", "GB/s", "GFLOP/s"]
     assert "test_profile.py:" in found.wide() and "flops" in found.wide()

@@ -61,6 +61,7 @@ LEVELS = {
     "hybridflow.runtime.background": 6.3,
     "hybridflow.runtime.interrupts": 6.3,
     "hybridflow.runtime.interrupts_code": 6.3,
+    "hybridflow.runtime.tiers": 6.35,
     "hybridflow.runtime.cpu": 6.4,
     "hybridflow.runtime.cuda": 6.4,
     "hybridflow.runtime.calls": 6.5,

@@ -29,7 +29,7 @@ THOROUGH = 8  # one batch in so many is compiled with the code generator's usual
 def fast_compiler(level: int = 0) -> Iterator[None]:
     """LLVM's fast code generator, which takes a third of the time; nothing is kept on disk, as no program is met
     twice."""
-    with flags.OPT(level), flags.CACHE_DIR("off"), flags.VERIFY(1):
+    with flags.OPT(str(level)), flags.CACHE_DIR("off"), flags.VERIFY(1):
         yield
 
 

@@ -242,7 +242,7 @@ SOME = [name for name in CASES if not name.startswith("random")][::12]  # of all
 @pytest.mark.parametrize("level", [0, 1])
 def test_bits_are_the_same_at_each_level_of_code_generation(level: int) -> None:
     known = committed()
-    with flags.OPT(level):
+    with flags.OPT(str(level)):
         for name in SOME:
             function, arrays = CASES[name]
             inputs = [hf.constant(x) for x in arrays]

@@ -139,11 +139,11 @@ def test_threads_at_work_end_by_themselves_after_an_interrupt(monkeypatch: pytes
     """It is raised at once, and nobody waits for what goes on, not even who compiles next."""
     go_on, begun, ended, made = threading.Event(), [], [], machine_code._object
 
-    def watched(text: str, target: Target, use: Any) -> bytes:
+    def watched(text: str, target: Target, use: Any, level: int) -> bytes:
         begun.append(text)
         assert go_on.wait(60)
         ended.append(text)
-        return made(text, target, use)
+        return made(text, target, use, level)
 
     def stop(*_: Any) -> None:
         raise Stop
