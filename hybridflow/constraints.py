@@ -53,7 +53,7 @@ class Constraint(Configured):
 
 @dataclass(frozen=True)
 class NonNeg(Constraint):
-    """``max(weights, 0)``.
+    """Non-negative weights: ``max(weights, 0)``.
 
     >>> hf.constraints.NonNeg()(hf.asarray([1.0, -3.0]))
     <Tensor f32[2] cpu> [1. 0.]
@@ -65,7 +65,7 @@ class NonNeg(Constraint):
 
 @dataclass(frozen=True)
 class MaxNorm(Constraint):
-    """Norms of at most ``max_value``.
+    """Max-norm constraint: norms of at most ``max_value``.
 
     Args:
         max_value: the largest norm or value.
@@ -86,7 +86,7 @@ class MaxNorm(Constraint):
 
 @dataclass(frozen=True)
 class UnitNorm(Constraint):
-    """Norms of 1.
+    """Unit-norm constraint: norms of 1.
 
     Args:
         axis: the axes along which norms are taken.
@@ -103,7 +103,7 @@ class UnitNorm(Constraint):
 
 @dataclass(frozen=True)
 class MinMaxNorm(Constraint):
-    """Norms from ``min_value`` to ``max_value``, or that share ``rate`` of the way there.
+    """Min-max-norm constraint: norms from ``min_value`` to ``max_value``, or that share ``rate`` of the way there.
 
     Args:
         min_value: the least norm.

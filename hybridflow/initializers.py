@@ -126,7 +126,8 @@ class Constant(Initializer):
 
 @dataclass(frozen=True)
 class Identity(Initializer):
-    """``gain`` on the diagonal of a matrix, zeros elsewhere.  Raises ArgumentError for shapes that are no matrices.
+    """Identity matrix: ``gain`` on the diagonal of a matrix, zeros elsewhere.  Raises ArgumentError for shapes that
+    are no matrices.
 
     Args:
         gain: what all is multiplied with.
@@ -366,7 +367,8 @@ class LecunNormal(_Scaled):
 
 @dataclass(frozen=True)
 class Orthogonal(Initializer):
-    """``gain`` times a matrix with orthonormal columns, or rows if these are fewer, all such equally likely.
+    """Orthogonal matrix: ``gain`` times a matrix with orthonormal columns, or rows if these are fewer, all such
+    equally likely.
 
     Of more than two extents all but the last one count as rows.  Source: Saxe, McClelland and Ganguli, "Exact solutions
     to the nonlinear dynamics of learning in deep linear neural networks", 2014.  Raises ArgumentError for shapes of

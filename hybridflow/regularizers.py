@@ -52,7 +52,7 @@ class Regularizer(Configured):
 
 @dataclass(frozen=True)
 class L1(Regularizer):
-    """``l1 * sum(|weights|)``.
+    """L1 penalty: ``l1 * sum(|weights|)``.
 
     Args:
         l1: the factor of the sum of absolute values.
@@ -69,7 +69,7 @@ class L1(Regularizer):
 
 @dataclass(frozen=True)
 class L2(Regularizer):
-    """``l2 * sum(weights**2)``.
+    """L2 penalty: ``l2 * sum(weights**2)``.
 
     Args:
         l2: the factor of the sum of squares.
@@ -86,7 +86,7 @@ class L2(Regularizer):
 
 @dataclass(frozen=True)
 class L1L2(Regularizer):
-    """``l1 * sum(|weights|) + l2 * sum(weights**2)``.
+    """L1 and L2 penalty: ``l1 * sum(|weights|) + l2 * sum(weights**2)``.
 
     Args:
         l1: the factor of the sum of absolute values.
@@ -105,7 +105,8 @@ class L1L2(Regularizer):
 
 @dataclass(frozen=True)
 class OrthogonalRegularizer(Regularizer):
-    """``factor`` times the mean of ``|cosine|`` over all pairs of different rows of a matrix, or columns.
+    """Orthogonal penalty: ``factor`` times the mean of ``|cosine|`` over all pairs of different rows of a matrix, or
+    columns.
 
     So 0 where they are orthogonal, and ``factor`` where they are parallel.  Raises ShapeError for weights that are no
     matrix.

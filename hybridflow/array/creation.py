@@ -36,7 +36,9 @@ from hybridflow.runtime import apart
 def asarray(
     value: ArrayLike, /, dtype: DTypeLike | None = None, device: str | None = None, copy: bool | None = None
 ) -> Tensor:
-    """``value`` as a tensor: a tensor, variable, number, nested list, NumPy array or object with ``__array__``.
+    """Convert to a tensor.
+
+    ``value`` as a tensor: a tensor, variable, number, nested list, NumPy array or object with ``__array__``.
 
     Without ``dtype``, arrays keep theirs and Python values become bool, int64 or float32.  What is assigned to items of
     the result is seen by no other tensor, whatever ``copy`` says; arrays are copied.  Raises ArgumentError for ragged
@@ -66,7 +68,7 @@ def asarray(
 
 @entered
 def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None) -> Tensor:
-    """``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element.
+    """Make a constant: ``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element.
 
     Args:
         value: what becomes a tensor.
@@ -344,7 +346,8 @@ def iota(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Tensor:
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, dtype: DTypeLike | None = None, *, device: str | None = None
 ) -> Tensor:
-    """``start``, ``start + step``, ... below ``stop`` (above it for a negative step); ``arange(n)`` counts from 0.
+    """Evenly spaced values: ``start``, ``start + step``, ... below ``stop`` (above it for a negative step);
+    ``arange(n)`` counts from 0.
 
     Element i is ``start + i * step``; int64 when all three are integers, else float32.  Raises ArgumentError for a step
     of 0, and for numbers that the dtype does not hold.
@@ -432,7 +435,8 @@ def linspace(
     *,
     device: str | None = None,
 ) -> Tensor:
-    """``num`` evenly spaced values from ``start`` to ``stop``, which is the last one exactly when ``endpoint``.
+    """Evenly spaced values: ``num`` of them from ``start`` to ``stop``, which is the last one exactly
+    when ``endpoint``.
 
     Integer dtypes round them down.
 
@@ -510,7 +514,7 @@ def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
 
 @operation
 def tril(x: Any, /, k: int = 0) -> Tensor:
-    """``x`` with zeros above the ``k``-th diagonal of the last two axes.
+    """Lower triangle: ``x`` with zeros above the ``k``-th diagonal of the last two axes.
 
     Args:
         x: a tensor of two axes or more.
@@ -532,7 +536,7 @@ def tril(x: Any, /, k: int = 0) -> Tensor:
 
 @operation
 def triu(x: Any, /, k: int = 0) -> Tensor:
-    """``x`` with zeros below the ``k``-th diagonal of the last two axes.
+    """Upper triangle: ``x`` with zeros below the ``k``-th diagonal of the last two axes.
 
     Args:
         x: a tensor of two axes or more.

@@ -299,7 +299,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
 
 @entered
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
-    """``Q`` with orthonormal columns and an upper triangular ``R`` with ``Q @ R == x``.
+    """QR decomposition: ``Q`` with orthonormal columns and an upper triangular ``R`` with ``Q @ R == x``.
 
     With mode "reduced", ``Q`` has as many columns as the smaller extent of ``x``; with "complete" it is square.
 
@@ -327,7 +327,8 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
 @entered
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
-    """``U``, ``S`` and ``Vh`` with ``(U * S[..., None, :]) @ Vh == x``, singular values in descending order.
+    """Singular value decomposition (SVD): ``U``, ``S`` and ``Vh`` with ``(U * S[..., None, :]) @ Vh == x``, singular
+    values in descending order.
 
     Unless ``full_matrices``, ``U`` has as many columns, and ``Vh`` as many rows, as there are singular values.
 

@@ -16,8 +16,9 @@ from hybridflow.errors import ArgumentError, ShapeError
 
 @operation
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """``x[i + 1] - x[i]`` along ``axis``, ``n`` times; of bools where neighbours differ.  ``prepend`` and ``append``
-    are put in front of ``x`` and behind it first, a scalar once in each place.  Unsigned integers wrap around.
+    """Finite differences: ``x[i + 1] - x[i]`` along ``axis``, ``n`` times; of bools where neighbours differ.
+    ``prepend`` and ``append`` are put in front of ``x`` and behind it first, a scalar once in each place.  Unsigned
+    integers wrap around.
 
     Raises ShapeError for a scalar, ArgumentError for a negative ``n``.
 

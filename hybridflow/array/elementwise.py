@@ -200,7 +200,7 @@ def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
 
 
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 + x2``.  Integers wrap around.
+    """Elementwise sum: ``x1 + x2``.  Integers wrap around.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -220,7 +220,7 @@ def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 - x2``.  Integers wrap around.
+    """Elementwise difference: ``x1 - x2``.  Integers wrap around.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -240,7 +240,7 @@ def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 * x2``.  Integers wrap around.
+    """Elementwise product: ``x1 * x2``.  Integers wrap around.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -260,7 +260,7 @@ def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 / x2`` in floats; integers and bools are converted to float32 first.
+    """Elementwise quotient: ``x1 / x2`` in floats; integers and bools are converted to float32 first.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -283,7 +283,8 @@ _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = (TABLE[name] for name in ("add", "subtract
 
 @operation
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by zero.
+    """Floor division: ``x1 // x2``, rounded towards minus infinity.  Raises DivisionError for an integer divided by
+    zero.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -304,7 +305,8 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @operation
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by zero.
+    """Elementwise remainder: ``x1 % x2``, with the sign of ``x2``.  Raises DivisionError for an integer remainder by
+    zero.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -401,7 +403,7 @@ def _minus_half_power(x: Tensor) -> Tensor:
 
 
 def negative(x: ArrayLike, /) -> Tensor:
-    """``-x``.  Unsigned integers wrap around; raises DTypeError for bool.
+    """Elementwise negation: ``-x``.  Unsigned integers wrap around; raises DTypeError for bool.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -417,7 +419,9 @@ def negative(x: ArrayLike, /) -> Tensor:
 
 @entered
 def positive(x: ArrayLike, /) -> Tensor:
-    """``+x``: ``x`` as a tensor.
+    """Elementwise plus.
+
+    ``+x``: ``x`` as a tensor.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -451,7 +455,7 @@ def abs(x: ArrayLike, /) -> Tensor:
 
 @operation
 def sign(x: ArrayLike, /) -> Tensor:
-    """-1, 0 or 1; NaN for NaN.
+    """Sign: -1, 0 or 1; NaN for NaN.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -470,7 +474,7 @@ def sign(x: ArrayLike, /) -> Tensor:
 
 @operation
 def square(x: ArrayLike, /) -> Tensor:
-    """``x * x``.
+    """Elementwise square: ``x * x``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -489,7 +493,7 @@ def square(x: ArrayLike, /) -> Tensor:
 
 @operation
 def reciprocal(x: ArrayLike, /) -> Tensor:
-    """``1 / x`` in floats.
+    """Elementwise reciprocal: ``1 / x`` in floats.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -536,7 +540,7 @@ def exp(x: ArrayLike, /) -> Tensor:
 
 @operation
 def expm1(x: ArrayLike, /) -> Tensor:
-    """``exp(x) - 1``, exact near 0.
+    """Exponential less one: ``exp(x) - 1``, exact near 0.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -568,7 +572,7 @@ def log(x: ArrayLike, /) -> Tensor:
 
 @operation
 def log1p(x: ArrayLike, /) -> Tensor:
-    """``log(1 + x)``, exact near 0.
+    """Logarithm of one plus x: ``log(1 + x)``, exact near 0.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -616,7 +620,7 @@ def log10(x: ArrayLike, /) -> Tensor:
 
 @operation
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``log(exp(x1) + exp(x2))`` without overflow.
+    """Logarithm of the sum of exponentials: ``log(exp(x1) + exp(x2))`` without overflow.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -652,7 +656,7 @@ def sqrt(x: ArrayLike, /) -> Tensor:
 
 @operation
 def rsqrt(x: ArrayLike) -> Tensor:
-    """``1 / sqrt(x)``.
+    """Reciprocal square root: ``1 / sqrt(x)``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -684,7 +688,7 @@ def erf(x: ArrayLike) -> Tensor:
 
 @operation
 def sigmoid(x: ArrayLike) -> Tensor:
-    """``1 / (1 + exp(-x))`` without overflow.
+    """Sigmoid: ``1 / (1 + exp(-x))`` without overflow.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -915,7 +919,7 @@ def atanh(x: ArrayLike, /) -> Tensor:
 
 @operation
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``sqrt(x1**2 + x2**2)`` without overflow in between.
+    """Hypotenuse: ``sqrt(x1**2 + x2**2)`` without overflow in between.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -986,7 +990,7 @@ def round(x: ArrayLike, /) -> Tensor:
 
 @operation
 def trunc(x: ArrayLike, /) -> Tensor:
-    """``x`` without its fraction.
+    """Truncate: ``x`` without its fraction.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -1217,7 +1221,7 @@ def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @operation
 def clip(x: ArrayLike, /, min: Any = None, max: Any = None) -> Tensor:
-    """``x`` limited to [``min``, ``max``]; a bound of None is no bound.  The result has the dtype of ``x``.
+    """Clamp: ``x`` limited to [``min``, ``max``]; a bound of None is no bound.  The result has the dtype of ``x``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -1252,7 +1256,7 @@ def clip(x: ArrayLike, /, min: Any = None, max: Any = None) -> Tensor:
 
 
 def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 == x2``; NaN equals nothing.
+    """Elementwise equality: ``x1 == x2``; NaN equals nothing.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -1271,7 +1275,7 @@ def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 != x2``; NaN differs from everything.
+    """Elementwise inequality: ``x1 != x2``; NaN differs from everything.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -1290,7 +1294,7 @@ def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 < x2``.
+    """Elementwise comparison: ``x1 < x2``.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -1309,7 +1313,7 @@ def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 <= x2``.
+    """Elementwise comparison: ``x1 <= x2``.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -1328,7 +1332,7 @@ def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 > x2``.
+    """Elementwise comparison: ``x1 > x2``.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -1347,7 +1351,7 @@ def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 >= x2``.
+    """Elementwise comparison: ``x1 >= x2``.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -1471,7 +1475,7 @@ def logical_not(x: ArrayLike, /) -> Tensor:
 
 
 def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 & x2`` of integers or bools.
+    """Bitwise and: ``x1 & x2`` of integers or bools.
 
     Args:
         x1: integers or bools.
@@ -1490,7 +1494,7 @@ def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 | x2`` of integers or bools.
+    """Bitwise or: ``x1 | x2`` of integers or bools.
 
     Args:
         x1: integers or bools.
@@ -1509,7 +1513,7 @@ def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 ^ x2`` of integers or bools.
+    """Bitwise exclusive or: ``x1 ^ x2`` of integers or bools.
 
     Args:
         x1: integers or bools.
@@ -1529,7 +1533,7 @@ def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @entered
 def bitwise_invert(x: ArrayLike, /) -> Tensor:
-    """``~x`` of integers or bools.
+    """Bitwise not: ``~x`` of integers or bools.
 
     Args:
         x: a tensor of integers or bools.
@@ -1544,7 +1548,7 @@ def bitwise_invert(x: ArrayLike, /) -> Tensor:
 
 
 def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 << x2`` of integers.
+    """Bitwise left shift: ``x1 << x2`` of integers.
 
     Args:
         x1: integers.
@@ -1563,7 +1567,7 @@ def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 >> x2`` of integers; the sign is kept.
+    """Bitwise right shift: ``x1 >> x2`` of integers; the sign is kept.
 
     Args:
         x1: integers.
@@ -1586,7 +1590,7 @@ def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @operation
 def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
-    """``x1`` where ``condition`` is true, ``x2`` elsewhere; all three broadcast.
+    """Select elements: ``x1`` where ``condition`` is true, ``x2`` elsewhere; all three broadcast.
 
     Args:
         condition: bools.
@@ -1614,7 +1618,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
 
 @operation
 def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str | None = None) -> Tensor:
-    """``x`` with another dtype, on ``device`` where that is given.
+    """Cast: ``x`` with another dtype, on ``device`` where that is given.
 
     Floats become integers by truncation (NaN becomes 0, what is out of range the nearest limit); integers wrap around;
     everything but zero becomes True.  ``copy`` changes nothing: no tensor sees what is assigned to another one.
@@ -1641,7 +1645,8 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
 
 @operation
 def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """``x`` with NaN and the infinities replaced; by default by 0 and the dtype's extreme finite values.
+    """Replace NaN and infinities: ``x`` with NaN and the infinities replaced; by default by 0 and the dtype's extreme
+    finite values.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -1672,7 +1677,7 @@ def _largest(dtype: np.dtype[Any]) -> float:
 
 @entered
 def stop_gradient(x: ArrayLike) -> Tensor:
-    """``x``, through which no gradient flows.
+    """Stop the gradient: ``x``, through which no gradient flows.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.

@@ -513,7 +513,7 @@ def gather_nd(params: Any, indices: Any) -> Tensor:
 
 @operation
 def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
-    """``x`` with ``updates`` added at ``indices`` along ``axis``; a position given twice receives both.
+    """Scatter-add: ``x`` with ``updates`` added at ``indices`` along ``axis``; a position given twice receives both.
 
     Args:
         x: what is added to.
@@ -545,7 +545,7 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
 
 @operation
 def one_hot(indices: Any, depth: int, axis: int = -1, dtype: Any = default_float) -> Tensor:
-    """1 at the position that each index names along a new axis of extent ``depth``, 0 elsewhere.
+    """One-hot encoding: 1 at the position that each index names along a new axis of extent ``depth``, 0 elsewhere.
 
     An index outside [0, depth) gives zeros.
 

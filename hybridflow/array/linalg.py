@@ -104,7 +104,7 @@ def _matmul(x: Tensor, y: Tensor, dtype: DType, precision: str) -> Tensor:
 
 @operation
 def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor:
-    """The sum of products along ``axis``; the other axes broadcast.
+    """Vector dot product: the sum of products along ``axis``; the other axes broadcast.
 
     ``sum_dtype`` is that of products, sums and result (the operands' by default): it must hold all of their values, as
     int32 does those of int8.  Sums of float16 and bfloat16 are formed in float32 and rounded once.

@@ -77,7 +77,7 @@ def quantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear
 
 @entered
 def percentile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
-    """``quantile`` with ``q`` in percent, within [0, 100].
+    """Percentile: ``quantile`` with ``q`` in percent, within [0, 100].
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -123,7 +123,7 @@ def median(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> Tens
 
 @entered
 def nanquantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
-    """``quantile`` of the elements that are not NaN; NaN where all are.
+    """Quantile without NaN: ``quantile`` of the elements that are not NaN; NaN where all are.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -146,7 +146,7 @@ def nanquantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "lin
 
 @entered
 def nanmedian(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """``median`` of the elements that are not NaN; NaN where all are.
+    """Median without NaN: ``median`` of the elements that are not NaN; NaN where all are.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.

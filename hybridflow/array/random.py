@@ -566,7 +566,7 @@ def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tens
 def stateless_uniform(
     shape: Any, seed: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float
 ) -> Tensor:
-    """``uniform`` as a pure function of ``seed``, two integers.
+    """Stateless ``uniform``: a pure function of ``seed``, two integers.
 
     Args:
         shape: the shape of the result; that of the parameters, broadcast, unless given.
@@ -589,7 +589,7 @@ def stateless_uniform(
 
 @entered
 def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
-    """``normal`` as a pure function of ``seed``, two integers.
+    """Stateless ``normal``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
 
@@ -613,7 +613,7 @@ def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, 
 def stateless_truncated_normal(
     shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float
 ) -> Tensor:
-    """``truncated_normal`` as a pure function of ``seed``, two integers.
+    """Stateless ``truncated_normal``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
 
@@ -635,7 +635,7 @@ def stateless_truncated_normal(
 
 @entered
 def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
-    """``exponential`` as a pure function of ``seed``, two integers.
+    """Stateless ``exponential``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
 
@@ -656,7 +656,7 @@ def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: Any = d
 
 @entered
 def stateless_laplace(shape: Any, seed: Any, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
-    """``laplace`` as a pure function of ``seed``, two integers.
+    """Stateless ``laplace``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``scale``.
 
@@ -678,7 +678,7 @@ def stateless_laplace(shape: Any, seed: Any, mean: Any = 0.0, scale: Any = 1.0, 
 
 @entered
 def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = 1.0, dtype: Any = default_float) -> Tensor:
-    """``gamma`` as a pure function of ``seed``, two integers.
+    """Stateless ``gamma``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
 
@@ -700,7 +700,7 @@ def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = 1.0, dtype: A
 
 @entered
 def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
-    """``bernoulli`` as a pure function of ``seed``, two integers.
+    """Stateless ``bernoulli``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number outside [0, 1].
 
@@ -720,7 +720,7 @@ def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
 
 @entered
 def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = default_int) -> Tensor:
-    """``poisson`` as a pure function of ``seed``, two integers.
+    """Stateless ``poisson``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
 
@@ -741,7 +741,7 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = default_int)
 
 @entered
 def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, dtype: Any = default_int) -> Tensor:
-    """``binomial`` as a pure function of ``seed``, two integers.
+    """Stateless ``binomial``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
 
@@ -763,7 +763,7 @@ def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, dtype: An
 
 @entered
 def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
-    """``randint`` as a pure function of ``seed``, two integers.
+    """Stateless ``randint``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for an empty range.
 
@@ -785,7 +785,7 @@ def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: An
 
 @entered
 def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: Any = default_int) -> Tensor:
-    """``categorical`` as a pure function of ``seed``, two integers.
+    """Stateless ``categorical``: a pure function of ``seed``, two integers.
 
     Args:
         logits: unnormalised logarithms of probabilities, ``(..., classes)``.
@@ -807,7 +807,7 @@ def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: Any = 
 
 @entered
 def stateless_permutation(x: Any, seed: Any) -> Tensor:
-    """``permutation`` as a pure function of ``seed``, two integers.
+    """Stateless ``permutation``: a pure function of ``seed``, two integers.
 
     Args:
         x: how many numbers, or a tensor whose slices are put in order.
@@ -830,7 +830,7 @@ stateless_shuffle = stateless_permutation
 
 @entered
 def stateless_choice(a: Any, seed: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tensor:
-    """``choice`` as a pure function of ``seed``, two integers.
+    """Stateless ``choice``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError where there are too few elements.
 
@@ -852,7 +852,9 @@ def stateless_choice(a: Any, seed: Any, shape: Any = (), replace: bool = True, p
 
 @entered
 def split(seed: Any, count: int = 2) -> Tensor:
-    """``count`` seeds for stateless functions from one: the rows of an int64[count, 2].
+    """Split a seed.
+
+    ``count`` seeds for stateless functions from one: the rows of an int64[count, 2].
 
     Args:
         seed: two integers; equal seeds give equal numbers.

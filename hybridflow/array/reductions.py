@@ -408,7 +408,7 @@ def root(total: Tensor) -> Tensor:
 
 @operation
 def logsumexp(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements.
+    """Log-sum-exp: ``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.

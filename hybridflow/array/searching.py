@@ -15,7 +15,9 @@ from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 @operation
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where each element of ``x2`` is to be inserted into ``x1``, which is one-dimensional and ascending and stays so:
+    """Binary search for places of insertion.
+
+    Where each element of ``x2`` is to be inserted into ``x1``, which is one-dimensional and ascending and stays so:
     int64 in the shape of ``x2``.  Among equal elements that is before the first ("left") or behind the last ("right").
 
     ``sorter`` are the positions that sort ``x1`` where it is not sorted.  NaN comes last.

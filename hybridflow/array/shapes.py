@@ -21,7 +21,8 @@ from hybridflow.errors import ArgumentError, ShapeError, entered
 
 @operation
 def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> Tensor:
-    """``x`` with another shape of the same size, in row-major order; one extent may be -1, which is worked out.
+    """Reshape: ``x`` with another shape of the same size, in row-major order; one extent may be -1, which is worked
+    out.
 
     ``copy`` changes nothing: no tensor sees what is assigned to another one.
 
@@ -82,7 +83,9 @@ def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
 
 @operation
 def permute_dims(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
-    """``x`` with its axes in another order: output axis k is input axis ``axes[k]``.  None reverses them.
+    """Permute axes.
+
+    ``x`` with its axes in another order: output axis k is input axis ``axes[k]``.  None reverses them.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -112,7 +115,7 @@ def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
 
 @operation
 def matrix_transpose(x: ArrayLike, /) -> Tensor:
-    """``x`` with its last two axes swapped.
+    """Matrix transpose: ``x`` with its last two axes swapped.
 
     Args:
         x: a tensor of two axes or more.
@@ -143,7 +146,7 @@ def transpose_2d(x: Any) -> Tensor:
 
 @operation
 def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Tensor:
-    """``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order.
+    """Move axes: ``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -174,7 +177,8 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Tensor:
 
 @operation
 def expand_dims(x: ArrayLike, /, axis: Any = 0) -> Tensor:
-    """``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the result.
+    """Insert axes: ``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the
+    result.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -205,7 +209,7 @@ def expand_dims(x: ArrayLike, /, axis: Any = 0) -> Tensor:
 
 @operation
 def squeeze(x: ArrayLike, /, axis: Any = None) -> Tensor:
-    """``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1.
+    """Squeeze: ``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -234,7 +238,7 @@ def squeeze(x: ArrayLike, /, axis: Any = None) -> Tensor:
 
 @operation
 def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> Tensor:
-    """``x`` repeated along axes of extent 1 and new leading axes to ``shape``.
+    """Broadcast to a shape: ``x`` repeated along axes of extent 1 and new leading axes to ``shape``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -291,7 +295,7 @@ def broadcast_shapes(*shapes: Any) -> Shape:
 
 @operation
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
-    """``arrays`` broadcast to one shape.
+    """Broadcast: ``arrays`` broadcast to one shape.
 
     Args:
         *arrays: tensors whose shapes broadcast.
@@ -313,7 +317,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 
 @operation
 def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
-    """``arrays``, promoted to one dtype, one after the other along ``axis``; None flattens them first.
+    """Concatenate: ``arrays``, promoted to one dtype, one after the other along ``axis``; None flattens them first.
 
     Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
 
@@ -353,7 +357,7 @@ def _several(stage: str, arrays: Any) -> list[Any]:
 
 @operation
 def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
-    """``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``.
+    """Stack: ``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``.
 
     Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
 
@@ -440,7 +444,9 @@ def slice_axis(x: Tensor, axis: int, start: Extent, stop: Extent, step: int = 1)
 
 @operation
 def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
-    """``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1).
+    """Split into parts.
+
+    ``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1).
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -483,7 +489,9 @@ def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
 
 @operation
 def flip(x: ArrayLike, /, axis: Any = None) -> Tensor:
-    """``x`` in reverse order along ``axis`` (None: all, an int or several).
+    """Reverse the order of elements.
+
+    ``x`` in reverse order along ``axis`` (None: all, an int or several).
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -507,7 +515,7 @@ def flip(x: ArrayLike, /, axis: Any = None) -> Tensor:
 
 @operation
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
-    """``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor.
+    """Roll: ``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -553,7 +561,7 @@ def _turned(position: Extent, extent: Extent) -> Extent:
 
 @operation
 def tile(x: ArrayLike, repetitions: Any, /) -> Tensor:
-    """``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added.
+    """Tile: ``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -578,7 +586,7 @@ def tile(x: ArrayLike, repetitions: Any, /) -> Tensor:
 
 @operation
 def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
-    """``x`` with ``paddings[k] = (before, after)`` elements more along axis k.
+    """Pad: ``x`` with ``paddings[k] = (before, after)`` elements more along axis k.
 
     A number, or one pair, is for all axes, as NumPy's ``pad_width``.
     ``mode`` is "constant" (``constant_values``), "reflect" (mirrored without the edge), "symmetric" (mirrored with the

@@ -36,7 +36,7 @@ def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: b
 
 @operation
 def sort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """``x`` sorted along ``axis``.
+    """Sort: ``x`` sorted along ``axis``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.

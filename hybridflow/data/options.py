@@ -13,7 +13,8 @@ from hybridflow.errors import ArgumentError
 
 
 class Options:
-    """``deterministic=False`` lets parallel maps that were not told otherwise give results as they come.
+    """Options of a dataset: ``deterministic=False`` lets parallel maps that were not told otherwise give results as
+    they come.
 
     The other attributes are hints to TensorFlow's own runtime; they are kept for programs that set them, and change
     nothing here.

@@ -117,7 +117,8 @@ _activation = activation
 
 
 class ReLU(Layer, one_tensor=True):
-    """``max(x, 0)``, at most ``max_value``; up to ``threshold`` it is ``negative_slope * (x - threshold)``.
+    """Rectified linear unit (ReLU): ``max(x, 0)``, at most ``max_value``; up to ``threshold`` it is ``negative_slope *
+    (x - threshold)``.
 
     Args:
         max_value: the largest result.
@@ -157,7 +158,7 @@ class ReLU(Layer, one_tensor=True):
 
 
 class LeakyReLU(Layer, one_tensor=True):
-    """``x`` where that is positive, else ``negative_slope * x``.
+    """Leaky ReLU: ``x`` where that is positive, else ``negative_slope * x``.
 
     Args:
         negative_slope: the slope below the threshold.
@@ -223,7 +224,7 @@ class PReLU(Layer, one_tensor=True):
 
 
 class ELU(Layer, one_tensor=True):
-    """``x`` where that is positive, else ``alpha * (exp(x) - 1)``.
+    """Exponential linear unit (ELU): ``x`` where that is positive, else ``alpha * (exp(x) - 1)``.
 
     Args:
         alpha: the value for large negative inputs, negated.
@@ -247,8 +248,8 @@ class ELU(Layer, one_tensor=True):
 
 
 class Softmax(Layer, one_tensor=True):
-    """Exponentials that add up to 1 along ``axis``.  Elements that a ``mask`` of as many axes leaves out have no share;
-    one of fewer axes is of whole steps, and changes nothing.
+    """Softmax: exponentials that add up to 1 along ``axis``.  Elements that a ``mask`` of as many axes leaves out have
+    no share; one of fewer axes is of whole steps, and changes nothing.
 
     Args:
         axis: the axis or axes that it works along.

@@ -178,8 +178,8 @@ class MultiHeadAttention(Layer, one_tensor=True):
 
 
 class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
-    """``MultiHeadAttention`` whose ``num_query_heads`` heads share ``num_key_value_heads`` keys and values, as many of
-    them each, with ``head_dim`` numbers.
+    """Grouped-query attention: ``MultiHeadAttention`` whose ``num_query_heads`` heads share ``num_key_value_heads``
+    keys and values, as many of them each, with ``head_dim`` numbers.
 
     With ``sliding_window`` a step looks at those less than so many steps away.  With ``use_gate`` what each head takes
     is multiplied by a sigmoid of a projection of the query.  Other arguments are those of ``MultiHeadAttention``.

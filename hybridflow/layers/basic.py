@@ -23,7 +23,9 @@ from hybridflow.regularizers import L1L2
 
 
 class Dense(Layer, one_tensor=True):
-    """``activation(inputs @ kernel + bias)``: ``[samples, ..., n]`` to ``[samples, ..., units]``.
+    """Dense (fully connected) layer.
+
+    ``activation(inputs @ kernel + bias)``: ``[samples, ..., n]`` to ``[samples, ..., units]``.
 
     Args:
         units: how many outputs, or elements of the state.
@@ -162,7 +164,9 @@ class Lambda(Layer):
 
 
 class ActivityRegularization(Layer, one_tensor=True):
-    """The input itself, whose elements are penalized: ``l1`` times their amounts, ``l2`` times their squares.
+    """Activity regularization.
+
+    The input itself, whose elements are penalized: ``l1`` times their amounts, ``l2`` times their squares.
 
     Args:
         l1: the factor of the sum of absolute values.
@@ -191,7 +195,7 @@ class ActivityRegularization(Layer, one_tensor=True):
 
 
 class Flatten(Layer, one_tensor=True):
-    """``[batch, a, b, ...]`` to ``[batch, a * b * ...]``.
+    """Flatten: ``[batch, a, b, ...]`` to ``[batch, a * b * ...]``.
 
     With ``data_format="channels_first"`` the axis after the batch comes last before that, so that weights trained on
     images of the one format do for the other.
@@ -220,7 +224,7 @@ class Flatten(Layer, one_tensor=True):
 
 
 class Reshape(Layer, one_tensor=True):
-    """``[batch, ...]`` to ``[batch, *target_shape]``; one extent may be -1, which is then what is left.
+    """Reshape: ``[batch, ...]`` to ``[batch, *target_shape]``; one extent may be -1, which is then what is left.
 
     Args:
         target_shape: the shape of one sample; one extent may be -1.
@@ -268,7 +272,7 @@ class Permute(Layer, one_tensor=True):
 
 
 class RepeatVector(Layer, one_tensor=True):
-    """``[batch, features]`` to ``[batch, n, features]``.
+    """Repeat a vector: ``[batch, features]`` to ``[batch, n, features]``.
 
     Args:
         n: how many times.
@@ -292,7 +296,8 @@ class RepeatVector(Layer, one_tensor=True):
 
 
 class Dropout(Layer, one_tensor=True):
-    """While training, elements become 0 with probability ``rate``, and the others ``1 / (1 - rate)`` times themselves.
+    """Dropout: while training, elements become 0 with probability ``rate``, and the others ``1 / (1 - rate)`` times
+    themselves.
 
     With a ``seed`` the layer draws from a generator of its own, else from the global one.  ``noise_shape`` is the shape
     of what is drawn: along an axis of extent 1 all elements are kept or none, and None is the input's extent.

@@ -131,7 +131,8 @@ class Cell(Layer, one_tensor=True):
 
 
 class SimpleRNNCell(Cell):
-    """``activation(inputs @ kernel + bias + state @ recurrent_kernel)``, which is the next state too.
+    """A step of a fully connected recurrent layer: ``activation(inputs @ kernel + bias + state @ recurrent_kernel)``,
+    which is the next state too.
 
     Args:
         units: how many outputs, or elements of the state.

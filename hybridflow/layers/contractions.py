@@ -13,7 +13,8 @@ from hybridflow.layers.layer import Layer
 
 
 class EinsumDense(Layer, one_tensor=True):
-    """``activation(einsum(equation, inputs, kernel) + bias)``, for equations ``inputs,kernel->outputs``.
+    """Dense layer by an einsum: ``activation(einsum(equation, inputs, kernel) + bias)``, for equations
+    ``inputs,kernel->outputs``.
 
     ``output_shape`` is that of the outputs without the batch, with None for extents that come from the inputs;
     ``bias_axes`` are the letters of the outputs that the bias has.  ``...`` at the beginning or the end of inputs and

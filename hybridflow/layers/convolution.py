@@ -128,7 +128,7 @@ class _Filters(_Convolution, one_tensor=True):
 
 
 class Conv1D(_Filters):
-    """A convolution over steps: ``[batch, steps, channels]`` to ``[batch, new steps, filters]``.
+    """Convolution over steps: ``[batch, steps, channels]`` to ``[batch, new steps, filters]``.
 
     ``padding`` may also be "causal": what is padded lies before the first step.
 
@@ -160,7 +160,7 @@ class Conv1D(_Filters):
 
 
 class Conv2D(_Filters):
-    """A convolution over images: ``[batch, rows, columns, channels]`` to ``[batch, new rows, new columns, filters]``.
+    """Convolution over images: ``[batch, rows, columns, channels]`` to ``[batch, new rows, new columns, filters]``.
 
     Args:
         filters: how many channels the result has.
@@ -189,7 +189,7 @@ class Conv2D(_Filters):
 
 
 class Conv3D(_Filters):
-    """A convolution over volumes, ``[batch, a, b, c, channels]``.
+    """Convolution over volumes, ``[batch, a, b, c, channels]``.
 
     Args:
         filters: how many channels the result has.
@@ -287,7 +287,7 @@ class _Transposed(_Convolution, one_tensor=True):
 
 
 class Conv1DTranspose(_Transposed):
-    """Steps drawn apart: ``[batch, steps, channels]`` to ``[batch, new steps, filters]``.
+    """Transposed convolution over steps: ``[batch, steps, channels]`` to ``[batch, new steps, filters]``.
 
     Args:
         filters: how many channels the result has.
@@ -316,7 +316,8 @@ class Conv1DTranspose(_Transposed):
 
 
 class Conv2DTranspose(_Transposed):
-    """Images drawn apart: ``[batch, rows, columns, channels]`` to ``[batch, new rows, new columns, filters]``.
+    """Transposed convolution over images: ``[batch, rows, columns, channels]`` to ``[batch, new rows, new columns,
+    filters]``.
 
     Args:
         filters: how many channels the result has.
@@ -345,8 +346,8 @@ class Conv2DTranspose(_Transposed):
 
 
 class Conv3DTranspose(_Transposed):
-    """Volumes drawn apart, ``[batch, a, b, c, channels]``.  Where arguments have no names ``data_format`` comes before
-    ``output_padding``, as in Keras.
+    """Transposed convolution over volumes, ``[batch, a, b, c, channels]``. Where arguments have no names
+    ``data_format`` comes before ``output_padding``, as in Keras.
 
     Args:
         filters: how many channels the result has.
@@ -423,7 +424,7 @@ class _Depthwise(_Convolution, one_tensor=True):
 
 
 class DepthwiseConv1D(_Depthwise):
-    """Filters over steps for each channel by itself.
+    """Depthwise convolution over steps: filters over steps for each channel by itself.
 
     Args:
         kernel_size: the extents of the window: a number, or one for each axis.
@@ -451,7 +452,7 @@ class DepthwiseConv1D(_Depthwise):
 
 
 class DepthwiseConv2D(_Depthwise):
-    """Filters over images for each channel by itself.
+    """Depthwise convolution over images: filters over images for each channel by itself.
 
     Args:
         kernel_size: the extents of the window: a number, or one for each axis.
@@ -540,7 +541,8 @@ class _Separable(_Convolution, one_tensor=True):
 
 
 class SeparableConv1D(_Separable):
-    """Filters over steps for each channel by itself, and then a dense layer over channels.
+    """Separable convolution over steps: filters over steps for each channel by itself, and then a dense layer over
+    channels.
 
     Args:
         filters: how many channels the result has.
@@ -573,7 +575,8 @@ class SeparableConv1D(_Separable):
 
 
 class SeparableConv2D(_Separable):
-    """Filters over images for each channel by itself, and then a dense layer over channels.
+    """Separable convolution over images: filters over images for each channel by itself, and then a dense layer over
+    channels.
 
     Args:
         filters: how many channels the result has.

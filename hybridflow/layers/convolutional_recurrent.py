@@ -194,7 +194,9 @@ class _ConvLSTM(RNN, one_tensor=True):
 
 
 class ConvLSTM1D(_ConvLSTM):
-    """A convolutional memory along sequences ``[batch, steps, places, channels]``: see ``ConvLSTM2D``.
+    """Convolutional LSTM along sequences.
+
+    A convolutional memory along sequences ``[batch, steps, places, channels]``: see ``ConvLSTM2D``.
 
     Args:
         filters: how many channels the result has.
@@ -210,8 +212,10 @@ class ConvLSTM1D(_ConvLSTM):
 
 
 class ConvLSTM2D(_ConvLSTM):
-    """A long short-term memory whose products are convolutions, along sequences of images, ``[batch, steps, rows,
-    columns, channels]`` (with ``data_format="channels_first"`` the channels come after the steps).
+    """Convolutional LSTM along images.
+
+    A long short-term memory whose products are convolutions, along sequences of images, ``[batch, steps, rows, columns,
+    channels]`` (with ``data_format="channels_first"`` the channels come after the steps).
 
     Arguments are those of ``Conv2D`` for the convolutions of the inputs, ``dilation_rate`` too (those of the states
     keep the extents), of ``LSTM`` and of ``RNN``.
@@ -233,7 +237,9 @@ class ConvLSTM2D(_ConvLSTM):
 
 
 class ConvLSTM3D(_ConvLSTM):
-    """A convolutional memory along sequences of volumes: see ``ConvLSTM2D``.
+    """Convolutional LSTM along volumes.
+
+    A convolutional memory along sequences of volumes: see ``ConvLSTM2D``.
 
     Args:
         filters: how many channels the result has.

@@ -17,7 +17,9 @@ from hybridflow.layers.layer import Layer
 
 
 class Embedding(Layer, one_tensor=True):
-    """Integers from 0 on and below ``input_dim`` to vectors of ``output_dim`` numbers: ``[...]`` to ``[..., n]``.
+    """Embedding table.
+
+    Integers from 0 on and below ``input_dim`` to vectors of ``output_dim`` numbers: ``[...]`` to ``[..., n]``.
 
     With ``mask_zero``, 0 stands for nothing: the mask of the result is False there.  ``weights`` is a list of the
     vectors to start with.  Another integer raises IndexRangeError when the result is computed.
@@ -89,7 +91,8 @@ class Embedding(Layer, one_tensor=True):
 
 
 class Masking(Layer, one_tensor=True):
-    """``[batch, steps, features]`` with the steps masked, and set to 0, at which all features are ``mask_value``.
+    """Masking: ``[batch, steps, features]`` with the steps masked, and set to 0, at which all features are
+    ``mask_value``.
 
     Args:
         mask_value: the value of steps that are left out.

@@ -77,8 +77,10 @@ class RandomContrast(_Light, one_tensor=True):
 
 
 class RandomBrightness(_Light, one_tensor=True):
-    """While training, a share of the span of ``value_range`` is added to each image: between ``-factor`` and
-    ``factor``, or between the two of a pair.
+    """Random brightness.
+
+    While training, a share of the span of ``value_range`` is added to each image: between ``-factor`` and ``factor``,
+    or between the two of a pair.
 
     Args:
         factor: the range to draw from.

@@ -36,7 +36,7 @@ class _Noise(Layer, one_tensor=True):
 
 
 class GaussianNoise(_Noise):
-    """While training, plus normally distributed numbers of mean 0.
+    """Gaussian noise: while training, plus normally distributed numbers of mean 0.
 
     Args:
         stddev: the standard deviation of the noise.
@@ -64,7 +64,8 @@ class GaussianNoise(_Noise):
 
 
 class GaussianDropout(_Noise):
-    """While training, times normally distributed numbers of mean 1 and variance ``rate / (1 - rate)``.
+    """Gaussian dropout: while training, times normally distributed numbers of mean 1 and variance ``rate / (1 -
+    rate)``.
 
     Args:
         rate: which part of the elements is left out, from 0 to 1.
@@ -118,7 +119,9 @@ class _SpatialDropout(_Noise):
 
 
 class SpatialDropout1D(_SpatialDropout):
-    """Dropout of whole channels of ``[batch, steps, channels]``: each is kept at all steps, or 0 at all.
+    """Spatial dropout.
+
+    Dropout of whole channels of ``[batch, steps, channels]``: each is kept at all steps, or 0 at all.
 
     Args:
         rate: which part of the elements is left out, from 0 to 1.
@@ -147,8 +150,8 @@ class _OfChannels(_SpatialDropout):
 
 
 class SpatialDropout2D(_OfChannels):
-    """Dropout of whole channels of ``[batch, rows, columns, channels]``, or with ``data_format="channels_first"`` of
-    ``[batch, channels, rows, columns]``.
+    """Spatial dropout: dropout of whole channels of ``[batch, rows, columns, channels]``, or with
+    ``data_format="channels_first"`` of ``[batch, channels, rows, columns]``.
 
     Args:
         rate: which part of the elements is left out, from 0 to 1.
@@ -166,7 +169,7 @@ class SpatialDropout2D(_OfChannels):
 
 
 class SpatialDropout3D(_OfChannels):
-    """Dropout of whole channels of ``[batch, planes, rows, columns, channels]``, or with
+    """Spatial dropout: dropout of whole channels of ``[batch, planes, rows, columns, channels]``, or with
     ``data_format="channels_first"`` of ``[batch, channels, planes, rows, columns]``.
 
     Args:
@@ -185,7 +188,9 @@ class SpatialDropout3D(_OfChannels):
 
 
 class AlphaDropout(_Noise):
-    """While training, elements become the least that ``selu`` gives, with probability ``rate``; then all are scaled so
+    """Alpha dropout.
+
+    While training, elements become the least that ``selu`` gives, with probability ``rate``; then all are scaled so
     that mean 0 and variance 1 stay.
 
     Source: Klambauer and others, "Self-Normalizing Neural Networks", 2017.

@@ -59,7 +59,7 @@ class _Affine(Layer):
 
 
 class LayerNormalization(_Affine, one_tensor=True):
-    """Mean 0 and variance 1 over ``axis``, one or several, times ``gamma`` plus ``beta``.
+    """Layer normalization: mean 0 and variance 1 over ``axis``, one or several, times ``gamma`` plus ``beta``.
 
     Source: Ba, Kiros and Hinton, "Layer Normalization", 2016.
 
@@ -104,7 +104,7 @@ class LayerNormalization(_Affine, one_tensor=True):
 
 
 class RMSNormalization(Layer, one_tensor=True):
-    """A mean square of 1 over ``axis``, one or several, times ``scale``.
+    """RMS normalization: a mean square of 1 over ``axis``, one or several, times ``scale``.
 
     Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
 
@@ -140,7 +140,7 @@ class RMSNormalization(Layer, one_tensor=True):
 
 
 class UnitNormalization(Layer, one_tensor=True):
-    """A norm of 1 over ``axis``, one or several.
+    """L2 normalization: a norm of 1 over ``axis``, one or several.
 
     Args:
         axis: the axis or axes that it works along.

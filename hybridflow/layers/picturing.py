@@ -30,8 +30,8 @@ def _one_of(layer: Layer, what: str, given: Any, known: Any) -> Any:
 
 
 class Resizing(Layer, one_tensor=True):
-    """Pictures of another size, "bilinear" or "nearest"; ``crop_to_aspect_ratio`` cuts their edges off rather than
-    stretch them.
+    """Resizing of images: pictures of another size, "bilinear" or "nearest"; ``crop_to_aspect_ratio`` cuts their edges
+    off rather than stretch them.
 
     Args:
         height: the height of the result in pixels.
@@ -69,7 +69,7 @@ class Resizing(Layer, one_tensor=True):
 
 
 class CenterCrop(Layer, one_tensor=True):
-    """The middle of pictures; smaller ones are made larger first, and keep their ratio.
+    """Center crop: the middle of pictures; smaller ones are made larger first, and keep their ratio.
 
     Args:
         height: the height of the result in pixels.
@@ -223,7 +223,9 @@ def _inside(place: Any, extent: int, fill_mode: str) -> Any:
 
 
 class RandomRotation(_Moved):
-    """While training, pictures are turned about their middle, by ``factor`` turns counter-clockwise: a number for both
+    """Random rotation.
+
+    While training, pictures are turned about their middle, by ``factor`` turns counter-clockwise: a number for both
     directions, or a pair of bounds.
 
     Args:
@@ -282,8 +284,8 @@ class RandomTranslation(_ByBoth):
 
 
 class RandomZoom(_ByBoth):
-    """While training, pictures are made smaller by parts of their size, larger where these are negative; without a
-    ``width_factor`` their ratio stays.
+    """Random zoom: while training, pictures are made smaller by parts of their size, larger where these are negative;
+    without a ``width_factor`` their ratio stays.
 
     Args:
         height_factor: the range to draw from, as parts of the height.

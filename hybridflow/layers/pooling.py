@@ -53,7 +53,8 @@ class _GlobalMax(_GlobalPooling, one_tensor=True):
 
 
 class GlobalAveragePooling1D(_GlobalPooling, one_tensor=True):
-    """``[batch, steps, channels]`` to the mean over the steps that are not masked, ``[batch, channels]``.
+    """Global average pooling: ``[batch, steps, channels]`` to the mean over the steps that are not masked, ``[batch,
+    channels]``.
 
     Args:
         data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
@@ -77,7 +78,7 @@ class GlobalAveragePooling1D(_GlobalPooling, one_tensor=True):
 
 
 class GlobalMaxPooling1D(_GlobalMax):
-    """``[batch, steps, channels]`` to the maximum over the steps, ``[batch, channels]``.
+    """Global max pooling: ``[batch, steps, channels]`` to the maximum over the steps, ``[batch, channels]``.
 
     Args:
         data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
@@ -93,7 +94,7 @@ class GlobalMaxPooling1D(_GlobalMax):
 
 
 class GlobalAveragePooling2D(_GlobalAverage):
-    """``[batch, rows, columns, channels]`` to the mean over both, ``[batch, channels]``.
+    """Global average pooling: ``[batch, rows, columns, channels]`` to the mean over both, ``[batch, channels]``.
 
     Args:
         data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
@@ -108,7 +109,7 @@ class GlobalAveragePooling2D(_GlobalAverage):
 
 
 class GlobalMaxPooling2D(_GlobalMax):
-    """``[batch, rows, columns, channels]`` to the maximum over both, ``[batch, channels]``.
+    """Global max pooling: ``[batch, rows, columns, channels]`` to the maximum over both, ``[batch, channels]``.
 
     Args:
         data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
@@ -123,7 +124,8 @@ class GlobalMaxPooling2D(_GlobalMax):
 
 
 class GlobalAveragePooling3D(_GlobalAverage):
-    """``[batch, planes, rows, columns, channels]`` to the mean over all places, ``[batch, channels]``.
+    """Global average pooling: ``[batch, planes, rows, columns, channels]`` to the mean over all places, ``[batch,
+    channels]``.
 
     Args:
         data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
@@ -138,7 +140,8 @@ class GlobalAveragePooling3D(_GlobalAverage):
 
 
 class GlobalMaxPooling3D(_GlobalMax):
-    """``[batch, planes, rows, columns, channels]`` to the maximum over all places, ``[batch, channels]``.
+    """Global max pooling: ``[batch, planes, rows, columns, channels]`` to the maximum over all places, ``[batch,
+    channels]``.
 
     Args:
         data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
@@ -189,7 +192,7 @@ class _AveragePooling(_Pooling, one_tensor=True):
 
 
 class MaxPooling1D(_MaxPooling):
-    """The largest element of each window over steps.
+    """Max pooling over steps: the largest element of each window over steps.
 
     Args:
         pool_size: the extents of the window: a number, or one for each axis.
@@ -206,7 +209,7 @@ class MaxPooling1D(_MaxPooling):
 
 
 class MaxPooling2D(_MaxPooling):
-    """The largest element of each window over images.
+    """Max pooling over images: the largest element of each window over images.
 
     Args:
         pool_size: the extents of the window: a number, or one for each axis.
@@ -223,7 +226,7 @@ class MaxPooling2D(_MaxPooling):
 
 
 class MaxPooling3D(_MaxPooling):
-    """The largest element of each window over volumes.
+    """Max pooling over volumes: the largest element of each window over volumes.
 
     Args:
         pool_size: the extents of the window: a number, or one for each axis.
@@ -240,7 +243,7 @@ class MaxPooling3D(_MaxPooling):
 
 
 class AveragePooling1D(_AveragePooling):
-    """The mean of each window over steps.
+    """Average pooling over steps: the mean of each window over steps.
 
     Args:
         pool_size: the extents of the window: a number, or one for each axis.
@@ -257,7 +260,7 @@ class AveragePooling1D(_AveragePooling):
 
 
 class AveragePooling2D(_AveragePooling):
-    """The mean of each window over images.
+    """Average pooling over images: the mean of each window over images.
 
     Args:
         pool_size: the extents of the window: a number, or one for each axis.
@@ -274,7 +277,7 @@ class AveragePooling2D(_AveragePooling):
 
 
 class AveragePooling3D(_AveragePooling):
-    """The mean of each window over volumes.
+    """Average pooling over volumes: the mean of each window over volumes.
 
     Args:
         pool_size: the extents of the window: a number, or one for each axis.

@@ -23,7 +23,7 @@ from hybridflow.layers.layer import Layer
 
 
 class Rescaling(Layer, one_tensor=True):
-    """``inputs * scale + offset``.
+    """Rescaling: ``inputs * scale + offset``.
 
     Args:
         scale: what is multiplied.
@@ -48,7 +48,8 @@ class Rescaling(Layer, one_tensor=True):
 
 
 class Normalization(Layer, one_tensor=True):
-    """``(inputs - mean) / sqrt(variance)`` for each place along ``axis``, one or several; None is for all together.
+    """Feature-wise normalization: ``(inputs - mean) / sqrt(variance)`` for each place along ``axis``, one or several;
+    None is for all together.
 
     ``mean`` and ``variance`` are given, or found by ``adapt``.  ``invert`` makes data of normalized ones.
 
@@ -173,7 +174,9 @@ class CategoryEncoding(Layer, one_tensor=True):
 
 
 class Discretization(Layer, one_tensor=True):
-    """The numbers of the bins that values are in: i where ``bin_boundaries[i - 1] <= value < bin_boundaries[i]``.
+    """Discretization (binning).
+
+    The numbers of the bins that values are in: i where ``bin_boundaries[i - 1] <= value < bin_boundaries[i]``.
 
     With ``num_bins`` instead of boundaries, ``adapt`` finds those that so many equal parts of data have.
 
@@ -234,7 +237,9 @@ class Discretization(Layer, one_tensor=True):
 
 
 class RandomFlip(Layer, one_tensor=True):
-    """While training, images are mirrored, each with probability 1/2: "horizontal", "vertical", or both of these.
+    """Random flip.
+
+    While training, images are mirrored, each with probability 1/2: "horizontal", "vertical", or both of these.
 
     Args:
         mode: ``"horizontal"``, ``"vertical"`` or ``"horizontal_and_vertical"``.

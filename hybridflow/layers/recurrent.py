@@ -20,7 +20,8 @@ from hybridflow.layers.wrapping import Wrapper
 
 
 class RNN(Layer, one_tensor=True):
-    """A cell along the steps of a sequence, ``[batch, steps, features]`` to ``[batch, units]``, the last output.
+    """Recurrent layer: a cell along the steps of a sequence, ``[batch, steps, features]`` to ``[batch, units]``, the
+    last output.
 
     A cell is a layer with ``call(inputs, states)``, which returns an output and the new states, and ``state_size``, an
     int or a list; a list of cells is ``StackedRNNCells``.
@@ -226,8 +227,10 @@ class _OfOneCell(RNN):
 
 
 class SimpleRNN(_OfOneCell):
-    """``activation(inputs @ kernel + bias + state @ recurrent_kernel)`` at each step: see ``SimpleRNNCell`` and
-    ``RNN``, whose arguments it takes.
+    """Fully connected recurrent layer.
+
+    ``activation(inputs @ kernel + bias + state @ recurrent_kernel)`` at each step: see ``SimpleRNNCell`` and ``RNN``,
+    whose arguments it takes.
 
     Args:
         units: how many outputs, or elements of the state.
@@ -243,7 +246,9 @@ class SimpleRNN(_OfOneCell):
 
 
 class LSTM(_OfOneCell):
-    """A long short-term memory: see ``LSTMCell`` and ``RNN``, whose arguments it takes.
+    """Long short-term memory (LSTM) along a sequence.
+
+    A long short-term memory: see ``LSTMCell`` and ``RNN``, whose arguments it takes.
 
     Args:
         units: how many outputs, or elements of the state.
@@ -260,7 +265,9 @@ class LSTM(_OfOneCell):
 
 
 class GRU(_OfOneCell):
-    """Gated recurrent units: see ``GRUCell`` and ``RNN``, whose arguments it takes.
+    """Gated recurrent unit (GRU) along a sequence.
+
+    Gated recurrent units: see ``GRUCell`` and ``RNN``, whose arguments it takes.
 
     Args:
         units: how many outputs, or elements of the state.
@@ -279,7 +286,8 @@ _MERGES = {"sum": add, "mul": multiply}
 
 
 class Bidirectional(Layer, one_tensor=True):
-    """Two layers like the given one, one of which goes backwards, or ``backward_layer``; and their outputs as one.
+    """Bidirectional recurrent layer: two layers like the given one, one of which goes backwards, or
+    ``backward_layer``; and their outputs as one.
 
     ``weights`` are the first values of all weights, as ``set_weights`` takes them.
     ``merge_mode`` is "concat", "sum", "mul", "ave", or None for a tuple of both.  With ``return_state`` the states of

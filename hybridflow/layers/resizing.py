@@ -26,7 +26,8 @@ class _ZeroPadding(WindowLayer, one_tensor=True):
 
 
 class ZeroPadding1D(_ZeroPadding):
-    """Zeros before the first and behind the last step; ``padding`` is a number, or one for each side.
+    """Zero padding of steps: zeros before the first and behind the last step; ``padding`` is a number, or one for each
+    side.
 
     Args:
         padding: what is added: a number, one for each axis, or a pair for each.
@@ -41,7 +42,7 @@ class ZeroPadding1D(_ZeroPadding):
 
 
 class ZeroPadding2D(_ZeroPadding):
-    """Zeros around images; ``padding`` is a number, one for each axis, or a pair for each.
+    """Zero padding of images: zeros around images; ``padding`` is a number, one for each axis, or a pair for each.
 
     Args:
         padding: what is added: a number, one for each axis, or a pair for each.
@@ -56,7 +57,7 @@ class ZeroPadding2D(_ZeroPadding):
 
 
 class ZeroPadding3D(_ZeroPadding):
-    """Zeros around volumes; ``padding`` is a number, one for each axis, or a pair for each.
+    """Zero padding of volumes: zeros around volumes; ``padding`` is a number, one for each axis, or a pair for each.
 
     Args:
         padding: what is added: a number, one for each axis, or a pair for each.
@@ -90,7 +91,7 @@ class _Cropping(WindowLayer, one_tensor=True):
 
 
 class Cropping1D(_Cropping):
-    """Steps without the first and the last ones; ``cropping`` is a number, or one for each side.
+    """Cropping of steps: steps without the first and the last ones; ``cropping`` is a number, or one for each side.
 
     Args:
         cropping: what is cut off: a number, one for each axis, or a pair for each.
@@ -108,7 +109,7 @@ class Cropping1D(_Cropping):
 
 
 class Cropping2D(_Cropping):
-    """Images without their edges; ``cropping`` is a number, one for each axis, or a pair for each.
+    """Cropping of images: images without their edges; ``cropping`` is a number, one for each axis, or a pair for each.
 
     Args:
         cropping: what is cut off: a number, one for each axis, or a pair for each.
@@ -126,7 +127,8 @@ class Cropping2D(_Cropping):
 
 
 class Cropping3D(_Cropping):
-    """Volumes without their edges; ``cropping`` is a number, one for each axis, or a pair for each.
+    """Cropping of volumes: volumes without their edges; ``cropping`` is a number, one for each axis, or a pair for
+    each.
 
     Args:
         cropping: what is cut off: a number, one for each axis, or a pair for each.
@@ -162,7 +164,7 @@ class _UpSampling(WindowLayer, one_tensor=True):
 
 
 class UpSampling1D(_UpSampling):
-    """Each step ``size`` times.
+    """Upsampling of steps: each step ``size`` times.
 
     Args:
         size: how often each element is repeated along each axis.
@@ -177,7 +179,7 @@ class UpSampling1D(_UpSampling):
 
 
 class UpSampling2D(_UpSampling):
-    """Each row and each column ``size`` times.  ``interpolation`` is "nearest" or "bilinear".
+    """Upsampling of images: each row and each column ``size`` times.  ``interpolation`` is "nearest" or "bilinear".
 
     Args:
         size: how often each element is repeated along each axis.
@@ -215,7 +217,7 @@ class UpSampling2D(_UpSampling):
 
 
 class UpSampling3D(_UpSampling):
-    """Each element of a volume ``size`` times along each axis.
+    """Upsampling of volumes: each element of a volume ``size`` times along each axis.
 
     Args:
         size: how often each element is repeated along each axis.

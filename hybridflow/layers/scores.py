@@ -131,7 +131,8 @@ class Attention(_Attention):
 
 
 class AdditiveAttention(_Attention):
-    """Values, weighed by the softmax of ``sum(scale * tanh(query + key))`` over features, see ``Attention``.
+    """Additive (Bahdanau) attention: values, weighed by the softmax of ``sum(scale * tanh(query + key))`` over
+    features, see ``Attention``.
 
     Source: Bahdanau and others, "Neural Machine Translation by Jointly Learning to Align and Translate", 2014.
 

@@ -20,7 +20,8 @@ from hybridflow.layers.layer import Layer, as_layer, describe
 
 
 class SpectralNormalization(Layer, one_tensor=True):
-    """A layer whose kernel, or ``embeddings``, is divided by its largest singular value at each call while training.
+    """Spectral normalization: a layer whose kernel, or ``embeddings``, is divided by its largest singular value at
+    each call while training.
 
     That value is estimated by ``power_iterations`` steps of the power method, each call's from where the one before
     ended.  The kernel itself changes; derivatives are with respect to the divided one.

@@ -150,7 +150,7 @@ class _OfEach(_Ready):
 
 
 class MeanSquaredError(_OfEach):
-    """``(y_pred - y_true)**2``.
+    """Mean squared error: ``(y_pred - y_true)**2``.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -166,7 +166,7 @@ class MeanSquaredError(_OfEach):
 
 
 class MeanAbsoluteError(_OfEach):
-    """``|y_pred - y_true|``.
+    """Mean absolute error: ``|y_pred - y_true|``.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -182,7 +182,7 @@ class MeanAbsoluteError(_OfEach):
 
 
 class MeanAbsolutePercentageError(_OfEach):
-    """``100 * |y_pred - y_true| / |y_true|``; labels count as 1e-7 or more.
+    """Mean absolute percentage error: ``100 * |y_pred - y_true| / |y_true|``; labels count as 1e-7 or more.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -198,7 +198,7 @@ class MeanAbsolutePercentageError(_OfEach):
 
 
 class MeanSquaredLogarithmicError(_OfEach):
-    """``(log(1 + y_pred) - log(1 + y_true))**2``; both count as 1e-7 or more.
+    """Mean squared logarithmic error: ``(log(1 + y_pred) - log(1 + y_true))**2``; both count as 1e-7 or more.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -214,7 +214,7 @@ class MeanSquaredLogarithmicError(_OfEach):
 
 
 class LogCosh(_OfEach):
-    """``log(cosh(y_pred - y_true))``, without overflow.
+    """Log-cosh loss: ``log(cosh(y_pred - y_true))``, without overflow.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -231,7 +231,7 @@ class LogCosh(_OfEach):
 
 
 class Huber(_OfEach):
-    """Half the squared error up to an error of ``delta``, growing linearly beyond.
+    """Huber loss: half the squared error up to an error of ``delta``, growing linearly beyond.
 
     Args:
         delta: where the loss goes from quadratic to linear.
@@ -266,7 +266,7 @@ class Huber(_OfEach):
 
 
 class Poisson(_OfEach):
-    """``y_pred - y_true * log(y_pred)``.
+    """Poisson loss: ``y_pred - y_true * log(y_pred)``.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -282,7 +282,7 @@ class Poisson(_OfEach):
 
 
 class Hinge(_OfEach):
-    """``max(1 - y_true * y_pred, 0)``; labels of 0 count as -1.
+    """Hinge loss: ``max(1 - y_true * y_pred, 0)``; labels of 0 count as -1.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -298,7 +298,7 @@ class Hinge(_OfEach):
 
 
 class SquaredHinge(_OfEach):
-    """``max(1 - y_true * y_pred, 0)**2``; labels of 0 count as -1.
+    """Squared hinge loss: ``max(1 - y_true * y_pred, 0)**2``; labels of 0 count as -1.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -314,7 +314,7 @@ class SquaredHinge(_OfEach):
 
 
 class KLDivergence(_Ready):
-    """``sum(y_true * log(y_true / y_pred))`` over the last axis.
+    """Kullback-Leibler divergence: ``sum(y_true * log(y_true / y_pred))`` over the last axis.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -331,7 +331,9 @@ class KLDivergence(_Ready):
 
 
 class CosineSimilarity(Loss):
-    """Less the cosine of the angle between labels and predictions, along ``axis``: -1 where they point alike.
+    """Cosine similarity loss.
+
+    Less the cosine of the angle between labels and predictions, along ``axis``: -1 where they point alike.
 
     Args:
         axis: the axis of classes, or along which the loss is formed.
@@ -380,8 +382,10 @@ class _Crossentropy(Loss):
 
 
 class BinaryCrossentropy(_Crossentropy):
-    """``-y_true * log(p) - (1 - y_true) * log(1 - p)``, the mean over ``axis``; p are the predictions, or the sigmoid
-    of logits.  ``label_smoothing`` draws labels that much towards 1/2.
+    """Binary cross entropy.
+
+    ``-y_true * log(p) - (1 - y_true) * log(1 - p)``, the mean over ``axis``; p are the predictions, or the sigmoid of
+    logits.  ``label_smoothing`` draws labels that much towards 1/2.
 
     Args:
         from_logits: whether predictions are logits rather than probabilities.
@@ -407,8 +411,8 @@ class BinaryCrossentropy(_Crossentropy):
 
 
 class CategoricalCrossentropy(_Crossentropy):
-    """``-sum(y_true * log(p))`` over ``axis``, the classes; p are the predictions, scaled to the sum 1, or the softmax
-    of logits.  ``label_smoothing`` shares that much of labels evenly over all classes.
+    """Categorical cross entropy: ``-sum(y_true * log(p))`` over ``axis``, the classes; p are the predictions, scaled
+    to the sum 1, or the softmax of logits.  ``label_smoothing`` shares that much of labels evenly over all classes.
 
     Args:
         from_logits: whether predictions are logits rather than probabilities.
@@ -431,7 +435,9 @@ class CategoricalCrossentropy(_Crossentropy):
 
 
 class SparseCategoricalCrossentropy(Loss):
-    """``-log(p)`` of the class that is right, a number; p are the predictions, scaled to the sum 1, or the softmax of
+    """Categorical cross entropy of labels that are numbers.
+
+    ``-log(p)`` of the class that is right, a number; p are the predictions, scaled to the sum 1, or the softmax of
     logits, along ``axis``.  Where the label is ``ignore_class`` the loss is 0, and does not count in a mean.
 
     A label out of range raises IndexRangeError when the loss is computed.
@@ -635,7 +641,8 @@ class BinaryFocalCrossentropy(_Crossentropy):
 
 
 class CategoricalFocalCrossentropy(_Crossentropy):
-    """``CategoricalCrossentropy`` whose parts are times ``alpha * (1 - p)**gamma``, so that clear cases count less.
+    """Categorical focal loss: ``CategoricalCrossentropy`` whose parts are times ``alpha * (1 - p)**gamma``, so that
+    clear cases count less.
 
     Source: Lin and others, "Focal Loss for Dense Object Detection", 2017.
 
@@ -761,7 +768,7 @@ class Tversky(Loss):
 
 
 class Dice(Loss):
-    """1 less twice what labels and predictions share, divided by their sums; over ``axis``, or over all.
+    """Dice loss: 1 less twice what labels and predictions share, divided by their sums; over ``axis``, or over all.
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
@@ -793,7 +800,9 @@ class Dice(Loss):
 
 
 class CTC(_Ready):
-    """``hf.nn.ctc_loss`` of logits (batch, steps, classes), all of whose steps count, and labels (batch, places) padded
+    """CTC loss (connectionist temporal classification).
+
+    ``hf.nn.ctc_loss`` of logits (batch, steps, classes), all of whose steps count, and labels (batch, places) padded
     with 0, which is the blank and no label.
 
     Args:

@@ -112,7 +112,7 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
 
 
 class Accuracy(OfBatches):
-    """The share of predictions that equal their labels.
+    """Accuracy: the share of predictions that equal their labels.
 
     Args:
         name: what it is called in logs.

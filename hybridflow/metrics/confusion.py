@@ -399,7 +399,9 @@ class RecallAtPrecision(_AtBest):
 
 
 class AUC(_OverThresholds):
-    """The area under the curve that thresholds draw: of true over false positive rates ("ROC"), or of precision over
+    """Area under the curve (AUC).
+
+    The area under the curve that thresholds draw: of true over false positive rates ("ROC"), or of precision over
     recall ("PR").
 
     ``summation_method`` "interpolation" connects points (for PR as Davis and Goadrich do); "minoring" and "majoring"
@@ -518,7 +520,7 @@ _SUMMATIONS = "interpolation", "minoring", "majoring"
 
 
 class FBetaScore(Metric):
-    """The harmonic mean of precision and recall, which counts ``beta`` times as much, of each class.
+    """F-beta score: the harmonic mean of precision and recall, which counts ``beta`` times as much, of each class.
 
     Labels and predictions have the shape (samples, classes).  A prediction above ``threshold`` is positive; without
     one, the largest of a sample is.  ``average`` makes one number of the classes': "micro" counts all together,
@@ -590,7 +592,7 @@ class FBetaScore(Metric):
 
 
 class F1Score(FBetaScore):
-    """The harmonic mean of precision and recall of each class, see ``FBetaScore``.
+    """F1 score: the harmonic mean of precision and recall of each class, see ``FBetaScore``.
 
     Args:
         average: ``"micro"``, ``"macro"``, ``"weighted"``, or None for each class.

@@ -31,8 +31,10 @@ def _check_classes(numbers: Tensor, count: int, what: str, stage: str) -> None:
 
 
 class IoU(Metric):
-    """The mean over some classes of: elements that are of the class in labels and predictions, over those that are so
-    in either.  Labels and predictions are class numbers, of any shape.
+    """Intersection over union (IoU).
+
+    The mean over some classes of: elements that are of the class in labels and predictions, over those that are so in
+    either.  Labels and predictions are class numbers, of any shape.
 
     ``sparse_y_true`` and ``sparse_y_pred`` False: they are one-hot, or scores, along ``axis``.  Where the label is
     ``ignore_class`` nothing counts.  A class out of range raises IndexRangeError.
@@ -143,7 +145,8 @@ class MeanIoU(IoU):
 
 
 class OneHotIoU(IoU):
-    """``IoU`` of labels that are one-hot, and of predictions that are scores, or class numbers (``sparse_y_pred``).
+    """Intersection over union of one-hot labels: ``IoU`` of labels that are one-hot, and of predictions that are
+    scores, or class numbers (``sparse_y_pred``).
 
     Args:
         num_classes: how many classes there are.
@@ -177,8 +180,8 @@ class OneHotIoU(IoU):
 
 
 class OneHotMeanIoU(MeanIoU):
-    """``MeanIoU`` of labels that are one-hot, and of predictions that are scores, or class numbers
-    (``sparse_y_pred``).
+    """Mean intersection over union of one-hot labels: ``MeanIoU`` of labels that are one-hot, and of predictions that
+    are scores, or class numbers (``sparse_y_pred``).
 
     Args:
         num_classes: how many classes there are.
@@ -210,7 +213,7 @@ class OneHotMeanIoU(MeanIoU):
 
 
 class BinaryIoU(IoU):
-    """``IoU`` of two classes, 0 and 1; predictions above ``threshold`` are 1.
+    """Intersection over union of two classes: ``IoU`` of two classes, 0 and 1; predictions above ``threshold`` are 1.
 
     Args:
         target_class_ids: the classes that count.

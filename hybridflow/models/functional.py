@@ -18,7 +18,9 @@ from hybridflow.models.model import Model
 
 
 class Functional(Model):
-    """``hf.Model(inputs, outputs)``: what layers make of ``hf.Input``, as a model.
+    """Functional model.
+
+    ``hf.Model(inputs, outputs)``: what layers make of ``hf.Input``, as a model.
 
     Inputs and outputs may be nested in lists and dicts; a dict of inputs is matched by names.
 

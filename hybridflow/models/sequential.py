@@ -16,7 +16,7 @@ from hybridflow.models.model import Model
 
 
 class Sequential(Model):
-    """Layers, or any functions, each of which takes what the one before gives.
+    """Sequential model: layers, or any functions, each of which takes what the one before gives.
 
     With ``hf.Input`` as the first of them, or an ``input_shape`` given to the first layer, layers are built as they are
     added; otherwise when the model is first called.

@@ -34,7 +34,7 @@ def conv1d(
     data_format: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Windows over sequences [n, w, channels], times filters [k, channels, outputs].
+    """Convolution over sequences: windows over sequences [n, w, channels], times filters [k, channels, outputs].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -67,7 +67,7 @@ def conv2d(
     data_format: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Windows over images [n, h, w, channels], times filters [kh, kw, channels, outputs].
+    """Convolution over images: windows over images [n, h, w, channels], times filters [kh, kw, channels, outputs].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -101,7 +101,8 @@ def conv3d(
     data_format: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Windows over volumes [n, d, h, w, channels], times filters [kd, kh, kw, channels, outputs].
+    """Convolution over volumes: windows over volumes [n, d, h, w, channels], times filters [kd, kh, kw, channels,
+    outputs].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -133,7 +134,7 @@ def convolution(
     dilations: Any = 1,
     groups: int | None = None,
 ) -> Tensor:
-    """Windows over one, two or three axes, as many as the filters have besides their channels.
+    """Convolution: windows over one, two or three axes, as many as the filters have besides their channels.
 
     ``groups``, if given, must be the number that follows from the channels of both.
 
@@ -171,7 +172,9 @@ def depthwise_conv2d(
     data_format: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """Each channel with filters of its own, [kh, kw, channels, multiplier]: channels * multiplier outputs.
+    """Depthwise convolution over images.
+
+    Each channel with filters of its own, [kh, kw, channels, multiplier]: channels * multiplier outputs.
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -203,7 +206,8 @@ def separable_conv2d(
     data_format: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """``depthwise_conv2d``, and behind it ``pointwise_filter`` [1, 1, channels * multiplier, outputs].
+    """Separable convolution over images: ``depthwise_conv2d``, and behind it ``pointwise_filter`` [1, 1, channels *
+    multiplier, outputs].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -238,7 +242,9 @@ def conv1d_transpose(
     data_format: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """The derivative of ``conv1d`` by its input: filters are [k, outputs, channels].
+    """Transposed convolution over sequences.
+
+    The derivative of ``conv1d`` by its input: filters are [k, outputs, channels].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -271,7 +277,9 @@ def conv2d_transpose(
     data_format: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """The derivative of ``conv2d`` by its input: filters are [kh, kw, outputs, channels].
+    """Transposed convolution over images.
+
+    The derivative of ``conv2d`` by its input: filters are [kh, kw, outputs, channels].
 
     ``output_shape`` is the shape of the result, or its extents along the axes of the window.
 
@@ -306,7 +314,9 @@ def conv3d_transpose(
     data_format: str | None = None,
     dilations: Any = 1,
 ) -> Tensor:
-    """The derivative of ``conv3d`` by its input: filters are [kd, kh, kw, outputs, channels].
+    """Transposed convolution over volumes.
+
+    The derivative of ``conv3d`` by its input: filters are [kd, kh, kw, outputs, channels].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.

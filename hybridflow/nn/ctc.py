@@ -31,7 +31,8 @@ def ctc_loss(
     logits_time_major: bool = True,
     blank_index: int = 0,
 ) -> Tensor:
-    """``-log`` of the probability that a sequence spells its labels, one number for each sequence of a batch.
+    """CTC loss (connectionist temporal classification): ``-log`` of the probability that a sequence spells its labels,
+    one number for each sequence of a batch.
 
     ``labels`` are class numbers, (batch, places); ``logits`` (steps, batch, classes), or (batch, steps, classes) unless
     ``logits_time_major``; of sequence i the first ``label_length[i]`` labels and ``logit_length[i]`` steps count.  A

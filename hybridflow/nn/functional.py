@@ -47,7 +47,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 @operation
 def relu(x: Any) -> Tensor:
-    """``max(x, 0)``; NaN stays NaN.  The derivative at 0 is 0.
+    """Rectified linear unit (ReLU): ``max(x, 0)``; NaN stays NaN.  The derivative at 0 is 0.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -63,7 +63,7 @@ def relu(x: Any) -> Tensor:
 
 @operation
 def relu6(x: Any) -> Tensor:
-    """``min(max(x, 0), 6)``.  The derivative at 0 and 6 is 0.
+    """ReLU bounded by 6: ``min(max(x, 0), 6)``.  The derivative at 0 and 6 is 0.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -79,7 +79,7 @@ def relu6(x: Any) -> Tensor:
 
 @operation
 def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
-    """``x`` where positive, ``alpha * x`` elsewhere.
+    """Leaky ReLU: ``x`` where positive, ``alpha * x`` elsewhere.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -97,7 +97,7 @@ def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
 
 @operation
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
-    """``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere.
+    """Exponential linear unit (ELU): ``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -131,7 +131,8 @@ def selu(x: Any) -> Tensor:
 
 @operation
 def gelu(x: Any, approximate: bool = False) -> Tensor:
-    """``x`` times the normal distribution function at ``x``; ``approximate`` takes the formula with tanh.
+    """Gaussian error linear unit (GELU): ``x`` times the normal distribution function at ``x``; ``approximate`` takes
+    the formula with tanh.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -152,7 +153,7 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
 
 @operation
 def silu(x: Any) -> Tensor:
-    """``x * sigmoid(x)``, also called swish.
+    """Sigmoid linear unit (SiLU): ``x * sigmoid(x)``, also called swish.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -172,7 +173,7 @@ swish = silu
 
 @operation
 def hard_sigmoid(x: Any) -> Tensor:
-    """``x / 6 + 1/2`` limited to [0, 1].
+    """Hard sigmoid: ``x / 6 + 1/2`` limited to [0, 1].
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -189,7 +190,7 @@ def hard_sigmoid(x: Any) -> Tensor:
 
 @operation
 def hard_swish(x: Any) -> Tensor:
-    """``x * hard_sigmoid(x)``.
+    """Hard swish: ``x * hard_sigmoid(x)``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -206,7 +207,7 @@ def hard_swish(x: Any) -> Tensor:
 
 @operation
 def softplus(x: Any) -> Tensor:
-    """``log(1 + exp(x))`` without overflow.
+    """Softplus: ``log(1 + exp(x))`` without overflow.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -223,7 +224,7 @@ def softplus(x: Any) -> Tensor:
 
 @operation
 def log_sigmoid(x: Any) -> Tensor:
-    """``log(sigmoid(x))`` without underflow.
+    """Log-sigmoid: ``log(sigmoid(x))`` without underflow.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -239,7 +240,7 @@ def log_sigmoid(x: Any) -> Tensor:
 
 @operation
 def softsign(x: Any) -> Tensor:
-    """``x / (1 + |x|)``.
+    """Softsign: ``x / (1 + |x|)``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -273,7 +274,7 @@ def _shifted(x: Tensor, axis: Any) -> Tensor:
 
 @operation
 def softmax(x: Any, axis: Any = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` over ``axis`` without overflow.
+    """Softmax: ``exp(x) / sum(exp(x))`` over ``axis`` without overflow.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -338,7 +339,8 @@ def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
 
 @operation
 def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with mean and variance over ``axis``.
+    """Layer normalization: ``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with mean and variance over
+    ``axis``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -366,7 +368,7 @@ def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, ep
 
 @operation
 def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-6) -> Tensor:
-    """``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over ``axis``.
+    """RMS normalization: ``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over ``axis``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -397,7 +399,7 @@ def _affine(x: Tensor, scale: Any, offset: Any, dtype: Any) -> Tensor:
 
 @operation
 def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
-    """``x / sqrt(max(sum(x**2), epsilon))``, with the sum over ``axis``.
+    """L2 normalization: ``x / sqrt(max(sum(x**2), epsilon))``, with the sum over ``axis``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -422,7 +424,7 @@ def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
 
 @operation
 def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, seed: Any = None) -> Tensor:
-    """``x`` with elements zeroed with probability ``rate`` and the others scaled by ``1 / (1 - rate)``.
+    """Dropout: ``x`` with elements zeroed with probability ``rate`` and the others scaled by ``1 / (1 - rate)``.
 
     The choice comes from ``generator`` (a ``hf.random.Generator``), is a function of ``seed`` (two integers), or comes
     from the global generator.  Without ``training``, or at rate 0, ``x`` is returned as it is.

@@ -44,7 +44,7 @@ def _pair(labels: Any, predictions: Any, stage: str) -> tuple[Tensor, Tensor]:
 
 @operation
 def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
-    """``(predictions - labels)**2``.
+    """Mean squared error: ``(predictions - labels)**2``.
 
     Args:
         labels: the true values.
@@ -66,7 +66,7 @@ def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -
 
 @operation
 def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
-    """``|predictions - labels|``.
+    """Mean absolute error: ``|predictions - labels|``.
 
     Args:
         labels: the true values.
@@ -88,7 +88,7 @@ def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") 
 
 @operation
 def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "mean") -> Tensor:
-    """Half the squared error up to an error of ``delta``, growing linearly beyond.
+    """Huber loss: half the squared error up to an error of ``delta``, growing linearly beyond.
 
     Args:
         labels: the true values.
@@ -114,7 +114,8 @@ def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "m
 
 @operation
 def sigmoid_cross_entropy(labels: Any, logits: Any, reduction: str = "mean") -> Tensor:
-    """``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``, without overflow.
+    """Sigmoid cross entropy: ``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``, without
+    overflow.
 
     Args:
         labels: probabilities of True.
@@ -138,7 +139,7 @@ def sigmoid_cross_entropy(labels: Any, logits: Any, reduction: str = "mean") -> 
 def softmax_cross_entropy(
     labels: Any, logits: Any, axis: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """``-sum(labels * log_softmax(logits))`` over ``axis``, the classes.
+    """Softmax cross entropy: ``-sum(labels * log_softmax(logits))`` over ``axis``, the classes.
 
     Integer ``labels`` are class numbers, of the shape of ``logits`` without ``axis``; float ``labels`` are
     probabilities, of the shape of ``logits``.  ``label_smoothing`` shares that much probability evenly over all

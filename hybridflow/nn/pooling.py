@@ -28,7 +28,7 @@ from hybridflow.nn.windows import Each, check_fits, each, images, padding_of, re
 
 @operation
 def max_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
-    """The largest element of each window over sequences [n, w, channels].
+    """Max pooling over sequences: the largest element of each window over sequences [n, w, channels].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -51,7 +51,7 @@ def max_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 @operation
 def max_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
-    """The largest element of each window over images [n, h, w, channels].
+    """Max pooling over images: the largest element of each window over images [n, h, w, channels].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -76,7 +76,7 @@ def max_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 @operation
 def max_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
-    """The largest element of each window over volumes [n, d, h, w, channels].
+    """Max pooling over volumes: the largest element of each window over volumes [n, d, h, w, channels].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -99,7 +99,9 @@ def max_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 @operation
 def max_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
-    """The largest element of each window over one, two or three axes: those of the input but the first and the last.
+    """Max pooling over one, two or three axes.
+
+    The largest element of each window over one, two or three axes: those of the input but the first and the last.
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -123,7 +125,7 @@ def max_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: st
 
 @operation
 def avg_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
-    """The mean of each window over sequences [n, w, channels].
+    """Average pooling over sequences: the mean of each window over sequences [n, w, channels].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -146,7 +148,7 @@ def avg_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 @operation
 def avg_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
-    """The mean of each window over images [n, h, w, channels].
+    """Average pooling over images: the mean of each window over images [n, h, w, channels].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -171,7 +173,7 @@ def avg_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 @operation
 def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
-    """The mean of each window over volumes [n, d, h, w, channels].
+    """Average pooling over volumes: the mean of each window over volumes [n, d, h, w, channels].
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
@@ -194,7 +196,9 @@ def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 @operation
 def avg_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
-    """The mean of each window over one, two or three axes: those of the input but the first and the last.
+    """Average pooling over one, two or three axes.
+
+    The mean of each window over one, two or three axes: those of the input but the first and the last.
 
     Args:
         input: a tensor with batch and channels around the axes of the window.

@@ -12,7 +12,7 @@ from hybridflow.optimizers.rows import Rows
 
 
 class Adagrad(Optimizer):
-    """``accumulator += gradient**2``; ``variable -= learning_rate * gradient / sqrt(accumulator + epsilon)``.
+    """Adagrad: ``accumulator += gradient**2``; ``variable -= learning_rate * gradient / sqrt(accumulator + epsilon)``.
 
     Source: Duchi, Hazan and Singer, "Adaptive Subgradient Methods", 2011.  Other arguments are Optimizer's.
 
@@ -67,7 +67,9 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps as large as earlier steps were for such gradients: moving averages of both squares, that of steps behind.
+    """Adadelta.
+
+    Steps as large as earlier steps were for such gradients: moving averages of both squares, that of steps behind.
 
     ``rho`` is what of an average stays.  Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012; its own
     learning rate is 1.0.  Other arguments are Optimizer's.
@@ -107,7 +109,8 @@ class Adadelta(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Steps ``learning_rate * gradient / sqrt(velocity + epsilon)``, velocity the moving average of squared gradients.
+    """RMSprop: steps ``learning_rate * gradient / sqrt(velocity + epsilon)``, velocity the moving average of squared
+    gradients.
 
     ``rho`` is what of an average stays.  With ``centered`` the square of the gradient's moving average is taken from
     the velocity; with ``momentum`` the steps add up like SGD's.  Source: Hinton, "Neural Networks for Machine
@@ -172,7 +175,9 @@ class RMSprop(Optimizer):
 
 
 class Ftrl(Optimizer):
-    """Follow the regularized leader, with learning rates per coordinate: for linear models with many sparse features.
+    """FTRL (follow the regularized leader), with learning rates per coordinate.
+
+    It is for linear models with many sparse features.
 
     Source: McMahan et al., "Ad Click Prediction: a View from the Trenches", 2013, algorithm 1, with ``beta`` as there,
     ``l1_regularization_strength`` and ``l2_regularization_strength`` its lambdas, and ``l2_shrinkage`` added to the

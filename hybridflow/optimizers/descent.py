@@ -12,7 +12,7 @@ from hybridflow.optimizers.rows import Rows
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum if that is not 0.
+    """Stochastic gradient descent (SGD): gradient descent, with momentum if that is not 0.
 
     ``velocity = momentum * velocity - learning_rate * gradient``, and variables move by the velocity; with ``nesterov``
     by ``momentum * velocity - learning_rate * gradient``.  Source: Sutskever, Martens, Dahl and Hinton, "On the
@@ -63,7 +63,7 @@ class SGD(Optimizer):
 
 
 class Lion(Optimizer):
-    """Steps of one size, in the direction that the sign of gradient and momentum together gives.
+    """Lion: steps of one size, in the direction that the sign of gradient and momentum together gives.
 
     ``variable -= learning_rate * sign(beta_1 * momentum + (1 - beta_1) * gradient)``, then ``momentum = beta_2 *
     momentum + (1 - beta_2) * gradient``.  Source: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023.

@@ -111,8 +111,10 @@ def _root_mean_square(x: Tensor) -> Tensor:
 
 
 class Muon(Adam):
-    """For matrices: steps with momentum, made nearly orthogonal by ``ns_steps`` turns of a Newton-Schulz iteration
-    with the coefficients ``muon_a``, ``muon_b`` and ``muon_c``.  Other variables are updated as by ``AdamW``.
+    """Muon: momentum steps made nearly orthogonal.
+
+    For matrices: steps with momentum, made nearly orthogonal by ``ns_steps`` turns of a Newton-Schulz iteration with
+    the coefficients ``muon_a``, ``muon_b`` and ``muon_c``.  Other variables are updated as by ``AdamW``.
 
     Embeddings are other variables too (those whose name contains "embedding", with ``exclude_embeddings``), and those
     whose name matches one of the patterns of ``exclude_layers``; ``adam_beta_1``, ``adam_beta_2``, ``epsilon`` and

@@ -60,7 +60,8 @@ class _OfMoments(Optimizer):
 
 
 class Adam(_OfMoments):
-    """``variable -= learning_rate * momentum / (sqrt(velocity) + epsilon)``, averages corrected for their start at 0.
+    """Adam: ``variable -= learning_rate * momentum / (sqrt(velocity) + epsilon)``, averages corrected for their start
+    at 0.
 
     ``epsilon`` is the paper's epsilon-hat, as in TensorFlow; with ``amsgrad`` the largest velocity so far takes the
     place of the last.  Sources: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015; Reddi, Kale and
@@ -114,7 +115,9 @@ class Adam(_OfMoments):
 
 
 class LazyAdam(Adam):
-    """Adam for tables of which a step looks up a few rows: rows whose gradient is 0 stay as they are, averages and all.
+    """Lazy Adam.
+
+    Adam for tables of which a step looks up a few rows: rows whose gradient is 0 stay as they are, averages and all.
 
     Adam itself moves every row in each step, for its averages fade: the whole table is read and written.  Here what a
     step costs depends on the rows that it looks up.  A row is what one index of the first axis has.  Arguments are
@@ -165,7 +168,7 @@ class LazyAdam(Adam):
 
 
 class AdamW(Adam):
-    """Adam with weight decay apart from the gradient.
+    """AdamW: Adam with weight decay apart from the gradient.
 
     Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.
 
@@ -187,7 +190,7 @@ class AdamW(Adam):
 
 
 class Adamax(_OfMoments):
-    """Adam with the largest gradient, fading, in the place of the root of the velocity.
+    """Adamax: Adam with the largest gradient, fading, in the place of the root of the velocity.
 
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, section 7.1.
 
@@ -214,7 +217,7 @@ class Adamax(_OfMoments):
 
 
 class Nadam(_OfMoments):
-    """Adam that looks ahead as Nesterov's momentum does.
+    """Nadam: Adam that looks ahead as Nesterov's momentum does.
 
     Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2015, with the momentum's warming up by 0.96.
 
@@ -256,7 +259,9 @@ class Nadam(_OfMoments):
 
 
 class Lamb(_OfMoments):
-    """Adam's direction, with a step for each variable in proportion to its norm: for very large batches.
+    """LAMB: layer-wise adaptive moments.
+
+    Adam's direction, with a step for each variable in proportion to its norm: for very large batches.
 
     Source: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", 2020.
 

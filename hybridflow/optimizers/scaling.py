@@ -21,7 +21,8 @@ from hybridflow.optimizers.rows import terms_of
 
 
 class LossScaleOptimizer(Optimizer):
-    """An optimizer for losses that are multiplied by a factor, which finds that factor by itself.
+    """Dynamic loss scaling: an optimizer for losses that are multiplied by a factor, which finds that factor by
+    itself.
 
     Small gradients become 0 in float16.  So the loss is multiplied, ``optimizer.scale_loss(loss)``, gradients are taken
     of the product, and ``apply`` divides them again.  Where one of them is not finite the factor was too large: nothing

@@ -116,6 +116,7 @@ def test_sentences_of_docstrings_are_short(name: str) -> None:
     """The first one stands alone: it is what the reference's overview and an editor's tooltip show."""
     text = re.sub(r"^(Args|Returns|Raises):$", "", (inspect.getdoc(PUBLIC[name]) or "").split(">>>")[0], flags=re.M)
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=    \*{0,2}\w+: )", text)]
+    assert paragraphs[0][0].isalpha(), "it begins with the field's term, not with a formula"
     assert len(re.split(r"(?<=[.!?])\s", paragraphs[0])[0].split()) <= 25
     sentences = [sentence for part in paragraphs for sentence in re.split(r"(?<=[.:;!?])\s", part)]
     assert [sentence for sentence in sentences if len(sentence.split()) > 25] == []
