@@ -536,7 +536,8 @@ class Index:
                 if c.startswith("hybridflow"):
                     seen[member].add(self.member_renames.get((c, member), member))
         for name, news in self.files.items():
-            seen[name] |= news
+            if "_" in name:  # else it may be a word of Python's, or of English
+                seen[name] |= news
         return {k: v.pop() for k, v in seen.items() if len(v) == 1 and v != {k} and (len(k) > 4 or k[0].isupper())}
 
     def text_paths(self) -> dict[str, str]:
@@ -691,8 +692,11 @@ for name, state in result.graph.items():
             continue
         seen.add(id(e))
         queue += children(e)
-        if isinstance(e, nodes.MemberExpr):
-            found = [n for n in names(result.types.get(e.expr)) if n != "builtins.NoneType"]
+        callee = e.callee if isinstance(e, nodes.CallExpr) else None
+        is_replace = isinstance(callee, nodes.RefExpr) and callee.name == "replace" and bool(e.args)
+        if isinstance(e, nodes.MemberExpr) or is_replace:
+            found = names(result.types.get(e.args[0] if is_replace else e.expr))
+            found = [n for n in found if n != "builtins.NoneType"]
             if found:
                 here[f"{e.end_line}:{e.end_column}"] = sorted(set(found))
 json.dump(out, open(sys.argv[1], "w"))
@@ -1165,7 +1169,7 @@ class File(ast.NodeVisitor):
             if owner is not None and self.is_plain(owner):
                 new = self.index.member(owner, part.arg) or part.arg
             elif path[-1] in ("replace", "_replace"):
-                new = self.index.unique_member(part.arg) or part.arg
+                new = self.new_field(node, path[-1], part.arg)
             elif path[-1] == "cls" and self.class_scope():
                 new = self.index.member(self.class_scope(), part.arg) or part.arg
             else:
@@ -1188,6 +1192,25 @@ class File(ast.NodeVisitor):
         ):
             self.string_code(node.args[0])
         self.generic_visit(node)
+
+    def new_field(self, node: ast.Call, function: str, name: str) -> str:
+        """A keyword of ``replace(object, ...)`` or ``object._replace(...)``."""
+        owners: list[str] = []
+        if function == "_replace" and isinstance(node.func, ast.Attribute):
+            owners = self.receiver(node.func)
+        elif node.args and self.shift is None:
+            owners = self.oracle.get(f"{node.end_lineno}:{node.end_col_offset}", [])
+            first = node.args[0]
+            scope = self.here.find(first.id) if isinstance(first, ast.Name) else None
+            if not owners and scope is not None and scope.first == first.id and scope.owner:
+                owners = [scope.owner]
+        news = {new for o in owners if o in self.index.classes and (new := self.index.member(o, name)) is not None}
+        if len(news) == 1:
+            return news.pop()
+        unique = self.index.unique_member(name)
+        if unique is None:
+            self.look(node, f"the keyword {name} of what is not known")
+        return unique or name
 
     def class_scope(self) -> str:
         scope: Scope | None = self.here
