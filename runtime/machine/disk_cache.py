@@ -179,8 +179,8 @@ class Read(NamedTuple):
     status: os.stat_result
 
 
-def read(path: str) -> Read | None:
-    """A file that this user wrote; None where there is none, and empty where it is another's."""
+def read(path: str, start: int = 0) -> Read | None:
+    """A file that this user wrote, from a byte on; None where there is none, and empty where it is another's."""
     try:
         # No links: an entry is a file that this user wrote here.  Opening a pipe must not wait for its other end.
         handle = os.open(path, os.O_RDONLY | _flags())
@@ -189,6 +189,8 @@ def read(path: str) -> Read | None:
     try:
         with open(handle, "rb") as file:
             status = os.fstat(handle)
+            if start:
+                file.seek(start)
             return Read(file.read() if _is_ours(status) else b"", status)
     except OSError as error:
         _say(f"cannot read {path}: {error}")

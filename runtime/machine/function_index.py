@@ -25,26 +25,33 @@ class Index:
         self._folder = folder
         self._path = os.path.join(folder, disk_cache.INDEX)
         self._known: dict[bytes, bytes] = {}
-        self._state: tuple[int, int] | None = None  # the file and its size when it was read
+        self._state: tuple[int, int] | None = None  # the file, and how much of it was read
 
     def get(self, key: bytes) -> bytes | None:
         """The digest of the entry that holds a function, as far as anybody has noted."""
         return self._known.get(key)
 
     def refresh(self) -> None:
-        """Read what others have noted."""
+        """Read what others have noted since it was last read."""
         try:
             status = os.stat(self._path)
         except OSError:
             self._known, self._state = {}, None
             return
-        if (status.st_ino, status.st_size) == self._state:
+        before = self._state
+        if (status.st_ino, status.st_size) == before:
             return
-        found = disk_cache.read(self._path)
-        content = b"" if found is None else found.content
-        whole = len(content) // _RECORD.size * _RECORD.size
-        self._known = dict(_RECORD.iter_unpack(content[:whole]))
-        self._state = status.st_ino, status.st_size
+        # Another file, or less of it: somebody wrote it anew.
+        start = before[1] if before is not None and before[0] == status.st_ino and before[1] < status.st_size else 0
+        start -= start % _RECORD.size
+        found = disk_cache.read(self._path, start)
+        if found is None:
+            self._known, self._state = {}, None
+            return
+        known = self._known if start else {}
+        whole = len(found.content) // _RECORD.size * _RECORD.size
+        known.update(_RECORD.iter_unpack(found.content[:whole]))
+        self._known, self._state = known, (found.status.st_ino, start + len(found.content))
 
     def add(self, entries: Mapping[bytes, bytes]) -> None:
         """Note where functions are."""

@@ -346,6 +346,40 @@ def test_the_index_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert made() == (5, 1)
 
 
+def test_of_the_index_only_what_is_new_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load(FIRST)  # makes the folder
+    index_of(folder).unlink()
+    one, other, sizes = function_index.Index(str(folder)), function_index.Index(str(folder)), []
+    read = disk_cache.read
+
+    def counting(path: str, start: int = 0) -> disk_cache.Read | None:
+        found = read(path, start)
+        sizes.append(0 if found is None else len(found.content))
+        return found
+
+    monkeypatch.setattr(disk_cache, "read", counting)
+    keys = [bytes([k]) * function_index.KEY for k in range(4)]
+    for k, key in enumerate(keys):
+        one.add({key: bytes([k]) * 32})
+        other.refresh()
+        other.refresh()
+        assert [other.get(key) for key in keys] == [bytes([n]) * 32 if n <= k else None for n in range(4)]
+    assert sizes == [48] * 4
+    with index_of(folder).open("ab") as file:
+        file.write(bytes([9]) * 20)
+    other.refresh()
+    with index_of(folder).open("ab") as file:
+        file.write(bytes([9]) * 28)  # the rest of a record
+    other.refresh()
+    assert other.get(bytes([9]) * function_index.KEY) == bytes([9]) * 32 and sizes[4:] == [20, 48]
+    index_of(folder).write_bytes(keys[0] + bytes([7]) * 32)  # less: all is read
+    other.refresh()
+    assert [other.get(key) for key in keys] == [bytes([7]) * 32, None, None, None]
+    index_of(folder).unlink()
+    other.refresh()
+    assert other.get(keys[0]) is None
+
+
 def test_a_disk_that_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Entries cannot be written; then they can, but what is appended to the index is cut short; then there is room."""
 
