@@ -98,7 +98,8 @@ class Polynomial:
     terms: frozenset[tuple[Term, int]]
 
     def __init__(self, terms: Mapping[Term, int]) -> None:
-        self.terms = frozenset((term, factor) for term, factor in terms.items() if factor)
+        items = terms.items()
+        self.terms = frozenset(items if all(terms.values()) else [item for item in items if item[1]])
         self._hash = hash(self.terms)
         self._bounds: tuple[Bound | None, Bound | None] | None = None
 
@@ -230,11 +231,16 @@ def times(a: Bound, factor: Any, names: Names = ()) -> Bound:
     return {multiplied(own, names): own_factor * factor for own, own_factor in a.items()}
 
 
+_NO_NAMES = frozenset([()])  # of a number
+
+
 def at_least_zero(a: Bound) -> bool:
     """Whether ``a >= 0`` can be seen of a whole number: with LEAST + m for each symbol, no factor is negative.
 
     Only products of names that are part of a negative term can have a negative factor.
     """
+    if a.keys() <= _NO_NAMES:
+        return bool(a.get((), 0) > -1)
     flat = _without_quotients(a)
     if flat is None:
         return False
