@@ -121,8 +121,11 @@ class Net:
     def left(self) -> list[str]:
         """What is another than it was, in words."""
         changed = self._changed()
+        for generation in (1, 2):  # what was caught may hold a block open; mostly it is young
+            if changed:
+                gc.collect(generation)
+                changed = self._changed()
         if changed:
-            gc.collect()  # what was caught may hold a block open
             end = time.monotonic() + _PATIENCE
             while (changed := self._changed()) and time.monotonic() < end and "threads" in changed[0]:
                 time.sleep(0.01)
