@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import os
 import re
@@ -117,6 +118,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if len(taken) < QUICK and function not in taken and item.get_closest_marker("slow") is None:
         taken.add(function)
         item.add_marker(pytest.mark.quick)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected stays: meanwhile there is no garbage worth looking for."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
