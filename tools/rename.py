@@ -1225,10 +1225,20 @@ class File(ast.NodeVisitor):
 
     def new_parameter(self, node: ast.Call, name: str) -> str:
         where = self.resolve(node.func)
-        if isinstance(where, tuple):
-            names = {**self.table.locals.get((where[0], ""), {}), **self.table.locals.get((where[0], where[1]), {})}
-            return names.get(name, name)
-        return name
+        functions = {where} if isinstance(where, tuple) else set()
+        if not functions and where != "?" and isinstance(node.func, ast.Attribute):
+            method = node.func.attr
+            for owner in self.receiver(node.func):
+                definers = [c for c in self.index.mro(owner) if c in self.index.classes]
+                definer = next((c for c in definers if method in self.index.classes[c].members), None)
+                if definer is not None:
+                    last = self.index.classes[definer].name
+                    functions.add((definer.removesuffix("." + last), f"{last}.{method}"))
+        news = set()
+        for module, function in functions:
+            names = {**self.table.locals.get((module, ""), {}), **self.table.locals.get((module, function), {})}
+            news.add(names.get(name, name))
+        return news.pop() if len(news) == 1 else name
 
     def string_attribute(self, node: Any, owner: ast.AST | None, text: ast.AST) -> None:
         if not (isinstance(text, ast.Constant) and isinstance(text.value, str)):
