@@ -120,6 +120,8 @@ class Table:
 
     def module(self, name: str) -> str:
         """The new name of a module."""
+        if name.endswith(":stub"):
+            return self.module(name.removesuffix(":stub")) + ":stub"
         prefix, rest = name, ""
         while prefix:
             if prefix in self.modules:
@@ -148,13 +150,17 @@ class Module:
 
 
 def dotted_of(path: str) -> str:
-    parts = path.removesuffix(".py").split("/")
+    if path.endswith(".pyi"):
+        return dotted_of(path.removesuffix("i")) + ":stub"
+    parts = path.split(".")[0].split("/")
     if parts[0] in ("compiler", "runtime"):
         parts.insert(0, "hybridflow")
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def path_of(module: str, package: bool) -> str:
+    if module.endswith(":stub"):
+        return path_of(module.removesuffix(":stub"), package) + "i"
     parts = module.split(".")
     if parts[:2] in (["hybridflow", "compiler"], ["hybridflow", "runtime"]):
         del parts[0]  # what is there is a link
@@ -263,7 +269,7 @@ class Index:
         for path in python_files(root):
             module = Module(dotted_of(path), path)
             self.modules[module.name] = module
-        self.known = set(self.modules)
+        self.known = {name for name in self.modules if ":" not in name}
         for name in list(self.known):
             while "." in name:
                 name = name.rpartition(".")[0]
@@ -560,7 +566,7 @@ def python_files(root: Path) -> list[str]:
         for folder, folders, files in os.walk(root / top):
             folders[:] = [f for f in folders if f != "__pycache__" and not os.path.islink(os.path.join(folder, f))]
             where = os.path.relpath(folder, root)
-            found += [f"{where}/{file}" for file in files if file.endswith(".py")]
+            found += [f"{where}/{file}" for file in files if file.endswith((".py", ".pyi"))]
     programs = ("tests/data/tf_programs", "tests/data/tf1_printed", "tests/data/tf1_programs")
     return sorted(p for p in found if not p.startswith(programs))
 
@@ -1289,6 +1295,10 @@ class File(ast.NodeVisitor):
     def scope_renames(self) -> Renames:
         """The new names of what scopes bind."""
         found: Renames = {}
+        for name, binding in self.top.imports.items() if self.path.endswith("__init__.py") else ():
+            new = self.new_binding(name, binding)
+            if new != name and not name.startswith("_"):
+                self.look(None, f"PUBLIC: {name} -> {new}")
         for name in self.top.bound:
             if name not in self.top.imports:
                 new = self.table.names.get((self.module, name))
@@ -1324,6 +1334,8 @@ class File(ast.NodeVisitor):
 
     def new_binding(self, local: str, binding: tuple[str, ...]) -> str:
         """What an import is to bind."""
+        if self.module.endswith(":stub"):
+            return local  # what is public stays
         if binding[0] == "import":
             old = binding[1].rpartition(".")[2]
             new = self.table.module(binding[1]).rpartition(".")[2] if binding[1] in self.index.known else old
@@ -1733,7 +1745,7 @@ def apply(root: Path, dry: bool, oracle_file: Path | None) -> None:
 def move(root: Path, index: Index) -> None:
     moves = []
     for name, module in index.modules.items():
-        package = module.path.endswith("__init__.py")
+        package = "/__init__.py" in module.path
         new = path_of(index.table.module(name), package)
         if new != module.path:
             moves.append((module.path, new))
