@@ -31,6 +31,12 @@ Keys are always the old names, values the new ones:
     [locals."hybridflow.tracing.flow.forks:Fork.joined"]  or of one
     found = "merged"
 
+    [returned]                                  variables that a function returns, wherever they stand
+    found = "result"
+
+    [strings."hybridflow.tracing.convert.flow"] strings of a module that are just this
+    joined = "merge"
+
     [text."tests/project/test_layers.py"]       texts that are replaced as they stand (after all else)
     "7.42" = "12"
 
@@ -88,16 +94,22 @@ class Table:
         self.receivers: dict[str, str] = {}
         self.locals: dict[tuple[str, str], dict[str, str]] = {}
         self.text: dict[str, dict[str, str]] = collections.defaultdict(dict)
+        self.returned: dict[str, str] = {}
+        self.strings: dict[str, dict[str, str]] = collections.defaultdict(dict)
         for file in files:
             self.add(file.name, tomllib.loads(file.read_text(encoding="utf-8")))
 
     def add(self, file: str, data: dict[str, Any]) -> None:
-        unknown = set(data) - {"modules", "packages", "names", "attributes", "receivers", "locals", "text"}
+        unknown = set(data) - {"modules", "packages", "names", "attributes", "receivers", "locals", "text", "returned"}
+        unknown -= {"strings"}
         if unknown:
             sys.exit(f"{file}: unknown sections {unknown}")
         self.modules |= data.get("modules", {})
         self.packages |= data.get("packages", {})
         self.receivers |= data.get("receivers", {})
+        self.returned |= data.get("returned", {})
+        for module, strings in data.get("strings", {}).items():
+            self.strings[module] |= strings
         for module, names in data.get("names", {}).items():
             for old, new in names.items():
                 self.names[module, old] = new
@@ -726,6 +738,8 @@ class Scope:
         self.bound: set[str] = set()
         self.imports: dict[str, tuple[str, ...]] = {}
         self.outer: set[str] = set()  # global and nonlocal names
+        self.returned: set[str] = set()
+        self.parameters: set[str] = set()
         self.globals: set[str] = set()
         self.first: str | None = None  # the parameter that holds the object
 
@@ -772,6 +786,7 @@ class Binder(ast.NodeVisitor):
         every = [*args.posonlyargs, *args.args, *args.kwonlyargs]
         every += [a for a in (args.vararg, args.kwarg) if a is not None]
         scope.bound |= {a.arg for a in every}
+        scope.parameters |= {a.arg for a in every}
         if self.here.kind == "class" and not any(
             dotted(d) == ["staticmethod"] for d in getattr(node, "decorator_list", [])
         ):
@@ -840,6 +855,11 @@ class Binder(ast.NodeVisitor):
     def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
         if node.rest:
             self.here.bound.add(node.rest)
+        self.generic_visit(node)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        if isinstance(node.value, ast.Name):
+            self.here.returned.add(node.value.id)
         self.generic_visit(node)
 
     def visit_Global(self, node: ast.Global) -> None:
@@ -1316,6 +1336,10 @@ class File(ast.NodeVisitor):
                         found[scope, name] = new
             if scope.kind in ("function", "comprehension"):
                 names = self.local_table(scope)
+                for name in scope.returned & set(self.table.returned) - scope.parameters:
+                    new = self.table.returned[name]
+                    if name in scope.bound and self.module.startswith("hybridflow"):
+                        names.setdefault(name, new)
                 for name in scope.bound - set(scope.imports):
                     if name in names and name not in scope.outer:
                         found[scope, name] = names[name]
@@ -1475,6 +1499,10 @@ class File(ast.NodeVisitor):
             if token.type not in (tokenize.STRING, tokenize.COMMENT, middle):
                 continue
             start, end = at(token.start), at(token.end)
+            strings = self.table.strings.get(self.module)
+            if strings and token.type == tokenize.STRING and token.string[1:-1] in strings:
+                self.edit(start + 1, end - 1, strings[token.string[1:-1]])
+                continue
             if start in self.code_strings or any(s >= start and e <= end for s, e in self.near(start, end)):
                 continue
             text = self.source[start:end].decode()
@@ -1483,10 +1511,15 @@ class File(ast.NodeVisitor):
             if token.type == tokenize.STRING and not is_prose:
                 new = self.snippet(text)
             new = replaced_text(self.index, new, is_prose)
+            if self.path.startswith("hybridflow/compat/tables/"):
+                new = re.sub(r"(?<=: )[a-z_]+(?:\.\w+)+", self.target, new)
             if new != text:
                 self.edit(start, end, wrapped(new, self.source, start) if is_prose else new)
             elif token.type == tokenize.STRING and not is_prose:
                 self.suspicious(token)
+
+    def target(self, match: re.Match[str]) -> str:
+        return replaced_text(self.index, f"hybridflow.{match[0]}", False).removeprefix("hybridflow.")
 
     def near(self, start: int, end: int) -> list[tuple[int, int]]:
         if not hasattr(self, "_sorted") or len(self._sorted) != len(self.edits):
@@ -1861,6 +1894,8 @@ def check(old_root: Path) -> int:
     for (_, old), new in [*table.names.items(), *table.members.items()]:
         pairs[old].add(new)
     for old, new in table.attributes.items():
+        pairs[old].add(new)
+    for old, new in table.returned.items():
         pairs[old].add(new)
     for renames in table.locals.values():
         for old, new in renames.items():
