@@ -27,6 +27,8 @@ Keys are always the old names, values the new ones:
     [receivers]                                 what a variable holds where mypy sees Any
     side = "hybridflow.tracing.flow.sides.Side"
 
+    "hybridflow.tracing.flow.paths:left" = "..."   in one module
+
     [locals."hybridflow.tracing.flow.forks"]    variables of all functions of a module
     [locals."hybridflow.tracing.flow.forks:Fork.joined"]  or of one
     found = "merged"
@@ -677,7 +679,7 @@ def names(t, depth=0):
 LINKS = {"node", "info", "type", "fullname", "unanalyzed_type", "unanalyzed_items", "analyzed", "var", "names",
          "imports", "alias_deps", "plugin_deps",
          "def_or_infer_vars", "method_type", "inferred_item_type", "inferred_item_types",
-         "is_final_def", "type_annotation", "original_def", "defn", "base", "special_sig", "ignored_lines", "path"}
+         "is_final_def", "type_annotation", "original_def", "defn", "special_sig", "ignored_lines", "path"}
 attributes = {}
 
 def children(node):
@@ -1120,7 +1122,7 @@ class File(ast.NodeVisitor):
         owner = self.class_of(value)
         if owner:
             return [owner]
-        hint = self.table.receivers.get(last)
+        hint = self.table.receivers.get(f"{self.module}:{last}") or self.table.receivers.get(last)
         return [hint] if hint else []
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
@@ -1837,7 +1839,7 @@ def replace_texts(root: Path, table: Table) -> None:
 
 
 def tidy(root: Path) -> None:
-    for command in (["check", "--select", "I", "--fix", "-q", "."], ["format", "-q", "."]):
+    for command in (["check", "--select", "I,RUF022,RUF023", "--fix", "-q", "."], ["format", "-q", "."]):
         subprocess.run([sys.executable, "-m", "ruff", *command], cwd=root, check=False)
 
 
