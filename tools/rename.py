@@ -97,13 +97,19 @@ class Table:
         self.locals: dict[tuple[str, str], dict[str, str]] = {}
         self.text: dict[str, dict[str, str]] = collections.defaultdict(dict)
         self.returned: dict[str, str] = {}
+        self.levels: dict[str, float] = {}
+        self.subjects: dict[str, str] = {}
+        self.files: dict[str, str] = {}
         self.strings: dict[str, dict[str, str]] = collections.defaultdict(dict)
         for file in files:
             self.add(file.name, tomllib.loads(file.read_text(encoding="utf-8")))
 
     def add(self, file: str, data: dict[str, Any]) -> None:
         unknown = set(data) - {"modules", "packages", "names", "attributes", "receivers", "locals", "text", "returned"}
-        unknown -= {"strings"}
+        unknown -= {"strings", "levels", "subjects", "files"}
+        self.levels |= data.get("levels", {})
+        self.subjects |= data.get("subjects", {})
+        self.files |= data.get("files", {})
         if unknown:
             sys.exit(f"{file}: unknown sections {unknown}")
         self.modules |= data.get("modules", {})
@@ -1773,6 +1779,10 @@ def apply(root: Path, dry: bool, oracle_file: Path | None) -> None:
     for full, new in texts:
         full.write_text(new, encoding="utf-8")
     move(root, INDEX)
+    for source, target in table.files.items():
+        (root / target).write_text((root / source).read_text(encoding="utf-8"), encoding="utf-8")
+        git(root, "add", target)
+    levels(root, table)
     replace_texts(root, table)
     tidy(root)
 
@@ -1822,6 +1832,51 @@ def packages(root: Path) -> None:
     file.write_text(
         re.sub(r"(?m)^packages = \[\n(?:    \"hybridflow.*\n)+\]", f"packages = [\n{lines}]", text), "utf-8"
     )
+
+
+def levels(root: Path, table: Table) -> None:
+    """The import levels of tests/project/test_layers.py, as whole numbers with the subjects that they are of."""
+    file = root / "tests/project/test_layers.py"
+    text = file.read_text(encoding="utf-8")
+    match = re.search(r"(?:^# Levels by.*\n(?:#.*\n)*)?^LEVELS = (\{\n(?: .*\n)*\})\n", text, re.MULTILINE)
+    if not match or not table.subjects:
+        print("table: no levels of imports to number")
+        return
+    old = {**ast.literal_eval(match[1]), **table.levels}
+    there = {dotted_of(path) for path in python_files(root)}
+    numbers = sorted(set(old.values()))
+    lines = [
+        "# What may import what: each subject what stands above it here.  Modules by the longest prefix that fits;"
+    ]
+    lines += ["# whatever is below ``hybridflow`` needs an entry of its own, but for the modules of a room."]
+    lines += ["SUBJECTS = ("]
+    for number in numbers:
+        names = [name for name, level in old.items() if level == number and name in there]
+        subject = table.subjects.get(str(float(number)))
+        if subject is None:
+            print(f"table: the import level {number} has no subject: {names}")
+            subject = "not named"
+        lines.append(f"    ({subject!r}, ({', '.join(map(repr, names))},)),".replace("'", '"'))
+    lines += [")", "LEVELS = {name: level for level, (_, names) in enumerate(SUBJECTS) for name in names}", ""]
+    text = text[: match.start()] + "\n".join(lines) + text[match.end() :]
+
+    def third(found: re.Match[str]) -> str:
+        of_old: dict[int, str] = {}
+        for part in re.finditer(r"(\d+): (set\(\)|\{[^}]*\})", found[1]):
+            of_old[int(part[1])] = part[2]
+        news = [f"{k}: {of_old[int(n)]}" for k, n in enumerate(numbers) if int(n) in of_old]
+        return f"THIRD_PARTY = {{{', '.join(news)}}}"
+
+    text = re.sub(r"THIRD_PARTY = \{(.*)\}(?=\nUSUAL)", third, text)
+    runtime = [k for k, n in enumerate(numbers) if 6 <= n < 7]
+    text = text.replace("if 6 <= own < 7 and level(name) < 6 and", "if own in RUNTIME and level(name) < RUNTIME[0] and")
+    text = text.replace(
+        "# The runtime knows programs",
+        f"RUNTIME = range({runtime[0]}, {runtime[-1] + 1})\n# The runtime knows programs",
+    )
+    text = text.replace("THIRD_PARTY.get(int(own), ", "THIRD_PARTY.get(own, ")
+    text = text.replace("def level(module: str) -> float:", "def level(module: str) -> int:")
+    file.write_text(text, encoding="utf-8")
 
 
 def replace_texts(root: Path, table: Table) -> None:
