@@ -1856,7 +1856,7 @@ def levels(root: Path, table: Table) -> None:
         if subject is None:
             print(f"table: the import level {number} has no subject: {names}")
             subject = "not named"
-        lines.append(f"    ({subject!r}, ({', '.join(map(repr, names))},)),".replace("'", '"'))
+        lines.append(f"    ({json.dumps(subject)}, ({''.join(f'{json.dumps(name)}, ' for name in names)})),")
     lines += [")", "LEVELS = {name: level for level, (_, names) in enumerate(SUBJECTS) for name in names}", ""]
     text = text[: match.start()] + "\n".join(lines) + text[match.end() :]
 
@@ -1864,16 +1864,13 @@ def levels(root: Path, table: Table) -> None:
         of_old: dict[int, str] = {}
         for part in re.finditer(r"(\d+): (set\(\)|\{[^}]*\})", found[1]):
             of_old[int(part[1])] = part[2]
-        news = [f"{k}: {of_old[int(n)]}" for k, n in enumerate(numbers) if int(n) in of_old]
-        return f"THIRD_PARTY = {{{', '.join(news)}}}"
+        news = [f"{k}: {of_old[int(n)]}" for k, n in enumerate(numbers) if int(n) in of_old and k not in runtime]
+        news.append(f"**dict.fromkeys(RUNTIME, {of_old[6]})")
+        return f"RUNTIME = range({runtime[0]}, {runtime[-1] + 1})\nTHIRD_PARTY = {{{', '.join(news)}}}"
 
-    text = re.sub(r"THIRD_PARTY = \{(.*)\}(?=\nUSUAL)", third, text)
     runtime = [k for k, n in enumerate(numbers) if 6 <= n < 7]
+    text = re.sub(r"THIRD_PARTY = \{(.*)\}(?=\nUSUAL)", third, text)
     text = text.replace("if 6 <= own < 7 and level(name) < 6 and", "if own in RUNTIME and level(name) < RUNTIME[0] and")
-    text = text.replace(
-        "# The runtime knows programs",
-        f"RUNTIME = range({runtime[0]}, {runtime[-1] + 1})\n# The runtime knows programs",
-    )
     text = text.replace("THIRD_PARTY.get(int(own), ", "THIRD_PARTY.get(own, ")
     text = text.replace("def level(module: str) -> float:", "def level(module: str) -> int:")
     file.write_text(text, encoding="utf-8")
