@@ -1395,7 +1395,7 @@ class File(ast.NodeVisitor):
             assert scope is not None
             if name in scope.imports:
                 binding = scope.imports[name]
-                parent = binding[1].rpartition(".")[2]
+                parent = self.table.module(binding[1]).rpartition(".")[2]
                 if binding[0] == "import":
                     parent = self.table.module(binding[1]).split(".")[-2]
                 other = f"{'_' if new.startswith('_') else ''}{parent}_{new.lstrip('_')}"
