@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
+import inspect
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,7 +31,11 @@ def custom_objects(objects: Mapping[str, Any]) -> Iterator[None]:
 
 
 class Configured:
-    """What has a configuration: a dict of plain arguments.  That of a dataclass is its fields."""
+    """What has a configuration: a dict of plain arguments.
+
+    That of a dataclass is its fields.  Classes of this library whose attributes are called as the arguments are need no
+    ``get_config``: that of their base class adds ``_own_arguments``.
+    """
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make another one like this."""
@@ -37,10 +43,42 @@ class Configured:
             raise NotImplementedError(f"{type(self).__name__} has to define get_config(self)")
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
+    def _own_arguments(self, base: type) -> dict[str, Any]:
+        """The arguments that classes of this library have beside those of ``base``: attributes of the same names."""
+        kind = next(kind for kind in type(self).__mro__ if _is_ours(kind) and not _is_compat(kind))
+        names = _argument_names(kind, base)
+        return {name: self._plain_argument(name, getattr(self, name)) for name in names}
+
+    def _plain_argument(self, name: str, value: Any) -> Any:
+        """An argument as it stands in a configuration."""
+        return value
+
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """One with the arguments that ``get_config`` returned."""
         return cls(**config)
+
+
+@functools.cache
+def _argument_names(kind: type, base: type) -> tuple[str, ...]:
+    """What the ``__init__`` of a class takes, and those of the classes to which it passes what else it is given.
+
+    Left out are the arguments of ``base`` and those whose names begin with an underscore.  A class that has a
+    ``get_config`` of its own says its arguments itself, and those of classes that are derived from it.
+    """
+    classes = kind.__mro__[: kind.__mro__.index(base)]
+    silent = max((place + 1 for place, owner in enumerate(classes) if "get_config" in vars(owner)), default=0)
+    names: dict[str, None] = {}
+    for owner in classes[silent:]:
+        if "__init__" not in vars(owner):
+            continue
+        parameters = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
+        passed_on = {p.name for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+        names |= dict.fromkeys(p.name for p in parameters if p.name not in passed_on)
+        if not passed_on:
+            break
+    ignored = inspect.signature(base.__init__).parameters  # type: ignore[misc]
+    return tuple(name for name in names if name not in ignored and not name.startswith("_"))
 
 
 def description(value: Configured) -> dict[str, Any]:
@@ -105,7 +143,7 @@ def kinds_of(base: type[T]) -> dict[str, type[T]]:
     Our own names mean our classes, whatever else is called so; of two of the user's classes of one name it is the one
     that was defined last.  Classes of ``compat`` are found by who imports them, not by name.
     """
-    derived = [kind for kind in _derived(base) if not kind.__module__.startswith("hybridflow.compat.")]
+    derived = [kind for kind in _derived(base) if not _is_compat(kind)]
     users = {kind.__name__: kind for kind in derived if not _is_ours(kind)}
     return users | {kind.__name__: kind for kind in derived if _is_ours(kind)}
 
@@ -121,6 +159,10 @@ _OF_THE_FIELD = ("hybridflow", "keras", "tensorflow", "tf_keras")  # where Keras
 
 def _is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "hybridflow"
+
+
+def _is_compat(kind: type) -> bool:
+    return kind.__module__.startswith("hybridflow.compat.")
 
 
 def _flat(name: str) -> str:

@@ -1,92 +1,22 @@
-"""Activations by name, and as layers."""
+"""Activations as layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.array.datatypes import finfo
-from hybridflow.array.elementwise import exp, minimum, multiply, sigmoid, tanh, where
+from hybridflow.array.elementwise import minimum, multiply, where
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core.configured import kind_of
-from hybridflow.errors import ArgumentTypeError
-from hybridflow.layers.further_activations import FURTHER
+from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.layer import Layer
 from hybridflow.nn.functional import (
     elu,
-    gelu,
-    hard_sigmoid,
-    hard_swish,
     leaky_relu,
-    log_sigmoid,
-    log_softmax,
     relu,
     relu6,
-    selu,
-    silu,
     softmax,
-    softplus,
-    softsign,
 )
-
-
-def linear(x: Any) -> Any:
-    """The input itself."""
-    return x
-
-
-def exponential(x: Any) -> Any:
-    """``exp(x)``."""
-    return exp(x)
-
-
-_BY_NAME: dict[str, Any] = {
-    "elu": elu,
-    "exponential": exponential,
-    "gelu": gelu,
-    "hard_sigmoid": hard_sigmoid,
-    "hard_swish": hard_swish,
-    "leaky_relu": leaky_relu,
-    "linear": linear,
-    "log_sigmoid": log_sigmoid,
-    "log_softmax": log_softmax,
-    "relu": relu,
-    "relu6": relu6,
-    "selu": selu,
-    "sigmoid": sigmoid,
-    "silu": silu,
-    "softmax": softmax,
-    "softplus": softplus,
-    "softsign": softsign,
-    "swish": silu,
-    "tanh": tanh,
-    **FURTHER,
-    "hard_silu": hard_swish,
-}
-
-
-def activation(identifier: Any) -> Callable[[Any], Any]:
-    """The function that is meant: by name, itself, or ``linear`` for None.
-
-    Raises ArgumentError for an unknown name, ArgumentTypeError for what cannot be called.
-    """
-    if identifier is None:
-        return linear
-    if isinstance(identifier, str):
-        found: Callable[[Any], Any] = kind_of(_BY_NAME, identifier, "activation")
-        return found
-    if not callable(identifier):
-        raise ArgumentTypeError("activation", f"{identifier!r} is neither a name nor a function.")
-    return identifier
-
-
-def name_of_activation(function: Any) -> Any:
-    """The name that ``activation`` knows; the function itself where it has none."""
-    for name, known in _BY_NAME.items():
-        if known is function:
-            return None if name == "linear" else name
-    return function
 
 
 class Activation(Layer, one_tensor=True):
@@ -104,16 +34,10 @@ class Activation(Layer, one_tensor=True):
 
     def __init__(self, activation: Any, **options: Any) -> None:
         super().__init__(**options)
-        self.activation = _activation(activation)
+        self.activation = activation_of(activation)
 
     def call(self, inputs: Any) -> Any:
         return self.activation(inputs)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"activation": name_of_activation(self.activation)}
-
-
-_activation = activation
 
 
 class ReLU(Layer, one_tensor=True):
@@ -152,10 +76,6 @@ class ReLU(Layer, one_tensor=True):
             above = minimum(above, most)
         return above - multiply(relu(threshold - inputs), slope) if slope else above
 
-    def get_config(self) -> dict[str, Any]:
-        own = {"max_value": self.max_value, "negative_slope": self.negative_slope, "threshold": self.threshold}
-        return super().get_config() | own
-
 
 class LeakyReLU(Layer, one_tensor=True):
     """Leaky ReLU: ``x`` where that is positive, else ``negative_slope * x``.
@@ -176,9 +96,6 @@ class LeakyReLU(Layer, one_tensor=True):
 
     def call(self, inputs: Any) -> Any:
         return leaky_relu(inputs, self.negative_slope)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"negative_slope": self.negative_slope}
 
 
 class PReLU(Layer, one_tensor=True):
@@ -243,9 +160,6 @@ class ELU(Layer, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         return elu(inputs, self.alpha)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"alpha": self.alpha}
-
 
 class Softmax(Layer, one_tensor=True):
     """Softmax: exponentials that add up to 1 along ``axis``.  Elements that a ``mask`` of as many axes leaves out have
@@ -273,6 +187,3 @@ class Softmax(Layer, one_tensor=True):
             if there.ndim == inputs.ndim:
                 inputs = where(there, inputs, finfo(inputs.dtype).min)
         return softmax(inputs, self.axis)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axis": self.axis}

@@ -172,10 +172,6 @@ class MultiHeadAttention(Layer, one_tensor=True):
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return mask
 
-    def get_config(self) -> dict[str, Any]:
-        names = "num_heads", "key_dim", "value_dim", "dropout", "use_bias", "output_shape", "seed"
-        return super().get_config() | {name: getattr(self, name) for name in names} | self._settled("kernel", "bias")
-
 
 class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
     """Grouped-query attention: ``MultiHeadAttention`` whose ``num_query_heads`` heads share ``num_key_value_heads``

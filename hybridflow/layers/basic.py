@@ -15,7 +15,7 @@ from hybridflow.array.selection import repeat
 from hybridflow.array.shapes import expand_dims, moveaxis, permute_dims, reshape
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
-from hybridflow.layers.activations import activation as activation_of, name_of_activation
+from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.layer import Layer, check_last_extent, last_extent
 from hybridflow.layers.windows import format_of
 from hybridflow.nn.functional import dropout
@@ -87,14 +87,6 @@ class Dense(Layer, one_tensor=True):
         check_last_extent(self, inputs, self.kernel.shape[0])
         out = inputs @ self.kernel
         return self.activation(out if self.bias is None else out + self.bias)
-
-    def get_config(self) -> dict[str, Any]:
-        own = {
-            "units": self.units,
-            "activation": name_of_activation(self.activation),
-            "use_bias": self.use_bias,
-        }
-        return super().get_config() | own | self._settled("kernel", "bias")
 
 
 class Identity(Layer):
@@ -219,9 +211,6 @@ class Flatten(Layer, one_tensor=True):
             return reshape(inputs, (inputs.shape[0] if inputs.ndim else 1, 1))
         return reshape(inputs, (inputs.shape[0], math.prod(inputs.shape[1:])))
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"data_format": self.data_format}
-
 
 class Reshape(Layer, one_tensor=True):
     """Reshape: ``[batch, ...]`` to ``[batch, *target_shape]``; one extent may be -1, which is then what is left.
@@ -242,9 +231,6 @@ class Reshape(Layer, one_tensor=True):
         if not inputs.ndim:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, ...].")
         return reshape(inputs, (inputs.shape[0], *self.target_shape))
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"target_shape": self.target_shape}
 
 
 class Permute(Layer, one_tensor=True):
@@ -267,9 +253,6 @@ class Permute(Layer, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         return permute_dims(inputs, (0, *self.dims))
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"dims": self.dims}
-
 
 class RepeatVector(Layer, one_tensor=True):
     """Repeat a vector: ``[batch, features]`` to ``[batch, n, features]``.
@@ -290,9 +273,6 @@ class RepeatVector(Layer, one_tensor=True):
         if inputs.ndim != 2:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, features].")
         return repeat(expand_dims(inputs, axis=1), self.n, axis=1)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"n": self.n}
 
 
 class Dropout(Layer, one_tensor=True):
@@ -339,9 +319,6 @@ class Dropout(Layer, one_tensor=True):
         drawn = tuple(n if one is None else one for n, one in zip(inputs.shape, self.noise_shape))
         kept = (self.generator or random.global_generator()).bernoulli(1 - self.rate, drawn)
         return where(kept, inputs * (1 / (1 - self.rate)), 0)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"rate": self.rate, "noise_shape": self.noise_shape, "seed": self.seed}
 
 
 def positive(value: Any, name: str, layer: Layer) -> int:

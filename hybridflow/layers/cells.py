@@ -11,9 +11,9 @@ from hybridflow.array.creation import ones, zeros
 from hybridflow.array.shapes import concat, split
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError
-from hybridflow.layers.activations import activation as activation_of, name_of_activation
+from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer, as_layer, check_last_extent, describe, last_extent
+from hybridflow.layers.layer import Layer, as_layer, check_last_extent, last_extent
 from hybridflow.nn.functional import dropout as dropped
 
 Project = Callable[[Any], Any]
@@ -124,11 +124,6 @@ class Cell(Layer, one_tensor=True):
         and the states."""
         raise NotImplementedError(f"{type(self).__name__} has to define _step(self, projected, seen, states)")
 
-    def get_config(self) -> dict[str, Any]:
-        own = {"units": self.units, "activation": name_of_activation(self.activation), "use_bias": self.use_bias}
-        rates = {"dropout": self.dropout, "recurrent_dropout": self.recurrent_dropout, "seed": self.seed}
-        return super().get_config() | own | self._settled("kernel", "recurrent", "bias") | rates
-
 
 class SimpleRNNCell(Cell):
     """A step of a fully connected recurrent layer: ``activation(inputs @ kernel + bias + state @ recurrent_kernel)``,
@@ -171,9 +166,6 @@ class _Gated(Cell):
     ) -> None:
         super().__init__(units, activation, use_bias, *arguments, **options)
         self.recurrent_activation = activation_of(recurrent_activation)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"recurrent_activation": name_of_activation(self.recurrent_activation)}
 
 
 class LSTMCell(_Gated):
@@ -242,9 +234,6 @@ class LSTMCell(_Gated):
         out = self.recurrent_activation(parts[3]) * self.activation(memory)
         return out, [out, memory]
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"unit_forget_bias": self.unit_forget_bias}
-
 
 class GRUCell(_Gated):
     """A step of a gated recurrent unit, whose output is its state.
@@ -310,9 +299,6 @@ class GRUCell(_Gated):
         out = update * states[0] + (1 - update) * self.activation(candidate + last)
         return out, [out]
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"reset_after": self.reset_after}
-
 
 class StackedRNNCells(Layer, one_tensor=True):
     """Cells one after another as one: each takes the output of the one before.  Its states are lists of theirs.
@@ -370,9 +356,6 @@ class StackedRNNCells(Layer, one_tensor=True):
             return x, after
 
         return parts[0][0], step
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"cells": [describe(cell) for cell in self.cells]}
 
 
 # What recurrent layers ask of cells, those of users too

@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridflow.array.linalg import einsum
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.layers.activations import activation as activation_of, name_of_activation
+from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.layer import Layer
 
 
@@ -108,12 +108,3 @@ class EinsumDense(Layer, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         out = einsum(self.equation, inputs, self.kernel)
         return self.activation(out if self.bias is None else out + self.bias)
-
-    def get_config(self) -> dict[str, Any]:
-        own = {
-            "equation": self.equation,
-            "output_shape": self.output_shape,
-            "activation": name_of_activation(self.activation),
-            "bias_axes": self.bias_axes,
-        }
-        return super().get_config() | own | self._settled("kernel", "bias")

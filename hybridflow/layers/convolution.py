@@ -7,7 +7,7 @@ from typing import Any
 from hybridflow.array.shapes import reshape
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.layers.activations import activation as activation_of, name_of_activation
+from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.basic import positive
 from hybridflow.layers.windows import WindowLayer
 from hybridflow.nn.convolution import convolved, depthwise, transposed
@@ -28,15 +28,16 @@ class _Convolution(WindowLayer):
         dilation_rate: Any,
         activation: Any,
         use_bias: bool,
-        bias: tuple[Any, Any, Any],
-        paddings: tuple[str, ...] = (),
+        _bias: tuple[Any, Any, Any],
+        _paddings: tuple[str, ...] = (),
         **options: Any,
     ) -> None:
         super().__init__(data_format, **options)
         self.kernel_size, self.strides = self._each(kernel_size, "kernel_size"), self._each(strides, "strides")
-        self.padding, self.dilation_rate = self._padding(padding, *paddings), self._each(dilation_rate, "dilation_rate")
+        self.padding = self._padding(padding, *_paddings)
+        self.dilation_rate = self._each(dilation_rate, "dilation_rate")
         self.activation, self.use_bias = activation_of(activation), bool(use_bias)
-        self._settle("bias", *bias)
+        self._settle("bias", *_bias)
 
     def _channels(self, input_shape: Any) -> int:
         if len(input_shape) != self._places + 2 or not isinstance(input_shape[self._channel_axis], int):
@@ -63,17 +64,6 @@ class _Convolution(WindowLayer):
         if padding == "causal":
             padding = [((k - 1) * d, 0) for k, d in zip(self.kernel_size, self.dilation_rate)]
         return self.strides, padding, self.data_format, self.dilation_rate
-
-    def get_config(self) -> dict[str, Any]:
-        own = {
-            "kernel_size": self.kernel_size,
-            "strides": self.strides,
-            "padding": self.padding,
-            "dilation_rate": self.dilation_rate,
-            "activation": name_of_activation(self.activation),
-            "use_bias": self.use_bias,
-        }
-        return super().get_config() | own | self._settled("bias")
 
 
 class _Filters(_Convolution, one_tensor=True):
@@ -122,9 +112,6 @@ class _Filters(_Convolution, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         self._check(inputs)
         return self._finished(convolved(self.name, inputs, self.kernel, *self._geometry(), self._places, self.groups))
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"filters": self.filters, "groups": self.groups} | self._settled("kernel")
 
 
 class Conv1D(_Filters):
@@ -281,10 +268,6 @@ class _Transposed(_Convolution, one_tensor=True):
             found, before = (extent - 1) * stride + span % 2 + more, max(span - span % 2 - more, 0) // 2
         return found, (before, max((extent - 1) * stride + span - found - before, 0))
 
-    def get_config(self) -> dict[str, Any]:
-        own = {"filters": self.filters, "output_padding": self.output_padding}
-        return super().get_config() | own | self._settled("kernel")
-
 
 class Conv1DTranspose(_Transposed):
     """Transposed convolution over steps: ``[batch, steps, channels]`` to ``[batch, new steps, filters]``.
@@ -419,9 +402,6 @@ class _Depthwise(_Convolution, one_tensor=True):
         self._check(inputs)
         return self._finished(depthwise(self.name, inputs, self.kernel, *self._geometry(), self._places))
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"depth_multiplier": self.depth_multiplier} | self._settled("depthwise")
-
 
 class DepthwiseConv1D(_Depthwise):
     """Depthwise convolution over steps: filters over steps for each channel by itself.
@@ -534,10 +514,6 @@ class _Separable(_Convolution, one_tensor=True):
         return self._finished(
             convolved(self.name, seen, self.pointwise_kernel, 1, "valid", self.data_format, 1, self._places)
         )
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"filters": self.filters, "depth_multiplier": self.depth_multiplier}
-        return super().get_config() | own | self._settled("depthwise", "pointwise")
 
 
 class SeparableConv1D(_Separable):

@@ -11,7 +11,7 @@ from hybridflow.array.creation import ones, zeros
 from hybridflow.array.shapes import concat, reshape, split
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.layers.activations import activation as activation_of, name_of_activation
+from hybridflow.layers.activation_functions import activation as activation_of, name_of_activation
 from hybridflow.layers.basic import positive
 from hybridflow.layers.cells import Project, Step
 from hybridflow.layers.layer import Layer

@@ -85,7 +85,7 @@ class Embedding(Layer, one_tensor=True):
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return not_equal(inputs, 0) if self.mask_zero else None
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, Any]:  # without the weights to start with
         own = {"input_dim": self.input_dim, "output_dim": self.output_dim, "mask_zero": self.mask_zero}
         return super().get_config() | own | self._settled("embeddings")
 
@@ -115,6 +115,3 @@ class Masking(Layer, one_tensor=True):
         if not inputs.ndim:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must have an axis of features.")
         return any_of(not_equal(inputs, self.mask_value), axis=-1)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"mask_value": self.mask_value}

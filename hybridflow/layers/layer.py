@@ -24,6 +24,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, OperandError, ShapeError
+from hybridflow.layers.activation_functions import name_of_activation
 from hybridflow.layers.module import Module, walk
 from hybridflow.layers.policy import Policy, as_policy, policy_of
 from hybridflow.layers.specs import check_inputs
@@ -472,7 +473,12 @@ class Layer(Module, Configured):
         config = {"name": self._name, "trainable": self.trainable, "dtype": self._policy.name}
         if self.activity_regularizer is not None:
             config["activity_regularizer"] = describe(self.activity_regularizer)
-        return config
+        return config | self._own_arguments(Layer)
+
+    def _plain_argument(self, name: str, value: Any) -> Any:
+        if name.endswith("activation"):
+            return name_of_activation(value)
+        return [describe(part) for part in value] if isinstance(value, list) else describe(value)
 
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         # As Keras does: its own variables, those that are trained first, before those of layers in it; all in the order

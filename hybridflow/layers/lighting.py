@@ -40,9 +40,6 @@ class _Light(Layer, one_tensor=True):
     def _changed(self, x: Any, drawn: Any) -> Any:
         raise NotImplementedError
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {name: getattr(self, name) for name in ("factor", "value_range", "seed")}
-
 
 class RandomContrast(_Light, one_tensor=True):
     """Random contrast: while training, what differs from an image's mean, channel by channel, is multiplied.

@@ -215,9 +215,6 @@ class Concatenate(Merge):
         wholes = [_whole_mask(x, one) for x, one in zip(inputs, mask)]
         return any_of(concat(wholes, axis=self.axis), axis=-1)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axis": self.axis}
-
 
 class Dot(Merge):
     """Products of two inputs, summed over an axis of each, for every element of the batch.
@@ -269,9 +266,6 @@ class Dot(Merge):
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return None
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axes": self.axes, "normalize": self.normalize}
 
 
 def _with_axes(x: Any, count: int) -> Any:

@@ -31,9 +31,6 @@ class _Noise(Layer, one_tensor=True):
         """For subclasses: the input with noise from that source."""
         raise NotImplementedError(f"{type(self).__name__} has to define disturbed(self, inputs, source)")
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"seed": self.seed}
-
 
 class GaussianNoise(_Noise):
     """Gaussian noise: while training, plus normally distributed numbers of mean 0.
@@ -58,9 +55,6 @@ class GaussianNoise(_Noise):
 
     def disturbed(self, inputs: Any, source: random.Generator) -> Any:
         return inputs + source.normal(inputs.shape, 0.0, self.stddev, inputs.dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"stddev": self.stddev}
 
 
 class GaussianDropout(_Noise):
@@ -87,9 +81,6 @@ class GaussianDropout(_Noise):
         deviation = math.sqrt(self.rate / (1 - self.rate))
         return inputs * source.normal(inputs.shape, 1.0, deviation, inputs.dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"rate": self.rate}
-
 
 class _SpatialDropout(_Noise):
     """Dropout of whole channels, which are one axis of ``_axes``."""
@@ -113,9 +104,6 @@ class _SpatialDropout(_Noise):
     def _channels(self) -> int:
         """The axis of the channels."""
         return -1
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"rate": self.rate}
 
 
 class SpatialDropout1D(_SpatialDropout):
@@ -144,9 +132,6 @@ class _OfChannels(_SpatialDropout):
 
     def _channels(self) -> int:
         return 1 if self.data_format == "channels_first" else -1
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"data_format": self.data_format}
 
 
 class SpatialDropout2D(_OfChannels):
@@ -218,9 +203,6 @@ class AlphaDropout(_Noise):
         kept = source.bernoulli(1 - self.rate, shape)
         scale = ((1 - self.rate) * (1 + self.rate * _LEAST**2)) ** -0.5
         return where(kept, inputs, _LEAST) * scale - scale * _LEAST * self.rate
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"rate": self.rate, "noise_shape": self.noise_shape}
 
 
 _LEAST = -1.6732632423543772 * 1.0507009873554805  # what selu tends to

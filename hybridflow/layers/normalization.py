@@ -53,10 +53,6 @@ class _Affine(Layer):
         out = centred * inverse
         return out if self.beta is None else out + reshape(self.beta, shape)
 
-    def get_config(self) -> dict[str, Any]:
-        own = {"epsilon": self.epsilon, "center": self.center, "scale": self.scale}
-        return super().get_config() | own | self._settled("beta", "gamma")
-
 
 class LayerNormalization(_Affine, one_tensor=True):
     """Layer normalization: mean 0 and variance 1 over ``axis``, one or several, times ``gamma`` plus ``beta``.
@@ -99,9 +95,6 @@ class LayerNormalization(_Affine, one_tensor=True):
         factor, summand = (None if v is None else reshape(v, shape) for v in (self.gamma, self.beta))
         return layer_norm(inputs, factor, summand, tuple(axes), self.epsilon)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axis": self.axis}
-
 
 class RMSNormalization(Layer, one_tensor=True):
     """RMS normalization: a mean square of 1 over ``axis``, one or several, times ``scale``.
@@ -135,9 +128,6 @@ class RMSNormalization(Layer, one_tensor=True):
         shape = [inputs.shape[axis] if axis in axes else 1 for axis in range(inputs.ndim)]
         return rms_norm(inputs, reshape(self.scale, shape), tuple(axes), self.epsilon)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axis": self.axis, "epsilon": self.epsilon}
-
 
 class UnitNormalization(Layer, one_tensor=True):
     """L2 normalization: a norm of 1 over ``axis``, one or several.
@@ -158,9 +148,6 @@ class UnitNormalization(Layer, one_tensor=True):
 
     def call(self, inputs: Any) -> Any:
         return l2_normalize(inputs, self.axis, 1e-24)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axis": self.axis}
 
 
 class GroupNormalization(_Affine, one_tensor=True):
@@ -221,9 +208,6 @@ class GroupNormalization(_Affine, one_tensor=True):
         shape = [1] * x.ndim
         shape[axis : axis + 2] = cut
         return cast(reshape(self._scaled(centred, variance, shape), inputs.shape), inputs.dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"groups": self.groups, "axis": self.axis}
 
 
 class BatchNormalization(_Affine, one_tensor=True):
@@ -304,11 +288,6 @@ class BatchNormalization(_Affine, one_tensor=True):
 
     def _move(self, variable: Variable, value: Any) -> None:
         variable.assign(variable * self.momentum + reshape(value, variable.shape) * (1 - self.momentum))
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"axis": self.axis, "momentum": self.momentum}
-        moving = self._settled("moving_mean", "moving_variance")
-        return super().get_config() | own | {name: moving[name] for name in moving if name.endswith("_initializer")}
 
 
 def _of_batch(x: Any, over: tuple[int, ...], mask: Any, stage: str) -> tuple[Any, Any, Any]:

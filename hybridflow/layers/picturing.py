@@ -63,10 +63,6 @@ class Resizing(Layer, one_tensor=True):
             x = _of_ratio(x, self.height, self.width)
         return astype(resized(x, self.height, self.width, self.interpolation), self.compute_dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        names = ("height", "width", "interpolation", "crop_to_aspect_ratio")
-        return super().get_config() | {name: getattr(self, name) for name in names}
-
 
 class CenterCrop(Layer, one_tensor=True):
     """Center crop: the middle of pictures; smaller ones are made larger first, and keep their ratio.
@@ -90,9 +86,6 @@ class CenterCrop(Layer, one_tensor=True):
             found = resized(_of_ratio(x, self.height, self.width), self.height, self.width, "bilinear")
             return astype(found, self.compute_dtype)
         return _middle(x, self.height, self.width)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"height": self.height, "width": self.width}
 
 
 class RandomCrop(Layer, one_tensor=True):
@@ -127,9 +120,6 @@ class RandomCrop(Layer, one_tensor=True):
         source = self.generator or random.global_generator()
         first = source.randint((), 0, x.shape[axis] - extent + 1)
         return take(x, first + arange(extent), axis=axis)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {name: getattr(self, name) for name in ("height", "width", "seed")}
 
 
 def _of_ratio(x: Any, height: int, width: int) -> Any:
@@ -210,10 +200,6 @@ class _Moved(Layer, one_tensor=True):
             raise ArgumentError(self.name, f"{what} is {given!r}; it must be a number, or a pair that rises.")
         return float(low), float(high)
 
-    def get_config(self) -> dict[str, Any]:
-        names = ("fill_mode", "interpolation", "seed", "fill_value")
-        return super().get_config() | {name: getattr(self, name) for name in names}
-
 
 def _inside(place: Any, extent: int, fill_mode: str) -> Any:
     if fill_mode == "reflect":
@@ -246,9 +232,6 @@ class RandomRotation(_Moved):
         angle = self._drawn(x, self.factor) * (2 * math.pi)
         return sin(angle) * z + cos(angle) * y, cos(angle) * z - sin(angle) * y
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"factor": self.factor}
-
 
 class _ByBoth(_Moved):
     """With a factor for rows, and one for columns."""
@@ -257,9 +240,6 @@ class _ByBoth(_Moved):
         super().__init__(*args, **options)
         self.height_factor = self._factor("height_factor", height_factor)
         self.width_factor = None if width_factor is None else self._factor("width_factor", width_factor)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"height_factor": self.height_factor, "width_factor": self.width_factor}
 
 
 class RandomTranslation(_ByBoth):

@@ -36,9 +36,6 @@ class _GlobalPooling(Layer):
         if inputs.ndim != self._places + 2:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must have {self._places + 2} axes.")
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"data_format": self.data_format, "keepdims": self.keepdims}
-
 
 class _GlobalAverage(_GlobalPooling, one_tensor=True):
     def call(self, inputs: Any) -> Any:
@@ -173,10 +170,6 @@ class _Pooling(WindowLayer):
 
     def _arguments(self) -> tuple[Any, ...]:
         return self.pool_size, self.strides, self.padding, self.data_format, self._places
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"pool_size": self.pool_size, "strides": self.strides, "padding": self.padding}
-        return super().get_config() | own
 
 
 class _MaxPooling(_Pooling, one_tensor=True):

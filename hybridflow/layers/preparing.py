@@ -43,9 +43,6 @@ class Rescaling(Layer, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         return astype(inputs, self.compute_dtype) * self.scale + self.offset
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"scale": self.scale, "offset": self.offset}
-
 
 class Normalization(Layer, one_tensor=True):
     """Feature-wise normalization: ``(inputs - mean) / sqrt(variance)`` for each place along ``axis``, one or several;
@@ -169,9 +166,6 @@ class CategoryEncoding(Layer, one_tensor=True):
             found = found * expand_dims(astype(count_weights, found.dtype).reshape(numbers.shape), axis=-1)
         return sum(found, axis=-2)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"num_tokens": self.num_tokens, "output_mode": self.output_mode}
-
 
 class Discretization(Layer, one_tensor=True):
     """Discretization (binning).
@@ -272,9 +266,6 @@ class RandomFlip(Layer, one_tensor=True):
                 turned = source.bernoulli(0.5, (inputs.shape[0], 1, 1, 1) if inputs.ndim == 4 else (1, 1, 1))
                 inputs = where(turned, flip(inputs, axis=axis), inputs)
         return inputs
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"mode": self.mode, "seed": self.seed}
 
 
 def _is_whole(data: Any) -> bool:

@@ -21,9 +21,6 @@ class _ZeroPadding(WindowLayer, one_tensor=True):
         self._check(inputs)
         return pad(inputs, self._around(self.padding))
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"padding": self.padding}
-
 
 class ZeroPadding1D(_ZeroPadding):
     """Zero padding of steps: zeros before the first and behind the last step; ``padding`` is a number, or one for each
@@ -85,9 +82,6 @@ class _Cropping(WindowLayer, one_tensor=True):
                     self.name, f"({before}, {after}) is cut off axis {axis} of {inputs.type}, which has fewer elements."
                 )
         return inputs[tuple(slice(before, n - after) for (before, after), n in zip(cuts, inputs.shape))]
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"cropping": self.cropping}
 
 
 class Cropping1D(_Cropping):
@@ -159,9 +153,6 @@ class _UpSampling(WindowLayer, one_tensor=True):
             inputs = repeat(inputs, times, axis=axis)
         return inputs
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"size": self.size}
-
 
 class UpSampling1D(_UpSampling):
     """Upsampling of steps: each step ``size`` times.
@@ -211,9 +202,6 @@ class UpSampling2D(_UpSampling):
         x = moveaxis(inputs, 1, -1) if first else inputs
         x = resized(x, x.shape[1] * self.size[0], x.shape[2] * self.size[1], self.interpolation)
         return astype(moveaxis(x, -1, 1) if first else x, inputs.dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"interpolation": self.interpolation}
 
 
 class UpSampling3D(_UpSampling):

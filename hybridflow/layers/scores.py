@@ -76,9 +76,6 @@ class _Attention(Layer):
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return mask[0] if isinstance(mask, (list, tuple)) and mask else None
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {name: getattr(self, name) for name in ("use_scale", "dropout", "seed")}
-
 
 class Attention(_Attention):
     """Dot-product attention: values, weighed by the softmax of products of query and key.
@@ -125,9 +122,6 @@ class Attention(_Attention):
             return found if self.scale is None else found * self.scale
         both = query[:, :, None] + key[:, None]
         return self.concat_score_weight * sum(tanh(both if self.scale is None else self.scale * both), axis=-1)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"score_mode": self.score_mode}
 
 
 class AdditiveAttention(_Attention):

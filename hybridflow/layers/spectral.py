@@ -16,7 +16,7 @@ from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.initializers import TruncatedNormal
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer, as_layer, describe
+from hybridflow.layers.layer import Layer, as_layer
 
 
 class SpectralNormalization(Layer, one_tensor=True):
@@ -88,9 +88,6 @@ class SpectralNormalization(Layer, one_tensor=True):
         is_zero = all_of(equal(kernel, 0))  # which no direction is stretched by
         self.vector_u.assign(where(is_zero, self.vector_u, cast(u, self.vector_u.dtype)))
         kernel.assign(where(is_zero, kernel, kernel / largest))
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"layer": describe(self.layer), "power_iterations": self.power_iterations}
 
 
 def _unit(x: Any) -> Any:

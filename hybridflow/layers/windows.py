@@ -78,6 +78,3 @@ class WindowLayer(Layer):
         if not isinstance(value, str) or value.lower() not in kinds:
             raise ArgumentError(self.name, f"padding is {value!r}; it must be one of {', '.join(map(repr, kinds))}.")
         return value.lower()
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"data_format": self.data_format}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.errors import ArgumentTypeError
-from hybridflow.layers.layer import Layer, as_layer, describe
+from hybridflow.layers.layer import Layer, as_layer
 
 
 class Wrapper(Layer):
@@ -35,6 +35,3 @@ class Wrapper(Layer):
         if not self.layer.built:
             self.layer.build(input_shape)
             self.layer.built = True
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"layer": describe(self.layer)}

@@ -115,8 +115,10 @@ class Loss(Configured):
         return mean(losses) if counted is None else sum(losses) / maximum(sum(counted), 1)
 
     def get_config(self) -> dict[str, Any]:
-        own = {"reduction": self.reduction, "name": self.name}
-        return own if self.dtype is None else own | {"dtype": self.dtype.name}
+        config = {"reduction": self.reduction, "name": self.name}
+        if self.dtype is not None:
+            config["dtype"] = self.dtype.name
+        return config | self._own_arguments(Loss)
 
 
 def _computed_in(dtype: Any, stage: str) -> Any:
@@ -261,9 +263,6 @@ class Huber(_OfEach):
         inner = clip(error, -self.delta, self.delta)  # as in ``nn.losses.huber``
         return multiply(square(inner), 0.5) + (abs(error) - abs(inner)) * self.delta
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"delta": self.delta}
-
 
 class Poisson(_OfEach):
     """Poisson loss: ``y_pred - y_true * log(y_pred)``.
@@ -355,9 +354,6 @@ class CosineSimilarity(Loss):
         y, p = (l2_normalize(x, self.axis) for x in alike(y_true, y_pred))
         return -sum(y * p, axis=self.axis)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axis": self.axis}
-
 
 class _Crossentropy(Loss):
     """``from_logits``: predictions are logits, not probabilities."""
@@ -375,10 +371,6 @@ class _Crossentropy(Loss):
         if not 0 <= label_smoothing <= 1:
             raise ArgumentError(self.name, f"label_smoothing is {label_smoothing!r}; it must be from 0 to 1.")
         self.from_logits, self.label_smoothing, self.axis = bool(from_logits), label_smoothing, axis
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"from_logits": self.from_logits, "label_smoothing": self.label_smoothing, "axis": self.axis}
-        return super().get_config() | own
 
 
 class BinaryCrossentropy(_Crossentropy):
@@ -479,10 +471,6 @@ class SparseCategoricalCrossentropy(Loss):
         if self.ignore_class is None:
             return None
         return cast(not_equal(class_numbers(labels, losses.ndim), self.ignore_class), losses.dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"from_logits": self.from_logits, "ignore_class": self.ignore_class, "axis": self.axis}
-        return super().get_config() | own
 
 
 def _check_classes(loss: _Crossentropy, y: Any, p: Any) -> None:
@@ -635,10 +623,6 @@ class BinaryFocalCrossentropy(_Crossentropy):
             focal = focal * (y * self.alpha + (1 - y) * (1 - self.alpha))
         return mean(focal, axis=self.axis)
 
-    def get_config(self) -> dict[str, Any]:
-        names = "apply_class_balancing", "alpha", "gamma"
-        return super().get_config() | {name: getattr(self, name) for name in names}
-
 
 class CategoricalFocalCrossentropy(_Crossentropy):
     """Categorical focal loss: ``CategoricalCrossentropy`` whose parts are times ``alpha * (1 - p)**gamma``, so that
@@ -682,9 +666,6 @@ class CategoricalFocalCrossentropy(_Crossentropy):
         p = clip(p, _EPSILON, 1 - _EPSILON)
         return -sum(y_true * log(p) * (power(1 - p, self.gamma) * self.alpha), axis=self.axis)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"alpha": self.alpha, "gamma": self.gamma}
-
 
 class CategoricalGeneralizedCrossEntropy(Loss):
     """Generalized cross entropy: ``(1 - p**q) / q``, where p is the probability of the right class, a number.
@@ -720,9 +701,6 @@ class CategoricalGeneralizedCrossEntropy(Loss):
         if numbers.ndim == y_pred.ndim:
             numbers = squeeze(numbers, axis=-1)
         return (1 - power(of_class(y_pred, numbers, -1), self.q)) / self.q
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"q": self.q}
 
 
 class Tversky(Loss):
@@ -763,9 +741,6 @@ class Tversky(Loss):
         more, less = sum((1 - y) * p, axis=self.axis), sum(y * (1 - p), axis=self.axis)
         return 1 - (shared + _EPSILON) / (shared + less * self.alpha + more * self.beta + _EPSILON)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"alpha": self.alpha, "beta": self.beta, "axis": self.axis}
-
 
 class Dice(Loss):
     """Dice loss: 1 less twice what labels and predictions share, divided by their sums; over ``axis``, or over all.
@@ -794,9 +769,6 @@ class Dice(Loss):
         y, p = alike(y_true, y_pred)
         shared = sum(y * p, axis=self.axis)
         return 1 - (2 * shared + _EPSILON) / (sum(y, axis=self.axis) + sum(p, axis=self.axis) + _EPSILON)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axis": self.axis}
 
 
 class CTC(_Ready):
@@ -884,7 +856,3 @@ class Circle(Loss):
 
     def _counted(self, labels: Any, losses: Any) -> Any:
         return cast(losses > 0, losses.dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"gamma": self.gamma, "margin": self.margin, "remove_diagonal": self.remove_diagonal}
-        return super().get_config() | own

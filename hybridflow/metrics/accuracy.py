@@ -150,9 +150,6 @@ class BinaryAccuracy(OfBatches):
     def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
         return binary_accuracy(y_true, y_pred, self.threshold)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"threshold": self.threshold}
-
 
 class CategoricalAccuracy(OfBatches):
     """The share of samples whose largest prediction is that of the label, which is one-hot.
@@ -198,9 +195,6 @@ class _TopK(OfBatches):
         if k < 1:
             raise ArgumentError(self.name, f"k is {k!r}; it must be 1 or more.")
         self.k = k
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"k": self.k}
 
 
 class TopKCategoricalAccuracy(_TopK):

@@ -125,9 +125,6 @@ class _AtThresholds(_Decisions):
         several = self.thresholds is not None and np.ndim(self.thresholds) > 0
         return cast(result if several else result[0], self._dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"thresholds": self.thresholds}
-
 
 class TruePositives(_AtThresholds):
     """The number of positives that are predicted so.
@@ -219,9 +216,6 @@ class _OfChosen(_AtThresholds):
         self.thresholds, self.top_k, self.class_id = thresholds, top_k, class_id
         self._open(0.5 if top_k is None else float(np.finfo(np.float32).min))
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"top_k": self.top_k, "class_id": self.class_id}
-
 
 class Precision(_OfChosen):
     """The share of predicted positives that are positive; 0 where none was predicted.
@@ -279,9 +273,6 @@ class _OverThresholds(_Decisions):
         inner = np.arange(1, self.num_thresholds - 1) / (self.num_thresholds - 1)
         return [-_EPSILON, *inner.tolist(), 1 + _EPSILON]
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"num_thresholds": self.num_thresholds}
-
 
 class _AtBest(_OverThresholds):
     """The best of one rate where another is at least ``value``; 0 where it nowhere is."""
@@ -311,7 +302,7 @@ class _AtBest(_OverThresholds):
         return cast(max(where(bounded >= self.value, wanted, 0.0)), self._dtype)
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {self._value_name: self.value, "class_id": self.class_id}
+        return super().get_config() | {self._value_name: self.value}
 
 
 class SensitivityAtSpecificity(_AtBest):
@@ -504,17 +495,6 @@ class AUC(_OverThresholds):
         grown = where(logical_and(left > 0, right > 0), ratio(left, maximum(right, 0.0)), 1.0)
         return sum(ratio(slope * (gained + offset * log(grown)), now.tp[1:] + now.fn[1:]), axis=0)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
-            "curve": self.curve,
-            "summation_method": self.summation_method,
-            "thresholds": self.thresholds,
-            "multi_label": self.multi_label,
-            "num_labels": self.num_labels,
-            "label_weights": self.label_weights,
-            "from_logits": self.from_logits,
-        }
-
 
 _SUMMATIONS = "interpolation", "minoring", "majoring"
 
@@ -587,9 +567,6 @@ class FBetaScore(Metric):
             scores = mean(scores)
         return cast(scores, self._dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"average": self.average, "beta": self.beta, "threshold": self.threshold}
-
 
 class F1Score(FBetaScore):
     """F1 score: the harmonic mean of precision and recall of each class, see ``FBetaScore``.
@@ -614,8 +591,3 @@ class F1Score(FBetaScore):
         dtype: Any = None,
     ) -> None:
         super().__init__(average, 1.0, threshold, name, dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["beta"]
-        return config

@@ -105,7 +105,7 @@ class Metric(Configured):
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that make another one like this; subclasses with arguments add theirs."""
-        return {"name": self.name, "dtype": self._dtype.name}
+        return {"name": self.name, "dtype": self._dtype.name} | self._own_arguments(Metric)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

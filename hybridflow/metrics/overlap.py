@@ -104,10 +104,6 @@ class IoU(Metric):
         present = astype(union > 0, dtypes.float64)  # classes that are nowhere do not count
         return cast(ratio(sum(ratio(hits, union)), sum(present)), self._dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        names = "num_classes", "target_class_ids", "ignore_class", "sparse_y_true", "sparse_y_pred", "axis"
-        return super().get_config() | {name: getattr(self, name) for name in names}
-
 
 class MeanIoU(IoU):
     """The mean intersection over union of all classes, see ``IoU``.
@@ -137,11 +133,6 @@ class MeanIoU(IoU):
     ) -> None:
         classes = range(num_classes)
         super().__init__(num_classes, classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["target_class_ids"]
-        return config
 
 
 class OneHotIoU(IoU):
@@ -173,11 +164,6 @@ class OneHotIoU(IoU):
     ) -> None:
         super().__init__(num_classes, target_class_ids, name, dtype, ignore_class, False, sparse_y_pred, axis)
 
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["sparse_y_true"]
-        return config
-
 
 class OneHotMeanIoU(MeanIoU):
     """Mean intersection over union of one-hot labels: ``MeanIoU`` of labels that are one-hot, and of predictions that
@@ -205,11 +191,6 @@ class OneHotMeanIoU(MeanIoU):
         axis: int = -1,
     ) -> None:
         super().__init__(num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["sparse_y_true"]
-        return config
 
 
 class BinaryIoU(IoU):
@@ -239,8 +220,3 @@ class BinaryIoU(IoU):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         super().update_state(y_true, greater(as_tensor(y_pred, self.name), self.threshold), sample_weight)
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        names = "target_class_ids", "name", "dtype"
-        return {name: config[name] for name in names} | {"threshold": self.threshold}

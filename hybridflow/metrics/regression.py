@@ -148,9 +148,6 @@ class CosineSimilarity(OfBatches):
         y, p = alike(cast(y_true, self._dtype), cast(y_pred, self._dtype))
         return sum(l2_normalize(y, self.axis) * l2_normalize(p, self.axis), axis=self.axis)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axis": self.axis}
-
 
 class LogCoshError(_OfLoss):
     """The mean of ``log(cosh(y_pred - y_true))``.
@@ -370,10 +367,6 @@ class R2Score(Metric):
             scores = 1.0 - divide(multiply(1.0 - scores, rows - 1.0), rows - self.num_regressors - 1.0)
         return cast(scores, self._dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        own = {"class_aggregation": self.class_aggregation, "num_regressors": self.num_regressors}
-        return super().get_config() | own
-
 
 _AGGREGATIONS = "uniform_average", "variance_weighted_average"
 
@@ -414,9 +407,6 @@ class PearsonCorrelation(OfBatches):
         y, p = (x / std(x, axis=self.axis, keepdims=True) for x in (y, p))
         return mean(y * p, axis=self.axis)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axis": self.axis}
-
 
 class ConcordanceCorrelation(OfBatches):
     """The mean of Lin's concordance correlation of labels and predictions along ``axis``: how near they are to equal.
@@ -440,9 +430,6 @@ class ConcordanceCorrelation(OfBatches):
         spread = var(y, axis=self.axis, keepdims=True) + var(p, axis=self.axis, keepdims=True) + square(shift)
         together = _centred(y, self.axis) * _centred(p, self.axis)
         return mean(2 * together / (spread + 1e-7), axis=self.axis)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"axis": self.axis}
 
 
 def _centred(x: Tensor, axis: int) -> Tensor:

@@ -128,9 +128,9 @@ class AllMetrics(metrics.Metric):
     """The metrics of ``compile`` as one, for steps that go through ``model.metrics``: it takes what the model's outputs
     and their labels are, and its result is a dict.  They may not have been made yet."""
 
-    def __init__(self, compiled: CompiledMetrics, names: Sequence[str] | None) -> None:
+    def __init__(self, _compiled: CompiledMetrics, _names: Sequence[str] | None) -> None:
         super().__init__(name="compile_metrics")
-        self._compiled, self._names = compiled, names
+        self._compiled, self._names = _compiled, _names
 
     @property
     def metrics(self) -> list[Any]:

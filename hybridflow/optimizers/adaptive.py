@@ -59,12 +59,6 @@ class Adagrad(Optimizer):
         """With neither a start nor an epsilon 0 is divided by 0."""
         return super()._leaves_rows() and self.epsilon > 0
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
-            "initial_accumulator_value": self.initial_accumulator_value,
-            "epsilon": self.epsilon,
-        }
-
 
 class Adadelta(Optimizer):
     """Adadelta.
@@ -103,9 +97,6 @@ class Adadelta(Optimizer):
         step = sqrt(steps + self.epsilon) / sqrt(gradients + self.epsilon) * gradient
         self.assign(steps, self.rho * steps + (1 - self.rho) * square(step))
         self.assign_sub(variable, learning_rate * step)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"rho": self.rho, "epsilon": self.epsilon}
 
 
 class RMSprop(Optimizer):
@@ -168,10 +159,6 @@ class RMSprop(Optimizer):
             self.assign(momentum, self.momentum * momentum + step)
             step = momentum
         self.assign_sub(variable, step)
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"rho": self.rho, "momentum": self.momentum, "epsilon": self.epsilon, "centered": self.centered}
-        return super().get_config() | own
 
 
 class Ftrl(Optimizer):
@@ -245,6 +232,3 @@ class Ftrl(Optimizer):
         quadratic = pow(total, power) / learning_rate + 2 * l2
         self.assign(variable, (clip(linear, -l1, l1) - linear) / quadratic)
         self.assign(accumulator, total)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | self._arguments()

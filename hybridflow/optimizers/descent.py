@@ -58,9 +58,6 @@ class SGD(Optimizer):
     def _leaves_rows(self) -> bool:
         return super()._leaves_rows() and not self.momentum
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"momentum": self.momentum, "nesterov": self.nesterov}
-
 
 class Lion(Optimizer):
     """Lion: steps of one size, in the direction that the sign of gradient and momentum together gives.
@@ -95,6 +92,3 @@ class Lion(Optimizer):
         direction = sign(self.beta_1 * momentum + (1 - self.beta_1) * gradient)
         self.assign_sub(variable, learning_rate * direction)
         self.assign(momentum, self.beta_2 * momentum + (1 - self.beta_2) * gradient)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2}

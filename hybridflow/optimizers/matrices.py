@@ -101,10 +101,6 @@ class Adafactor(Optimizer):
         shares = rows / mean(rows, axis=-1, keepdims=True)
         return expand_dims(shares, axis=-1) * expand_dims(columns, axis=-2)
 
-    def get_config(self) -> dict[str, Any]:
-        names = "beta_2_decay", "epsilon_1", "epsilon_2", "clip_threshold", "relative_step"
-        return super().get_config() | {name: getattr(self, name) for name in names}
-
 
 def _root_mean_square(x: Tensor) -> Tensor:
     return sqrt(mean(square(x)))

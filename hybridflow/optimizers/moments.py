@@ -37,9 +37,6 @@ class _OfMoments(Optimizer):
         self.add_slot(variable, "momentum")
         self.add_slot(variable, "velocity")
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
-
     def _step_number(self) -> Tensor:
         """The number of this update, from 1 on, as float64: powers of betas near 1 are subtracted from 1."""
         return cast(as_tensor(self.iterations, self.name), dtypes.float64) + 1.0
@@ -109,9 +106,6 @@ class Adam(_OfMoments):
             velocity = largest
         rate = learning_rate * cast(correction, learning_rate.dtype)
         self.assign_sub(variable, rate * momentum / (sqrt(velocity) + self.epsilon))
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"amsgrad": self.amsgrad}
 
 
 class LazyAdam(Adam):

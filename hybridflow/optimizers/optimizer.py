@@ -566,7 +566,7 @@ class Optimizer(Configured):
             "ema_overwrite_frequency": self.ema_overwrite_frequency,
             "loss_scale_factor": self.loss_scale_factor,
             "gradient_accumulation_steps": self.gradient_accumulation_steps,
-        }
+        } | self._own_arguments(Optimizer)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

@@ -50,7 +50,7 @@ deserialize_schedule = _deserializing(lambda config: hf.optimizers.schedules.fro
 deserialize_initializer = _deserializing(hf.initializers.get)
 deserialize_regularizer = _deserializing(hf.regularizers.get)
 deserialize_constraint = _deserializing(hf.constraints.get)
-deserialize_activation = _deserializing(hf.layers.activations.activation)
+deserialize_activation = _deserializing(hf.layers.activation_functions.activation)
 _ROOMS = (
     hf.layers.Layer, hf.losses.Loss, hf.metrics.Metric, hf.optimizers.Optimizer, hf.initializers.Initializer,
     hf.regularizers.Regularizer, hf.constraints.Constraint,

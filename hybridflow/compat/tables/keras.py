@@ -162,15 +162,15 @@ tanh_shrink: ~keras_names.tanh_shrink
 hard_shrink: ~keras_names.hard_shrink
 soft_shrink: ~keras_names.soft_shrink
 deserialize: ~keras_names.deserialize_activation
-get: layers.activations.activation
-serialize: layers.activations.name_of_activation
+get: layers.activation_functions.activation
+serialize: layers.activation_functions.name_of_activation
 elu: nn.elu(&x, /, alpha)
 exponential: exp(&x, /)
 gelu: nn.gelu(&x, /, approximate)
 hard_sigmoid: nn.hard_sigmoid(&x, /)
 hard_silu, hard_swish: nn.hard_swish(&x, /)
 leaky_relu: nn.leaky_relu(&x, /, negative_slope>alpha)
-linear: layers.activations.linear
+linear: layers.activation_functions.linear
 log_sigmoid: nn.log_sigmoid(&x, /)
 log_softmax: nn.log_softmax(&x, /, axis)
 relu: ~models.relu

@@ -1,0 +1,85 @@
+"""Activations as functions, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.array.elementwise import exp, sigmoid, tanh
+from hybridflow.core.configured import kind_of
+from hybridflow.errors import ArgumentTypeError
+from hybridflow.layers.further_activations import FURTHER
+from hybridflow.nn.functional import (
+    elu,
+    gelu,
+    hard_sigmoid,
+    hard_swish,
+    leaky_relu,
+    log_sigmoid,
+    log_softmax,
+    relu,
+    relu6,
+    selu,
+    silu,
+    softmax,
+    softplus,
+    softsign,
+)
+
+
+def linear(x: Any) -> Any:
+    """The input itself."""
+    return x
+
+
+def exponential(x: Any) -> Any:
+    """``exp(x)``."""
+    return exp(x)
+
+
+_BY_NAME: dict[str, Any] = {
+    "elu": elu,
+    "exponential": exponential,
+    "gelu": gelu,
+    "hard_sigmoid": hard_sigmoid,
+    "hard_swish": hard_swish,
+    "leaky_relu": leaky_relu,
+    "linear": linear,
+    "log_sigmoid": log_sigmoid,
+    "log_softmax": log_softmax,
+    "relu": relu,
+    "relu6": relu6,
+    "selu": selu,
+    "sigmoid": sigmoid,
+    "silu": silu,
+    "softmax": softmax,
+    "softplus": softplus,
+    "softsign": softsign,
+    "swish": silu,
+    "tanh": tanh,
+    **FURTHER,
+    "hard_silu": hard_swish,
+}
+
+
+def activation(identifier: Any) -> Callable[[Any], Any]:
+    """The function that is meant: by name, itself, or ``linear`` for None.
+
+    Raises ArgumentError for an unknown name, ArgumentTypeError for what cannot be called.
+    """
+    if identifier is None:
+        return linear
+    if isinstance(identifier, str):
+        found: Callable[[Any], Any] = kind_of(_BY_NAME, identifier, "activation")
+        return found
+    if not callable(identifier):
+        raise ArgumentTypeError("activation", f"{identifier!r} is neither a name nor a function.")
+    return identifier
+
+
+def name_of_activation(function: Any) -> Any:
+    """The name that ``activation`` knows; the function itself where it has none."""
+    for name, known in _BY_NAME.items():
+        if known is function:
+            return None if name == "linear" else name
+    return function
