@@ -24,6 +24,7 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.added_rows import AddedRows, Terms, is_few, mapped
 from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.tier_up import BACKWARD_PASSES, remember
 from hybridflow.eager.executable import executable_for
 from hybridflow.eager.wholes import taken_apart
 from hybridflow.errors import ArgumentError, HybridflowError, user_location
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
 Seeds = Sequence[tuple[Tensor, "Tensor | None"]]  # values and their cotangents, None standing for ones
 Groups = Sequence[Sequence[int]]  # the numbers of values whose cotangents are added up to one
 
-FIRST = 3  # the time from which on a pass is replayed
-_MOST = 512  # passes that are remembered
-
 passes: dict[bytes, Any] = {}  # by what is known of them (see ``Log._key``): native code looks here, too
 _lock = locks.make()
 
@@ -60,20 +58,14 @@ def replayed(
     known = passes.get(key)
     if known is None:
         known = Pass(log._definitions)
-        _remember(key, known)
+        remember(passes, key, known, BACKWARD_PASSES.capacity)
     values = [*log._values, *more]
     if known.times is not None:
         known.times += 1
-        if known.times < FIRST:
+        if known.times < BACKWARD_PASSES.threshold:
             return None
         _make(known, records, seeds, wanted, values)
     return known(values)
-
-
-def _remember(key: bytes, value: Pass) -> None:
-    for oldest in list(passes)[: max(len(passes) - _MOST + 1, 0)]:  # a copy, which no other thread changes
-        passes.pop(oldest, None)
-    passes[key] = value
 
 
 def _make(known: Pass, records: Callable[[], Sequence[Record]], seeds: Seeds, wanted: Groups, values: Any) -> None:

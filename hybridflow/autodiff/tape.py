@@ -28,6 +28,7 @@ from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
 from hybridflow.core import devices, pytree
 from hybridflow.core.context import add_recorder, current, everywhere, idle, now, pop_tape, push_tape, suspended
 from hybridflow.core.tensor import Tensor, looked_at
+from hybridflow.core.tier_up import TAPES
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, own
@@ -46,7 +47,6 @@ _ODD = -1 << 63 | 1  # of an entry: what says that it is tracked, and that it is
 _NONE: list[Cut] = []  # what tapes have at first, and never change
 _NO_TENSORS: dict[int, tuple[Tensor, int]] = {}
 _NO_RECORDS: tuple[int, list[Record]] = (0, [])
-_ENOUGH = 2  # tapes: with the second one native code is loaded
 # Ops that may end a path of derivatives; a conversion does when its result is no float.
 _CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STOP_GRADIENT, _CONVERT}
 
@@ -62,7 +62,7 @@ _uses = 0  # tapes that were made, up to the one with which native code is loade
 def _note_use() -> None:
     global _uses
     _uses += 1
-    if _uses == _ENOUGH:
+    if _uses == TAPES.threshold:
         make_native(GradientTape, replay.passes)
 
 
@@ -138,7 +138,7 @@ class GradientTape(Recording):
         self._reasons: dict[int, tuple[Any, str]] | None = None
         self._forget()
         add_recorder(self)
-        if _uses < _ENOUGH and now().trace is None:  # a trace records without native code
+        if _uses < TAPES.threshold and now().trace is None:  # a trace records without native code
             _note_use()
 
     def _forget(self) -> None:

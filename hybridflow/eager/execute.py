@@ -11,6 +11,7 @@ import numpy as np
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ops import Kind
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.tier_up import SINGLE_OPS, remember
 from hybridflow.eager import placement
 from hybridflow.errors import HybridflowError
 from hybridflow.runtime import apart
@@ -18,7 +19,6 @@ from hybridflow.runtime import apart
 Attrs = Mapping[str, Any]
 
 _shortcuts: dict[Any, tuple[Callable[..., Any] | None, Attrs]] = {}
-_MOST_SHORTCUTS = 4096  # kinds of applications that are remembered
 
 
 def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Attrs]:
@@ -95,9 +95,7 @@ _NO_SHORTCUT = frozenset({Kind.SEGMENT, Kind.CREATE})
 
 
 def _remember(key: Any, shortcut: Callable[..., Any] | None, attrs: Attrs) -> None:
-    if len(_shortcuts) >= _MOST_SHORTCUTS:
-        _shortcuts.clear()
-    _shortcuts[key] = shortcut, attrs
+    remember(_shortcuts, key, (shortcut, attrs), SINGLE_OPS.capacity)
 
 
 def _contiguous(x: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from hybridflow.core.context import only_tape, reasons
+from hybridflow.core.tier_up import PUBLIC_OPS, TierUp
 from hybridflow.eager.forms import form_of, names_objects
 from hybridflow.eager.wholes import Wholes
 from hybridflow.errors import of_arguments, of_user
@@ -28,11 +29,7 @@ R = TypeVar("R")
 # The plan for calls of a body like one that gave a result: (body, args, kwargs, result).
 Planner = Callable[[Callable[..., Any], Sequence[Any], dict[str, Any], Any], "NativeCall | None"]
 
-_ENOUGH = 3  # calls of one form, after which its plan is made; twice as many for every few plans that there were
-_FEW = 4
 _MOST_PLANS = 16  # of one function: native code looks at them one by one
-_MOST_FORMS = 256  # of one function, that are counted
-_NONE = -1  # in the place of a count: there is no plan for this form
 
 _planner: Callable[[], Planner] | None = None
 _planning = locks.make()
@@ -48,7 +45,7 @@ def set_planner(load: Callable[[], Planner]) -> None:
 class Operation(Dispatcher):
     """A function with plans.  To Python it is the function in all but its type."""
 
-    __slots__ = ("__dict__", "__weakref__", "_forms", "_is_constant", "_plans", "_tried", "_wholes")
+    __slots__ = ("__dict__", "__weakref__", "_is_constant", "_plans", "_tier_up", "_wholes")
     __wrapped__: Callable[..., Any]
     __qualname__: str
 
@@ -56,8 +53,7 @@ class Operation(Dispatcher):
         functools.update_wrapper(self, body)
         self._dispatch = ()
         self._is_constant = is_constant
-        self._forms: dict[Any, int] = {}  # how often each was met
-        self._tried = [0, 0]  # plans that were tried to make: for any values, and for objects that come and go
+        self._tier_up = TierUp(PUBLIC_OPS, groups=2)  # of forms: for any values, and for objects that come and go
         self._plans: dict[Any, NativeCall] = {}  # the last one of a form
         self._taped = ()
         self._wholes = Wholes(self)
@@ -77,14 +73,8 @@ class Operation(Dispatcher):
         form = form_of(args, kwargs)
         if form is None:
             return
-        count = self._forms.get(form, 0)
-        if count == _NONE:
-            return
-        if count + 1 < _ENOUGH << min(self._tried[names_objects(form)] // _FEW, 20):
-            if len(self._forms) >= _MOST_FORMS:
-                self._forms.clear()
-            self._forms[form] = count + 1
-        elif _planner is not None and _planning.acquire(blocking=False):  # another thread's plan may wait
+        is_due = self._tier_up.is_due(form, names_objects(form)) and _planner is not None
+        if is_due and _planning.acquire(blocking=False):  # another thread's plan may wait
             try:
                 self._plan(form, args, kwargs, result)
             finally:
@@ -94,19 +84,18 @@ class Operation(Dispatcher):
         assert _planner is not None
         before = self._plans.get(form)
         if before is not None and not before.calls:  # it did not answer the calls that it was made for
-            self._forms[form] = _NONE
+            self._tier_up.give_up(form)
             return
-        tried, kind = self._tried, names_objects(form)
-        tried[kind] += 1
-        self._forms[form] = _NONE
+        kind = names_objects(form)
+        self._tier_up.begin_try(form, kind)
         made = _sights().sight(args, kwargs, result, self._is_constant)
         if made is not None:
-            tried[kind] -= 1  # it costs next to nothing
+            self._tier_up.tries[kind] -= 1  # it costs next to nothing
         elif not self._is_constant:
             made = _planner()(self.__wrapped__, args, kwargs, result)
         if made is not None:
             # A plan takes conditions for granted that the form does not tell, so there may be another.
-            self._forms[form] = 0
+            self._tier_up.reset(form)
             self._dispatch = (made, *self._dispatch[: _MOST_PLANS - 1])
             self._plans = {f: plan for f, plan in self._plans.items() if plan in self._dispatch} | {form: made}
 

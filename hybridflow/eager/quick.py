@@ -16,6 +16,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.dtypes import INTEGERS
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.tier_up import OPERATORS
 from hybridflow.core.variable import Variable
 from hybridflow.runtime import apart
 
@@ -35,18 +36,17 @@ _INT_LIMITS = {d: (np.iinfo(d).min, np.iinfo(d).max) for d in INTEGERS}
 _EXACT_INT = 2**11  # every float dtype that NumPy knows holds the integers up to here
 
 
-USES = 32  # operators that are answered in Python before native code is loaded, which takes as long as many of them
 LARGE = 1 << 20  # bytes of a result that are worth native code at once: its memory comes from the pool
 
 natives: dict[Any, Callable[..., Any]] = {}  # native functions of ops, which give NotImplemented for what they lack
 wholes: dict[Any, Callable[..., Any]] = {}  # of ops behind Python's operators: what does the same, and tells tapes
-_uses_left: float = USES
+_uses_left: float = OPERATORS.threshold  # loading native code takes as long as many operators in Python
 
 
 def note_use(nbytes: int) -> None:
     """An operator was answered in Python, with a result of so many bytes."""
     global _uses_left
-    _uses_left -= USES if nbytes >= LARGE else 1
+    _uses_left -= OPERATORS.threshold if nbytes >= LARGE else 1
     if _uses_left <= 0:
         _uses_left = math.inf  # it is tried once
         make_native()

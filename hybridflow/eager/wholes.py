@@ -14,6 +14,7 @@ import numpy as np
 
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.tier_up import TAPED_CALLS, TierUp
 from hybridflow.core.variable import Variable
 from hybridflow.eager.forms import form_of
 from hybridflow.runtime import apart, locks
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 # What answers calls of a body like one that gave a result, and its graph; None where they have to be op by op.
 Maker = Callable[[Callable[..., Any], Sequence[Any], dict[str, Any], Any], "tuple[NativeCall, Graph] | None"]
 
-_ENOUGH = 2  # calls of one form, after which there is a whole; twice as many for every few that were tried
-_FEW = 4
-_MOST_FORMS = 256  # of one function, that are counted
 _MOST_WHOLES = 16  # of one function: native code looks at them one by one
 
 _maker: Callable[[], Maker] | None = None
@@ -97,12 +95,11 @@ def tensors_among(arguments: Iterable[Any]) -> tuple[Tensor, ...]:
 class Wholes:
     """Answers calls of a function where a tape is told of them, and makes the native calls that do so next time."""
 
-    __slots__ = ("_forms", "_owner", "_tried")
+    __slots__ = ("_owner", "_tier_up")
 
     def __init__(self, owner: Dispatcher) -> None:
         self._owner: Any = owner  # which has the body as ``__wrapped__``
-        self._forms: dict[Any, int] = {}  # how often each was met
-        self._tried = 0
+        self._tier_up = TierUp(TAPED_CALLS)
 
     def __call__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The result of a call that no native call answered."""
@@ -116,26 +113,20 @@ class Wholes:
 
     def _note(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
         """Count a call that was made op by op, and make a whole if there were enough."""
-        count = self._forms.get(form, 0) + 1
-        is_due = count == _ENOUGH << min(self._tried // _FEW, 20) and _maker is not None
-        if is_due and not _making.acquire(blocking=False):
-            return  # the next call is the due one: another thread makes something
+        if not self._tier_up.is_due(form) or _maker is None or not _making.acquire(blocking=False):
+            return  # if it is due, the next call is, too, where another thread makes something
         try:
-            if len(self._forms) >= _MOST_FORMS:
-                self._forms.clear()
-            self._forms[form] = count
-            if is_due:
-                self._make(args, kwargs, result)
+            self._make(form, args, kwargs, result)
         finally:
-            if is_due:
-                _making.release()
+            _making.release()
 
-    def _make(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+    def _make(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
         assert _maker is not None
-        self._tried += 1
+        self._tier_up.begin_try(form)
         with suspended():
             made = _maker()(self._owner.__wrapped__, args, kwargs, result)
         if made is not None:
             call, graph = made
             call.whole = Whole(graph)
             self._owner._taped = (call, *self._owner._taped[: _MOST_WHOLES - 1])
+            self._tier_up.reset(form)  # it is counted again where it is dropped, or does not fit

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hybridflow.core.tier_up import is_tried_again
 from hybridflow.jit.concrete import ConcreteFunction
 from hybridflow.jit.keys import Key
 from hybridflow.runtime import locks
@@ -91,7 +92,7 @@ class Variant:
         not take.  It may also be the tenth object in ten calls, so that the pauses between such times double.
         """
         misses = self._misses[form] = self._misses.get(form, 0) + 1
-        return misses & (misses - 1) == 0
+        return is_tried_again(misses)
 
     def is_refused_again(self, form: CallForm, refusal: Refusal | None) -> bool:
         """Notes why calls of a form are answered by way of Python, or that they are not; whether that is so again."""

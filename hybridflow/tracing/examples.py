@@ -21,6 +21,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.core.context import now, resumed, tracing
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.tier_up import BATCHED_GRAPHS, remember
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply, builder
 from hybridflow.eager.operands import as_tensor
@@ -37,8 +38,6 @@ Body = Callable[[list[Tensor]], Sequence["Tensor | None"]]
 Functions = Sequence[Callable[..., Any]]
 Program = tuple[Staged | None, list[tuple[bool, int]]]
 
-_FIRST = 3  # the time from which on a graph that is run eagerly is compiled
-_MOST = 128  # graphs that are remembered
 _known: dict[str, list[Any]] = {}  # by text: how often it was run, and what runs it
 _lock = locks.make()
 
@@ -61,10 +60,10 @@ def run_graph(graph: Graph, inputs: Sequence[Tensor], functions: Functions = ())
     with _lock:
         entry = _known.pop(text, None) or [0, None]
         entry[0] += 1
-        _known[text] = entry
-        for oldest in list(_known)[: max(len(_known) - _MOST, 0)]:
-            del _known[oldest]
-    if entry[0] < _FIRST and all(node.op.kind is not Kind.CONTROL or node.op.calls_host for node in graph.nodes):
+        remember(_known, text, entry, BATCHED_GRAPHS.capacity)
+    if entry[0] < BATCHED_GRAPHS.threshold and all(
+        node.op.kind is not Kind.CONTROL or node.op.calls_host for node in graph.nodes
+    ):
         return _recorded(graph, inputs)
     if entry[1] is None:
         entry[1] = _compiled(graph)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.autodiff import replay, tape as tapes
+from hybridflow.autodiff import replay
+from hybridflow.core import tier_up
 from hybridflow.eager import quick
 from hybridflow.runtime.calls import entry, turns
 from tests.support.bits import same_bits
@@ -26,7 +27,7 @@ native_only = pytest.mark.skipif(entry.enable() is None, reason="there is no nat
 @pytest.fixture(autouse=True)
 def fresh():
     """Tapes are native code's, and nothing is known of what was called."""
-    for _ in range(tapes._ENOUGH):
+    for _ in range(tier_up.TAPES.threshold):
         hf.GradientTape()
     forget_calls()
     replay.passes.clear()
@@ -320,7 +321,7 @@ def test_what_a_tape_tracks_is_found_wherever_a_function_has_it(how):
 def test_operators_that_python_answers_until_there_is_native_code():
     quick.make_python()
     x = hf.asarray([1.0, -2.0, 3.0])
-    for _ in range(3 * quick.USES):
+    for _ in range(3 * tier_up.OPERATORS.threshold):
         with hf.GradientTape() as tape:
             tape.watch(x)
             y = -(x * x) + abs(x) / 2.0

@@ -9,6 +9,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.autodiff import replay
+from hybridflow.core import tier_up
 from hybridflow.eager import wholes
 from tests.support.bits import same_bits
 from tests.support.compare_programs import gradients_replayed
@@ -226,7 +227,7 @@ def test_a_custom_gradient_is_called_each_time():
 
 
 def test_passes_are_forgotten_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(replay, "_MOST", 4)
+    monkeypatch.setattr(tier_up.BACKWARD_PASSES, "capacity", 4)
     with gradients_replayed(True):
         for n in (2, 3, 4, 5, 6, 7, 2):
             np.testing.assert_array_equal(gradient(lambda x: hf.sum(x * 2.0), tensor(n)), [2.0] * n)

@@ -5,6 +5,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.autodiff import replay
+from hybridflow.core import tier_up
 from hybridflow.core.context import now
 from hybridflow.eager import wholes
 from tests.support.bits import same_bits
@@ -21,8 +22,8 @@ SIZES = {"n": 6, "m": 4, "k": 2}
 def at_once(monkeypatch):
     """A whole is made at the first call of a form, whatever ran before."""
     forget_calls()
-    monkeypatch.setattr(wholes, "_ENOUGH", 1)
-    monkeypatch.setattr(wholes, "_FEW", 1 << 30)  # however many other tests have made
+    monkeypatch.setattr(tier_up.TAPED_CALLS, "threshold", 1)
+    monkeypatch.setattr(tier_up.TAPED_CALLS, "backoff", 0)  # however many other tests have made
     replay.passes.clear()
     with gradients_replayed(False):
         yield

@@ -20,6 +20,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.dtypes import bfloat16
+from hybridflow.core import tier_up
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager import native_operators, quick
 from hybridflow.runtime.calls import operators as slots
@@ -585,7 +586,7 @@ import sys
 import hybridflow as hf
 x = hf.ones(3)
 assert not any(name.startswith("llvmlite") for name in sys.modules)
-for _ in range({quick.USES} - 1):
+for _ in range({tier_up.OPERATORS.threshold} - 1):
     x = x + x
 assert not any(name.startswith("llvmlite") for name in sys.modules) and "__add__" not in vars(hf.Tensor)
 x = x + x
@@ -608,13 +609,13 @@ def loss(x):
     with hf.GradientTape() as tape:
         tape.watch(x)
         y = x
-        for k in range({2 * quick.USES}):
+        for k in range({2 * tier_up.OPERATORS.threshold}):
             y = y * x
     return tape.gradient(y, x)
 
 for _ in range(3):
     hf.function(lambda x: hf.sum(loss(x)))(hf.ones(3))
-y = hf.function(lambda x: sum((x for _ in range({2 * quick.USES})), x))(hf.ones(3))
+y = hf.function(lambda x: sum((x for _ in range({2 * tier_up.OPERATORS.threshold})), x))(hf.ones(3))
 assert "__add__" not in vars(hf.Tensor) and type(vars(hf.GradientTape)["__enter__"]) is type(loss)
 print("done")
 """

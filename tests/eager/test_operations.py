@@ -15,7 +15,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.array import elementwise
-from hybridflow.core import pytree
+from hybridflow.core import pytree, tier_up
 from hybridflow.eager import operations
 from hybridflow.runtime.calls import entry
 from tests.support.fresh_functions import forget_calls
@@ -389,12 +389,12 @@ def test_plans_and_forms_are_bounded() -> None:
     x = _random(3)
     for k in range(600):
         hf.maximum(x, float(k))
-    assert len(hf.maximum._forms) <= operations._MOST_FORMS  # type: ignore[attr-defined]
+    assert len(hf.maximum._tier_up) <= tier_up.PUBLIC_OPS.capacity  # type: ignore[attr-defined]
     assert hf.maximum._dispatch == ()  # type: ignore[attr-defined]
     for k in range(12):
         for _ in range(40):
             hf.maximum(x, k + 0.5)
-    tried, of_objects = hf.maximum._tried  # type: ignore[attr-defined]
+    tried, of_objects = hf.maximum._tier_up.tries  # type: ignore[attr-defined]
     assert 4 <= tried <= 16 and of_objects == 0
     assert len(hf.maximum._dispatch) <= operations._MOST_PLANS  # type: ignore[attr-defined]
 
@@ -407,7 +407,7 @@ def test_variables_that_come_and_go_leave_other_calls_their_plans() -> None:
         weight = hf.Variable(x)
         for _ in range(60):
             hf.matmul(x, weight)
-    of_values, of_objects = hf.matmul._tried  # type: ignore[attr-defined]
+    of_values, of_objects = hf.matmul._tier_up.tries  # type: ignore[attr-defined]
     assert of_objects >= 8 and of_values == 0
     for _ in range(8):
         hf.matmul(y, y)
@@ -595,7 +595,7 @@ def test_many_tensors_have_no_plan() -> None:
     rows = [hf.asarray(np.array([k, -k], np.float32)) for k in range(300)]
     for _ in range(8):
         found = hf.stack(rows)
-    assert hf.stack._dispatch == () and not hf.stack._forms
+    assert hf.stack._dispatch == () and not hf.stack._tier_up
     np.testing.assert_array_equal(found.numpy(), np.stack([x.numpy() for x in rows]))
     for _ in range(8):
         few = hf.stack(rows[:3])

@@ -15,10 +15,10 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow import flags
-from hybridflow.autodiff import replay
 from hybridflow.compiler import target
 from hybridflow.compiler.loops import cluster, reader, stored
 from hybridflow.compiler.ops import TABLE
+from hybridflow.core.tier_up import BACKWARD_PASSES
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor
 from hybridflow.runtime.machine import host
@@ -132,12 +132,12 @@ def compare(
 @contextlib.contextmanager
 def gradients_replayed(on: bool) -> Iterator[None]:
     """Eager gradients are compiled from the first on, or never."""
-    before = replay.FIRST
-    replay.FIRST = 1 if on else 1 << 60
+    before = BACKWARD_PASSES.threshold
+    BACKWARD_PASSES.threshold = 1 if on else 1 << 60
     try:
         yield
     finally:
-        replay.FIRST = before
+        BACKWARD_PASSES.threshold = before
 
 
 @contextlib.contextmanager

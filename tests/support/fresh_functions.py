@@ -21,7 +21,7 @@ def forget_calls() -> None:
     """Let no function know what it was called with before: which calls have a plan or a whole, and which come next,
     depends on that."""
     for function in public_functions():
-        function._dispatch, function._taped, function._tried = (), (), [0, 0]
-        function._forms.clear()
+        function._dispatch, function._taped = (), ()
+        function._tier_up.clear()
         function._plans = {}
         function._wholes = Wholes(function)

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.autodiff import tape
-from hybridflow.core import transaction
+from hybridflow.core import tier_up, transaction
 from hybridflow.core.context import current, suspended
 from hybridflow.errors import of_user
 from hybridflow.runtime.calls import entry, turns
@@ -86,7 +85,7 @@ def in_tape():
 @pytest.fixture
 def in_python(monkeypatch):
     """Tapes are opened and closed in Python."""
-    for _ in range(tape._ENOUGH):
+    for _ in range(tier_up.TAPES.threshold):
         hf.GradientTape()  # native code is loaded by now
     monkeypatch.setattr(hf.GradientTape, "__enter__", hf.GradientTape._enter)
     monkeypatch.setattr(hf.GradientTape, "__exit__", hf.GradientTape._exit)
