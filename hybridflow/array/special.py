@@ -608,7 +608,7 @@ def log_expit(x: ArrayLike, /) -> Tensor:
 
 @operation
 def softplus(x: ArrayLike, /) -> Tensor:
-    """``log(1 + exp(x))``.
+    """Softplus: ``log(1 + exp(x))``.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -644,7 +644,7 @@ def entr(x: ArrayLike, /) -> Tensor:
 
 @operation
 def exprel(x: ArrayLike, /) -> Tensor:
-    """``(exp(x) - 1) / x``, which is 1 at 0.
+    """Relative exponential: ``(exp(x) - 1) / x``, which is 1 at 0.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -663,7 +663,7 @@ def exprel(x: ArrayLike, /) -> Tensor:
 
 @operation
 def sinc(x: ArrayLike, /) -> Tensor:
-    """``sin(pi x) / (pi x)``, which is 1 at 0.
+    """Normalised sinc: ``sin(pi x) / (pi x)``, which is 1 at 0.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -682,7 +682,7 @@ def sinc(x: ArrayLike, /) -> Tensor:
 
 @operation
 def xlogy(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 log(x2)``, which is 0 where ``x1`` is 0.
+    """Product of x and a logarithm: ``x1 log(x2)``, which is 0 where ``x1`` is 0.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -703,7 +703,7 @@ def xlogy(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @operation
 def xlog1py(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """``x1 log(1 + x2)``, which is 0 where ``x1`` is 0.
+    """Product of x and a logarithm near 1: ``x1 log(1 + x2)``, which is 0 where ``x1`` is 0.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.

@@ -180,7 +180,7 @@ enable_grad: nothing; what runs inside an hf.GradientTape is recorded
 enable_x64: nothing; hf.float64 and hf.int64 are there without it
 ensure_compile_time_eval: NumPy, whose values are known while a function is traced
 ensure_shape: x itself, with hf.debugging.assert_shapes([(x, shape)])
-erfc: 1 - hf.erf(x)
+erfc: hf.special.erfc(x)
 erfinv: hf.special.erfinv(x)
 errstate: hf.debugging.enable_check_numerics(), or numpy.errstate; floats become NaN and infinity in silence
 estimator: hf.Model and its fit
@@ -297,7 +297,7 @@ log_compiles: HF_LOG=retrace, or f.retraces()
 log_softmax: hf.nn.log_softmax(x, axis)
 logaddexp2: hf.logaddexp(x * log2, y * log2) / log2 with log2 = math.log(2)
 logcumsumexp: hf.associative_scan(hf.logaddexp, x, axis=axis)
-logit: hf.log(x / (1 - x))
+logit: hf.special.logit(x)
 logspace: 10.0 ** hf.linspace(start, stop, num)
 long: x.astype(hf.int64)
 lookup: a dict of Python before the tensors, or hf.take(table, indices)
@@ -320,7 +320,7 @@ msort: hf.sort(x, axis=0)
 mul: hf.multiply(x, y)
 multinomial: hf.random.categorical(logits, shape)
 mv: x @ y
-mvlgamma: hf.special.multigammaln(x, d)
+mvlgamma: hf.special.multigammaln(x, p)
 name_scope: name=..., where something takes a name
 named_call: a function of Python; f.profile names the lines
 named_scope: a function of Python; f.profile names the lines
@@ -455,7 +455,7 @@ shard_map: x.to_device("gpu:1"); a program runs in one process, and nothing shar
 sharding: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
 signal: numpy.fft on x.numpy(); there are no complex dtypes
 silu: hf.nn.silu(x)
-sinc: hf.where(x == 0, 1.0, hf.sin(hf.pi * x) / hf.where(x == 0, 1.0, hf.pi * x))
+sinc: hf.special.sinc(x)
 size: x.size
 slogdet: hf.linalg.slogdet(x)
 softmax: hf.nn.softmax(x, axis)
@@ -520,7 +520,7 @@ vsplit: hf.split(x, parts, axis=0)
 vstack: hf.concat([x, y], axis=0)
 where_v2: hf.where(condition, x, y)
 xla: hf.function, which compiles by itself
-xlogy: hf.where(x == 0, 0.0, x * hf.log(hf.where(x == 0, 1.0, y)))
+xlogy: hf.special.xlogy(x, y)
 zero_grad: nothing; each hf.GradientTape starts from zero
 zeros_initializer: hf.initializers.Zeros()
 """
