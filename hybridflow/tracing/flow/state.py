@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -15,24 +15,19 @@ from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.clauses import Guarded
 
 
-class _Active(threading.local):
-    """The innermost path of what this thread traces, and why names that branches bound have no value."""
+class _Run:
+    """What one run of converted code keeps in mind; each begins with a record of its own."""
 
-    path: Any = None  # a ``paths.Path``, which is made of what is above this module, or None
-
-    def __init__(self) -> None:
-        self.conflicts: dict[tuple[CodeType, str], blame.Cause] = {}
+    def __init__(self, guarded: Iterable[Guarded] = ()) -> None:
+        self.path: Any = None  # the innermost one: a ``paths.Path``, which is made of what is above this module
+        self.conflicts: dict[tuple[CodeType, str], blame.Cause] = {}  # why names that branches bound have no value
         self.spent: list[Any] = []  # iterators of which it depends on a tensor how far loops came
         self.doubles: list[tuple[FrameType, tuple[Any, ...]]] = []
-        self.changes = 0  # how often something was changed in place
-        self.refusal: TraceError | None = None  # nobody catches it
-        self.passing: BaseException | None = None  # what came through a ``finally`` that ran for it
         self.loops: dict[FrameType, Any] = {}  # by the frames of generators: the loops that take their items
         self.offered: dict[FrameType, dict[str, Any]] = {}  # what loops have for names, which have yet to take it
         self.stopped: dict[FrameType, list[Any]] = {}  # the paths of generators that have stopped at a ``yield``
-        self.left: Any = None  # what names of functions around held when a function returned, if a tensor decided
         self.floor: Any = None  # the path from which an exception is thrown to code that began outside of it
-        self.guarded: list[Guarded] = []  # what may come to know of an error, see ``guarding``
+        self.guarded = [*guarded]  # what may come to know of an error, see ``guarding``
         self.appended: tuple[Any, ...] = ()  # lists that turns of a loop append to, and see nothing of
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
         self.facts: dict[Any, Any] = {}  # what conditions say of choices, see ``narrowing``
@@ -47,6 +42,17 @@ class _Active(threading.local):
         self.lengths: list[Any] = []  # nodes that are lengths of such lists
 
 
+class _Active(threading.local, _Run):
+    """What this thread runs, and what runs leave to each other."""
+
+    def __init__(self) -> None:
+        _Run.__init__(self)
+        self.changes = 0  # how often something was changed in place
+        self.refusal: TraceError | None = None  # nobody catches it
+        self.passing: BaseException | None = None  # what came through a ``finally`` that ran for it
+        self.left: Any = None  # what names of functions around held when a function returned, if a tensor decided
+
+
 active = _Active()
 thread_states.append(active)
 trace_states.append(active)
@@ -55,23 +61,13 @@ trace_states.append(active)
 @block
 def converting() -> Iterator[None]:
     """One run of converted code.  What is wrong with names that branches bind is said when they are read."""
-    before = active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended
-    active.path, active.conflicts, active.numbers, active.spent, active.doubles = None, {}, itertools.count(1), [], []
-    active.appended = ()
-    choices = active.facts, active.meanings, active.known, active.alive, active.selected
-    active.facts, active.meanings, active.known, active.alive, active.selected = {}, {}, {}, [], {}
-    chosen, active.chosen = active.chosen, False
-    grown = active.grown, active.rowed, active.changed, active.lengths
-    active.grown, active.rowed, active.changed, active.lengths = False, [], [], []
-    guarded, active.guarded = active.guarded, list(active.guarded)
-    floor, active.floor = active.floor, None
-    loops, active.loops = active.loops, {}
-    offered, active.offered = active.offered, {}
-    stopped, active.stopped = active.stopped, {}
+    new = vars(_Run(active.guarded))
+    before = {name: getattr(active, name) for name in new}
+    vars(active).update(new)
     try:
         yield
     except BaseException as error:
-        _leave_all(before[0])
+        _leave_all(before["path"])
         if not isinstance(error, Exception):
             raise
         begun = _began(error)
@@ -80,12 +76,8 @@ def converting() -> Iterator[None]:
             raise
         raise explained from None
     finally:
-        active.path, active.conflicts, active.numbers, active.spent, active.doubles, active.appended = before
-        active.left, active.loops, active.offered, active.stopped = None, loops, offered, stopped
-        active.guarded, active.refusal, active.passing, active.floor = guarded, None, None, floor
-        active.facts, active.meanings, active.known, active.alive, active.selected = choices
-        active.chosen = chosen
-        active.grown, active.rowed, active.changed, active.lengths = grown
+        vars(active).update(before)
+        active.left = active.refusal = active.passing = None
 
 
 def _leave_all(outer: Any) -> None:
