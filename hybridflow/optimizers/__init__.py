@@ -8,13 +8,23 @@ from hybridflow.core import other_names as _other_names
 from hybridflow.core.configured import identified
 from hybridflow.errors import ArgumentTypeError, entered
 from hybridflow.optimizers import schedules
-from hybridflow.optimizers.adaptive import Adadelta, Adagrad, Ftrl, RMSprop
+from hybridflow.optimizers.adadelta import Adadelta
+from hybridflow.optimizers.adafactor import Adafactor
+from hybridflow.optimizers.adagrad import Adagrad
+from hybridflow.optimizers.adam import Adam
+from hybridflow.optimizers.adamax import Adamax
+from hybridflow.optimizers.adamw import AdamW
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm, global_norm
-from hybridflow.optimizers.descent import SGD, Lion
-from hybridflow.optimizers.matrices import Adafactor, Muon
-from hybridflow.optimizers.moments import Adam, Adamax, AdamW, Lamb, LazyAdam, Nadam
+from hybridflow.optimizers.ftrl import Ftrl
+from hybridflow.optimizers.lamb import Lamb
+from hybridflow.optimizers.lazy_adam import LazyAdam
+from hybridflow.optimizers.lion import Lion
+from hybridflow.optimizers.muon import Muon
+from hybridflow.optimizers.nadam import Nadam
 from hybridflow.optimizers.optimizer import Optimizer
+from hybridflow.optimizers.rmsprop import RMSprop
 from hybridflow.optimizers.scaling import LossScaleOptimizer
+from hybridflow.optimizers.sgd import SGD
 
 __all__ = [
     "SGD",
