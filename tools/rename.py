@@ -1018,7 +1018,7 @@ class File(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         names = {name for target in node.targets for name in targets_of(target)}
-        for part in ast.walk(node.value) if names & {"__slots__", "__match_args__", "__all__"} else ():
+        for part in ast.walk(node.value) if names & {"__slots__", "__match_args__", "__all__", "state_fields"} else ():
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
                 start, end = self.span(part)
                 if "__all__" in names:
