@@ -1,0 +1,634 @@
+"""How models are trained, evaluated and asked for predictions: the loops, and the steps that they call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hybridflow import optimizers
+from hybridflow.autodiff.tape import GradientTape
+from hybridflow.callbacks.callback import History
+from hybridflow.callbacks.running import CallbackList
+from hybridflow.core import pytree
+from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
+from hybridflow.jit.function import function
+from hybridflow.layers import naming
+from hybridflow.layers.layer import Layer
+from hybridflow.layers.module import Module
+from hybridflow.metrics import Mean, Metric
+from hybridflow.models.compiled import AllMetrics, CompiledLoss, CompiledMetrics
+from hybridflow.models.feeding import Batch, Feed, at_least, check_alike, expect_rest, feed, parts, split_off
+
+if TYPE_CHECKING:
+    _Base = Layer
+else:
+    _Base = object  # beside which ``Model`` has that class
+
+
+class Trainer(_Base):
+    """What ``Model`` does with data: ``compile``, ``fit``, ``evaluate``, ``predict`` and their steps."""
+
+    _compiled: CompileSettings | None
+    _run: TrainingRun
+
+    @property
+    def layers(self) -> list[Any]:
+        """For subclasses: the layers of the model."""
+        raise NotImplementedError
+
+    def _steps_anew(self) -> None:
+        """Let the next step be traced anew: it may make variables then."""
+        self._run.predict_step = None
+        if self._compiled is not None:
+            self._compiled.make_steps(self)
+
+    @property
+    def history(self) -> History | None:
+        """What the last ``fit`` logged."""
+        return self._run.history
+
+    @property
+    def stop_training(self) -> bool:
+        """Whether ``fit`` is to end after the batch that goes on."""
+        return self._run.stop_training
+
+    @stop_training.setter
+    def stop_training(self, value: bool) -> None:
+        self._run.stop_training = bool(value)
+
+    # What is trained
+
+    def compile(
+        self,
+        optimizer: Any = "rmsprop",
+        loss: Any = None,
+        loss_weights: Any = None,
+        metrics: Any = None,
+        weighted_metrics: Any = None,
+        run_eagerly: bool = False,
+        steps_per_execution: int = 1,
+        jit_compile: Any = "auto",
+        auto_scale_loss: bool = True,
+    ) -> None:
+        """Say how the model is trained.
+
+        ``optimizer`` is one, or its name.  ``loss`` is a name, an object of ``hf.losses`` or a function of labels and
+        predictions; for several outputs a list or dict of them, whose sum counts, weighted by ``loss_weights``.
+        ``metrics`` is a list of names, objects and functions, for several outputs a list or dict of lists;
+        ``weighted_metrics`` heed the weights of samples.  ``run_eagerly`` does without compiling, so that a debugger
+        stops in each step.  Callbacks are told of every ``steps_per_execution``-th batch.  ``jit_compile`` is there for
+        programs that give it: steps are always compiled, unless they run eagerly.  With the policy "mixed_float16" the
+        optimizer becomes one that scales the loss (``hf.mixed_precision.LossScaleOptimizer``), unless
+        ``auto_scale_loss`` is False.
+        """
+        if not isinstance(steps_per_execution, int) or steps_per_execution < 1:
+            raise ArgumentError(self.name, f"steps_per_execution is {steps_per_execution!r}; it must be 1 or more.")
+        chosen = optimizers.get(optimizer)
+        scales = auto_scale_loss and self.dtype_policy.name == "mixed_float16"
+        if scales and not isinstance(chosen, optimizers.LossScaleOptimizer):
+            chosen = optimizers.LossScaleOptimizer(chosen)
+        naming.settle(self.layers)
+        self._compiled = CompileSettings(
+            chosen,
+            CompiledLoss(loss, loss_weights) if loss is not None else None,
+            CompiledMetrics(metrics, weighted_metrics, loss),
+            steps_per_execution,
+            run_eagerly,
+        )
+        self._compiled.make_steps(self)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether ``compile`` was called."""
+        return self._compiled is not None
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer that ``compile`` was given."""
+        return self._settings.optimizer
+
+    @property
+    def loss(self) -> Any:
+        """The loss that ``compile`` was given."""
+        settings = self._settings
+        return settings.loss and settings.loss.given
+
+    @property
+    def _settings(self) -> CompileSettings:
+        if self._compiled is None:
+            raise ArgumentError(self.name, "the model has no loss and no optimizer: call compile() first.")
+        return self._compiled
+
+    @property
+    def metrics(self) -> list[Any]:
+        """The mean loss, the metrics of ``compile`` as one called "compile_metrics", whose result is a dict, and those
+        that are attributes of the model or of layers in it.  Subclasses may say otherwise; what is listed starts anew
+        with each epoch."""
+        own = _metrics_within(self)
+        settings = self._compiled
+        if settings is None:
+            return own
+        compiled = [AllMetrics(settings.metrics, self._output_names())] if settings.metrics.given else []
+        return [settings.tracker, *compiled, *settings.trackers.values(), *own]
+
+    @property
+    def metrics_names(self) -> list[str]:
+        """The names of what is logged, in the order in which ``evaluate`` returns it."""
+        settings = self._compiled
+        own = [metric.name for metric in _metrics_within(self)]
+        if settings is None:
+            return own
+        trackers = [metric.name for metric in (settings.tracker, *settings.trackers.values())]
+        return [*trackers, *settings.metrics.labels, *own]
+
+    def reset_metrics(self) -> None:
+        """Let all metrics start anew."""
+        with suspended():
+            for metric in self.metrics:
+                metric.reset_state()
+
+    def _output_names(self) -> Sequence[str] | None:
+        """The names of several outputs, where they have some."""
+        return None
+
+    # Steps, for subclasses to define as they like
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """One step of training for a batch ``(x, y, sample_weight)``, ``(x, y)``, or ``x`` where there is nothing else:
+        what is logged, by name.
+
+        This one computes predictions and their loss, has the optimizer apply its gradients, and updates the metrics.
+        """
+        x, y, sample_weight = parts(data)
+        with GradientTape() as tape:
+            y_pred = self(x, training=True)
+            loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+            scaled = self.optimizer.scale_loss(loss)
+        variables = self.trainable_variables
+        gradients = tape.gradient(scaled, variables)
+        self.optimizer.apply_gradients(zip(gradients, variables))
+        return self._logs(x, y, y_pred, sample_weight, loss)
+
+    def test_step(self, data: Any) -> dict[str, Any]:
+        """One step of ``evaluate``: what is logged, by name."""
+        x, y, sample_weight = parts(data)
+        y_pred = self(x, training=False)
+        loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
+        return self._logs(x, y, y_pred, sample_weight, loss)
+
+    def predict_step(self, data: Any) -> Any:
+        """One step of ``predict``: the outputs for a batch."""
+        return self(parts(data).x, training=False)
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The loss of a batch: that of ``compile``, and ``losses``, those of regularizers and of ``add_loss``."""
+        settings = self._settings
+        more = self.losses
+        found: list[Any] = []
+        if settings.loss is not None:
+            by_output, found = settings.loss(y, y_pred, sample_weight, self._output_names())
+            if len(found) > 1:
+                for name, value in by_output.items():
+                    settings.tracker_of(str(name)).update_state(value, sample_weight=_samples(x))
+        found += more
+        if not found:
+            raise ArgumentError(self.name, "there is no loss: give one to compile(), or call add_loss in a layer.")
+        total = found[0]
+        for value in found[1:]:
+            total = total + value
+        return total
+
+    def compute_metrics(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None
+    ) -> dict[str, Any]:
+        """Update the metrics of ``compile``, and return the results of all."""
+        self._settings.metrics.update(y, y_pred, sample_weight, self._output_names())
+        return self.get_metrics_result()
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        """The results of all metrics by name."""
+        settings = self._settings
+        results: dict[str, Any] = {}
+        for metric in [settings.tracker, *settings.trackers.values()]:
+            results[metric.name] = metric.result()
+        results.update(settings.metrics.results())
+        for metric in _metrics_within(self):
+            found = metric.result()
+            results.update(found if isinstance(found, dict) else {metric.name: found})
+        return results
+
+    def _logs(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, loss: Any) -> dict[str, Any]:
+        self._settings.tracker.update_state(loss, sample_weight=_samples(x))
+        return self.compute_metrics(x, y, y_pred, sample_weight)
+
+    # Loops
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Mapping[int, float] | None = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
+    ) -> History:
+        """Train for ``epochs`` passes over the data; what was logged is returned, and is ``history`` too.
+
+        The data are arrays (or lists and dicts of arrays) ``x`` and ``y``, cut into batches of ``batch_size`` rows (32
+        unless given) in a new order each epoch (``shuffle``); or ``x`` is a ``hf.data.Dataset``, a generator, a data
+        loader, or anything that can be iterated over and gives batches ``(x, y)`` or ``(x, y, sample_weight)``.
+
+        ``validation_data`` is ``(x, y)`` or such a dataset; ``validation_split`` takes that share of the last rows.
+        ``class_weight`` weighs samples by their class.  ``verbose``: 0 says nothing, 1 draws a bar, 2 prints a line for
+        each epoch; "auto" is 1 on a terminal and 2 elsewhere.  Raises ArgumentError before ``compile``.
+        """
+        settings = self._settings
+        epochs, initial_epoch = at_least("fit", "epochs", epochs, 0), at_least("fit", "initial_epoch", initial_epoch, 0)
+        data = Batch(x, y, sample_weight)
+        _check_frequency(validation_freq)
+        if validation_split and validation_data is None:
+            data, validation_data = split_off("fit", data, validation_split)
+        source = feed(
+            "fit",
+            *data,
+            batch_size=batch_size,
+            steps=steps_per_epoch,
+            shuffle=shuffle,
+            class_weight=class_weight,
+        )
+        if validation_batch_size is None:
+            validation_batch_size = batch_size
+        validation = self._validation(validation_data, validation_batch_size, validation_steps)
+        told = CallbackList(callbacks, self, verbose, {"epochs": epochs, "steps": source.steps, "verbose": verbose})
+        self._run.history, self._run.stop_training = told.history, False
+        self._run.source = source
+        try:
+            self._run.first_epoch = initial_epoch
+            told.on_train_begin()
+            for epoch in range(self._run.first_epoch, epochs):
+                self.reset_metrics()
+                told.on_epoch_begin(epoch)
+                logs = self._train_epoch(source, told, settings)
+                if logs is None:
+                    self._ran_out(epoch, "the data")
+                    break
+                if validation is not None and _is_due(epoch + 1, validation_freq):
+                    found = self._evaluate(validation, told)
+                    if found is None:
+                        self._ran_out(epoch, "the validation data")
+                        validation = None
+                    logs.update({f"val_{name}": value for name, value in (found or {}).items()})
+                told.on_epoch_end(epoch, logs)
+                if self.stop_training:
+                    break
+            self._finish_averages()
+            told.on_train_end(told.last_logs)
+        finally:
+            source.close()
+            if validation is not None:
+                validation.close()
+            told.close()
+            self._run.source = None
+        return told.history
+
+    def _finish_averages(self) -> None:
+        """At the end of ``fit``: the averages that the optimizer keeps (``use_ema``) become the variables' values."""
+        optimizer = self._settings.optimizer
+        if isinstance(optimizer, optimizers.Optimizer):
+            optimizer.finalize_variable_values(self._trained_by(optimizer))
+
+    def _trained_by(self, optimizer: optimizers.Optimizer) -> Iterator[Variable]:
+        """The variables that it has updated; the model is searched for them when somebody asks for the first."""
+        yield from filter(optimizer.has_trained, self.trainable_variables)
+
+    def _ran_out(self, epoch: int, what: str) -> None:
+        """An epoch of ``fit`` was given no batch: an error in the first, in later ones the end of a generator."""
+        if epoch == self._run.first_epoch:
+            raise ArgumentError("fit", f"{what} gave no batch: it is empty, or a generator that has ended.")
+        follows = "training ends" if what == "the data" else "epochs from here on are not validated"
+        warnings.warn(f"{what} gave no more batches in epoch {epoch + 1}: {follows}", stacklevel=3)
+
+    def _train_epoch(self, source: Feed, told: CallbackList, settings: CompileSettings) -> dict[str, float] | None:
+        """What an epoch logged; None if there was no batch."""
+        logs: dict[str, Any] | None = None
+        number, every = 0, settings.steps_per_execution
+        step, before = settings.train_step, None
+        for number, batch in enumerate(source.epoch()):
+            if source.rest:
+                expect_rest(step, source, batch)
+            if number % every == 0:
+                told.on_train_batch_begin(number)
+            try:
+                logs = _checked(step(*batch), "train_step")
+            except Exception as error:
+                check_alike("fit", number, batch, before, error)
+                raise
+            before = batch
+            if (number + 1) % every == 0:
+                told.on_train_batch_end(number, logs)
+            if self.stop_training:
+                break
+        if logs is not None and (number + 1) % every:
+            told.on_train_batch_end(number, logs)  # of a last group that is not whole
+        return None if logs is None else floats(logs)
+
+    def _validation(self, given: Any, batch_size: int | None, steps: int | None) -> Feed | None:
+        if given is None:
+            return None
+        if isinstance(given, Batch) or (isinstance(given, (tuple, list)) and len(given) in (1, 2, 3)):
+            return feed("fit", *given, batch_size=batch_size, steps=steps, once=True)
+        return feed("fit", given, steps=steps, once=True)
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """The loss and the metrics of data, which are given as to ``fit``: one number, a list of them in the order of
+        ``metrics_names``, or a dict."""
+        source = feed("evaluate", x, y, sample_weight, batch_size=batch_size, steps=steps, once=True)
+        told = CallbackList(callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False)
+        try:
+            logs = self._evaluate(source, told)
+        finally:
+            source.close()
+            told.close()
+        if logs is None:
+            raise ArgumentError("evaluate", "the data gave no batch: it is empty, or a generator that has ended.")
+        if return_dict:
+            return logs
+        found = list(logs.values())
+        return found[0] if len(found) == 1 else found
+
+    def _evaluate(self, source: Feed, told: CallbackList) -> dict[str, float] | None:
+        """What an evaluation logged; None if there was no batch."""
+        self.reset_metrics()
+        source.restart()  # each validation is of the same batches
+        step = self._settings.test_step
+        logs: dict[str, Any] | None = None
+        told.on_test_begin()
+        for number, batch in enumerate(source.epoch()):
+            if source.rest:
+                expect_rest(step, source, batch)
+            told.on_test_batch_begin(number)
+            logs = _checked(step(*batch), "test_step")
+            told.on_test_batch_end(number, logs)
+        found = {} if logs is None else floats(logs)
+        told.on_test_end(found)
+        return found if logs is not None else None
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:
+        """The outputs for all inputs, batch by batch, as NumPy arrays."""
+        source = feed("predict", x, batch_size=batch_size, steps=steps, once=True)
+        told = CallbackList(callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False)
+        step = self._predictor()
+        found: list[list[Any]] = []
+        structure = None
+        try:
+            told.on_predict_begin()
+            for number, batch in enumerate(source.epoch()):
+                if source.rest:
+                    expect_rest(step, source, batch[:1])
+                told.on_predict_batch_begin(number)
+                outputs = step(batch.x)
+                leaves, structure = pytree.flatten(outputs)
+                found.append(leaves)
+                told.on_predict_batch_end(number, {"outputs": outputs})
+            told.on_predict_end()
+        finally:
+            source.close()
+            told.close()
+        if structure is None:
+            raise ArgumentError("predict", "the data gave no batch: it is empty, or a generator that has ended.")
+        return pytree.unflatten(structure, [_joined(leaves) for leaves in zip(*found)])
+
+    def _predictor(self) -> Any:
+        if self._compiled is not None:
+            return self._compiled.predict_step
+        if self._run.predict_step is None:
+            self._run.predict_step = function(self._predict, name=f"{self.name}.predict_step")
+        return self._run.predict_step
+
+    def _predict(self, x: Any) -> Any:
+        return self.predict_step(_given(x, None, None))
+
+    def _train(self, x: Any, y: Any, sample_weight: Any) -> Any:
+        if _samples(x) == 0:
+            raise ShapeError(self.name, "a batch has no samples: its mean loss would make all weights NaN.")
+        return self.train_step(_given(x, y, sample_weight))
+
+    def _test(self, x: Any, y: Any, sample_weight: Any) -> Any:
+        return self.test_step(_given(x, y, sample_weight))
+
+    # One batch
+
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Mapping[int, float] | None = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Train on one batch, and return what is logged of it."""
+        source = feed("train_on_batch", x, y, sample_weight, batch_size=2**62, class_weight=class_weight)
+        return self._one(source, self._settings.train_step, return_dict)
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+        """Evaluate one batch, and return what is logged of it."""
+        source = feed("test_on_batch", x, y, sample_weight, batch_size=2**62)
+        return self._one(source, self._settings.test_step, return_dict)
+
+    def _one(self, source: Feed, step: Any, return_dict: bool) -> Any:
+        self.reset_metrics()
+        logs = floats(_checked(step(*next(source.epoch())), "the step"))
+        found = list(logs.values())
+        return logs if return_dict else found[0] if len(found) == 1 else found
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The outputs for one batch, as NumPy arrays."""
+        leaves, structure = pytree.flatten(self._predictor()(x))
+        return pytree.unflatten(structure, [leaf.numpy() for leaf in leaves])
+
+
+class TrainingRun:
+    """What changes from one ``fit`` to the next.  It is an object of its own because compiled steps watch all
+    attributes of a model, any of which may be a layer."""
+
+    def __init__(self) -> None:
+        self.history: History | None = None
+        self.stop_training = False
+        self.first_epoch = 0  # of the ``fit`` that goes on, which a callback may set when it begins
+        self.predict_step: Any = None  # of a model that was not compiled
+        self.is_building = False  # its first call goes on
+        self.source: Feed | None = None  # of the ``fit`` that goes on
+
+
+class CompileSettings:
+    """What ``compile`` was given, and what was made of it.  No part of the model: these variables are not its."""
+
+    def __init__(
+        self,
+        optimizer: Any,
+        loss: CompiledLoss | None,
+        metrics: CompiledMetrics,
+        steps_per_execution: int,
+        run_eagerly: bool,
+    ) -> None:
+        self.optimizer, self.loss, self.metrics = optimizer, loss, metrics
+        self.steps_per_execution = steps_per_execution
+        self.run_eagerly = run_eagerly
+        with suspended():
+            self.tracker = Mean("loss")
+        self.trackers: dict[str, Mean] = {}
+        self.train_step: Any = None
+        self.test_step: Any = None
+        self.predict_step: Any = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``compile`` was given."""
+        loss = self.loss
+        return {
+            "optimizer": self.optimizer,
+            "loss": None if loss is None else loss.given,
+            "loss_weights": None if loss is None else loss.weights,
+            **self.metrics.arguments(),
+            "run_eagerly": self.run_eagerly,
+            "steps_per_execution": self.steps_per_execution,
+        }
+
+    def make_steps(self, model: Trainer) -> None:
+        """The model's steps as programs, or as they are."""
+        for kind, step in (("train", model._train), ("test", model._test), ("predict", model._predict)):
+            made = step if self.run_eagerly else function(step, name=f"{model.name}.{kind}_step")
+            setattr(self, f"{kind}_step", made)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, whose models make steps of their own."""
+        return vars(self) | {"train_step": None, "test_step": None, "predict_step": None}
+
+    def tracker_of(self, name: str) -> Mean:
+        """The mean loss of one of several outputs."""
+        if name not in self.trackers:
+            self.trackers[name] = Mean(f"{name}_loss")
+        return self.trackers[name]
+
+
+def floats(logs: Mapping[str, Any]) -> dict[str, Any]:
+    """What was logged as Python's floats, arrays where it is no scalar."""
+    return {name: _float(value) for name, value in logs.items()}
+
+
+def _float(value: Any) -> Any:
+    if isinstance(value, (Tensor, Variable)):
+        return float(value.item()) if value.size == 1 else value.numpy()
+    return value
+
+
+def _checked(logs: Any, step: str) -> dict[str, Any]:
+    if not isinstance(logs, dict):
+        raise ArgumentTypeError(
+            "fit", f"{step} returned {type(logs).__name__}; it must return a dict of what is logged."
+        )
+    if not any(isinstance(value, dict) for value in logs.values()):
+        return logs
+    flat: dict[str, Any] = {}
+    for name, value in logs.items():
+        flat.update(value if isinstance(value, dict) else {name: value})  # all metrics of ``compile`` are one of dicts
+    return flat
+
+
+def _given(x: Any, y: Any, sample_weight: Any) -> Any:
+    """A batch as ``train_step`` takes it: without what was not given, at its end."""
+    if sample_weight is not None:
+        return x, y, sample_weight
+    if y is not None:
+        return x, y
+    return (x,) if isinstance(x, tuple) else x
+
+
+def _samples(x: Any) -> Any:
+    """The number of samples in a batch."""
+    return as_tensor(pytree.flatten(x)[0][0], "fit").shape[0]
+
+
+def _joined(parts_of_all: Iterable[Any]) -> np.ndarray:
+    arrays = [np.asarray(part) for part in parts_of_all]
+    return arrays[0].copy() if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _check_frequency(every: Any) -> None:
+    if isinstance(every, int):
+        if every < 1:
+            raise ArgumentError("fit", f"validation_freq is {every!r}; it must be 1 or more, or the epochs themselves.")
+    elif not isinstance(every, Collection):
+        raise ArgumentTypeError("fit", f"validation_freq is {every!r}; it must be an int, or the epochs themselves.")
+
+
+def _is_due(epoch: int, every: Any) -> bool:
+    return epoch % every == 0 if isinstance(every, int) else epoch in every
+
+
+def _metrics_within(layer: Layer) -> list[Any]:
+    """The metrics that are attributes of a layer, and of those in it."""
+    found: list[Any] = []
+    for module in [layer, *layer.submodules]:
+        if isinstance(module, Layer):
+            found += [one for one in children(module) if isinstance(one, Metric)]
+    return found
+
+
+def children(value: Any) -> list[Any]:
+    """The layers and metrics that are attributes, each once: those in lists, tuples and dicts too, and in modules that
+    are no layers."""
+    found: dict[int, Any] = {}
+
+    def visit(part: Any) -> None:
+        if id(part) in found:
+            return
+        found[id(part)] = part
+        if isinstance(part, Module) and not isinstance(part, Layer):
+            part = dict(part._attributes())
+        for one in part.values() if isinstance(part, dict) else part if isinstance(part, (list, tuple)) else ():
+            if isinstance(one, _HOLDERS):
+                visit(one)
+
+    for name, part in value._attributes():
+        if isinstance(part, _HOLDERS) and name not in ("_compiled", "_run"):
+            visit(part)
+    return [one for one in found.values() if isinstance(one, (Layer, Metric))]
+
+
+_HOLDERS = Module, Metric, list, tuple, dict
