@@ -16,7 +16,7 @@ import hybridflow as hf
 from tests.support.bits import same_bits
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.code
+pytestmark = [pytest.mark.code, pytest.mark.usual_level]  # trainings: slow code takes longer than its compilation saves
 
 Load = Callable[[str], ModuleType]
 EXAMPLES = ROOT / "examples"
