@@ -34,6 +34,7 @@ from hybridflow.jit.guards import (
     ordering,
     questions,
 )
+from hybridflow.jit.guards.attributes import in_class
 from hybridflow.jit.guards.branches import Branches
 from hybridflow.jit.guards.libraries import is_recorded, is_users_class
 from hybridflow.jit.guards.notes import (
@@ -128,12 +129,20 @@ class Recorder(Branches):
         found = recording.note(calls.prepare, function)
         if state.active.path is not None or state.active.spent:
             found = _touching(function, found)
+            if isinstance(function, type) and _makes_anew(function):
+                found = _making(function, found)
         found = special(function, found)
         if any(function is one for one in _LOOK_AT_CALLERS):
             return found
         if type(function) is not types.FunctionType or not is_recorded(function.__code__):
             found = list_reads.called_with(function, found)
         return found if _is_followed(function) else choosing.Spread(found)  # a tensor may choose what it is given
+
+    def made(self, value: Any) -> Any:
+        """A list, dict or set that the code makes."""
+        if state.active.path is not None:
+            journal.note_made(value)
+        return value
 
     def item(self, value: Any, key: Any) -> Any:
         recording = active.recording
@@ -511,6 +520,30 @@ def _next(take: Callable[..., Any]) -> Callable[..., Any]:
         elif not (args and hasattr(type(args[0]), "_turns_of_program")):
             journal.check_can_be_undone("next() is called")
         return take(*args)
+
+    return call
+
+
+# What makes an object that nobody else knows.
+_MAKERS = tuple([kind.__new__ for kind in (object, *CONTAINERS)])
+
+
+def _makes_anew(kind: type) -> bool:
+    """Whether a class makes a new object at each call, as code of the user's, which may return another, might not."""
+    return any(kind.__new__ is maker for maker in _MAKERS) and in_class(type(kind), "__call__") is _CALL
+
+
+_CALL = type.__dict__["__call__"]
+
+
+def _making(kind: type, make: Callable[..., Any]) -> Callable[..., Any]:
+    """``make``, of which it is noted that it makes an object."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        value = make(*args, **kwargs)
+        if type(value) is kind:
+            journal.note_made(value)
+        return value
 
     return call
 

@@ -309,7 +309,12 @@ class _Instrumenter(Flow):
         levels = [self._at(value, ast.Constant(depth))] if depth else []
         return self._call(value, "iterate", value, *levels)
 
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+    def _made_by_comprehension(self, node: Any) -> ast.AST:
+        found: Any = self._comprehension(node)
+        return self._call(node, "made", found)
+
+    visit_GeneratorExp = _comprehension
+    visit_ListComp = visit_SetComp = visit_DictComp = _made_by_comprehension
 
     # Names
 
@@ -412,7 +417,11 @@ class _Instrumenter(Flow):
             for key, value in zip(node.keys, node.values)
         ]
         node.keys = self._visited(node.keys)
-        return node
+        return self._call(node, "made", node)
+
+    def visit_Set(self, node: ast.Set) -> ast.AST:
+        self.generic_visit(node)
+        return self._call(node, "made", node)
 
     def visit_Starred(self, node: ast.Starred) -> ast.AST:
         value = self._visit(node.value)
@@ -425,7 +434,7 @@ class _Instrumenter(Flow):
                 if isinstance(each, ast.Starred):
                     each.value = self._call(each.value, "unpacked", self._visit(each.value))
             node.elts = [each if isinstance(each, ast.Starred) else self.visit(each) for each in node.elts]
-            return node
+            return self._call(node, "made", node)
         return self.generic_visit(node)
 
     def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.AST:

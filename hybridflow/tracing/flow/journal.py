@@ -29,6 +29,13 @@ def innermost() -> Side | None:
     return None if path is None else path.sides[-1]
 
 
+def note_made(value: Any) -> None:
+    """An object was made in the innermost side, outside of which nobody knows it."""
+    side = innermost()
+    if side is not None:
+        side.note_made(value)
+
+
 _MAKING = ("__init__", "__post_init__")
 
 

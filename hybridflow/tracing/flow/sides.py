@@ -70,6 +70,8 @@ class Side:
         """Leave it; places hold what they held before."""
         self.finals = {key: place.get() for key, (place, _) in self.touched.items()}
         self._holders = frozenset(id(place.holder) for place, _ in self.touched.values())
+        if self.around is not None:
+            self.around.news.update(self.news)
         for place, before in self.touched.values():
             place.put(before)
         if self._context is not None:
@@ -131,8 +133,16 @@ class Side:
         if changed is not None:
             raise cannot_be_undone(f"a {type(changed).__name__} is changed")
 
+    def note_made(self, value: Any) -> None:
+        """An object was made in the side: what is done to it there is seen by nobody outside."""
+        own = getattr(value, "__dict__", None)
+        for one in (value, own) if type(own) is dict else (value,):
+            self.news[id(one)] = one
+            for key in [key for key, (place, _) in self.touched.items() if place.holder is one]:
+                del self.touched[key]  # it was changed while it was made
+
     def touch(self, place: Place, before: Any = UNBOUND) -> None:
-        if place.identity not in self.touched:
+        if place.identity not in self.touched and id(place.holder) not in self.news:
             self.touched[place.identity] = place, place.get() if before is UNBOUND else before
 
 
