@@ -915,12 +915,10 @@ ExponentialDecay: hf.optimizers.schedules.ExponentialDecay(rate, steps, decay)
 LinearLR: hf.optimizers.schedules.PolynomialDecay(rate, steps)
 Momentum: hf.optimizers.SGD(rate, momentum=0.9)
 StepLR: hf.optimizers.schedules.ExponentialDecay(rate, steps, decay, staircase=True)
-adam: hf.optimizers.Adam(rate)
 apply_updates: optimizer.apply_gradients(zip(gradients, variables))
 chain: the arguments of hf.optimizers.Optimizer: clipnorm, weight_decay, use_ema
 legacy: hf.optimizers itself
 lr_scheduler: hf.optimizers.schedules
-sgd: hf.optimizers.SGD(rate)
 """
 
 _OF_LAYERS = """
