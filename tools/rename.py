@@ -330,6 +330,23 @@ class Index:
         self.paths = self.text_paths()
         self.foreign_attributes = foreign_attributes()
 
+    def getter(self, function: tuple[str, str], part: int | None) -> str | None:
+        """The module that a function of a module returns, or that is a part of the tuple that it returns."""
+        if part is None:
+            return self.getters.get(function)
+        module, name = function
+        for node in self.trees[module].body if module in self.trees else []:
+            if isinstance(node, ast.FunctionDef) and node.name == name and isinstance(node.body[-1], ast.Return):
+                value = node.body[-1].value
+                bound: dict[str, tuple[str, ...]] = {}
+                for inner in node.body:
+                    bound |= import_bindings(inner, self.known, module)
+                if isinstance(value, ast.Tuple) and part < len(value.elts):
+                    item = value.elts[part]
+                    binding = bound.get(item.id) if isinstance(item, ast.Name) else None
+                    return binding[1] if binding is not None and binding[0] == "import" else None
+        return None
+
     def read(self, module: Module) -> None:
         source = (self.root / module.path).read_bytes()
         try:
@@ -747,6 +764,7 @@ class Scope:
         self.imports: dict[str, tuple[str, ...]] = {}
         self.outer: set[str] = set()  # global and nonlocal names
         self.returned: set[str] = set()
+        self.called: dict[str, tuple[ast.Call, int | None]] = {}  # variables that hold what a call gives, or a part
         self.parameters: set[str] = set()
         self.globals: set[str] = set()
         self.first: str | None = None  # the parameter that holds the object
@@ -863,6 +881,17 @@ class Binder(ast.NodeVisitor):
     def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
         if node.rest:
             self.here.bound.add(node.rest)
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        if isinstance(node.value, ast.Call) and len(node.targets) == 1:
+            target = node.targets[0]
+            if isinstance(target, ast.Name):
+                self.here.called[target.id] = node.value, None
+            elif isinstance(target, ast.Tuple):
+                for k, part in enumerate(target.elts):
+                    if isinstance(part, ast.Name):
+                        self.here.called[part.id] = node.value, k
         self.generic_visit(node)
 
     def visit_Return(self, node: ast.Return) -> None:
@@ -1084,6 +1113,10 @@ class File(ast.NodeVisitor):
                 if binding[1] not in self.index.known:
                     return "?"
                 return self.index.defined(binding[1], binding[2])
+            if node.id in scope.called and scope is not self.top:
+                call, part = scope.called[node.id]
+                made = self.resolve(call.func)
+                return self.index.getter(made, part) if isinstance(made, tuple) else None
             return (self.module, node.id) if scope is self.top and self.module in self.index.modules else None
         if isinstance(node, ast.Attribute):
             left = self.resolve(node.value)
@@ -1095,7 +1128,7 @@ class File(ast.NodeVisitor):
                 return left[0], f"{left[1]}.{node.attr}"
         if isinstance(node, ast.Call):
             made = self.resolve(node.func)
-            return self.index.getters.get(made) if isinstance(made, tuple) else None
+            return self.index.getter(made, None) if isinstance(made, tuple) else None
         return None
 
     def class_of(self, node: ast.AST) -> str | None:
@@ -1865,7 +1898,7 @@ def levels(root: Path, table: Table) -> None:
         for part in re.finditer(r"(\d+): (set\(\)|\{[^}]*\})", found[1]):
             of_old[int(part[1])] = part[2]
         news = [f"{k}: {of_old[int(n)]}" for k, n in enumerate(numbers) if int(n) in of_old and k not in runtime]
-        news.append(f"**dict.fromkeys(RUNTIME, {of_old[6]})")
+        news.append(f"**{{level: {of_old[6]} for level in RUNTIME}}")
         return f"RUNTIME = range({runtime[0]}, {runtime[-1] + 1})\nTHIRD_PARTY = {{{', '.join(news)}}}"
 
     runtime = [k for k, n in enumerate(numbers) if 6 <= n < 7]
