@@ -1114,8 +1114,9 @@ class File(ast.NodeVisitor):
                     return "?"
                 return self.index.defined(binding[1], binding[2])
             if node.id in scope.called and scope is not self.top:
-                call, part = scope.called[node.id]
+                call, part = scope.called.pop(node.id)  # for it may call itself
                 made = self.resolve(call.func)
+                scope.called[node.id] = call, part
                 return self.index.getter(made, part) if isinstance(made, tuple) else None
             return (self.module, node.id) if scope is self.top and self.module in self.index.modules else None
         if isinstance(node, ast.Attribute):
