@@ -19,6 +19,7 @@ from hybridflow import flags
 from hybridflow.eager import quick
 from hybridflow.jit import function as compiled
 from hybridflow.jit.guards import report
+from hybridflow.runtime import background
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.op_calls import ElementwiseOp
 from hybridflow.runtime.native import layout
@@ -44,6 +45,7 @@ def nothing_left_behind() -> Iterator[None]:
     _net.begin()
     report.told.clear()
     yield
+    background.wait()
     left = _net.left()
     assert not left, "left behind: " + "; ".join(left)
 
