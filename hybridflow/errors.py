@@ -275,6 +275,11 @@ class TraceError(HybridflowError, TypeError):
     """A traced tensor was used in a way that needs its value, or outside the trace that made it."""
 
 
+class ConcretizationError(TraceError):
+    """Python would have to know while tracing what a tensor decides.  A compiled function that is called runs eagerly
+    then, and says so once; it is an error where the function is ``strict``, or is not called."""
+
+
 class GradientError(HybridflowError, RuntimeError):
     """A gradient was asked of a tape that cannot give it."""
 

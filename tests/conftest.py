@@ -51,6 +51,25 @@ def nothing_left_behind() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def programs_are_compiled(
+    nothing_left_behind: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """A test fails whose compiled functions run eagerly, as Python would have to know what a tensor decides: it would
+    compare eager code with itself.  Those with the mark ``runs_eagerly`` are about that."""
+    told: list[str] = []
+    tell = report.tell_eager
+
+    def tell_eager(name: str, reason: Any, error: BaseException) -> None:
+        if reason is None:
+            told.append(f"{name} runs eagerly: {error}")
+        tell(name, reason, error)
+
+    monkeypatch.setattr(report, "tell_eager", tell_eager)
+    yield
+    assert not told or request.node.get_closest_marker("runs_eagerly") is not None, told[0]
+
+
+@pytest.fixture(autouse=True)
 def code_as_users_have_it(
     nothing_left_behind: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from hybridflow.core.promotion import OpenFloat
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import scalar
-from hybridflow.errors import HybridflowError, TraceError, user_location
+from hybridflow.errors import ConcretizationError, HybridflowError, user_location
 from hybridflow.runtime import apart
 from hybridflow.tracing.flow import trees
 from hybridflow.tracing.flow.choices import Choice
@@ -92,7 +92,7 @@ class LateText:
             return leaf.decided()
         if not isinstance(leaf, (SymbolicTensor, Variable)) and not (isinstance(leaf, BaseException) and is_late(leaf)):
             return leaf
-        raise TraceError(
+        raise ConcretizationError(
             "str",
             f"the text {self!r} shows a value that is not known while tracing, so nothing else can depend on it. "
             "Print it or raise an error with it, or return the tensor and make the text of the result.",

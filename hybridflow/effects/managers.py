@@ -17,7 +17,7 @@ from typing import Any
 from hybridflow.array import elementwise
 from hybridflow.core.context import current
 from hybridflow.effects.caught import Try, raise_later
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.tracing.flow import endings, guarding, joins, journal
 from hybridflow.tracing.flow.clauses import Guarded
 from hybridflow.tracing.flow.forks import Fork
@@ -131,7 +131,7 @@ class With(Try):
         journal.touch(place_of(callbacks))
 
     def _refusal(self, what: str) -> TraceError:
-        return TraceError(
+        return ConcretizationError(
             "with",
             f"whether an error is raised in the with at {self._guarded.place} depends on a tensor, and {what}. Enter "
             "it with a with statement of its own, or outside of the compiled function.",

@@ -22,7 +22,15 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.operands import as_tensor
 from hybridflow.effects.late import LateText, is_late
-from hybridflow.errors import ArgumentTypeError, DTypeError, HybridflowError, ShapeError, TraceError, user_location
+from hybridflow.errors import (
+    ArgumentTypeError,
+    ConcretizationError,
+    DTypeError,
+    HybridflowError,
+    ShapeError,
+    TraceError,
+    user_location,
+)
 from hybridflow.jit import aliases
 from hybridflow.jit.binding import Binder
 from hybridflow.jit.donation import Donation, Place, leaves_of, matched
@@ -464,33 +472,34 @@ class NumbersWantedError(Exception):
 
 class RaisedError(Exception):
     """The code that is traced raised an ``error`` of its own behind effects and checks that no program will run now, or
-    with values in it that are not known while tracing: only a run of the code itself says what a call raises."""
+    with values in it that are not known while tracing: only a run of the code itself says what a call raises.
+    ``reason`` is what it had done to objects that outlive the call, which they do not show any more."""
 
-    def __init__(self, error: BaseException) -> None:
+    def __init__(self, error: BaseException, reason: Any = None) -> None:
         super().__init__(str(error))
-        self.error = error
+        self.error, self.reason = error, reason
 
 
-class EffectsError(RaisedError):
-    """What the code that was traced does to objects that outlive the call, which they do not show any more, no program
-    can do, as the ``error`` says: a run of the code itself can.  ``reason`` is what it does."""
-
-    def __init__(self, error: BaseException, reason: Any) -> None:
-        super().__init__(error)
-        self.reason = reason
+class EagerOnlyError(RaisedError):
+    """What the code that was traced does no program can do, as the ``error`` says: a run of the code itself can."""
 
 
 def _undone(error: BaseException, trace: Trace) -> RaisedError | None:
     """After the code that is traced has failed with an ``error``: see to it that objects which outlive the call are as
     they were before, where the code has to run again; None where it has not, or they cannot be."""
     outside = trace.outside
-    if outside is None or not outside.can_undo or not isinstance(error, Exception):
+    needs_values = isinstance(error, ConcretizationError)
+    if outside is None or not isinstance(error, Exception):
         return None
-    reason = outside.first_effect()
+    if not (outside.can_rerun if needs_values else outside.can_undo):
+        return None
+    reason = outside.first_effect() if outside.can_undo else None
     outside.undo()
     if not isinstance(error, TraceError):
-        return RaisedError(error)
-    return None if error.stage == "Variable" else EffectsError(error, reason)  # each call would make variables
+        return RaisedError(error, reason)
+    if needs_values:
+        return EagerOnlyError(error, reason)
+    return None if error.stage == "Variable" else EagerOnlyError(error, reason)  # each call would make variables
 
 
 def _comes_after_effects(error: BaseException, trace: Trace) -> bool:
@@ -584,29 +593,37 @@ def _run(
     inputs = [k for k in keys if isinstance(k, (TensorKey, NumberKey))]
     positions = {node: k for k, (node, own) in enumerate(zip(given, inputs)) if isinstance(own, TensorKey)}
     outputs: dict[Node, int] = {}
-    plan: list[tuple[int, Any]] = []
     result_leaves, results = pytree.flatten(result)
-    for leaf in result_leaves:
-        if isinstance(leaf, LateText):
-            leaf = leaf.decided()
-        if isinstance(leaf, SymbolicFloat):
-            plan.append((NUMBER, outputs.setdefault(trace.node_of(leaf.tensor), len(outputs))))
-            continue
-        if not isinstance(leaf, SymbolicTensor):
-            _check_result(trace, leaf, leaves)
-            plan.append((EXTENT if isinstance(leaf, Dim) else VALUE, leaf))
-            continue
-        node = trace.node_of(leaf)
-        if node in positions:
-            plan.append((ARGUMENT, positions[node]))
-        else:
-            plan.append((RESULT, outputs.setdefault(node, len(outputs))))
+    try:
+        plan = [_source(trace, leaf, leaves, positions, outputs) for leaf in result_leaves]
+    except ConcretizationError as error:
+        found = _undone(error, trace)
+        if found is None:
+            raise
+        raise found from None
     staged = Staged(trace, tuple(outputs), fastmath)
     donation = None
     if donated:
         handed = {value for kind, value in plan if kind == ARGUMENT}
         donation = _donation(binder, key, donated, handed, staged)
     return ConcreteFunction(binder, key, leaves, staged, plan, results, setting, donation), trace.created_variables
+
+
+def _source(
+    trace: Trace, leaf: Any, arguments: Sequence[Any], positions: Mapping[Node, int], outputs: dict[Node, int]
+) -> tuple[int, Any]:
+    """Where a leaf of the result comes from; nodes that the program has to return are added to its ``outputs``."""
+    if isinstance(leaf, LateText):
+        leaf = leaf.decided()
+    if isinstance(leaf, SymbolicFloat):
+        return NUMBER, outputs.setdefault(trace.node_of(leaf.tensor), len(outputs))
+    if not isinstance(leaf, SymbolicTensor):
+        _check_result(trace, leaf, arguments)
+        return EXTENT if isinstance(leaf, Dim) else VALUE, leaf
+    node = trace.node_of(leaf)
+    if node in positions:
+        return ARGUMENT, positions[node]
+    return RESULT, outputs.setdefault(node, len(outputs))
 
 
 def _donation(binder: Binder, key: Key, donated: Sequence[Place], handed: set[int], staged: Staged) -> Donation | None:

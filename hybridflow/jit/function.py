@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,7 @@ from hybridflow.jit import aliases, introspect, stances
 from hybridflow.jit.binding import Binder, name_of
 from hybridflow.jit.bound import BoundFunction, WeakMethod
 from hybridflow.jit.cache import CallForm, SignatureCache, Variant
-from hybridflow.jit.concrete import ConcreteFunction, EffectsError, NumbersWantedError, RaisedError, trace_signature
+from hybridflow.jit.concrete import ConcreteFunction, EagerOnlyError, NumbersWantedError, RaisedError, trace_signature
 from hybridflow.jit.donation import Place, places
 from hybridflow.jit.eagerly import EagerCalls
 from hybridflow.jit.input_signature import InputSignature
@@ -60,10 +61,28 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 _undoing = locks.make()  # one call at a time that may undo what it did to objects of others
 _PATIENCE = 2.0  # seconds to wait for it: the body that has it may wait for a thread that wants it
+
+
+class _Turn(threading.local):
+    """Whether this thread has its turn to undo, or has waited long enough."""
+
+    is_here = False
+
+
+_turn = _Turn()
+locks.thread_states.append(_turn)
+
+
+class _TurnWantedError(BaseException):
+    """A trace turned out to change objects of others, in a call that has no turn: the call begins again with one.
+
+    No Exception: it is no error that another trace may mend.
+    """
 
 
 class Function(Dispatcher, Generic[P, R]):
@@ -232,14 +251,29 @@ class Function(Dispatcher, Generic[P, R]):
     def _make_and_call(
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Variant | None, Any]:
-        if not self._eager_calls.is_undoing:
-            return self._make_and_call_now(key, leaves, args, kwargs)
+        return self._in_turn(lambda: self._make_and_call_now(key, leaves, args, kwargs))
+
+    def _in_turn(self, run: Callable[[], T]) -> T:
+        """``run()``; with a turn to undo, if one is needed."""
+        if not self._eager_calls.is_undoing or _turn.is_here:
+            try:
+                return run()
+            except _TurnWantedError:
+                pass
         has_turn = _undoing.acquire(timeout=_PATIENCE)
+        _turn.is_here = True
         try:
-            return self._make_and_call_now(key, leaves, args, kwargs)
+            return run()
         finally:
+            _turn.is_here = False
             if has_turn:
                 _undoing.release()
+
+    def _check_turn(self) -> None:
+        """Raise _TurnWantedError in a call without a turn, if one is needed: what another thread changes, before this
+        one undoes what it did, would be lost."""
+        if self._eager_calls.is_undoing and not _turn.is_here:
+            raise _TurnWantedError
 
     def _make_and_call_now(
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -248,11 +282,11 @@ class Function(Dispatcher, Generic[P, R]):
             return None, self._call_body(args, kwargs)
         try:
             found = self._relax_or_make(key, leaves)
-        except EffectsError as refused:
+        except EagerOnlyError as refused:
             if self._options.strict:
                 raise refused.error from None
-            _report().tell_eager(self._options.name, refused.reason)
-            self._is_unguarded = self._eager_calls.is_undoing = True
+            _report().tell_eager(self._options.name, refused.reason, refused.error)
+            self._is_unguarded = True
             self._eager_calls.note(key)
             return None, self._call_body(args, kwargs)
         except RaisedError as raised:
@@ -445,8 +479,15 @@ class Function(Dispatcher, Generic[P, R]):
 
     def _trace(self, key: Key, leaves: Sequence[Any], gives_up: bool) -> Variant:
         with self._trace_lock:
+            self._check_turn()
             started = time.perf_counter()
-            variant, recording, created = self._trace_once(key, leaves, not self._was_traced, gives_up)
+            try:
+                variant, recording, created = self._trace_once(key, leaves, not self._was_traced, gives_up)
+            except RaisedError as refused:
+                if refused.reason is not None:
+                    self._eager_calls.is_undoing = True
+                    self._check_turn()
+                raise
             if created:
                 # The variables exist now.  The body must find them, as it will in every later call: a body that would
                 # make them again is an error, and what computed their first values is no part of the program.
@@ -478,17 +519,21 @@ class Function(Dispatcher, Generic[P, R]):
             trace.outside = recording
             return self._observer.observing(recording, self._python, self._binder.parameters, values)
 
-        concrete, created = trace_signature(
-            self._python,
-            self._binder,
-            key,
-            leaves,
-            gives_up=gives_up,
-            fastmath=self._options.fastmath,
-            donated=self._options.donated,
-            may_create_variables=may_create,
-            observing=observing,
-        )
+        tracer = sys.gettrace()
+        try:
+            concrete, created = trace_signature(
+                self._python,
+                self._binder,
+                key,
+                leaves,
+                gives_up=gives_up,
+                fastmath=self._options.fastmath,
+                donated=self._options.donated,
+                may_create_variables=may_create,
+                observing=observing,
+            )
+        finally:
+            self._observer.end_trace(tracer)
         concrete.staged.trace.outside = None  # it would keep what was recorded alive
         if created:
             recording.take_back()
@@ -500,11 +545,14 @@ class Function(Dispatcher, Generic[P, R]):
                     raise
                 reason = recording.first_effect()
                 recording.undo()
-                raise EffectsError(error, reason) from None
+                raise EagerOnlyError(error, reason) from None
         variant = Variant(concrete, self._observer.guards(recording))
         if recording.can_undo and any(node.may_raise for node in concrete.graph.nodes):
             variant.undo = recording.undo
             self._eager_calls.is_undoing = True
+            if not _turn.is_here:
+                recording.undo()
+                raise _TurnWantedError
         return variant, recording, created
 
     @entered
@@ -581,7 +629,7 @@ class Function(Dispatcher, Generic[P, R]):
     def _concrete(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
         """What answers calls with these leaves, when none is made."""
         try:
-            return self._find_or_make(key, leaves).concrete
+            return self._in_turn(lambda: self._find_or_make(key, leaves)).concrete
         except SizesWantedError as wanted:
             raise wanted.refused(self._options.name) from None
         except RaisedError as raised:

@@ -18,7 +18,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import scalar
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.tracing.order import ORDER, require
 from hybridflow.tracing.region import Region
 from hybridflow.tracing.trace import Trace
@@ -105,7 +105,7 @@ def _sizes() -> Sizes:
     for trace in traces:
         acts = any(v is ORDER for v in trace.assigned) if isinstance(trace, Region) else trace._order is not None
         if acts:
-            raise TraceError(
+            raise ConcretizationError(
                 "convert",
                 "the length of a list depends on a tensor, and before it is known the function prints or calls "
                 "Python, which would happen again when the length is found. Do that afterwards.",

@@ -28,7 +28,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import cast, scalar
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.tracing import number_faults
 from hybridflow.tracing.symbolic import SymbolicTensor, why_unconverted
 
@@ -68,14 +68,16 @@ class SymbolicNumber(SymbolicTensor):
 
     def undecided(self, why: str) -> TraceError:
         one, other = self.narrow.__name__, self.kind.__name__
-        return TraceError(
+        return ConcretizationError(
             "convert",
             f"it depends on a tensor whether a number is Python's {one} or {other}, and {why}. "
             f"Bind {other}s on all ways: {other}(n), or {'0.0' if self.kind is float else '0'} to begin with.",
         )
 
-    def refused(self, wish: str, remedy: str) -> TraceError:
-        return TraceError("convert", f"{wish} {WHAT}, and has no value while tracing. {remedy}")
+    def refused(
+        self, wish: str, remedy: str, kind: Callable[[str, str], TraceError] = ConcretizationError
+    ) -> TraceError:
+        return kind("convert", f"{wish} {WHAT}, and has no value while tracing. {remedy}")
 
     def __hash__(self) -> int:
         raise self.refused(
@@ -84,8 +86,9 @@ class SymbolicNumber(SymbolicTensor):
         )
 
     def __bool__(self) -> bool:
-        remedy = why_unconverted(sys._getframe(1)) or "Ask it in the function's own if, while, and, or, any or all."
-        raise self.refused("the truth is asked of", remedy)
+        why = why_unconverted(sys._getframe(1))
+        remedy = why or "Ask it in the function's own if, while, and, or, any or all."
+        raise self.refused("the truth is asked of", remedy, TraceError if why else ConcretizationError)
 
     def __int__(self) -> int:
         raise self.refused("int() is asked for of", "Call int in a converted function, or use hf.astype(n, hf.int64).")

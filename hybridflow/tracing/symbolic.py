@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -15,7 +16,7 @@ from hybridflow.core.context import Tracer
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
-from hybridflow.errors import TraceError, called_by_user, is_internal, short_location
+from hybridflow.errors import ConcretizationError, TraceError, called_by_user, is_internal, short_location
 
 
 @pytree.declare_leaf
@@ -97,15 +98,17 @@ class SymbolicTensor(Tensor):
         found = self._trace.known_elements(node) if is_static(self.type.shape) else None
         return None if found is None else found.reshape(self.type.shape)
 
-    def _no_value(self, stage: str, wish: str, remedy: str) -> TraceError:
+    def _no_value(
+        self, stage: str, wish: str, remedy: str, kind: Callable[[str, str], TraceError] = ConcretizationError
+    ) -> TraceError:
         asked = called_by_user()
         if asked is not None:
-            return TraceError(
+            return ConcretizationError(
                 asked,
                 f"the value of {self!r} decides a size, an axis or what is computed, and does not exist while tracing. "
                 f"Make it a Python argument, or call {asked} outside of the traced function.",
             )
-        return TraceError(stage, f"{wish} {self!r} needs its value, which does not exist while tracing. {remedy}")
+        return kind(stage, f"{wish} {self!r} needs its value, which does not exist while tracing. {remedy}")
 
     def numpy(self) -> np.ndarray:
         raise self._no_value(
@@ -118,11 +121,9 @@ class SymbolicTensor(Tensor):
         raise self._no_value("item", "reading the element of", "Return it and read the result.")
 
     def __bool__(self) -> bool:
-        remedy = (
-            why_unconverted(sys._getframe(1))
-            or "Choose by value with hf.where(condition, a, b), or branch on a Python argument."
-        )
-        raise self._no_value("bool", "branching on", remedy)
+        why = why_unconverted(sys._getframe(1))
+        remedy = why or "Choose by value with hf.where(condition, a, b), or branch on a Python argument."
+        raise self._no_value("bool", "branching on", remedy, TraceError if why else ConcretizationError)
 
     def __int__(self) -> int:
         raise self._no_value("int", "int() of", "Convert with hf.astype(x, hf.int64), or make it a Python argument.")
@@ -141,7 +142,7 @@ class SymbolicTensor(Tensor):
         )
 
     def __reduce__(self) -> Any:
-        raise self._no_value("pickle", "pickling", "Return it and pickle the result.")
+        raise self._no_value("pickle", "pickling", "Return it and pickle the result.", TraceError)
 
     def __str__(self) -> str:
         return repr(self)
@@ -155,6 +156,9 @@ class SymbolicTensor(Tensor):
         return f'<sym {node.type}{source} "{node.op.name}">'
 
 
+_COMPREHENSIONS = frozenset(("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"))
+
+
 def why_unconverted(frame: FrameType | None) -> str | None:
     """What to say where the function that branches, in this frame or outside of it, has a text that nobody knows, so
     that its statements mean what they mean to Python; None where it was converted, or is not a user's."""
@@ -162,8 +166,8 @@ def why_unconverted(frame: FrameType | None) -> str | None:
     from hybridflow.tracing.convert.instrument_code import original_of
     from hybridflow.tracing.convert.source import Missing, find
 
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        frame = frame.f_back
+    while frame is not None and (is_internal(frame.f_code.co_filename) or frame.f_code.co_name in _COMPREHENSIONS):
+        frame = frame.f_back  # a comprehension has the text of the function around it
     if frame is None:
         return None
     original = original_of(frame.f_code)

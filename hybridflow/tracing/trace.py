@@ -25,7 +25,7 @@ from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.core.variable import Variable
 from hybridflow.eager.execute import execute
-from hybridflow.errors import TraceError, short_location, user_location
+from hybridflow.errors import ConcretizationError, TraceError, short_location, user_location
 from hybridflow.tracing import numbers, scalars
 from hybridflow.tracing.assumptions import Assumptions
 from hybridflow.tracing.order import ORDER
@@ -55,6 +55,10 @@ class Outside(Protocol):
 
     def take(self, result: Any, /) -> list[tuple[Any, Any]]:
         """The attributes that each call sets beside its result, and to what: see ``jit.guards.left``."""
+
+    @property
+    def can_rerun(self) -> bool:
+        """Whether all that the trace did to objects that were there before it can be undone."""
 
     @property
     def can_undo(self) -> bool:
@@ -234,7 +238,9 @@ class Trace:
                 return self._lift(ancestor.lifted[node], ancestor)
             ancestor = ancestor.parent
         origin = tensor._trace.name
-        raise TraceError(
+        is_branch = isinstance(tensor._trace, Trace) and tensor._trace.parent is not None
+        kind = ConcretizationError if is_branch else TraceError
+        raise kind(
             self.name,
             f"a tensor ({node.type} made by {node.op.name} at {short_location(node.where) or 'an unknown line'}) "
             f"leaked out of the trace of {origin} and is used here. It stood for a value during that trace only: "

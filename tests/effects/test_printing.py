@@ -210,7 +210,7 @@ def test_nothing_depends_on_a_text_that_is_not_known_yet() -> None:
         lambda x: f"{x}".upper(),
     ):
         with pytest.raises(TraceError, match="not known while tracing"):
-            hf.function(f)(hf.constant(1.0))
+            hf.function(f, strict=True)(hf.constant(1.0))
 
 
 def test_a_stream_that_raises_ends_the_program() -> None:

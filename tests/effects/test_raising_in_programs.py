@@ -190,7 +190,7 @@ def nested(x):
 @pytest.mark.parametrize("function", [caught_outside])
 def test_what_would_be_caught_is_refused(function: Callable[..., Any]) -> None:
     with pytest.raises(errors.TraceError, match=r"depends on a tensor.*after the try at test_raising") as info:
-        hf.function(function)(hf.constant([1.0, 2.0]))
+        hf.function(function, strict=True)(hf.constant([1.0, 2.0]))
     assert "test_raising_in_programs.py:" in str(info.value.where)
 
 

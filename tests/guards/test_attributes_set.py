@@ -152,7 +152,7 @@ def test_tensors_of_a_branch_function_are_refused():
         kept.last = x * 2.0
         return x
 
-    @hf.function
+    @hf.function(strict=True)
     def f(x):
         return hf.cond(hf.sum(x) > 0, lambda: one(x), lambda: x)
 

@@ -129,7 +129,7 @@ def test_what_is_added_in_a_loop_counts_and_in_a_branch_is_refused() -> None:
     rows, perhaps = Rows(), Perhaps()
     np.testing.assert_allclose(hf.function(total(rows))(hf.asarray(X)), X.sum(), rtol=1e-5)
     with pytest.raises(errors.TraceError, match="leaked out of the trace of a branch"):
-        hf.function(total(perhaps))(hf.asarray(X))
+        hf.function(total(perhaps), strict=True)(hf.asarray(X))
 
 
 def test_what_was_added_goes_with_its_layer() -> None:

@@ -604,4 +604,4 @@ def test_too_many_options() -> None:
         return len(name)
 
     with pytest.raises(hf.errors.TraceError, match="name has no one type after this if"):
-        hf.function(f)(hf.constant(1.0))
+        hf.function(f, strict=True)(hf.constant(1.0))

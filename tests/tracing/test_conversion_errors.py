@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import itertools
+import logging
 import operator
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import HybridflowError
+from tests.support.agreement import form
 from tests.support.paths import ROOT
 
 WRONG: list[tuple[Callable[..., Any], list[str]]] = []
@@ -210,7 +212,7 @@ def numpy_array_in_a_branch(x):
 def test_message(case: tuple[Callable[..., Any], list[str]]) -> None:
     function, texts = case
     with pytest.raises(HybridflowError) as caught:
-        hf.function(function)(hf.asarray([1.0, 2.0]))
+        hf.function(function, strict=True)(hf.asarray([1.0, 2.0]))
     text = str(caught.value)
     for part in texts:
         assert part in text, text
@@ -220,11 +222,40 @@ def test_message(case: tuple[Callable[..., Any], list[str]]) -> None:
     assert not any("/hybridflow/tracing/" in frame.filename for frame in frames)
 
 
+def _outcome(function: Callable[..., Any], argument: Any) -> Any:
+    try:
+        return form(function(argument))
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.runs_eagerly
+@pytest.mark.parametrize("function", [function for function, _ in WRONG], ids=lambda function: function.__name__)
+def test_what_has_no_meaning_in_a_program_runs_eagerly(function: Callable[..., Any]) -> None:
+    """Whether it says no more than what the strict function does, and what the eager one does."""
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("hybridflow").addHandler(handler)
+    try:
+        compiled = hf.function(function)
+        for values in ([1.0, 2.0], [-1.0, 0.5], [3.0, -2.0]):
+            x = hf.asarray(values)
+            want = _outcome(function, x)
+            got = _outcome(compiled, x)
+            if want == got:
+                continue
+            assert issubclass(got[0], hf.errors.TraceError) and not issubclass(got[0], hf.errors.ConcretizationError)
+    finally:
+        logging.getLogger("hybridflow").removeHandler(handler)
+    assert sum("runs eagerly" in text for text in said) <= 1
+
+
 def test_the_process_goes_on_after_an_error() -> None:
     compiled = hf.function(lambda x: x * 2 if hf.sum(x) > 0 else x)
     for function, _ in WRONG:
         with pytest.raises(HybridflowError):
-            hf.function(function)(hf.asarray([1.0, 2.0]))
+            hf.function(function, strict=True)(hf.asarray([1.0, 2.0]))
     assert compiled(hf.asarray([1.0, 2.0])).tolist() == [2.0, 4.0]
 
 
@@ -352,7 +383,7 @@ def test_what_a_branch_cannot_take_back_is_an_error(text: str) -> None:
 
     for f in (branch, loop, after_another_has_returned):
         with pytest.raises(HybridflowError, match=r"under a condition that is a tensor|is changed in a loop"):
-            hf.function(f)(hf.constant(1.0))
+            hf.function(f, strict=True)(hf.constant(1.0))
     assert hf.function(not_at_all)(hf.constant(1.0)) == 2
 
 
@@ -365,7 +396,7 @@ def test_an_iterator_of_which_a_tensor_decides_how_far_a_loop_came() -> None:
         return x + sum(it)
 
     with pytest.raises(HybridflowError, match="how many items a loop took from a list_iterator depends on a tensor"):
-        hf.function(f)(hf.constant(1.5))
+        hf.function(f, strict=True)(hf.constant(1.5))
 
 
 def test_a_generator_that_is_taken_from_in_a_branch() -> None:
@@ -382,7 +413,7 @@ def test_a_generator_that_is_taken_from_in_a_branch() -> None:
         return x * next(held)
 
     with pytest.raises(HybridflowError, match="items are taken from a generator under a condition that is a tensor"):
-        hf.function(f)(hf.constant(1.5))
+        hf.function(f, strict=True)(hf.constant(1.5))
 
 
 ALIASES: dict[str, Callable[[Any, Any, Any], Any]] = {}
@@ -529,7 +560,7 @@ def test_which_object_is_changed_never_depends_on_a_tensor_unnoticed(name: str, 
         return function(x, hf.stack([x * 1, x * 2]), hf.stack([x * 3, x * 4]))
 
     with pytest.raises(HybridflowError, match=r"it depends on a tensor which of several it is|has no one type"):
-        hf.function(f)(hf.constant(1.0))
+        hf.function(f, strict=True)(hf.constant(1.0))
 
 
 def test_names_of_one_object_go_on_to_be_that() -> None:
@@ -562,7 +593,7 @@ def test_numbers_that_a_tensor_decides_about_are_no_length(text: str) -> None:
         return NUMBERS[text](1 if x > 0 else 2)
 
     with pytest.raises(HybridflowError, match="a Python number that a tensor decides about"):
-        hf.function(f)(hf.constant(1.0))
+        hf.function(f, strict=True)(hf.constant(1.0))
 
 
 def test_numbers_that_a_tensor_decides_about_are_instances_of_pythons_types() -> None:
@@ -590,7 +621,7 @@ def test_objects_that_finally_joins_are_known_to_be_several() -> None:
         return box[0] + box[1] + other[1]
 
     with pytest.raises(HybridflowError, match="it depends on a tensor which of several it is"):
-        hf.function(f)(hf.constant(1.0))
+        hf.function(f, strict=True)(hf.constant(1.0))
 
 
 LEFT_BY_FINALLY = ["y = y * 0.9", "made = len(made) + y", "del nothing"]
@@ -608,5 +639,5 @@ def test_what_finally_finds_does_not_hide_why_a_function_cannot_be_traced(last: 
     names: dict[str, Any] = {"hf": hf, "rows": rows}
     exec(text, names)
     with pytest.raises(HybridflowError, match="dict is changed under a condition that is a tensor"):
-        hf.function(names["f"])(hf.constant(1.0))
+        hf.function(names["f"], strict=True)(hf.constant(1.0))
     assert float(hf.function(lambda x: x * 2)(hf.constant(1.0))) == 2.0

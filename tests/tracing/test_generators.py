@@ -223,7 +223,7 @@ def test_generators_give_what_they_give_eagerly(function: Callable[..., Any]) ->
 
 @pytest.mark.parametrize("is_sure", [True, False])
 def test_a_loop_that_is_left_inside_of_the_generators_condition_is_refused(is_sure: bool) -> None:
-    @hf.function
+    @hf.function(strict=True)
     def f(x):
         def items():
             for k in range(3):
@@ -260,7 +260,7 @@ def test_a_turn_may_be_skipped() -> None:
 
 
 def test_items_that_others_take_are_refused() -> None:
-    @hf.function
+    @hf.function(strict=True)
     def f(x):
         def items():
             if x[0] > 0:

@@ -652,7 +652,7 @@ REFUSED = [
 def test_refused(case: tuple[Callable[..., Any], tuple[Any, ...], str]) -> None:
     function, more, text = case
     with pytest.raises(HybridflowError, match=text) as caught:
-        hf.function(function)(x(1, -2, 3), *more)
+        hf.function(function, strict=True)(x(1, -2, 3), *more)
     assert "test_growing_lists.py:" in str(caught.value)
 
 

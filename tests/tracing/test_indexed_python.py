@@ -385,7 +385,7 @@ def _is(rows, n, x):
 
 @pytest.mark.parametrize("change", [_first_row_changed, _two_that_may_be_one, _appended, _extended, _joined, _is])
 def test_one_of_several_objects_is_not_changed_unseen(change) -> None:
-    @hf.function
+    @hf.function(strict=True)
     def f(n, x):
         return change([[x], [x + 1], [x + 2]], n, x)
 
@@ -405,7 +405,7 @@ def test_a_nan_that_may_be_the_very_one_is_an_error() -> None:
 
 
 def test_a_tensor_that_was_chosen_is_not_changed_unseen() -> None:
-    @hf.function
+    @hf.function(strict=True)
     def f(n, x):
         xs = [x + 1, x + 2]
         y = xs[n]

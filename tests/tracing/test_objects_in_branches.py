@@ -259,4 +259,4 @@ def changes_the_first(x: Any) -> Any:
 @pytest.mark.parametrize("function", [changes_one_of_two, changes_the_first])
 def test_which_of_several_is_changed_must_be_known(function: Callable[..., Any]) -> None:
     with pytest.raises(TraceError, match="a Point is changed in place, and it depends on a tensor which of several"):
-        hf.function(function)(hf.constant(1.0))
+        hf.function(function, strict=True)(hf.constant(1.0))

@@ -602,4 +602,4 @@ def test_objects_are_those_of_eager_code(program: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("program", REFUSED)
 def test_what_may_be_one_of_several_objects_is_not_changed(program: Callable[..., Any]) -> None:
     with pytest.raises(TraceError, match="changed in place, and it depends on a tensor which of several"):
-        hf.function(program)(hf.constant(X))
+        hf.function(program, strict=True)(hf.constant(X))

@@ -223,7 +223,7 @@ def test_without_text_orders_that_no_tensor_decides_are_found() -> None:
 
 
 def test_more_than_python_sorts_by_insertion_is_refused() -> None:
-    @hf.function
+    @hf.function(strict=True)
     def f(x):
         return sorted([x * k for k in range(64)])
 
@@ -233,7 +233,7 @@ def test_more_than_python_sorts_by_insertion_is_refused() -> None:
 
 
 def test_one_of_several_objects_is_not_changed_unseen() -> None:
-    @hf.function
+    @hf.function(strict=True)
     def f(x):
         items = [Item(x[0], "a"), Item(x[1], "a")]
         first = min(items, key=lambda t: t.w)

@@ -295,7 +295,7 @@ def test_names_of_patterns_in_functions_of_guards_stay_python() -> None:
 
 
 def test_a_number_that_may_be_a_truth_is_refused() -> None:
-    @hf.function
+    @hf.function(strict=True)
     def f(t):
         match (True if t > 0 else 2, 1):
             case (True, _):

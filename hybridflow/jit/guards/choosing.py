@@ -17,7 +17,7 @@ from typing import Any
 
 from hybridflow.array import elementwise
 from hybridflow.effects import caught
-from hybridflow.errors import HybridflowError, TraceError
+from hybridflow.errors import ConcretizationError, HybridflowError, TraceError
 from hybridflow.jit.guards.twins import is_converted
 from hybridflow.tracing.flow import blame, forks, narrowing, paths, state
 from hybridflow.tracing.flow.choices import Choice
@@ -37,7 +37,7 @@ def frame_of_user() -> FrameType:
     while frame is not None and not is_converted(frame.f_code):
         frame = frame.f_back
     if frame is None:
-        raise TraceError("convert", "a value of which a tensor decides is used outside of converted code.")
+        raise ConcretizationError("convert", "a value of which a tensor decides is used outside of converted code.")
     return frame
 
 

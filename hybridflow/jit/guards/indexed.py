@@ -21,7 +21,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import cast, literal, scalar
 from hybridflow.effects import caught, late
-from hybridflow.errors import ArgumentError, TraceError
+from hybridflow.errors import ArgumentError, ConcretizationError, HybridflowError
 from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.attributes import in_class
 from hybridflow.jit.guards.choosing import frame_of_user
@@ -329,13 +329,13 @@ class Attributes:
             setattr(self._held, name, value)
 
     def __delattr__(self, name: str) -> None:
-        raise TraceError(
+        raise ConcretizationError(
             "convert", f"the attribute {name} of one of several objects is deleted, and a tensor decides of which."
         )
 
 
-def _new_key() -> ArgumentError:
-    return ArgumentError(
+def _new_key(kind: Callable[[str, str], HybridflowError] = ArgumentError) -> HybridflowError:
+    return kind(
         "convert", "a dict is given a new key, and a tensor decides which. Give it all keys before, or use a tensor."
     )
 
@@ -363,7 +363,7 @@ def _set_key(held: dict[Any, Any], key: Any, value: Any) -> None:
         return
     found, place = _place_of(list(held), key)
     if found is False:
-        raise _new_key()
+        raise _new_key(ConcretizationError)
     caught.require(frame, found, _new_key())
     for k, known in enumerate(list(held)):
         held[known] = joins.chosen(elementwise.equal(place, k), value, held[known], frame)

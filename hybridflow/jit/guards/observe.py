@@ -20,7 +20,7 @@ from hybridflow.jit.guards.recorder import RECORDER, recording_to
 from hybridflow.jit.guards.recording import Recording
 from hybridflow.jit.guards.report import Report, hide_recorder, unseen_reason
 from hybridflow.jit.guards.twins import Swaps, follow, is_twin
-from hybridflow.jit.guards.unseen import watched
+from hybridflow.jit.guards.unseen import end_trace, watched
 from hybridflow.tracing.flow.state import converting
 
 
@@ -28,6 +28,7 @@ class Observer:
     """Makes the recordings of one function, and remembers which functions its traces ran unseen."""
 
     __slots__ = ("_name", "_report", "_seen_late")
+    end_trace = staticmethod(end_trace)
 
     def __init__(self, name: str) -> None:
         self._name, self._report = name, Report(name)

@@ -19,7 +19,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import literal, scalar
 from hybridflow.effects import caught
-from hybridflow.errors import HybridflowError, TraceError
+from hybridflow.errors import ConcretizationError, HybridflowError, TraceError
 from hybridflow.jit.guards import questions
 from hybridflow.jit.guards.choosing import frame_of_user
 from hybridflow.jit.guards.comparing import depends, equal, greater, less
@@ -169,7 +169,7 @@ def _ordered(values: list[Any], keys: Sequence[Any]) -> list[Any]:
     if _is_total(keys):
         order = total_order_of(_tensor(_pairs(keys)[0]), count)
     elif count > MOST:
-        raise TraceError(
+        raise ConcretizationError(
             "sort",
             f"the order of {count} values depends on tensors, where a NaN may be among them: so many are not sorted by "
             "Python's rules. Write hf.sort(hf.stack(values)), or hf.argsort, and index with what it says.",

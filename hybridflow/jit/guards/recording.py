@@ -340,9 +340,14 @@ class Recording:
                 place.restore()
 
     @property
+    def can_rerun(self) -> bool:
+        """Whether the code may run once more: all that the trace did to objects that outlive the call can be undone."""
+        return self._undo.is_complete and not self.unseen
+
+    @property
     def can_undo(self) -> bool:
         """Whether the trace changed objects that outlive the call, and all of that can be undone."""
-        return self._undo.is_complete and not self.unseen and any(reason.is_effect for reason in self.reasons)
+        return self.can_rerun and any(reason.is_effect for reason in self.reasons)
 
     def undo(self) -> None:
         """Give objects that outlive the call what they held before the trace, as far as that is known."""

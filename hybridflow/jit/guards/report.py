@@ -41,9 +41,12 @@ class Report:
             _warn(self._name, text)
 
 
-def tell_eager(name: str, reason: Reason) -> None:
-    """Warn that calls of a function run eagerly, unless that was said."""
-    if _is_new(name, reason.text, reason.where):
+def tell_eager(name: str, reason: Reason | None, error: BaseException) -> None:
+    """Warn that calls of a function run eagerly, unless that was said: for a ``reason``, or as the ``error`` says."""
+    if reason is None:
+        if _is_new(name, str(error), None):
+            _warn(name, f"runs eagerly: {error}")
+    elif _is_new(name, reason.text, reason.where):
         place = f" ({short_location(reason.where)})" if reason.where else ""
         _warn(name, f"runs eagerly: {_sentence(reason).rstrip('.')}{place}. {_remedy(reason)}")
 

@@ -25,7 +25,7 @@ from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import late
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError
 from hybridflow.jit.guards import list_reads, ordering, questions
 from hybridflow.jit.guards.choosing import known_of_each
 from hybridflow.jit.guards.recording import active
@@ -271,7 +271,7 @@ def _in_program(name: str) -> Callable[[Function], Function]:
         def call(*args: Any) -> Any:
             for value in args:
                 if is_open(value) and not is_number(value):
-                    raise TraceError(
+                    raise ConcretizationError(
                         "math",
                         f"math.{name}() needs the value of {value!r}, which does not exist while tracing. "
                         f"Write hf.{name}, which the program computes.",
@@ -418,7 +418,7 @@ def check_repeats(left: Any, right: Any) -> None:
     """Raise TraceError for ``[0] * n`` of a number that is not known before the program runs."""
     for one, other in ((left, right), (right, left)):
         if type(one) in (list, tuple, str, bytes) and is_number(other):
-            raise TraceError(
+            raise ConcretizationError(
                 "convert",
                 f"{numbers.WHAT} meets a {type(one).__name__}, whose length would depend on it. "
                 "Use tensors of a fixed size, and hf.where.",

@@ -170,6 +170,14 @@ def _look(code: types.CodeType, recording: Recording) -> None:
         recording.unseen.add(code)
 
 
+def end_trace(before: Any) -> None:
+    """After a trace: let ``sys.gettrace()`` be what it was before it.  An interrupt may have come after the block that
+    sees to that was left, and before the generator of the block went on."""
+    now = sys.gettrace()
+    if now is not before and getattr(now, "__module__", None) == __name__:
+        set_trace(before)
+
+
 @block
 def _traced(recording: Recording) -> Iterator[None]:
     other: Callable[..., Any] | None = sys.gettrace()
@@ -182,9 +190,10 @@ def _traced(recording: Recording) -> Iterator[None]:
         return None if other is None else other(frame, event, argument)
 
     recording.tracer = started if other is None else None
-    set_trace(started)
     try:
+        set_trace(started)  # in here: an interrupt comes as soon as it is set
         yield
     finally:
         recording.tracer = None
-        set_trace(other)
+        if sys.gettrace() is started:  # it may be over long since, see ``end_trace``
+            set_trace(other)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from hybridflow.core.blocks import block
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import HybridflowError, ShapeError, TraceError, short_location
+from hybridflow.errors import ConcretizationError, HybridflowError, ShapeError, TraceError, short_location
 from hybridflow.tracing.flow.texts import Conflict
 
 
@@ -73,11 +73,11 @@ class Cause(NamedTuple):
             f"{name} has no one type after this {self.where.what}, whose condition is a tensor: {first} it is {one}, "
             f"{second} {other}. {fix}{self.where.shown()}"
         )
-        return TraceError(self.where.what, message, self.where.location)
+        return ConcretizationError(self.where.what, message, self.where.location)
 
 
 def returns(conflict: Conflict) -> TraceError:
-    return TraceError(
+    return ConcretizationError(
         "return",
         f"which value is returned depends on a tensor, and they have no one type: one is {conflict.one}, another "
         f"{conflict.other}. {_FIXES[conflict.kind]}",
@@ -85,7 +85,7 @@ def returns(conflict: Conflict) -> TraceError:
 
 
 def chosen(conflict: Conflict) -> TraceError:
-    return TraceError(
+    return ConcretizationError(
         "convert",
         f"which value is chosen depends on a tensor, and they have no one type: one is {conflict.one}, "
         f"another {conflict.other}. {_FIXES[conflict.kind]}",
@@ -93,7 +93,7 @@ def chosen(conflict: Conflict) -> TraceError:
 
 
 def changed(place: Any, conflict: Conflict) -> TraceError:
-    return TraceError(
+    return ConcretizationError(
         "convert",
         f"{place.text} is changed under a condition that is a tensor, to what has no one type: {conflict.one} and "
         f"{conflict.other}. Make a new value in each branch instead, with the same structure.",
@@ -101,7 +101,7 @@ def changed(place: Any, conflict: Conflict) -> TraceError:
 
 
 def changed_in_loop(place: Any, conflict: Conflict, where: Where) -> TraceError:
-    return TraceError(
+    return ConcretizationError(
         where.what,
         f"{place.text} is changed in a loop over a tensor, and has no one type: before a turn it is {conflict.one}, "
         f"after it {conflict.other}. {_FIXES[conflict.kind]}{where.shown()}",

@@ -223,7 +223,9 @@ class _Held:
         if type(end) is list and type(self.start) is list and growth.differ(self.start, view.items(end)):
             if end is self.start and view.has_touched(end):
                 return True  # the very list, which is a place of its own
-            if self._grows(view.items(end)):
+            with view.seen():
+                grows = self._grows(list(end))
+            if grows:
                 return False
         ends, structure = view.flatten(end, self._whole)
         if self._whole and self._replaces(ends, structure):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.tracing.flow import trees
 from hybridflow.tracing.flow.state import active
 from hybridflow.tracing.flow.texts import text_of
@@ -18,7 +18,7 @@ from hybridflow.tracing.flow.texts import text_of
 MOST_OPTIONS = 32
 
 
-class _MissingError(TraceError, AttributeError):
+class _MissingError(ConcretizationError, AttributeError):
     """Which of several values it is has to be known; for who asks whether there is an attribute it has none."""
 
     def __init__(self, text: str) -> None:
@@ -43,7 +43,7 @@ class Choice:
         """The error for who needs to know which it is."""
         texts = [text_of(option) for option in self.options]
         several = f"{', '.join(texts[:-1])} or {texts[-1]}"
-        return TraceError(
+        return ConcretizationError(
             "convert",
             f"it depends on a tensor whether a value is {several}, and {wish}. Give it one type on all ways, or choose "
             "with if what is done.",
@@ -53,7 +53,7 @@ class Choice:
     def why_no_result(self) -> TraceError:
         """Why a compiled function cannot return it."""
         one, other = (text_of(option) for option in self.options[:2])
-        return TraceError(
+        return ConcretizationError(
             "return",
             f"which value is returned depends on a tensor, and they have no one type: one is {one}, another {other}. "
             "Bind tensors, or the same Python value, on both sides.",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from hybridflow.array import elementwise
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.tracing.flow.state import active
 from hybridflow.tracing.flow.witnesses import reaches
 
@@ -124,7 +124,7 @@ def check_identity(one: Any, other: Any) -> None:
     if one is not other:
         mine, others = ({id(x), *(id(held) for held, _ in _origins(x))} for x in (one, other))
         if mine & others:
-            raise TraceError(
+            raise ConcretizationError(
                 "convert", "it depends on a tensor whether two values are one object. Compare positions instead."
             )
 
@@ -149,7 +149,7 @@ def _check_selected(value: Any, frame: FrameType) -> None:
 
 def _one_of_several(value: Any) -> TraceError:
     kind = "tensor" if isinstance(value, Tensor) else type(value).__name__
-    return TraceError(
+    return ConcretizationError(
         "convert",
         f"a {kind} is changed in place, and it depends on a tensor which of several it is. "
         "Copy it before, or make a new one instead of changing it.",

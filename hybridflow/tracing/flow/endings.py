@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from hybridflow.array import elementwise
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.tracing.flow import blame, guarding, narrowing
 from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.clauses import Guarded
@@ -68,7 +68,7 @@ def closed(path: Path, values: Values) -> Any:
     if bundle.has_raised:
         return None
     if kind not in bundle.kinds:
-        raise TraceError(
+        raise ConcretizationError(
             "raise",
             f"{path.frame.f_code.co_name} raises errors on all of its ways, and it depends on a tensor which of them "
             "is caught. Raise them in the function that catches them.",
@@ -208,7 +208,7 @@ def caught(since: tuple[Path | None, int]) -> None:
         unwound(since[0])
         if isinstance(error, TraceError):
             raise error
-        raise TraceError(
+        raise ConcretizationError(
             "except",
             "an exception was raised under a condition that is a tensor, and it is not known while tracing whether "
             "that holds. Choose the value with hf.where, or raise and catch outside of the compiled function.",

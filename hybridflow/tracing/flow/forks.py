@@ -12,7 +12,7 @@ from hybridflow.array import elementwise
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, reshape_to
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError
 from hybridflow.tracing.flow import blame, narrowing
 from hybridflow.tracing.flow.choices import Choice
 from hybridflow.tracing.flow.joins import combined
@@ -66,7 +66,7 @@ class Fork:
     def _end(self, values: Values) -> None:
         path: Path | None = active.path
         if path is None or path.parent is not self._path:
-            raise TraceError(
+            raise ConcretizationError(
                 "convert",
                 "a generator is stopped, or goes on, in a loop of its own under a condition that is a tensor. "
                 "Take its items before, as with list(...).",

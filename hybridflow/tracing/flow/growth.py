@@ -28,7 +28,7 @@ from hybridflow.core.context import now
 from hybridflow.core.promotion import Typed, result_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, scalar
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.tracing import found_sizes
 from hybridflow.tracing.flow import trees
 from hybridflow.tracing.flow.guarding import unguarded
@@ -226,9 +226,8 @@ def _most(items: Sequence[Any]) -> Any:
     return sum(item.rows if type(item) is Grown else 1 for item in items)
 
 
-def _form_of(*lists: Sequence[Any]) -> Form | None:
-    """The form of all items; None where they have no common one."""
-    found: Form | None = None
+def _form_of(*lists: Sequence[Any], found: Form | None = None) -> Form | None:
+    """The form of all items, and of those of the form ``found``; None where they have no common one."""
     for item in (item for items in lists for item in items):
         own = item.form if type(item) is Grown else Form.of(item)
         found = own if found is None else found.joined(own)
@@ -346,7 +345,7 @@ def selected(items: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
 
 
 def no_form() -> TraceError:
-    return TraceError(
+    return ConcretizationError(
         _STAGE,
         "a list whose length depends on a tensor has items of several types. Let them be tensors of one dtype and "
         "shape, numbers, or tuples of such.",
@@ -362,16 +361,24 @@ def may_grow(holder: Any) -> bool:
     return type(holder) is list and trees.is_made_here(holder)
 
 
-def aligned(a: Sequence[Any], b: Sequence[Any], within: Callable[[int], Any]) -> tuple[list[Any], list[Any]] | None:
+def aligned(
+    a: Sequence[Any], b: Sequence[Any], within: Callable[[int], Any], views: Sequence[Any]
+) -> tuple[list[Any], list[Any]] | None:
     """The items of a list on two sides, which differ in number, as such that can be joined one by one; None where they
-    stay as they are."""
+    stay as they are.  ``views`` are the sides, which were left: what they changed in items is seen through these."""
     if not differ(a, b):
         return None
     first = 0
     while first < min(len(a), len(b)) and type(a[first]) is not Grown and _is_one(a[first], b[first]):
         first += 1
     rests = a[first:], b[first:]
-    form = _form_of(*rests)
+    form: Form | None = None
+    for view, rest in zip(views, rests):
+        if rest:
+            with view.seen():
+                form = _form_of(rest, found=form)
+            if form is None:
+                break
     rooms = [room for room in map(_room_of, rests) if room is not None]
     if form is None or (len(rooms) == 2 and rooms[0] is not rooms[1]):
         return None
@@ -379,7 +386,7 @@ def aligned(a: Sequence[Any], b: Sequence[Any], within: Callable[[int], Any]) ->
     rows = room.capacity if room is not None else max(map(_most, rests))
     made = []
     for side, rest in enumerate(rests):
-        with within(side):
+        with within(side), views[side].seen():
             made.append([*a[:first], folded(rest, form, room, rows)])
     return made[0], made[1]
 
@@ -518,7 +525,7 @@ def check_change(value: Any) -> None:
 
 
 def _is_changed(value: Any) -> TraceError:
-    return TraceError(
+    return ConcretizationError(
         _STAGE,
         f"a {type(value).__name__ if not isinstance(value, Tensor) else 'tensor'} is changed in place, and is an item "
         "of a list whose length depends on a tensor. Append a copy, +x, or make a new one instead of changing it.",
@@ -666,7 +673,7 @@ def _sides_inside_out() -> list[Any]:
 
 
 def not_known() -> TraceError:
-    return TraceError(
+    return ConcretizationError(
         _STAGE,
         "in a loop that depends on a tensor something needs the length of a list that depends on a tensor, too. Index "
         "it, loop over it, or ask for len(): or stack it after the loop.",

@@ -8,7 +8,8 @@ from types import FrameType
 from typing import Any
 
 from hybridflow.core.blocks import block
-from hybridflow.errors import DivisionError, IndexRangeError, TraceError, is_internal
+from hybridflow.eager.host_ops import LinAlgError
+from hybridflow.errors import ConcretizationError, DivisionError, IndexRangeError, TraceError, is_internal
 from hybridflow.tracing import number_faults
 from hybridflow.tracing.flow.clauses import Guarded
 from hybridflow.tracing.flow.outcomes import Kind
@@ -84,7 +85,7 @@ def _check_way(kind: Any, one: Guarded, inside: Sequence[FrameType]) -> None:
 def _not_caught(kind: type[BaseException] | None, one: Guarded, what: str) -> TraceError:
     word = "with" if one.manager is not None else "try"
     name = "an error" if kind is None else kind.__name__
-    refusal = TraceError(
+    refusal = ConcretizationError(
         word,
         f"whether {name} is raised depends on a tensor, and {what} after the {word} at {one.place}. Choose "
         "values with if or hf.where, raise it in an if of the function that catches it, or catch it outside of the "
@@ -126,7 +127,8 @@ def _check_op(op: Any) -> None:
     """Raise TraceError if the error that an op may raise when the program runs would be caught."""
     if active.guarded and op.name not in ("require", "cond", "while", "scan", "call"):
         is_division = op.name in ("floor_divide", "remainder")
-        check_not_caught(DivisionError if is_division else IndexRangeError, finally_too=False)
+        kind = LinAlgError if op.calls_host else DivisionError if is_division else IndexRangeError
+        check_not_caught(kind, finally_too=False)
 
 
 watchers.append(_check_op)

@@ -13,7 +13,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now
 from hybridflow.eager.operands import scalar
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError
 from hybridflow.tracing.flow import blame
 from hybridflow.tracing.flow.journal import innermost, touch
 from hybridflow.tracing.flow.outcomes import (
@@ -364,7 +364,7 @@ class Loop(LoopStatement):
         if generator is not None:
             if slot == "_continues" and path.frame is not self.frame:
                 return True  # what decides is of the generator's
-            raise TraceError(
+            raise ConcretizationError(
                 what,
                 f"a loop is left while {generator.f_code.co_name} is inside of a condition that is a tensor. Take all "
                 "of its items.",

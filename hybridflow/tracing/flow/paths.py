@@ -13,7 +13,7 @@ from types import FrameType
 
 from hybridflow.array import elementwise
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError
 from hybridflow.tracing.flow.guarding import Raised
 from hybridflow.tracing.flow.joins import combined
 from hybridflow.tracing.flow.journal import touch
@@ -153,4 +153,4 @@ def is_staged(frame: FrameType) -> bool:
 def check_not_staged(frame: FrameType, what: str, fix: str) -> None:
     """Raise TraceError if it depends on a tensor whether the present line of ``frame`` runs."""
     if is_staged(frame):
-        raise TraceError("convert", f"{what} under a condition that is a tensor. {fix}")
+        raise ConcretizationError("convert", f"{what} under a condition that is a tensor. {fix}")

@@ -11,7 +11,7 @@ from hybridflow.array.shapes import reshape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast
-from hybridflow.errors import DTypeError, ShapeError, TraceError
+from hybridflow.errors import ConcretizationError, DTypeError, ShapeError, TraceError
 from hybridflow.tracing import number_faults
 from hybridflow.tracing.flow.walks import Turns, Walk, walk_over
 from hybridflow.tracing.numbers import number_of, number_tensor
@@ -40,7 +40,7 @@ class Counted(Turns):
         return self._item(index)
 
     def __iter__(self) -> Iterator[Any]:
-        raise TraceError(
+        raise ConcretizationError(
             "for",
             "how many items there are is not known while tracing. Use a for statement, or hf.stack after the loop.",
         )
@@ -145,7 +145,7 @@ class TensorRange(Turns):
     def _unknown(self) -> TraceError:
         if self._array is not None:
             self._array()
-        return TraceError(
+        return ConcretizationError(
             "range", "how many numbers a range over a tensor has is not known while tracing. Use for i in range(n)."
         )
 
@@ -163,7 +163,7 @@ def paired(values: Sequence[Any]) -> Turns | None:
     for value in values:
         walk = value if isinstance(value, (TensorRange, Counted)) else walk_over(value)
         if walk is None or (isinstance(walk, Walk) and walk.taken):
-            raise TraceError(
+            raise ConcretizationError(
                 "zip",
                 f"a {type(value).__name__} is paired with a range over a tensor. Pair tensors, or index with the "
                 "number of the turn.",

@@ -8,7 +8,7 @@ from typing import Any
 
 from hybridflow.core import pytree
 from hybridflow.core.blocks import block
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.tracing.flow import trees
 from hybridflow.tracing.flow.places import UNBOUND, Place, place_of
 from hybridflow.tracing.flow.values import is_of
@@ -131,7 +131,7 @@ class Side:
             return
         changed = self.witnesses.changed()
         if changed is not None:
-            raise cannot_be_undone(f"a {type(changed).__name__} is changed")
+            raise cannot_be_undone(f"a {type(changed).__name__} is changed", trees.is_made_here(changed))
 
     def note_made(self, value: Any) -> None:
         """An object was made in the side: what is done to it there is seen by nobody outside."""
@@ -146,5 +146,7 @@ class Side:
             self.touched[place.identity] = place, place.get() if before is UNBOUND else before
 
 
-def cannot_be_undone(what: str) -> TraceError:
-    return TraceError("convert", f"{what} under a condition that is a tensor. Do it outside of that block.")
+def cannot_be_undone(what: str, is_noted: bool = True) -> TraceError:
+    """The error; where the trace has noted what happened to what, it is known whether the code can run once more."""
+    kind = ConcretizationError if is_noted else TraceError
+    return kind("convert", f"{what} under a condition that is a tensor. Do it outside of that block.")

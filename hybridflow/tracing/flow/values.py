@@ -126,9 +126,13 @@ class View(Protocol):
 
     def end(self, value: Any) -> Any: ...
 
+    def seen(self) -> Any: ...
 
-# The items of two lists, and what ``within`` is; None where they stay as they are.
-Align = Callable[[Sequence[Any], Sequence[Any], Callable[[int], Any]], "tuple[list[Any], list[Any]] | None"]
+
+# The items of two lists, what ``within`` is, and the views; None where they stay as they are.
+Align = Callable[
+    [Sequence[Any], Sequence[Any], Callable[[int], Any], "Sequence[View]"], "tuple[list[Any], list[Any]] | None"
+]
 
 
 class Joined:
@@ -289,7 +293,7 @@ class Joined:
         # Those inside are joined as what they are: one that both hold stays the one object that it is.
         if type(a) is list and type(b) is list:
             items = [view.items(value) for view, value in zip(self._views, (a, b))]
-            a, b = self._aligned(items[0], items[1], self._within) or (a, b)
+            a, b = self._aligned(items[0], items[1], self._within, self._views) or (a, b)
         insides = []
         for view, value in zip(self._views, (a, b)):
             insides.append(view.parts(value))

@@ -12,7 +12,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import scalar
-from hybridflow.errors import TraceError
+from hybridflow.errors import ConcretizationError
 from hybridflow.tracing.numbers import number_of
 from hybridflow.tracing.symbolic import SymbolicTensor
 
@@ -77,7 +77,9 @@ class Walk(Turns):
 
     def __next__(self) -> Any:
         if not isinstance(self.length, int):
-            raise TraceError("for", "how many items there are is not known while tracing. Use a for statement.")
+            raise ConcretizationError(
+                "for", "how many items there are is not known while tracing. Use a for statement."
+            )
         if self.taken >= self.length:
             raise StopIteration
         self.taken += 1

@@ -3,7 +3,7 @@ import numpy as np
 import hybridflow as hf
 
 
-@hf.function
+@hf.function(strict=True)
 def f(x):
     y = np.zeros(2)
     if x[0] > 0:

@@ -1,7 +1,7 @@
 import hybridflow as hf
 
 
-@hf.function
+@hf.function(strict=True)
 def f(x):
     items = iter([1.0, 2.0])
     if x[0] > 0:

@@ -3,7 +3,7 @@ import numpy as np
 import hybridflow as hf
 
 
-@hf.function
+@hf.function(strict=True)
 def f(x):
     return np.exp(x.numpy())
 

@@ -1,7 +1,7 @@
 import hybridflow as hf
 
 
-@hf.function
+@hf.function(strict=True)
 def f(n):
     return hf.zeros((n,))
 

@@ -1,7 +1,7 @@
 import hybridflow as hf
 
 
-@hf.function
+@hf.function(strict=True)
 def f(x):
     while hf.sum(x) < 100:
         x = hf.concat([x, x])

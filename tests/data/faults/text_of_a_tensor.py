@@ -1,7 +1,7 @@
 import hybridflow as hf
 
 
-@hf.function
+@hf.function(strict=True)
 def f(x):
     return {"a0": 1.0, "a1": 2.0}[f"a{x}"]
 

@@ -1,7 +1,7 @@
 import hybridflow as hf
 
 
-@hf.function
+@hf.function(strict=True)
 def f(x):
     def parts(x):
         if x[0] > 0:

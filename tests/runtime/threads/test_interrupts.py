@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.core import tier_up, transaction
+from hybridflow.core import blocks, tier_up, transaction
 from hybridflow.core.context import current, suspended
 from hybridflow.errors import of_user
+from hybridflow.jit.guards import unseen
 from hybridflow.runtime.calls import entry, turns
 from tests.support.paths import ROOT
 
@@ -194,3 +195,25 @@ def test_an_interrupt_between_lines_stays_what_it_is():
     while entry.tb_next is not None:
         entry = entry.tb_next
     assert entry.tb_frame.f_code is without_lines.__code__
+
+
+def test_calls_are_watched_no_more_after_an_interrupt_at_the_end_of_a_trace(monkeypatch):
+    """It comes as the block is left, before the generator goes on that ends it."""
+    leave, kept = blocks.Block.__exit__, []
+
+    def interrupted(self, *error):
+        if self._generator.gi_code is unseen._traced.__wrapped__.__code__:
+            kept.append(self)  # as an exception does that somebody keeps
+            raise Interrupt
+        return leave(self, *error)
+
+    before = sys.gettrace()
+    with monkeypatch.context() as patch:
+        patch.setattr(blocks.Block, "__exit__", interrupted)
+        patch.setattr(unseen, "_tool", lambda: None)  # as on Python 3.11
+        with pytest.raises(Interrupt):
+            hf.function(lambda x: x + 1)(hf.constant(1.0))
+        assert kept and sys.gettrace() is before
+    kept.clear()
+    assert sys.gettrace() is before
+    assert hf.function(lambda x: x + 1)(hf.constant(1.0)) == 2.0
