@@ -304,7 +304,8 @@ class Layer(Module, Configured):
         if isinstance(value, (Tensor, Variable)):
             return self._cast(value)
         if isinstance(value, (list, tuple)) and any(_is_array(part) for part in value):
-            return type(value)([self._converted(part) for part in value])
+            parts = [self._converted(part) for part in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         if value is None or isinstance(value, (str, dict)) or not _is_numeric(value):
             return value
         return self._cast(as_tensor(value, self.name))

@@ -10,7 +10,7 @@ import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -792,6 +792,22 @@ def test_weights_come_back_where_evaluation_ends_by_an_error(swap_on_epoch: bool
 def _weighted(*symbols: Any) -> Any:
     """Each of the inputs with another weight."""
     return layers.Add()([layers.Rescaling(10.0**k)(symbol) for k, symbol in enumerate(symbols)])
+
+
+class Pair(NamedTuple):
+    second: Any
+    first: Any
+
+
+def test_named_tuples_of_inputs() -> None:
+    """Their fields count in the order in which they stand."""
+    a, b = hf.Input((3,)), hf.Input((3,))
+    model = hf.Model(Pair(a, b), hf.layers.Subtract()([a, b]))
+    one, two = np.ones((2, 3), "float32"), np.full((2, 3), 5.0, "float32")
+    for given in (Pair(one, two), (one, two), Pair(hf.asarray(one), two)):
+        assert np.array_equal(model(given).numpy(), one - two)
+        assert np.array_equal(hf.function(model)(given).numpy(), one - two)
+        assert np.array_equal(model.predict(given, verbose=0), one - two)
 
 
 @pytest.mark.parametrize(
