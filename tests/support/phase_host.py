@@ -299,7 +299,7 @@ def check_phases(program: Program, arrays: Sequence[np.ndarray], seed: int = 0) 
     alone, cut = (Memory(program, arrays, rng) for _ in range(2))
     status = _call(loaded._call, alone, None)
     host = PhaseHost(cut, rng)
-    found = _call(loaded._shared_call, cut, ctypes.addressof(host.struct))
+    found = _call(loaded._call_for_host(), cut, ctypes.addressof(host.struct))
     schedules = "\n".join(f"{k.name}: {k.schedule or ', '.join(k.ops)}" for k in program.kernels)
     if host.errors:
         raise PhaseError(f"{host.errors[0]}\n{schedules}") from host.errors[0]
