@@ -28,6 +28,14 @@ class Outer:
             return factor * 2
 
 
+class WithLambda(json.JSONEncoder):
+    default = lambda self, o: factor * 4  # noqa: E731
+
+
+def scaled_by_a_lambda(x: Any) -> Any:
+    return x * float(json.dumps(object(), cls=WithLambda))
+
+
 @pytest.fixture
 def frozen() -> Iterator[None]:
     gc.collect()
@@ -52,7 +60,9 @@ def scaled_by_a_nested_class(x: Any) -> Any:
     return x * float(json.dumps(object(), cls=Outer.Inner))
 
 
-@pytest.mark.parametrize(("python", "expected"), [(scaled, 3.0), (scaled_by_a_nested_class, 6.0)])
+@pytest.mark.parametrize(
+    ("python", "expected"), [(scaled, 3.0), (scaled_by_a_nested_class, 6.0), (scaled_by_a_lambda, 12.0)]
+)
 def test_code_that_a_library_calls_is_recorded(
     frozen: None, monkeypatch: pytest.MonkeyPatch, python: Callable[[Any], Any], expected: float
 ) -> None:

@@ -122,15 +122,18 @@ def _functions_of(codes: Iterable[types.CodeType]) -> list[types.FunctionType]:
 
 def _named_like(code: types.CodeType) -> Iterator[types.FunctionType]:
     """The functions that run a code object, where modules and their classes have them under its name."""
-    first, *names = code.co_qualname.split(".")
+    *names, last = code.co_qualname.split(".")
     for module in list(sys.modules.values()):
-        value = vars(module).get(first) if isinstance(module, types.ModuleType) else None
+        holder: Any = module if isinstance(module, types.ModuleType) else None
         for name in names:
-            value = vars(value).get(name) if isinstance(value, type) else None
-        value = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
-        value = value.fget if isinstance(value, property) else value
-        if isinstance(value, types.FunctionType) and value.__code__ is code:
-            yield value
+            holder = vars(holder).get(name) if isinstance(holder, (types.ModuleType, type)) else None
+        if not isinstance(holder, (types.ModuleType, type)):
+            continue
+        for value in list(vars(holder).values()) if last == "<lambda>" else [vars(holder).get(last)]:
+            value = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+            value = value.fget if isinstance(value, property) else value
+            if isinstance(value, types.FunctionType) and value.__code__ is code:
+                yield value
 
 
 def _used(recording: Recording) -> Guards:
