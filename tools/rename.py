@@ -1995,7 +1995,7 @@ def check(old_root: Path) -> int:
     failures = 0
     strings: list[str] = []
     for path in python_files(old_root):
-        new_path = ROOT / path_of(table.module(dotted_of(path)), path.endswith("__init__.py"))
+        new_path = ROOT / path_of(table.module(dotted_of(path)), "/__init__.py" in path)
         if not new_path.exists():
             print(f"{path}: {new_path.relative_to(ROOT)} is not there")
             failures += not path.endswith("__init__.py")
