@@ -326,6 +326,11 @@ class Index:
         for name in self.modules:
             if name.startswith("hybridflow"):
                 self.files[name.rpartition(".")[2]].add(table.module(name).rpartition(".")[2])
+        self.tests = {
+            name.rpartition(".")[2]: table.module(name).rpartition(".")[2]
+            for name in self.modules
+            if name.startswith("tests.")
+        }
         self.ticked = self.text_names()
         self.paths = self.text_paths()
         self.foreign_attributes = foreign_attributes()
@@ -1047,6 +1052,10 @@ class File(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         names = {name for target in node.targets for name in targets_of(target)}
+        if self.here is self.top and isinstance(node.value, ast.Subscript):  # a type by another name
+            for part in ast.walk(node.value):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    self.string_code(part)
         for part in ast.walk(node.value) if names & {"__slots__", "__match_args__", "__all__", "state_fields"} else ():
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
                 start, end = self.span(part)
@@ -1734,6 +1743,7 @@ def replaced_text(index: Index, text: str, prose: bool) -> str:
     if bare and f"hybridflow.{bare[1]}" in index.modules:
         new = table.module(f"hybridflow.{bare[1]}")
         return f"{text[0]}{new.removeprefix('hybridflow.')}{text[0]}"
+    text = re.sub(r"\b(test_\w+)\.py\b", lambda match: f"{index.tests.get(match[1], match[1])}.py", text)
     text = FROM.sub(imports, text)
     text = DOTTED.sub(module, text)
     text = PATH.sub(path, text)
