@@ -39,13 +39,13 @@ import hybridflow as hf
 from benchmarks.suite.case import made_ready
 from benchmarks.suite.libraries import HybridFlow, NotOffered
 from benchmarks.suite.programs import CASES
-from hybridflow.runtime.native import functions
+from hybridflow.runtime.host_interface import TYPES
+from hybridflow.runtime.native import native_functions
 from hybridflow.runtime.native.ir_builder import I64, PTR, VOID, Module, i64
 from hybridflow.runtime.native.records import TEAM_HOST
-from hybridflow.runtime.program_host import TYPES
-from hybridflow.runtime.team_words import words
-from hybridflow.runtime.threads import team, team_code
-from hybridflow.runtime.timing import TimingHost
+from hybridflow.runtime.profiling_host import ProfilingHost
+from hybridflow.runtime.thread_pool_words import words
+from hybridflow.runtime.threads import thread_pool, thread_pool_code
 
 LIMIT = 1.3
 LEAST = 20e-6  # seconds that are worth a look
@@ -84,12 +84,12 @@ def _in_turn() -> int:
     def build() -> str:
         f = Module().function(_IN_TURN, VOID, PTR, PTR, PTR, I64, I64, I64, I64)
         host, task, args, units, grain, least, work = f.args
-        members = team_code.members_of(f, TEAM_HOST.at(f, host).workers, units, grain, work)
+        members = thread_pool_code.members_of(f, TEAM_HOST.at(f, host).workers, units, grain, work)
         with f.b.if_else(f.b.icmp_signed("<=", members, i64(1))) as (alone, cut):
             with alone:
                 f.call_pointer(task, VOID, args, i64(0), units, i64(0))
             with cut:
-                piece, begin = team_code.piece_for(f, members, units, grain, least, work), f.local(I64, i64(0))
+                piece, begin = thread_pool_code.piece_for(f, members, units, grain, least, work), f.local(I64, i64(0))
                 with f.loop(lambda: f.b.icmp_signed("<", f.get(begin, I64), units)):
                     first = f.get(begin, I64)
                     end = f.b.add(first, piece)
@@ -100,7 +100,7 @@ def _in_turn() -> int:
         return str(f.module.ir)
 
     imports = {"team_words": ctypes.addressof(words)}
-    return functions.load(build, ("pieces in turn",), (_IN_TURN,), imports)[_IN_TURN]
+    return native_functions.load(build, ("pieces in turn",), (_IN_TURN,), imports)[_IN_TURN]
 
 
 def _timed(concrete: Any, leaves: Sequence[Any], threads: int) -> Callable[[], np.ndarray]:
@@ -110,7 +110,7 @@ def _timed(concrete: Any, leaves: Sequence[Any], threads: int) -> Callable[[], n
     host = executable.timing_team(arrays)
     if host is not None:
         host.parallel_for = TYPES["parallel_for"](_in_turn())
-    timing = TimingHost(len(executable.program.tasks), host)
+    timing = ProfilingHost(len(executable.program.tasks), host)
     kernels = np.array(executable.program.tasks, np.int64)
 
     def run() -> np.ndarray:
@@ -183,5 +183,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    team.is_on()
+    thread_pool.is_on()
     sys.exit(main())

@@ -61,7 +61,7 @@ sys.path.insert(0, _ROOT)
 import numpy as np  # noqa: E402
 
 import hybridflow as hf  # noqa: E402
-from hybridflow.cli import limits, measure, output  # noqa: E402
+from hybridflow.cli import machine_peaks, measure, output  # noqa: E402
 
 PEERS = ("numpy", "jax", "torch", "tensorflow")
 
@@ -197,7 +197,7 @@ def arithmetic(executable: object) -> measure.Sampler:
     """Calls of a program's machine code on fixed buffers, by a loop in native code: what no caller can avoid."""
     from hybridflow.compiler.ir.extents import value_at
     from hybridflow.runtime.dtypes import NUMPY
-    from hybridflow.runtime.machine import host, machine_code
+    from hybridflow.runtime.machine import host_target, machine_code
 
     program = executable.program  # type: ignore[attr-defined]
     buffers = [np.ones(slot.shape, NUMPY[slot.dtype]) for slot in (*program.inputs, *program.outputs)]
@@ -220,7 +220,7 @@ done:
   ret void
 }
 """
-    code = machine_code.load_object(machine_code.compile_object(text, host.detect()), "repeat")
+    code = machine_code.load_object(machine_code.compile_object(text, host_target.detect()), "repeat")
     kind = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 4)
     repeat = kind(code.addresses["repeat"])
 
@@ -333,7 +333,7 @@ def sum_of_products(peers: tuple[str, ...]) -> list[Figure]:
     x = np.random.default_rng(0).standard_normal((3, 16_000_000), np.float32)
     tensors = [hf.asarray(row) for row in x]
     ours = hf.function(lambda x, y, z: hf.reduce_sum(x + y * z))
-    reads = limits.read_samplers(x)
+    reads = machine_peaks.read_samplers(x)
     timings = measure.interleaved(
         {
             "ours": measure.calls(ours, *tensors),
@@ -407,7 +407,7 @@ _POOL = """
 import gc, random, time
 import numpy as np
 import hybridflow as hf
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.memory import memory_pool
 
 def resident():
     gc.collect()
@@ -415,7 +415,7 @@ def resident():
         return int(file.read().split()[1]) * 4096
 
 def tensor(megabytes):
-    array = blocks.empty((int(megabytes * 1e6),), np.dtype("u1"))
+    array = memory_pool.empty((int(megabytes * 1e6),), np.dtype("u1"))
     array[::4096] = 1
     return array
 
@@ -429,7 +429,7 @@ held = resident() - start
 hf.memory.trim()
 many = [tensor(7) for _ in range(100)]
 del many
-time.sleep(blocks.AGE + 1)
+time.sleep(memory_pool.AGE + 1)
 for _ in range(2000):
     hf.exp(x)
 print(held / 160e6, (resident() - start) / 1e6)

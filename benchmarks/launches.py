@@ -27,8 +27,8 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.core.tensor import wrap
 from hybridflow.eager.executable import executable_for
-from hybridflow.runtime.cuda import device, driver, gpus
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.cuda import device, driver, gpu_memory
+from hybridflow.runtime.machine import host_target, machine_code
 
 EXTENT = 40
 
@@ -80,7 +80,7 @@ def idle_driver() -> driver.Driver:
     """A driver whose functions succeed at once."""
     names = list(driver.SIGNATURES)
     text = "\n".join(f"define i32 @{name}() {{\n ret i32 0\n}}" for name in names)
-    code = machine_code.load_object(machine_code.compile_object(text, host.detect()), *names)
+    code = machine_code.load_object(machine_code.compile_object(text, host_target.detect()), *names)
     functions = {
         name: ctypes.CFUNCTYPE(ctypes.c_int, *types_)(code.addresses[name])
         for name, types_ in driver.SIGNATURES.items()
@@ -120,7 +120,7 @@ def main() -> None:
 
     cupy = idle_cupy()
     idle = idle_driver()
-    gpus.cupy = lambda: cupy  # type: ignore[assignment]
+    gpu_memory.cupy = lambda: cupy  # type: ignore[assignment]
     device.driver = lambda: idle  # type: ignore[attr-defined]
     array = Array((EXTENT, EXTENT), np.float32)
     x = wrap(array)

@@ -143,11 +143,11 @@ def serve(side: str, threads: int) -> None:
 
 def fork_and_join(threads: int, pause: float) -> float:
     """Seconds of a job of empty pieces after so many microseconds."""
-    from hybridflow.runtime.team_words import PARALLEL_FOR, words
-    from hybridflow.runtime.threads import team
+    from hybridflow.runtime.thread_pool_words import PARALLEL_FOR, words
+    from hybridflow.runtime.threads import thread_pool
 
-    struct = team.host(1 << 40)
-    assert struct is not None, team.problem()
+    struct = thread_pool.host(1 << 40)
+    assert struct is not None, thread_pool.problem()
     call, nothing = _empty_jobs()
     repeats = 10_000 if pause < 100 else 50
     taken = call(words[PARALLEL_FOR], ctypes.addressof(struct), nothing, threads, repeats, int(pause * 1e3))
@@ -157,7 +157,7 @@ def fork_and_join(threads: int, pause: float) -> float:
 def _empty_jobs() -> tuple[Callable[..., int], int]:
     """A function (parallel_for, host, task, units, repeats, nanoseconds of a pause) whose result are the nanoseconds
     of all jobs, and a task that does nothing."""
-    from hybridflow.runtime.machine import host, machine_code
+    from hybridflow.runtime.machine import host_target, machine_code
     from hybridflow.runtime.native.ir_builder import I32, I64, NULL, PTR, VOID, Module, i32, i64
 
     module = Module()
@@ -178,7 +178,7 @@ def _empty_jobs() -> tuple[Callable[..., int], int]:
         f.call_pointer(parallel_for, VOID, struct, task, NULL, units, i64(1), i64(1), i64(1 << 40))
         f.set(total, f.b.add(f.get(total, I64), f.b.sub(now(), begin)))
     f.ret(f.get(total, I64))
-    image = machine_code.compile_object(str(module.ir), host.detect(), use="runtime")
+    image = machine_code.compile_object(str(module.ir), host_target.detect(), use="runtime")
     code = machine_code.load_object(image, "jobs", "nothing")
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
     types = (*[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)

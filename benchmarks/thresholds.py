@@ -1,4 +1,4 @@
-"""The numbers of ``compiler/loops/limits.py`` that were measured, measured again: programs at which one of them
+"""The numbers of ``compiler/loops/tuning.py`` that were measured, measured again: programs at which one of them
 decides, with several values for it, one thread, in turns.
 
     python benchmarks/thresholds.py [name ...]
@@ -22,22 +22,18 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.cli import measure, output
-from hybridflow.compiler.codegen import (
-    block_routine,
-    contract,
-    elements,
+from hybridflow.compiler.codegen.core import elements, nontemporal
+from hybridflow.compiler.codegen.nests import inner_reduction
+from hybridflow.compiler.codegen.ordering import argsort, prefix_scan, top_k, vector_sort
+from hybridflow.compiler.codegen.products import (
+    cache_blocking,
+    gemv,
+    macro_kernel,
+    matmul,
     micro_kernel,
-    one_row,
-    past_caches,
-    product_blocks,
-    rows,
-    scan,
-    sort,
-    sort_values,
-    top,
-    vectors,
+    single_row_matmul,
 )
-from hybridflow.compiler.loops import cluster, schedule, stored
+from hybridflow.compiler.loops import fusion, materialization, schedule
 
 
 class Case(NamedTuple):
@@ -84,39 +80,43 @@ def rising(x: Any) -> Any:
 
 SUM, COLUMNS = (lambda x: hf.sum(x)), (lambda x: hf.sum(x, axis=0))
 CASES = {
-    "members": Case(cluster, "MAX_MEMBERS", (32, 256, 2048), chain, ((1 << 18,),)),
-    "cheap": Case(stored, "CHEAP", (0, 10, 100), shared, ((1 << 20,),)),
-    "streams": Case(past_caches, "MOST_STREAMS", (0, 2), lambda x: x + 1, ((1 << 24,),)),
-    "inturn": Case(rows, "READ_IN_TURN", (1, 2, 4), SUM, ((1 << 24,),)),
-    "near": Case(stored, "NEAR", (256, 4096), padded, ((1000, 1000), (1000, 1000))),
-    "turn": Case(schedule, "MOST_VECTORS", (1, 2, 4, 8), hf.exp, ((1 << 16,),)),
+    "members": Case(fusion, "MAX_MEMBERS", (32, 256, 2048), chain, ((1 << 18,),)),
+    "cheap": Case(materialization, "CHEAP", (0, 10, 100), shared, ((1 << 20,),)),
+    "streams": Case(nontemporal, "MAX_NONTEMPORAL_STREAMS", (0, 2), lambda x: x + 1, ((1 << 24,),)),
+    "inturn": Case(inner_reduction, "CHUNKS_OF_ONE_STREAM", (1, 2, 4), SUM, ((1 << 24,),)),
+    "near": Case(materialization, "NEAR", (256, 4096), padded, ((1000, 1000), (1000, 1000))),
+    "turn": Case(schedule, "MAX_VECTORS", (1, 2, 4, 8), hf.exp, ((1 << 16,),)),
     "light": Case(schedule, "LIGHT", (0, 8, 48), lambda x: hf.sum(hf.exp(x), axis=1), ((256, 1024),)),
     "row": Case(
-        rows, "LONG_ROW", (1, 16, 1 << 40), lambda x: x / hf.sqrt(hf.sum(x * x, 1, keepdims=True)), ((500, 256),)
+        inner_reduction,
+        "LONG_ROW",
+        (1, 16, 1 << 40),
+        lambda x: x / hf.sqrt(hf.sum(x * x, 1, keepdims=True)),
+        ((500, 256),),
     ),
     "tile": Case(schedule, "TILE", (512, 2048, 8192), COLUMNS, ((1024, 8192),)),
-    "terms": Case(schedule, "MOST_TERMS", (1, 2, 4, 8), COLUMNS, ((4096, 1000),)),
-    "split": Case(schedule, "SPLIT", (1, 1 << 40), SUM, ((1 << 18,),)),
-    "short": Case(schedule, "SHORT", (1, 16), lambda x: hf.nn.softmax(x), ((100_000, 10),)),
-    "shortline": Case(scan, "SHORT_LINE", (4, 8, 16), running, ((20_000, 6),)),
-    "longline": Case(scan, "LONG_LINE", (64, 256, 1 << 40), running, ((2, 200),)),
-    "fewlines": Case(scan, "FEW_LINES", (1, 4, 9), running, ((3, 1000),)),
-    "neighbours": Case(vectors, "LANE_CELLS", (1 << 14, 1 << 15, 1 << 16), weighed, ((10_000, 128), (10_000, 1))),
-    "longlines": Case(vectors, "LONG_LINES", (256, 1024, 1 << 40), product, ((16384, 1024), (1024, 1))),
-    "packed": Case(product_blocks, "PACKED_COLUMNS", (512, 1024, 2048), product, ((2048, 2048), (2048, 2048))),
-    "together": Case(product_blocks, "PANELS_TOGETHER", (1, 4, 8), product, ((1024, 1024), (1024, 1024))),
-    "kept": Case(product_blocks, "KEPT_ROWS", (0, 4096), product, ((1024, 1024), (1024, 1024))),
-    "lines": Case(one_row, "LINES_AT_ONCE", (2, 4, 8), product, ((1, 4096), (4096, 4096))),
-    "inplace": Case(product_blocks, "NARROW", (4, 16, 32), product, ((500, 400), (400, 400))),
-    "halving": Case(contract, "WORTH_HALVING", (1, 1 << 40), lambda x: x @ x.T, ((500, 24),)),
-    "turns": Case(micro_kernel, "SUMS_OF_A_TURN", (28, 56, 112), product, ((512, 512), (512, 512))),
-    "tiles": Case(block_routine, "FEW_TILES", (0, 4, 16), product, ((64, 512), (512, 512))),
-    "panels": Case(product_blocks, "ENOUGH_PANELS", (4, 16, 64), product, ((512, 512), (512, 384))),
-    "apart": Case(elements, "MOST_READ_APART", (1, 4, 6), lambda x: x[:, 0] * x[:, 3], ((100_000, 6),)),
-    "patience": Case(top, "PATIENCE", (8, 32, 128, 1 << 40), rising, ((256, 4096),)),
-    "pairs": Case(sort, "ALL_PAIRS", (16, 64, 256), lambda x: hf.argsort(x, axis=1), ((1000, 64),)),
-    "fewsorted": Case(sort_values, "FEW_SORTED", (32, 64, 256), lambda x: hf.sort(x, axis=1), ((4000, 128),)),
-    "sort": Case(sort, "SORT_BLOCK", (1 << 12, 1 << 15, 1 << 18), lambda x: hf.argsort(x), ((1 << 18,),)),
+    "terms": Case(schedule, "MAX_TERMS", (1, 2, 4, 8), COLUMNS, ((4096, 1000),)),
+    "split": Case(schedule, "SPLIT_REDUCTION", (1, 1 << 40), SUM, ((1 << 18,),)),
+    "short": Case(schedule, "SHORT_LOOP", (1, 16), lambda x: hf.nn.softmax(x), ((100_000, 10),)),
+    "shortline": Case(prefix_scan, "SHORT_LINE", (4, 8, 16), running, ((20_000, 6),)),
+    "longline": Case(prefix_scan, "LONG_LINE", (64, 256, 1 << 40), running, ((2, 200),)),
+    "fewlines": Case(prefix_scan, "FEW_LINES", (1, 4, 9), running, ((3, 1000),)),
+    "neighbours": Case(gemv, "LANE_CELLS", (1 << 14, 1 << 15, 1 << 16), weighed, ((10_000, 128), (10_000, 1))),
+    "longlines": Case(gemv, "LONG_LINES", (256, 1024, 1 << 40), product, ((16384, 1024), (1024, 1))),
+    "packed": Case(cache_blocking, "PACKED_COLUMNS", (512, 1024, 2048), product, ((2048, 2048), (2048, 2048))),
+    "together": Case(cache_blocking, "PANELS_PER_PASS", (1, 4, 8), product, ((1024, 1024), (1024, 1024))),
+    "kept": Case(cache_blocking, "KEPT_ROWS", (0, 4096), product, ((1024, 1024), (1024, 1024))),
+    "lines": Case(single_row_matmul, "LINES_AT_ONCE", (2, 4, 8), product, ((1, 4096), (4096, 4096))),
+    "inplace": Case(cache_blocking, "NARROW", (4, 16, 32), product, ((500, 400), (400, 400))),
+    "halving": Case(matmul, "MIN_SYRK_DEPTH", (1, 1 << 40), lambda x: x @ x.T, ((500, 24),)),
+    "turns": Case(micro_kernel, "SUMS_PER_ITERATION", (28, 56, 112), product, ((512, 512), (512, 512))),
+    "tiles": Case(macro_kernel, "FEW_TILES", (0, 4, 16), product, ((64, 512), (512, 512))),
+    "panels": Case(cache_blocking, "ENOUGH_PANELS", (4, 16, 64), product, ((512, 512), (512, 384))),
+    "apart": Case(elements, "MAX_STRIDED_LOAD", (1, 4, 6), lambda x: x[:, 0] * x[:, 3], ((100_000, 6),)),
+    "patience": Case(top_k, "PATIENCE", (8, 32, 128, 1 << 40), rising, ((256, 4096),)),
+    "pairs": Case(argsort, "ALL_PAIRS", (16, 64, 256), lambda x: hf.argsort(x, axis=1), ((1000, 64),)),
+    "fewsorted": Case(vector_sort, "MAX_LANE_SORT", (32, 64, 256), lambda x: hf.sort(x, axis=1), ((4000, 128),)),
+    "sort": Case(argsort, "SORT_BLOCK", (1 << 12, 1 << 15, 1 << 18), lambda x: hf.argsort(x), ((1 << 18,),)),
 }
 
 

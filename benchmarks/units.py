@@ -23,7 +23,7 @@ os.environ.setdefault("HF_OPT", "2")  # what is timed runs the code that calls h
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.runtime import program_host
+from hybridflow.runtime import host_interface
 
 LARGE = 1 << 24
 REPEATS = 5
@@ -51,14 +51,14 @@ class Counting:
 
     def __init__(self) -> None:
         self.pieces: list[int] = []
-        self.struct = program_host.Host(workers=2)
+        self.struct = host_interface.Host(workers=2)
         kind = type(self.struct.parallel_for)
         self.struct.parallel_for = kind(self._run)
 
     def _run(self, host: int, task: int, args: int, units: int, grain: int, least: int, work: int) -> None:
         self.pieces.append(-(-units // grain))
         if units:
-            program_host.TASK(task)(args, 0, units, 0)
+            host_interface.TASK(task)(args, 0, units, 0)
 
 
 def measured(function: Callable[..., Any], shapes: list[tuple[int, ...]]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def measured(function: Callable[..., Any], shapes: list[tuple[int, ...]]) -> dic
     compiled = hf.function(function)
     compiled(*arguments)
     host = Counting()
-    with program_host.use(host.struct):
+    with host_interface.use(host.struct):
         compiled.get_concrete_function(*arguments)(*arguments)
     times = []
     for _ in range(REPEATS):

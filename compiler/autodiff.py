@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import TupleType
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, Waiting
+from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Deferred, Kind
 
 
 class Results(tuple[Any, ...]):
@@ -48,7 +48,7 @@ def backward(
 
     ``records`` are in the order in which they happened; ``seeds`` are (value, its cotangent) pairs.  Values are told
     apart by identity.  Nothing is computed for values that do not depend on a source.  With ``as_rows`` the cotangents
-    of sources that nothing but look-ups read are ``AddedRows``.
+    of sources that nothing but look-ups read are ``SparseGrad``.
     """
     path = _on_path(records, sources)
     wanted = {id(source) for source in sources}
@@ -61,7 +61,7 @@ def backward(
     for record in reversed(records):
         op, inputs, attrs, outputs, vjp = record
         if vjp is None and isinstance(outputs, Results):
-            gs = [_taken(cotangents, wanted, id(out)) for out in outputs]
+            gs = [_take_cotangent(cotangents, wanted, id(out)) for out in outputs]
             if all(g is None for g in gs):
                 continue
             if op.accumulates:
@@ -76,42 +76,42 @@ def backward(
                 continue
             results = op.vjp(b, g, out, *inputs, **attrs)
         else:
-            gs = [_taken(cotangents, wanted, id(out)) for out in outputs]
+            gs = [_take_cotangent(cotangents, wanted, id(out)) for out in outputs]
             if all(g is None for g in gs):
                 continue
             if getattr(vjp, "accumulates", False):
                 so_far = [_so_far(cotangents, id(value)) if id(value) in path else None for value in inputs]
                 for value, total in zip(inputs, vjp(*gs, so_far=so_far)):
                     if total is not None and id(value) in path:
-                        is_kept = id(value) in kept or not isinstance(total, Waiting)
+                        is_kept = id(value) in kept or not isinstance(total, Deferred)
                         cotangents[id(value)] = total if is_kept else total()
                 continue
             results = vjp(*gs)
         for value, result in zip(inputs, results):
             key = id(value)
             if result is not None and key in path:
-                if callable(result) and not (key in kept and isinstance(result, Waiting)):
+                if callable(result) and not (key in kept and isinstance(result, Deferred)):
                     result = result()
                 earlier = cotangents.get(key)
                 if earlier is not None:
-                    result = added(b, earlier, result) if kept else b.add(earlier, result)
+                    result = add_cotangents(b, earlier, result) if kept else b.add(earlier, result)
                 cotangents[key] = result
     return [cotangents.get(id(source)) for source in sources]
 
 
-def added(b: Any, x: Any, y: Any) -> Any:
+def add_cotangents(b: Any, x: Any, y: Any) -> Any:
     """The sum of two cotangents: rows as long as both are."""
-    if isinstance(x, Waiting):
-        if isinstance(y, Waiting):
+    if isinstance(x, Deferred):
+        if isinstance(y, Deferred):
             return x.plus(y)
         x = x()
-    return b.add(x, y() if isinstance(y, Waiting) else y)
+    return b.add(x, y() if isinstance(y, Deferred) else y)
 
 
 def _so_far(cotangents: Mapping[int, Any], key: int) -> Any:
     """What has come together for a value, for code that adds to it."""
     found = cotangents.get(key)
-    return found() if isinstance(found, Waiting) else found
+    return found() if isinstance(found, Deferred) else found
 
 
 def _totals(b: Any, record: Record, gs: Sequence[Any], path: set[int], cotangents: dict[int, Any]) -> None:
@@ -126,7 +126,7 @@ def _totals(b: Any, record: Record, gs: Sequence[Any], path: set[int], cotangent
         keys, first, op.vjp(b, tuple(gs), outputs, *inputs, so_far=so_far, wanted=wanted, **attrs)
     ):
         if total is not None and key in path:
-            cotangents[key] = total if own or key not in cotangents else added(b, cotangents[key], total)
+            cotangents[key] = total if own or key not in cotangents else add_cotangents(b, cotangents[key], total)
 
 
 def _on_path(records: Sequence[Record], sources: Sequence[Any]) -> set[int]:
@@ -162,6 +162,6 @@ def records_of(nodes: Sequence[Node]) -> list[Record]:
     return records
 
 
-def _taken(cotangents: dict[int, Any], wanted: set[int], key: int) -> Any:
+def _take_cotangent(cotangents: dict[int, Any], wanted: set[int], key: int) -> Any:
     """The cotangent of a value all readers of which have been passed: it is complete, and kept only for a source."""
     return cotangents.get(key) if key in wanted else cotangents.pop(key, None)

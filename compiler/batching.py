@@ -14,9 +14,9 @@ from hybridflow.compiler.ir.build import Builder, GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import Extent
-from hybridflow.compiler.ops.batched import Partly, in_front, together
-from hybridflow.compiler.ops.contraction import Contraction
-from hybridflow.compiler.ops.table import TABLE, Kind, OpDef
+from hybridflow.compiler.ops.batching_rules import PartlyBatched, axis_to_front, broadcast_batched
+from hybridflow.compiler.ops.contraction_dims import Contraction
+from hybridflow.compiler.ops.op_table import TABLE, Kind, OpDef
 from hybridflow.errors import ArgumentError
 
 Attrs = Mapping[str, Any]
@@ -38,13 +38,13 @@ def _contracted(b: Any, op: OpDef, size: Extent, batched: Sequence[bool], /, *in
     assert op.contraction and op.contracting, op
     types = tuple(x.type.with_shape(x.type.shape[1:]) if own else x.type for x, own in zip(inputs, batched))
     left, right = (factor.behind(1) for factor in op.contraction(types, attrs).factors)
-    operands = [in_front(b, x, own, size) for x, own in zip(inputs, batched)]
+    operands = [axis_to_front(b, x, own, size) for x, own in zip(inputs, batched)]
     return b.emit(op, *operands, **{**attrs, **(op.contracting(Contraction(left, right)) or {})})
 
 
 Rule = Callable[..., Any]
 
-_ALONG_AXES: Rule = together(_behind)
+_ALONG_AXES: Rule = broadcast_batched(_behind)
 
 _RULES: dict[Kind, Rule] = {
     Kind.ELEMENTWISE: _ALONG_AXES,
@@ -70,7 +70,7 @@ def applied(
     if rule is None:
         raise ArgumentError(op.name, f"there is no rule for many examples at once ({op.kind.value} ops).")
     made = rule(b, op, size, tuple(batched), *inputs, **attrs)
-    if isinstance(made, Partly):
+    if isinstance(made, PartlyBatched):
         return made.results, made.batched
     several = isinstance(made.type, TupleType)
     return (b.results(made), (True,) * len(made.type.parts)) if several else (made, (True,))
@@ -100,13 +100,15 @@ def batched_graph(
     found = tuple(
         [flags[n][0] or (wanted is not None and wanted[k]) for k, n in enumerate(graph.outputs)]
     )  # fmt: skip
-    outputs = [in_front(b, values[n], flags[n][0], size) if own else values[n] for n, own in zip(graph.outputs, found)]
+    outputs = [
+        axis_to_front(b, values[n], flags[n][0], size) if own else values[n] for n, own in zip(graph.outputs, found)
+    ]
     updates = {k: (values[n], flags[n][0]) for k, n in graph.updates.items()}
     for k, (_, own) in updates.items():
         if own and not batched[k]:
             name = graph.inputs[k].attrs["name"]
             raise ArgumentError("batch", f"the state {name!r} is one for all examples, and would get a value of each.")
-    kept = {k: in_front(b, value, own, size) if batched[k] else value for k, (value, own) in updates.items()}
+    kept = {k: axis_to_front(b, value, own, size) if batched[k] else value for k, (value, own) in updates.items()}
     return b.finish(outputs, kept), found
 
 

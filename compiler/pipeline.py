@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import functools
 
-from hybridflow.compiler.codegen.cost import instructions
-from hybridflow.compiler.codegen.inline import is_inline
+from hybridflow.compiler.codegen.control.inline_control_flow import is_inline
+from hybridflow.compiler.codegen.core.cost_model import instructions
+from hybridflow.compiler.codegen.core.read_counts import read_counts
 from hybridflow.compiler.codegen.module_builder import ModuleBuilder
-from hybridflow.compiler.codegen.times import times_read
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.loops.aliases import Aliases, Pairs
-from hybridflow.compiler.loops.buffers import Plan, plan
-from hybridflow.compiler.loops.cluster import fuse
+from hybridflow.compiler.loops.alias_analysis import AliasAnalysis, AliasPairs
+from hybridflow.compiler.loops.buffer_assignment import Plan, plan
+from hybridflow.compiler.loops.fusion import fuse
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, loops_of
-from hybridflow.compiler.loops.schedule import overwritten_in_rows, schedule
-from hybridflow.compiler.loops.sound import check_fusion, check_plan
-from hybridflow.compiler.passes import driver
-from hybridflow.compiler.passes.standard import SIMPLIFY_PIPELINE, steps_for
+from hybridflow.compiler.loops.plan_verifier import check_fusion, check_plan
+from hybridflow.compiler.loops.schedule import overwritten_inputs, schedule
+from hybridflow.compiler.passes import pass_manager
+from hybridflow.compiler.passes.pass_pipeline import SIMPLIFY_PIPELINE, steps_for
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import Target
 
 
 def optimize(graph: Graph, target: Target | None = None) -> Graph:
     """The graph as fusion sees it; without what passes make of it for a target, if there is none."""
-    return driver.run(graph, [*SIMPLIFY_PIPELINE, *(() if target is None else steps_for(target))])
+    return pass_manager.run(graph, [*SIMPLIFY_PIPELINE, *(() if target is None else steps_for(target))])
 
 
 def partition(graph: Graph, target: Target) -> Fusion:
     """The kernels of an optimised graph."""
-    return fuse(graph, target, instructions, functools.partial(times_read, target))
+    return fuse(graph, target, instructions, functools.partial(read_counts, target))
 
 
 def compile_graph(
@@ -50,31 +50,31 @@ class Planning:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._plans: dict[tuple[Graph, Pairs], tuple[Fusion, Plan]] = {}
-        self.aliases = Aliases(self._overwritten)
+        self._plans: dict[tuple[Graph, AliasPairs], tuple[Fusion, Plan]] = {}
+        self.aliases = AliasAnalysis(self._overwritten)
 
-    def planned(self, graph: Graph, wanted: Pairs = ()) -> tuple[Fusion, Plan]:
+    def planned(self, graph: Graph, wanted: AliasPairs = ()) -> tuple[Fusion, Plan]:
         """The kernels and the buffers of an optimised graph, or of one that is part of it."""
         key = graph, wanted
         if key not in self._plans:
             self._plans[key] = _planned(self._target, graph, wanted, self.aliases)
         return self._plans[key]
 
-    def _overwritten(self, graph: Graph, wanted: Pairs) -> Pairs:
+    def _overwritten(self, graph: Graph, wanted: AliasPairs) -> AliasPairs:
         if is_inline(graph):
             return ()
         _, found = self.planned(graph, wanted)
         return tuple([(i, j) for i, j in wanted if found.overwrites.get(j) == i])
 
 
-def _planned(target: Target, graph: Graph, wanted: Pairs, aliases: Aliases) -> tuple[Fusion, Plan]:
+def _planned(target: Target, graph: Graph, wanted: AliasPairs, aliases: AliasAnalysis) -> tuple[Fusion, Plan]:
     fusion = partition(graph, target)
     check_fusion(graph, fusion)
 
     def in_rows(kernel: Kernel) -> set[Node]:
         space = loops_of(kernel, fusion.is_leaf)
         how = schedule(kernel, space, target, fusion.is_leaf, instructions)
-        return overwritten_in_rows(how, kernel, space, fusion.is_leaf)
+        return overwritten_inputs(how, kernel, space, fusion.is_leaf)
 
     on_gpu = target.kind == "cuda"
     # All threads of a GPU run a loop together: its carries have two memories.

@@ -59,7 +59,7 @@ from hybridflow.compiler.target import Target
 HOST = ("parallel_for", "callback", "alloc", "free", "workers")
 
 INTERRUPTED = 1  # the status of a program that has looked for interrupts, and has found one
-LOOK = "hf_interrupted"  # the function of the process that programs look with, see ``codegen.watch``
+INTERRUPT_POLL = "hf_interrupted"  # the function of the process that programs look with, see ``codegen.watch``
 LEAST_SHARED = 1 << 21  # work, see ``Program.work``: some 3 us, in which the threads of a host can be of use
 
 
@@ -191,10 +191,10 @@ class Launch:
     scratch_bytes: Extent
     raises: bool
     block: int
-    team: int = 1
+    group_size: int = 1
     wave: int = 0
     kernel: int = 0
-    together: bool = False
+    cooperative: bool = False
     memory: int = 0
 
 
@@ -205,7 +205,7 @@ class Matrix:
     are ``pitch`` and ``stride`` elements."""
 
     buffer: Buffer
-    turned: bool
+    transposed: bool
     pitch: Extent
     stride: Extent
 
@@ -261,7 +261,9 @@ class Program:
     scratch_bytes: Extent = 0  # CPU: for each worker
     work: Extent = 0  # CPU: 8 for each byte that kernels move, and 1 for each operation on an element
     sharing: str = ""  # CPU: what to add to ``text`` for the shared entry; empty where nothing can be shared out
-    looks: bool = False  # CPU: whether loops in it look for interrupts, for which the caller gives up Python's lock
+    polls_interrupts: bool = (
+        False  # CPU: whether loops in it look for interrupts, for which the caller gives up Python's lock
+    )
     is_unbounded: bool = False  # CPU: whether there are loops of which nobody knows before how often they turn
     # CPU, of a program that is to be timed: its ``entry`` has the host run one phase after another, each as a whole by
     # one worker, and these are the kernels (numbers among ``kernels``) that the phases belong to.

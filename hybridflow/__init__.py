@@ -18,43 +18,43 @@ from hybridflow.array import (
     operators as _operators,
     setitem as _setitem,
 )
-from hybridflow.core import native_type as _native_type, other_names as _other_names, public_names as _public_names
+from hybridflow.core import name_hints as _name_hints, native_setup as _native_setup, public_names as _public_names
 from hybridflow.core.tensor import Tensor as _Tensor
-from hybridflow.eager import operations as _operations, wholes as _wholes
-from hybridflow.runtime import apart as _apart
+from hybridflow.eager import public_op as _public_op, taped_calls as _taped_calls
+from hybridflow.runtime import uninterruptible as _uninterruptible
 
 _operators.install()
 _assignment.install()
 _setitem.install()
 _numpy_protocols.install()
-_native_type.introduce()
+_native_setup.introduce()
 
 
-@_apart.loaded
+@_uninterruptible.loaded
 def _plans() -> _typing.Any:
-    from hybridflow.jit import operation_plans
+    from hybridflow.jit import compiled_ops
 
-    return operation_plans
+    return compiled_ops
 
 
-def _planner() -> _operations.Planner:
-    planner: _operations.Planner = _plans().plan
+def _planner() -> _public_op.Planner:
+    planner: _public_op.Planner = _plans().compile_call
     return planner
 
 
-def _whole_maker() -> _wholes.Maker:
-    maker: _wholes.Maker = _plans().whole
+def _taped_call_maker() -> _taped_calls.Maker:
+    maker: _taped_calls.Maker = _plans().compile_taped_call
     return maker
 
 
-_operations.set_planner(_planner)
-_wholes.set_maker(_whole_maker)
+_public_op.set_planner(_planner)
+_taped_calls.set_maker(_taped_call_maker)
 
 if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modules:
-    from hybridflow.tracing.convert import texts as _texts
+    from hybridflow.autograph.source import source_locations as _source_locations
 
-    if _flags.KEEP_TEXT.value == "1" or _texts.is_console():
-        _texts.listen()  # helpers are typed before the function that calls them
+    if _flags.KEEP_TEXT.value == "1" or _source_locations.is_console():
+        _source_locations.listen()  # helpers are typed before the function that calls them
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
@@ -87,55 +87,55 @@ _OF_MODELS = (
 # where handlers of signals might come upon half of it (see ``runtime.apart``).
 _WITH_FUNCTIONS = (
     "array.scattering",
-    "compiler.inlining",
-    "compiler.ops.control_batching",
-    "compiler.ops.control_derivatives",
-    "compiler.ops.elimination",
-    "compiler.ops.exact",
-    "compiler.ops.without_effects",
+    "compiler.graph_inlining",
+    "compiler.ops.control_flow_batching",
+    "compiler.ops.control_flow_derivatives",
+    "compiler.ops.small_linalg",
+    "compiler.ops.exact_fma",
+    "compiler.ops.effect_removal",
     "core.dlpack",
-    "core.foreign",
-    "eager.one_op",
-    "eager.sights",
+    "core.interop",
+    "eager.single_op_programs",
+    "eager.view_calls",
     "eager.small_matrices",
-    "effects.likeness",
-    "jit.guards.observe",
-    "jit.hidden",
-    "jit.operation_plans",
+    "effects.exception_template",
+    "jit.trace_session",
+    "jit.determinism_check",
+    "jit.compiled_ops",
     "jit.profiling",
     "runtime.calls.guard_program",
     "runtime.calls.method_slots",
     "runtime.calls.native_call",
     "runtime.cpu",
-    "runtime.handlers",
-    "runtime.interrupts",
-    "runtime.threads.team",
-    "tracing.convert.source",
-    "tracing.examples",
+    "runtime.signal_handlers",
+    "runtime.interrupt_checks",
+    "runtime.threads.thread_pool",
+    "autograph.source.lookup",
+    "tracing.batch_trace",
 )
 
 
 def __getattr__(name: str) -> _typing.Any:
     if name not in _names.sources:
-        raise _other_names.NoSuchName("module 'hybridflow'", name, _other_names.OF_MODULE.get(name), __all__)
+        raise _name_hints.NoSuchName("module 'hybridflow'", name, _name_hints.OF_MODULE.get(name), __all__)
     if name == "function":
         _load_for_functions()  # what they meet in a trace
     return _load(name)
 
 
 def _load(name: str) -> _typing.Any:
-    value = globals()[name] = _apart.run(_names.sources[name].load)
+    value = globals()[name] = _uninterruptible.run_uninterruptible(_names.sources[name].load)
     _names.hide_internal_modules(globals())
     return value
 
 
-@_apart.loaded
+@_uninterruptible.loaded
 def _load_for_models() -> None:  # asked for before a fork alone
     for name in _names.of_packages(f"hybridflow.{package}" for package in _OF_MODELS):
         _load(name)
 
 
-@_apart.loaded
+@_uninterruptible.loaded
 def _load_for_functions() -> None:
     of_models = _names.of_packages(f"hybridflow.{package}" for package in _OF_MODELS)
     for name in [name for name in _names.sources if name not in globals() and name not in of_models]:
@@ -158,4 +158,4 @@ _names = _public_names.read_stub(globals())
 _names.bind_loaded(globals())
 _names.hide_internal_modules(globals())
 __all__ = _names.all
-_other_names.give(_operators.Operators, _Tensor, globals())
+_name_hints.give(_operators.Operators, _Tensor, globals())

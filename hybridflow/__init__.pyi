@@ -184,7 +184,7 @@ from hybridflow.array.reductions import (
     var as var,
 )
 from hybridflow.array.searching import searchsorted as searchsorted
-from hybridflow.array.segments import (
+from hybridflow.array.segment_ops import (
     segment_max as segment_max,
     segment_mean as segment_mean,
     segment_min as segment_min,
@@ -228,11 +228,12 @@ from hybridflow.array.sorting import (
     top_k as top_k,
 )
 from hybridflow.autodiff.custom import custom_gradient as custom_gradient
+from hybridflow.autodiff.forward_mode import ForwardAccumulator as ForwardAccumulator
 from hybridflow.autodiff.functional import (
     grad as grad,
     value_and_grad as value_and_grad,
 )
-from hybridflow.autodiff.products import (
+from hybridflow.autodiff.jacobians import (
     hessian as hessian,
     jacfwd as jacfwd,
     jacobian as jacobian,
@@ -241,7 +242,6 @@ from hybridflow.autodiff.products import (
     linearize as linearize,
     vjp as vjp,
 )
-from hybridflow.autodiff.tangents import ForwardAccumulator as ForwardAccumulator
 from hybridflow.autodiff.tape import GradientTape as GradientTape
 from hybridflow.compiler.ir.dtypes import (
     bfloat16 as bfloat16,
@@ -258,7 +258,7 @@ from hybridflow.compiler.ir.dtypes import (
     uint32 as uint32,
     uint64 as uint64,
 )
-from hybridflow.control.branches import (
+from hybridflow.control.cond import (
     case as case,
     cond as cond,
     switch_case as switch_case,
@@ -267,14 +267,14 @@ from hybridflow.control.loops import (
     fori_loop as fori_loop,
     while_loop as while_loop,
 )
-from hybridflow.control.tensor_array import TensorArray as TensorArray
-from hybridflow.control.walks import (
+from hybridflow.control.scan import (
     associative_scan as associative_scan,
     foldl as foldl,
     foldr as foldr,
     map_fn as map_fn,
     scan as scan,
 )
+from hybridflow.control.tensor_array import TensorArray as TensorArray
 from hybridflow.core.devices import (
     device as device,
     list_devices as list_devices,
@@ -286,12 +286,12 @@ from hybridflow.effects.py_function import (
     numpy_function as numpy_function,
     py_function as py_function,
 )
-from hybridflow.jit.eagerly import eager as eager
 from hybridflow.jit.function import function as function
 from hybridflow.jit.recompute import recompute_grad as recompute_grad
-from hybridflow.jit.stances import stance as stance
+from hybridflow.jit.run_eagerly import eager as eager
+from hybridflow.jit.stance import stance as stance
 from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
-from hybridflow.layers.graph import Input as Input
+from hybridflow.layers.functional_graph import Input as Input
 from hybridflow.layers.module import Module as Module
 from hybridflow.mapping.vmap import (
     vectorized_map as vectorized_map,

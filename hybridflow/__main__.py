@@ -15,9 +15,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def script() -> int:
     """The installed command: ``main`` in a process whose BLAS picks its kernels by itself."""
-    from hybridflow.cli import fair
+    from hybridflow.cli import threads
 
-    fair.restart_without_blas_overrides()
+    threads.restart_without_blas_overrides()
     return main()
 
 

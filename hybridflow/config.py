@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from hybridflow.core import other_names as _other_names
-from hybridflow.core.blocks import block
+from hybridflow.core import name_hints as _name_hints
 from hybridflow.core.context import add_process_reason
+from hybridflow.core.context_manager import block
 from hybridflow.errors import ArgumentError
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 from hybridflow.runtime.machine import disk_cache
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.memory import memory_pool
 
 __all__ = [
     "cache_limit",
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 _eager = False
 
@@ -100,8 +100,8 @@ def memory_limit(limit: int | None = None) -> int:
     True
     """
     if limit is not None:
-        blocks.set_limit(_size("memory_limit", limit))
-    return blocks.limit()
+        memory_pool.set_limit(_size("memory_limit", limit))
+    return memory_pool.limit()
 
 
 def cache_limit(limit: int | None = None) -> int:
@@ -159,11 +159,11 @@ def get_num_threads() -> int:
     return _team().threads()
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _team() -> ModuleType:
-    from hybridflow.runtime.threads import team  # only where somebody asks, or there is a program
+    from hybridflow.runtime.threads import thread_pool  # only where somebody asks, or there is a program
 
-    return team
+    return thread_pool
 
 
 def _size(name: str, value: int) -> int:

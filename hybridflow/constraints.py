@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
 from hybridflow.array.elementwise import clip, maximum, sqrt, square
 from hybridflow.array.reductions import sum
-from hybridflow.core import other_names as _other_names
-from hybridflow.core.configured import Configured, identified
+from hybridflow.core import name_hints as _name_hints
+from hybridflow.core.serialization import Configured, identified
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import entered
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 _EPSILON = 1e-7  # beside norms, against 0 / 0
 

@@ -14,13 +14,13 @@ import numpy as np
 from hybridflow.array import elementwise
 from hybridflow.autodiff.custom import custom_gradient
 from hybridflow.compiler.ir.dtypes import is_float, is_narrow_float
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
 from hybridflow.core.context import current
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager import numerics
+from hybridflow.eager import nan_checks
 from hybridflow.eager.operands import as_tensor, common_dtype
-from hybridflow.effects.checks import check_all
+from hybridflow.effects.runtime_raise import check_all
 from hybridflow.errors import (
     ArgumentError,
     DTypeError,
@@ -39,7 +39,7 @@ __all__ = [
 ]  # fmt: skip
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 
 # ---- what is known when the program runs
@@ -234,8 +234,8 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
 
     _check_finite(stage, x, message)
     tracked = current.trace is not None or any(tape.tracks(x) for tape in current.tapes)
-    found: Tensor = custom_gradient(lambda x: (x, derivative))(x) if tracked else x
-    return found
+    result: Tensor = custom_gradient(lambda x: (x, derivative))(x) if tracked else x
+    return result
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
@@ -260,7 +260,7 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     hybridflow.errors.InvalidArgumentError: [log] the result has 0 NaN and 1 infinite of 2 elements (f32[2]). ...
     >>> hf.debugging.disable_check_numerics()
     """
-    numerics.switch(True)
+    nan_checks.switch(True)
 
 
 def disable_check_numerics() -> None:
@@ -271,7 +271,7 @@ def disable_check_numerics() -> None:
 
     >>> hf.debugging.disable_check_numerics()
     """
-    numerics.switch(False)
+    nan_checks.switch(False)
 
 
 @entered
@@ -300,7 +300,7 @@ def _check_finite(stage: str, x: Tensor, message: str) -> None:
     made = f" It was made by {node.op.name} at {short_location(node.where)}." if node and node.where else ""
 
     def said(x: Tensor) -> str:
-        return f"{message} has {numerics.statistics(x.numpy(), x.type)}{made}"
+        return f"{message} has {nan_checks.statistics(x.numpy(), x.type)}{made}"
 
     _require(stage, elementwise.isfinite(x), said, [x], None)
 

@@ -45,15 +45,15 @@ def user_location(depth: int = 1) -> str | None:
 def called_by_user() -> str | None:
     """The name of the function, or class, of ours that the user's code has called; None where that asks by itself."""
     frame: types.FrameType | None = sys._getframe(1)
-    found = None
+    result = None
     while frame is not None and is_internal(frame.f_code.co_filename):
         name = frame.f_code.co_name
         if name.startswith("__"):
             name = type(frame.f_locals.get("self")).__name__
         if name.isidentifier() and not name.startswith(("_", "call", "wrap")) and _is_public(frame.f_code.co_filename):
-            found = name.rstrip("_")
+            result = name.rstrip("_")
         frame = frame.f_back
-    return found
+    return result
 
 
 def _is_public(filename: str) -> bool:
@@ -156,10 +156,10 @@ def of_arguments(error: BaseException, function: Callable[..., Any]) -> BaseExce
         entry = entry.tb_next
     name = getattr(function, "__name__", "call")
     kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentError
-    found = kind(name, f"it takes other arguments, {_parameters(function)}: {str(error).rstrip('.')}.")
-    found.__cause__ = error if flags.TRACEBACK.value == "full" else None
-    found.__suppress_context__ = True
-    return found
+    result = kind(name, f"it takes other arguments, {_parameters(function)}: {str(error).rstrip('.')}.")
+    result.__cause__ = error if flags.TRACEBACK.value == "full" else None
+    result.__suppress_context__ = True
+    return result
 
 
 def _is_deep(frame: types.FrameType | None) -> bool:

@@ -20,10 +20,10 @@ from hybridflow.array.distributions import Source
 from hybridflow.array.elementwise import greater, where
 from hybridflow.array.shapes import matrix_transpose, reshape
 from hybridflow.compiler.ir.dtypes import compute_dtype, is_float
-from hybridflow.core import other_names as _other_names
-from hybridflow.core.configured import Configured, identified
+from hybridflow.core import name_hints as _name_hints
 from hybridflow.core.context import reasons
 from hybridflow.core.promotion import default_float, to_dtype
+from hybridflow.core.serialization import Configured, identified
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, entered
 from hybridflow.jit.function import function
@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 
 class Initializer(Configured):
@@ -420,8 +420,8 @@ def get(identifier: Any) -> Initializer:
     >>> hf.initializers.get("glorot_uniform")
     GlorotUniform(seed=None)
     """
-    made: Initializer = identified(_KINDS, identifier, "initializers.get", "an initializer")
-    return made
+    result: Initializer = identified(_KINDS, identifier, "initializers.get", "an initializer")
+    return result
 
 
 _LEAST = 64  # numbers that a program is asked for
@@ -435,8 +435,8 @@ def _drawn(
     wanted = to_dtype(dtype, "initializers")
     count = math.prod(shape) if all(type(extent) is int for extent in shape) else 0
     if count < _LEAST or not reasons.none_here() or not is_float(wanted):
-        made: Tensor = getattr(source, distribution)(shape, first, second, dtype)
-        return made
+        result: Tensor = getattr(source, distribution)(shape, first, second, dtype)
+        return result
     wide = compute_dtype(wanted)
     state = source._drawn(Source.blocks(count, wide, 2 if distribution == "normal" else 1))
     values = _program(distribution, wanted)(state, count, *(np.array(x, wide) for x in (first, second)))
@@ -454,11 +454,11 @@ def _program(distribution: _Distribution, dtype: np.dtype[Any]) -> Any:
     def drawn(state: Tensor, count: int, first: Tensor, second: Tensor) -> Tensor:
         return draw(_From(state), (count,), first, second, dtype)
 
-    made = function(drawn, name=f"initializers.{distribution}")
+    result = function(drawn, name=f"initializers.{distribution}")
     number = np.zeros((), compute_dtype(dtype))
     for count in (_LEAST, _LEAST + 1):  # which is any
-        made.expect(np.zeros(2, np.uint64), count, number, number)
-    return made
+        result.expect(np.zeros(2, np.uint64), count, number, number)
+    return result
 
 
 class _From(Source):

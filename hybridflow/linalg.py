@@ -25,7 +25,7 @@ from hybridflow.array.decompositions import (
 from hybridflow.array.linalg import diagonal, matmul, outer, tensordot, trace, vecdot
 from hybridflow.array.norms import cross, matrix_norm, matrix_power, vector_norm
 from hybridflow.array.shapes import matrix_transpose
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
 from hybridflow.errors import LinAlgError
 
 __all__ = [
@@ -57,4 +57,4 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from hybridflow.core import other_names as _other_names
-from hybridflow.runtime.memory.blocks import Stats, stats, trim
+from hybridflow.core import name_hints as _name_hints
+from hybridflow.runtime.memory.memory_pool import Stats, stats, trim
 
 __all__ = [
     "Stats",
@@ -19,4 +19,4 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

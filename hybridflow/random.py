@@ -44,7 +44,7 @@ from hybridflow.array.random import (
     truncated_normal,
     uniform,
 )
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
 
 __all__ = [
     "Generator",
@@ -84,4 +84,4 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

@@ -12,8 +12,8 @@ from hybridflow.array.creation import eye
 from hybridflow.array.elementwise import abs, square
 from hybridflow.array.reductions import sum
 from hybridflow.array.shapes import matrix_transpose
-from hybridflow.core import other_names as _other_names
-from hybridflow.core.configured import Configured, identified
+from hybridflow.core import name_hints as _name_hints
+from hybridflow.core.serialization import Configured, identified
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError, entered
 from hybridflow.nn.functional import l2_normalize
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 
 class Regularizer(Configured):

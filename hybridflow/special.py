@@ -54,7 +54,7 @@ from hybridflow.array.special import (
     xlogy,
     zeta,
 )
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
 from hybridflow.nn.functional import log_softmax, softmax
 
 __all__ = [
@@ -108,4 +108,4 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

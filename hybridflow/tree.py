@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
-from hybridflow.core import other_names as _other_names, pytree
+from hybridflow.core import name_hints as _name_hints, pytree
 from hybridflow.core.pytree import Structure as Structure
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
 
 __all__ = ["flatten", "leaves", "map", "structure", "unflatten"]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 
 @entered

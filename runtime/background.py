@@ -15,15 +15,15 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from hybridflow.runtime import apart, collector, locks
-from hybridflow.runtime.team_words import THREADS, words
-from hybridflow.runtime.threads import available
+from hybridflow.runtime import fork_safe_locks, gc_pause, uninterruptible
+from hybridflow.runtime.thread_pool_words import THREADS, words
+from hybridflow.runtime.threads import thread_count
 
 _NICENESS = 10  # a tenth of the time of what else wants the core
 
 _waiting: deque[Callable[[], object]] = deque()  # the first one is at work, if there is a thread
-_thread: apart.Job[None] | None = None
-_lock = locks.make()  # around the two; taken by work that is apart alone, and as a process forks or ends
+_thread: uninterruptible.Job[None] | None = None
+_lock = fork_safe_locks.make()  # around the two; taken by work that is apart alone, and as a process forks or ends
 _is_held = False  # whether no piece of work begins for now
 
 
@@ -33,7 +33,7 @@ class StoppedError(Exception):
 
 def is_on() -> bool:
     """Whether there is to be work behind: programs of the process may run on several threads."""
-    return (words[THREADS] or available.number()) > 1
+    return (words[THREADS] or thread_count.number()) > 1
 
 
 def begin(work: Callable[[], object]) -> bool:
@@ -41,7 +41,7 @@ def begin(work: Callable[[], object]) -> bool:
 
     It may be run again from its beginning, in the child of a fork.  Its errors are dropped: who needs what it makes
     meets them again."""
-    return is_on() and apart.run(lambda: _begin(work))
+    return is_on() and uninterruptible.run_uninterruptible(lambda: _begin(work))
 
 
 def check() -> None:
@@ -77,7 +77,7 @@ def _go_on() -> bool:
     global _thread
     if _thread is None and _waiting and not _is_held:
         try:
-            _thread = apart.Job(_run, is_waited_for=False)
+            _thread = uninterruptible.Job(_run, is_waited_for=False)
         except RuntimeError:
             return False
     return True
@@ -95,7 +95,7 @@ def _run() -> None:
                 return
             work = _waiting[0]
         try:
-            with collector.held_back():  # in this thread it would run finalizers of the user's
+            with gc_pause.paused():  # in this thread it would run finalizers of the user's
                 work()
         except StoppedError:
             continue
@@ -117,7 +117,7 @@ def _let_go() -> None:
     global _is_held
     _is_held = False
     if _waiting:
-        apart.run(_resume)
+        uninterruptible.run_uninterruptible(_resume)
 
 
 def _resume() -> None:
@@ -139,4 +139,4 @@ def _finish() -> None:
 
 
 atexit.register(_finish)  # before ``apart`` waits for threads
-locks.at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go_in_child)
+fork_safe_locks.at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go_in_child)

@@ -17,8 +17,8 @@ from typing import Any
 import llvmlite.ir as ir
 import numpy as np
 
-from hybridflow.runtime.machine import host
-from hybridflow.runtime.native import functions
+from hybridflow.runtime.machine import host_target
+from hybridflow.runtime.native import native_functions
 from hybridflow.runtime.native.ir_builder import I8, I32, I64, PTR, Function, Module, i32, i64
 
 _POLYNOMIAL = 0xEDB88320  # lowest power first
@@ -45,9 +45,9 @@ def joined(first: int, second: int, count: int) -> int:
 @functools.cache
 def _native() -> Callable[[Any, int], int] | None:
     """``crc32`` in native code; None where the machine has none that is faster than zlib's."""
-    if not host.detect().has("pclmul"):
+    if not host_target.detect().has("pclmul"):
         return None
-    address = functions.load(_build, (), (_FUNCTION,), {})[_FUNCTION]
+    address = native_functions.load(_build, (), (_FUNCTION,), {})[_FUNCTION]
     pointer, number = ctypes.c_void_p, ctypes.c_uint32
     native = ctypes.CFUNCTYPE(number, pointer, ctypes.c_int64, number, pointer, pointer)(address)
     values, factors = _table(), _factors()

@@ -15,41 +15,41 @@ import numpy as np
 
 from hybridflow.compiler.program import Program, Slot, shared_entry, value_at
 from hybridflow.errors import CompileError
-from hybridflow.runtime import apart, arguments, callbacks, locks, program_host, tiers
+from hybridflow.runtime import argument_checks, fork_safe_locks, host_callbacks, host_interface, tiers, uninterruptible
 from hybridflow.runtime.dtypes import NUMPY
-from hybridflow.runtime.machine import host, machine_code
-from hybridflow.runtime.memory import blocks
-from hybridflow.runtime.team_words import ASK, LEAST, words
+from hybridflow.runtime.machine import host_target, machine_code
+from hybridflow.runtime.memory import memory_pool
+from hybridflow.runtime.thread_pool_words import CORE_QUERY, LEAST, words
 
 if TYPE_CHECKING:
-    from hybridflow.runtime.machine import store
-    from hybridflow.runtime.threads.team import TeamHost
+    from hybridflow.runtime.machine import code_store
+    from hybridflow.runtime.threads.thread_pool import ThreadPoolHost
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)  # releases the GIL
 
 
-_sharing = locks.make()  # held while an entry for a host is made
+_sharing = fork_safe_locks.make()  # held while an entry for a host is made
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _team() -> ModuleType:
-    from hybridflow.runtime.threads import team  # only where there is a program
+    from hybridflow.runtime.threads import thread_pool  # only where there is a program
 
-    return team
+    return thread_pool
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _store() -> ModuleType:
-    from hybridflow.runtime.machine import store  # only where there is a program
+    from hybridflow.runtime.machine import code_store  # only where there is a program
 
-    return store
+    return code_store
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _interrupts() -> ModuleType:
-    from hybridflow.runtime import interrupts  # only where there are loops, or calls of Python
+    from hybridflow.runtime import interrupt_checks  # only where there are loops, or calls of Python
 
-    return interrupts
+    return interrupt_checks
 
 
 class Executable:
@@ -57,26 +57,26 @@ class Executable:
     the program's callbacks call by their numbers; ``named`` finds the others.
 
     Two words are for native code.  ``plain`` is the address of the entry.  ``shared`` is that of the entry for a host;
-    ``ASK`` while it is not there but can be made (see ``share``), 0 where it cannot.  Both may change at any time:
-    what is loaded quickly is replaced by better code as soon as there is some (see ``tiers``).
+    ``CORE_QUERY`` while it is not there but can be made (see ``share``), 0 where it cannot.  Both may change at any
+    time: what is loaded quickly is replaced by better code as soon as there is some (see ``tiers``).
     """
 
     def __init__(
         self,
         program: Program,
         code: machine_code.Code,
-        functions: callbacks.Functions = (),
-        named: callbacks.Named = callbacks.no_names,
+        functions: host_callbacks.Functions = (),
+        named: host_callbacks.Named = host_callbacks.no_names,
     ) -> None:
-        callbacks.check(program, functions)
+        host_callbacks.check(program, functions)
         self.program, self.functions, self.named = program, tuple(functions), named
         self.plain = ctypes.c_int64()
-        self.shared = ctypes.c_int64(ASK if program.sharing else 0)
+        self.shared = ctypes.c_int64(CORE_QUERY if program.sharing else 0)
         self.tiers = tiers.Tiers(self._take)
         self._codes: tuple[machine_code.Code, ...] = ()  # those before the last one may still run
         self._shared_call: Callable[..., int] | None = None
         self._take(code)
-        self.updated, self.in_place = arguments.updated(program), arguments.in_place(program)
+        self.updated, self.in_place = argument_checks.updated(program), argument_checks.in_place(program)
         self._pointers = ctypes.c_void_p * (len(program.inputs) + len(program.outputs) + len(self.updated))
         self._extents = ctypes.c_int64 * len(program.dims)
 
@@ -98,11 +98,11 @@ class Executable:
         Raises ShapeError or DTypeError where an array is not of its slot's type, the error of a run-time check that
         fails, and what a function in Python raises.
         """
-        dims = arguments.bind_dims(self.program, arrays)
+        dims = argument_checks.bind_dims(self.program, arrays)
         for i in self.updated:
             flags = arrays[i].flags
             if not (flags.c_contiguous and flags.aligned and flags.writeable):
-                raise arguments.not_updatable(self.program, i)
+                raise argument_checks.not_updatable(self.program, i)
         inputs = self._without_aliases([self._checked(i, array, dims) for i, array in enumerate(arrays)])
         slots = self.program.inputs
         targets = [inputs[i] if slots[i].in_place else self._empty(slots[i], dims) for i in self.updated]
@@ -113,12 +113,12 @@ class Executable:
         return outputs
 
     def compute(
-        self, arrays: Sequence[np.ndarray], in_place: Collection[int] = (), runner: program_host.Host | None = None
+        self, arrays: Sequence[np.ndarray], in_place: Collection[int] = (), runner: host_interface.Host | None = None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The outputs, and the new values of the state: fresh arrays, or those of the old ones for inputs ``in_place``,
         whose slots allow it.  ``runner`` is the host to run on, for this once.  Raises as ``run`` does; what is raised
         leaves the state as it was."""
-        dims = arguments.bind_dims(self.program, arrays)
+        dims = argument_checks.bind_dims(self.program, arrays)
         inputs = [self._checked(i, array, dims) for i, array in enumerate(arrays)]
         assert all(i in self.in_place and inputs[i] is arrays[i] for i in in_place)
         targets = [inputs[i] if i in in_place else self._empty(self.program.inputs[i], dims) for i in self.updated]
@@ -134,19 +134,19 @@ class Executable:
         inputs: Sequence[np.ndarray],
         targets: Sequence[np.ndarray],
         dims: dict[str, int],
-        runner: program_host.Host | None = None,
+        runner: host_interface.Host | None = None,
     ) -> list[np.ndarray]:
         program = self.program
         outputs = [self._empty(slot, dims) for slot in program.outputs]
         pointers = self._pointers(*(array.ctypes.data for array in (*inputs, *outputs, *targets)))
-        calls = callbacks.Calls(program, self.functions, self.named, dims) if program.callbacks else None
-        runner = runner or program_host.current()
-        asked = program_host.calling(_interrupts().keeping(calls.answer), runner) if calls else runner
+        calls = host_callbacks.HostCallbacks(program, self.functions, self.named, dims) if program.callbacks else None
+        runner = runner or host_interface.current()
+        asked = host_interface.calling(_interrupts().keeping(calls.answer), runner) if calls else runner
         if runner is None and (crew := self._team(dims)) is not None:
             if asked is not None:
                 crew.callback = asked.callback
             runner = asked = crew
-        arena = blocks.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
+        arena = memory_pool.empty((value_at(program.memory(runner.workers if runner else 1), dims),), NUMPY["u8"])
         address = ctypes.addressof(asked) if asked else None
         call = self._call_for_host() if runner else self._call
         status = call(pointers, self._extents(*dims.values()), arena.ctypes.data, address)
@@ -156,17 +156,17 @@ class Executable:
             self.raise_check(status)
         return outputs
 
-    def _team(self, dims: dict[str, int]) -> TeamHost | None:
+    def _team(self, dims: dict[str, int]) -> ThreadPoolHost | None:
         """The host of a run that threads can be of use to."""
         return self._team_for(dims) if self.shared.value else None
 
-    def _team_for(self, dims: dict[str, int]) -> TeamHost | None:
+    def _team_for(self, dims: dict[str, int]) -> ThreadPoolHost | None:
         work = value_at(self.program.work, dims)
         return _team().host(work) if work >= words[LEAST] else None
 
-    def timing_team(self, arrays: Sequence[np.ndarray]) -> TeamHost | None:
+    def timing_team(self, arrays: Sequence[np.ndarray]) -> ThreadPoolHost | None:
         """The threads that a run on ``arrays`` has, for one that is timed."""
-        return self._team_for(arguments.bind_dims(self.program, arrays))
+        return self._team_for(argument_checks.bind_dims(self.program, arrays))
 
     def share(self) -> None:
         """Have the entry for a host, where there are threads, for native code that asks for it."""
@@ -191,16 +191,16 @@ class Executable:
 
     @staticmethod
     def _empty(slot: Slot, dims: dict[str, int]) -> np.ndarray:
-        return blocks.empty(arguments.extents(slot, dims), NUMPY[slot.dtype])
+        return memory_pool.empty(argument_checks.extents(slot, dims), NUMPY[slot.dtype])
 
     def raise_check(self, status: int) -> None:
         """Raise the error of the check that a nonzero status stands for, or what interrupted the program."""
-        _interrupts().raise_kept()
-        arguments.raise_check(self.program, status)
+        _interrupts().raise_pending()
+        argument_checks.raise_check(self.program, status)
 
     def _checked(self, i: int, array: np.ndarray, dims: dict[str, int]) -> np.ndarray:
         """The array as machine code may read it: of the slot's type, contiguous, aligned."""
-        arguments.check(self.program, i, array, dims)
+        argument_checks.check(self.program, i, array, dims)
         return array if array.flags.c_contiguous and array.flags.aligned else array.copy()
 
     def _without_aliases(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -210,20 +210,21 @@ class Executable:
                 if i == u or not np.may_share_memory(array, inputs[u]):
                     continue
                 if i in self.updated:
-                    raise arguments.both_updated(self.program, u, i)
+                    raise argument_checks.both_updated(self.program, u, i)
                 inputs[i] = array.copy()
         return inputs
 
 
 def load(
-    program: Program, functions: callbacks.Functions = (), named: callbacks.Named = callbacks.no_names
+    program: Program, functions: host_callbacks.Functions = (), named: host_callbacks.Named = host_callbacks.no_names
 ) -> Executable:
     """Machine code of a CPU program, loaded; compiled only where the disk cache does not hold it.  ``functions`` are
     those that its callbacks call by number, ``named`` finds those that they call by name."""
-    if not host.can_run(program.target):
+    if not host_target.can_run(program.target):
         raise CompileError(
             program.name,
-            f"this machine ({host.detect().cpu}) cannot run code for {program.target.kind} {program.target.cpu}; "
+            f"this machine ({host_target.detect().cpu}) cannot run code for "
+            f"{program.target.kind} {program.target.cpu}; "
             "compile for runtime.host.target().",
         )
     text, symbols = program.text, [program.entry]
@@ -235,9 +236,9 @@ def load(
     return executable
 
 
-def _compiled(program: Program, text: str, *symbols: str) -> store.Loaded:
+def _compiled(program: Program, text: str, *symbols: str) -> code_store.Loaded:
     asked = text, program.target, symbols, lambda: int(_team().threads()), lambda: _interrupts().imports(), program.name
     if tiers.starts_quickly(program, text):
-        quick: store.Loaded = _store().load_quickly(*asked)
+        quick: code_store.Loaded = _store().load_quickly(*asked)
         return quick
     return _store().Loaded(_store().load(*asked), machine_code.level_of())

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from hybridflow import flags
 from hybridflow.compiler.program import Program
-from hybridflow.runtime import apart, background, locks
+from hybridflow.runtime import background, fork_safe_locks, uninterruptible
 from hybridflow.runtime.machine import machine_code
 
 if TYPE_CHECKING:
+    from hybridflow.runtime.machine.code_store import Loaded
     from hybridflow.runtime.machine.machine_code import Code
-    from hybridflow.runtime.machine.store import Loaded
 
 # What starting at level 0 saves: 13 us a line (22 us at level 2, 9 at level 0).  What it costs: code that takes up to
 # five times as long, which is 4 times the work of a run, some 500 of which take a nanosecond.
@@ -56,7 +56,7 @@ class Tiers:
 
     def __init__(self, take: Callable[[Code], None]) -> None:
         self._take = weakref.WeakMethod(take)
-        self._lock = locks.make()  # taken by work that is apart alone
+        self._lock = fork_safe_locks.make()  # taken by work that is apart alone
         self._levels: list[int] = []
         self._open: list[Loaded] = []  # what better code will take the place of
 
@@ -82,7 +82,7 @@ class Tiers:
     def finish(self) -> None:
         """Have the best code now, made by several threads."""
         if self._open:
-            apart.run(lambda: self._improve(None))
+            uninterruptible.run_uninterruptible(lambda: self._improve(None))
 
     def _improve(self, check: Callable[[], None] | None) -> None:
         def go_on() -> None:

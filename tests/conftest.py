@@ -16,13 +16,12 @@ import hypothesis
 import pytest
 
 from hybridflow import flags
-from hybridflow.eager import quick
-from hybridflow.jit import function as compiled
-from hybridflow.jit.guards import report
+from hybridflow.eager import fast_path
+from hybridflow.jit import function as compiled, guard_report
 from hybridflow.runtime import background
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.op_calls import ElementwiseOp
-from hybridflow.runtime.native import layout
+from hybridflow.runtime.native import object_layout
 from tests.support import left_behind, room_times, run_order
 
 # The same examples in every run, however long they take.  ``--hypothesis-profile default`` looks for new ones.
@@ -43,7 +42,7 @@ _TESTS = Path(__file__).resolve().parent
 def nothing_left_behind() -> Iterator[None]:
     """A test fails that leaves a block open, a thread, or another setting: the next one would meet it."""
     _net.begin()
-    report.told.clear()
+    guard_report.reported.clear()
     yield
     background.wait()
     left = _net.left()
@@ -57,14 +56,14 @@ def programs_are_compiled(
     """A test fails whose compiled functions run eagerly, as Python would have to know what a tensor decides: it would
     compare eager code with itself.  Those with the mark ``runs_eagerly`` are about that."""
     told: list[str] = []
-    tell = report.tell_eager
+    tell = guard_report.tell_eager
 
     def tell_eager(name: str, reason: Any, error: BaseException) -> None:
         if reason is None:
             told.append(f"{name} runs eagerly: {error}")
         tell(name, reason, error)
 
-    monkeypatch.setattr(report, "tell_eager", tell_eager)
+    monkeypatch.setattr(guard_report, "tell_eager", tell_eager)
     yield
     assert not told or request.node.get_closest_marker("runs_eagerly") is not None, told[0]
 
@@ -176,8 +175,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def native() -> dict[str, int]:
     """Addresses in the native code, which counts references; skips where the interpreter is laid out otherwise."""
-    if layout.problem() is not None:
-        pytest.skip(layout.problem())
+    if object_layout.problem() is not None:
+        pytest.skip(object_layout.problem())
     addresses = entry.enable()
     assert addresses is not None and "owned_references" in addresses, entry.problem()
     return addresses
@@ -186,13 +185,13 @@ def native() -> dict[str, int]:
 @pytest.fixture(params=["native", "python"])
 def operators(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Runs a test twice: with operators answered by native code as soon as it can, and all in Python."""
-    monkeypatch.setattr(quick, "_uses_left", math.inf)  # it stays as the test begins
-    if request.param == "native" and not quick.make_native():
+    monkeypatch.setattr(fast_path, "_uses_left", math.inf)  # it stays as the test begins
+    if request.param == "native" and not fast_path.make_native():
         pytest.skip(entry.problem())
     if request.param == "python":
-        quick.make_python()
+        fast_path.make_python()
     yield request.param
-    quick.make_python()
+    fast_path.make_python()
 
 
 class Traced:

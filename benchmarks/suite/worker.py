@@ -96,12 +96,12 @@ class Worker:
 
 
 class Machine:
-    """What one core can do, measured by the loops of ``hybridflow.cli.limits``."""
+    """What one core can do, measured by the loops of ``hybridflow.cli.machine_peaks``."""
 
     def __init__(self) -> None:
-        from hybridflow.cli import limits, measure
+        from hybridflow.cli import machine_peaks, measure
 
-        self.loops = limits.Machine(budget=0.5)
+        self.loops = machine_peaks.Machine(budget=0.5)
         self.timing = measure.timing
 
     def measured(self) -> dict[str, float]:

@@ -8,65 +8,61 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.codegen import (
-    contract,
-    counting,
-    cuda,
-    driver,
-    scan,
-    scatter,
-    sort,
-    sort_values,
-    team_scatter,
-    team_sort,
-    top,
-    windowed,
+from hybridflow.compiler.codegen.control import driver
+from hybridflow.compiler.codegen.control.control_flow import SubgraphFunction, operands_of, write_control
+from hybridflow.compiler.codegen.control.dispatch import KernelCall
+from hybridflow.compiler.codegen.control.inline_control_flow import checks_of
+from hybridflow.compiler.codegen.core.cost_model import instructions, work_of_element
+from hybridflow.compiler.codegen.core.elements import Elements, MemoryPlace
+from hybridflow.compiler.codegen.core.emitter import Emitter
+from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
+from hybridflow.compiler.codegen.core.kernel_dedup import (
+    BufferPart,
+    KernelKey,
+    SharedKernelCode,
+    kernel_key,
+    template_of,
 )
-from hybridflow.compiler.codegen.across import Across
-from hybridflow.compiler.codegen.columns import Columns
-from hybridflow.compiler.codegen.control import Function, operands_of, write_control
-from hybridflow.compiler.codegen.cost import instructions, work_of_element
-from hybridflow.compiler.codegen.dealt_segments import DealtSegments
-from hybridflow.compiler.codegen.elements import Elements, Place
-from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.inline import checks_of
-from hybridflow.compiler.codegen.library import by_library, described
-from hybridflow.compiler.codegen.maps import Map
-from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.nest import Nest
-from hybridflow.compiler.codegen.operand import Flat, Operand, counters_at
-from hybridflow.compiler.codegen.panels import write_panels
-from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
-from hybridflow.compiler.codegen.rows import Rows
-from hybridflow.compiler.codegen.segments import Segments
-from hybridflow.compiler.codegen.split_columns import SplitColumns
-from hybridflow.compiler.codegen.split_rows import SplitRows
-from hybridflow.compiler.codegen.structured import Code, Ref
-from hybridflow.compiler.codegen.team_sides import goes_by
-from hybridflow.compiler.codegen.team_tiles import TeamTiles
-from hybridflow.compiler.codegen.templates import Part, Shared, Template, shared, template_of
-from hybridflow.compiler.codegen.together import threads_for
-from hybridflow.compiler.codegen.turns import KernelCall
-from hybridflow.compiler.codegen.values import Val
-from hybridflow.compiler.codegen.woven import Woven
+from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
+from hybridflow.compiler.codegen.core.llvm_values import Val
+from hybridflow.compiler.codegen.core.operand import LinearOperand, Operand, counters_at
+from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel_parameters
+from hybridflow.compiler.codegen.gpu import cuda_launches, group_scatter, group_sort
+from hybridflow.compiler.codegen.gpu.cooperative import threads_for
+from hybridflow.compiler.codegen.gpu.group_segments import GroupConcatSegments
+from hybridflow.compiler.codegen.gpu.library_calls import by_library, described
+from hybridflow.compiler.codegen.gpu.shared_memory_operands import goes_by
+from hybridflow.compiler.codegen.gpu.shared_memory_transpose import SharedMemoryTranspose
+from hybridflow.compiler.codegen.nests.concat_segments import ConcatSegments
+from hybridflow.compiler.codegen.nests.elementwise import ElementwiseNest
+from hybridflow.compiler.codegen.nests.inner_reduction import InnerReduction
+from hybridflow.compiler.codegen.nests.interleaved_segments import InterleavedConcat
+from hybridflow.compiler.codegen.nests.loop_nest import LoopNest
+from hybridflow.compiler.codegen.nests.outer_reduction import OuterReduction
+from hybridflow.compiler.codegen.nests.outer_vectorized import OuterVectorized
+from hybridflow.compiler.codegen.nests.row_block_loop import write_row_blocks
+from hybridflow.compiler.codegen.nests.split_inner_reduction import SplitInnerReduction
+from hybridflow.compiler.codegen.nests.split_outer_reduction import SplitOuterReduction
+from hybridflow.compiler.codegen.ordering import argsort, histogram, prefix_scan, scatter_add, top_k, vector_sort
+from hybridflow.compiler.codegen.products import convolution_lowering, matmul
+from hybridflow.compiler.index.index_expr import Index, LoopVar
+from hybridflow.compiler.index.iteration_space import over
+from hybridflow.compiler.index.structural_equality import is_symmetric
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Extent, affine, larger
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import Shape, TensorType, is_static, product, same_size, static_size
-from hybridflow.compiler.loops.aliases import Aliases, Pairs
-from hybridflow.compiler.loops.alike import is_symmetric
-from hybridflow.compiler.loops.buffers import Plan, byte_size
-from hybridflow.compiler.loops.index import Index, LoopVar
-from hybridflow.compiler.loops.interrupts import any_looks, looks
+from hybridflow.compiler.loops.access_analysis import visited_shape
+from hybridflow.compiler.loops.alias_analysis import AliasAnalysis, AliasPairs
+from hybridflow.compiler.loops.buffer_assignment import Plan, byte_size
+from hybridflow.compiler.loops.interrupt_checks import any_polls_interrupts, polls_interrupts
 from hybridflow.compiler.loops.kernel import PRODUCTS, Fusion, Kernel, accesses, between, has_effect, loops_of
-from hybridflow.compiler.loops.reader import visited_shape
 from hybridflow.compiler.loops.schedule import Form, Schedule, schedule
-from hybridflow.compiler.loops.space import over
 from hybridflow.compiler.ops import Kind
-from hybridflow.compiler.ops.contraction import Contraction
-from hybridflow.compiler.ops.lowering import Choice, Panels, Ranking, Repetition, Running, Walk
-from hybridflow.compiler.ops.masks import looked_at
+from hybridflow.compiler.ops.contraction_dims import Contraction
+from hybridflow.compiler.ops.lowering import PrefixScan, RowBlocks, Scan, Sort, Switch, While
+from hybridflow.compiler.ops.mask_analysis import needed_elements
 from hybridflow.compiler.program import (
     LEAST_SHARED,
     Callback,
@@ -93,20 +89,20 @@ def dim_sources(graph: Graph) -> tuple[DimSource, ...]:
     return tuple({**other, **plain}[name] for name in dict.fromkeys((*plain, *other)))
 
 
-Planned = Callable[[Graph, Pairs], tuple[Fusion, Plan]]
+Planned = Callable[[Graph, AliasPairs], tuple[Fusion, Plan]]
 
-NESTS: dict[Form, type[Nest]] = {
-    Form.MAP: Map,
-    Form.TURNED: Map,
-    Form.TEAM_TILES: TeamTiles,
-    Form.ROWS: Rows,
-    Form.SPLIT_ROWS: SplitRows,
-    Form.COLUMNS: Columns,
-    Form.SPLIT_COLUMNS: SplitColumns,
-    Form.SEGMENTS: Segments,
-    Form.DEALT_SEGMENTS: DealtSegments,
-    Form.WOVEN: Woven,
-    Form.ACROSS: Across,
+NESTS: dict[Form, type[LoopNest]] = {
+    Form.MAP: ElementwiseNest,
+    Form.TRANSPOSED_MAP: ElementwiseNest,
+    Form.SHARED_MEMORY_TRANSPOSE: SharedMemoryTranspose,
+    Form.INNER_REDUCTION: InnerReduction,
+    Form.SPLIT_INNER_REDUCTION: SplitInnerReduction,
+    Form.OUTER_REDUCTION: OuterReduction,
+    Form.SPLIT_OUTER_REDUCTION: SplitOuterReduction,
+    Form.CONCAT: ConcatSegments,
+    Form.GROUP_CONCAT: GroupConcatSegments,
+    Form.INTERLEAVED_CONCAT: InterleavedConcat,
+    Form.OUTER_VECTORIZED: OuterVectorized,
 }
 
 
@@ -119,28 +115,28 @@ class ModuleBuilder:
     """
 
     def __init__(
-        self, graph: Graph, planned: Planned, aliases: Aliases, target: Target, fastmath: bool,
-        outer: ModuleBuilder | None = None, symbol: str | None = None, block: int = 0, wanted: Pairs = (),
+        self, graph: Graph, planned: Planned, aliases: AliasAnalysis, target: Target, fastmath: bool,
+        outer: ModuleBuilder | None = None, symbol: str | None = None, block: int = 0, wanted: AliasPairs = (),
     ) -> None:  # fmt: skip
         self.graph, self.planned, self.target, self.fastmath = graph, planned, target, fastmath
         self.aliases = aliases
         self.block = block
         self.fusion, self.plan = planned(graph, wanted)
         self.is_outermost = outer is None
-        self.module: ModuleText = ModuleText(target) if outer is None else outer.module
+        self.module: LLVMModule = LLVMModule(target) if outer is None else outer.module
         self.dims: tuple[DimSource, ...] = dim_sources(graph) if outer is None else outer.dims
         self.dim_names: list[str] = [d.name for d in self.dims] if outer is None else [*outer.dim_names]
         if symbol is not None:
             self.dim_names.append(symbol)
-        self.functions: dict[tuple[Graph, Pairs], Function] = {} if outer is None else outer.functions
+        self.functions: dict[tuple[Graph, AliasPairs], SubgraphFunction] = {} if outer is None else outer.functions
         self.infos: list[KernelInfo] = [] if outer is None else outer.infos
         self.callbacks: list[Callback] = [] if outer is None else outer.callbacks
         # Codes of checks count what can fail in program order, so that the least is the first to fail.
         self.check_codes: dict[Node, int] = {}
         self.next_codes: dict[Node, int] = {}  # of control flow: its first check's, else that of the next one behind it
         self.checks: list[Check] = []
-        self.looks = target.kind != "cuda" and any_looks(graph)
-        if self.looks:
+        self.polls_interrupts = target.kind != "cuda" and any_polls_interrupts(graph)
+        if self.polls_interrupts:
             self.checks.append(Check(HybridflowError.__name__, graph.name, "a loop was interrupted.", None))
         for node in graph.nodes:
             count = checks_of(node)
@@ -149,14 +145,16 @@ class ModuleBuilder:
             if count:
                 self.check_codes[node] = len(self.checks) + 1
                 self.checks += [Check(HybridflowError.__name__, node.op.name, "a check failed.", node.where)] * count
-        self.written: dict[Hashable, tuple[KernelCode, KernelInfo]] = {}  # by what kernels of the same code share
+        self.written: dict[Hashable, tuple[EmittedKernel, KernelInfo]] = {}  # by what kernels of the same code share
         self.computed = set(self.fusion.computed)  # with the nodes of templates
 
-    def function_of(self, graph: Graph, symbol: str | None = None, block: int = 0, wanted: Pairs = ()) -> Function:
+    def function_of(
+        self, graph: Graph, symbol: str | None = None, block: int = 0, wanted: AliasPairs = ()
+    ) -> SubgraphFunction:
         """The function of a sub-graph, one for all places where it is run; ``symbol`` is an extent more that it is told
         by its ``%dims``.  Outputs are ``wanted`` in the memory of inputs where that can be."""
-        found = self.functions.get((graph, wanted))
-        if found is None:
+        result = self.functions.get((graph, wanted))
+        if result is None:
             inner = ModuleBuilder(
                 graph, self.planned, self.aliases, self.target, self.fastmath, self, symbol, block, wanted
             )
@@ -166,11 +164,18 @@ class ModuleBuilder:
             )
             on_gpu, phases = self.target.kind == "cuda", [phase for call in calls for phase in call.code.phases]
             threads = threads_for(phases) if on_gpu else 1
-            lent = max((phase.lent for phase in phases), default=0)
-            found = self.functions[graph, wanted] = Function(
-                symbol, sharing, memory, inner.checks, inner.looks, threads, lent, inner.plan.overwrites
+            dynamic_shared = max((phase.dynamic_shared_bytes for phase in phases), default=0)
+            result = self.functions[graph, wanted] = SubgraphFunction(
+                symbol,
+                sharing,
+                memory,
+                inner.checks,
+                inner.polls_interrupts,
+                threads,
+                dynamic_shared,
+                inner.plan.overwrites,
             )
-        return found
+        return result
 
     def note(self, code: int, check: Check) -> None:
         """What the check of that code is."""
@@ -188,7 +193,7 @@ class ModuleBuilder:
         return len(self.callbacks) - 1
 
     def _calls(self) -> list[KernelCall]:
-        kernels = shared(self.plan.kernels, self.is_leaf, whole=self.target.kind == "cuda")
+        kernels = kernel_key(self.plan.kernels, self.is_leaf, whole=self.target.kind == "cuda")
         emitted = map(self._kernel, kernels, self.plan.waves)
         return [call for call in emitted if call is not None]
 
@@ -198,7 +203,7 @@ class ModuleBuilder:
         sharing: Callable[[], None] | None = None
         more: dict[str, Any] = {}
         if self.target.kind == "cuda":
-            memory, more = cuda.write_launches(self.module, self.graph, self.plan, self.dim_names, calls)
+            memory, more = cuda_launches.write_launches(self.module, self.graph, self.plan, self.dim_names, calls)
         elif timed:
             memory, tasks = driver.write_timed(
                 self.module, driver.ENTRY, self.graph, self.plan, self.dim_names, calls, shared
@@ -222,7 +227,7 @@ class ModuleBuilder:
             memory.scratch,
             sum((call.work for call in calls), start=0),
             self.module.addition(sharing) if sharing else "",
-            self.looks,
+            self.polls_interrupts,
             _is_unbounded(self.graph),
             **more,
         )
@@ -242,7 +247,7 @@ class ModuleBuilder:
         e.on_check, e.status = code_of, "%status"
         return e
 
-    def _kernel(self, found: Shared, wave: int) -> KernelCall | None:
+    def _kernel(self, found: KernelKey, wave: int) -> KernelCall | None:
         kernel = found.kernel
         codes = [self.check_codes[n] for n in kernel.nodes if n in self.check_codes]
         nothing = all(part.is_static and part.size == 0 for r in kernel.roots for part in parts_of(r.type))
@@ -252,7 +257,7 @@ class ModuleBuilder:
         key = None if found.key is None else (found.key, self.next_codes.get(anchor))
         written = self.written.get(key) if key is not None else None
         if written is None:
-            template = template_of(found) if found.parts else Template(kernel, {})
+            template = template_of(found) if found.parts else SharedKernelCode(kernel, {})
             self.computed.update(copy for node, copy in template.copies.items() if node in self.computed)
             code, how = self._write(template.kernel)
             written = code, self._info(code.phases[0].symbol, kernel, how)
@@ -264,17 +269,21 @@ class ModuleBuilder:
         how = info.schedule if product is None else described(product, self.target, info.schedule)
         self.infos.append(replace(info, lines=lines, note=kernel.cluster.why, wave=wave, schedule=how))
         if kernel.cluster.kind is Kind.CONTROL:
-            operands = [Part(n, 0) for n in _operands(kernel)]
+            operands = [BufferPart(n, 0) for n in _operands(kernel)]
         else:
-            operands = [*[Part(n, 0) for n in found.inputs], *found.parts, *[Part(n, 0) for n in kernel.roots]]
-        watched = self.looks and looks(anchor)
+            operands = [
+                *[BufferPart(n, 0) for n in found.inputs],
+                *found.parts,
+                *[BufferPart(n, 0) for n in kernel.roots],
+            ]
+        watched = self.polls_interrupts and polls_interrupts(anchor)
         check, number = min(codes, default=None), len(self.infos) - 1
         return KernelCall(code, operands, check, wave, number, _work(kernel), watched, product)
 
     def is_leaf(self, node: Node) -> bool:
         return node.is_parameter or node in self.computed
 
-    def _write(self, kernel: Kernel) -> tuple[KernelCode, str]:
+    def _write(self, kernel: Kernel) -> tuple[EmittedKernel, str]:
         """Write a kernel over ``_operands``; its code, and its schedule as text."""
         kind = kernel.cluster.kind
         if kind is Kind.ELEMENTWISE or kind is Kind.SEGMENT:
@@ -286,25 +295,25 @@ class ModuleBuilder:
             return self._convolution(symbol, kernel)
         lowered = _panels_of(kernel.cluster.anchor)
         if lowered is not None:
-            return write_panels(self, self._emitter(kernel), symbol, kernel, lowered)
+            return write_row_blocks(self, self._emitter(kernel), symbol, kernel, lowered)
         if kind is Kind.CONTROL:
             first = self.next_codes[kernel.cluster.anchor]
             return write_control(self, lambda: self._emitter(kernel), symbol, kernel, first)
         return self._special(self._emitter(kernel), symbol, kernel), ""
 
-    def _loops(self, kernel: Kernel) -> tuple[KernelCode, str]:
+    def _loops(self, kernel: Kernel) -> tuple[EmittedKernel, str]:
         operands = _operands(kernel)
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
 
-        def new_code() -> Code:
-            return Code(self._emitter(kernel), self.dim_names)
+        def new_code() -> KernelBuilder:
+            return KernelBuilder(self._emitter(kernel), self.dim_names)
 
-        def written(how: Schedule, for_host: bool) -> tuple[tuple[Phase, ...], Nest]:
+        def written(how: Schedule, for_host: bool) -> tuple[tuple[Phase, ...], LoopNest]:
             nest, phases = NESTS[how.form](new_code, kernel, space, how, is_leaf, pointers), []
-            for e, units, grain, team in nest.write():
+            for e, units, grain, group in nest.write():
                 name, parameters = self.module.fresh("k"), kernel_parameters(len(operands))
                 symbol = self.module.function(e, name, parameters, linkage="internal", for_host=for_host)
-                phases.append(Phase(symbol, units, grain, team=team))
+                phases.append(Phase(symbol, units, grain, group_size=group))
             return tuple(phases), nest
 
         is_leaf = self.is_leaf
@@ -313,24 +322,24 @@ class ModuleBuilder:
         work = _work(kernel)
         is_little = self.target.kind == "cuda" or (isinstance(work, int) and work < LEAST_SHARED)
         if is_little and not self.is_outermost:  # a sub-graph does it in the threads of the kernel that runs it
-            found = found.for_warps if self.target.kind == "cuda" else found.for_one_thread
-        phases, nest = written(found, found.alone is not None)
-        code = KernelCode(phases, nest.scratch, nest.shared.size)
-        if found.alone is not None:
-            (alone,), whole = written(found.alone, False)
-            code = replace(code, scratch=larger(code.scratch, whole.scratch), alone=alone)
+            found = found.warp_level if self.target.kind == "cuda" else found.single_threaded
+        phases, nest = written(found, found.sequential is not None)
+        code = EmittedKernel(phases, nest.scratch, nest.shared.size)
+        if found.sequential is not None:
+            (sequential,), whole = written(found.sequential, False)
+            code = replace(code, scratch=larger(code.scratch, whole.scratch), sequential=sequential)
         return code, str(found)
 
-    def _contraction(self, symbol: str, kernel: Kernel) -> tuple[KernelCode, str]:
+    def _contraction(self, symbol: str, kernel: Kernel) -> tuple[EmittedKernel, str]:
         node = kernel.cluster.anchor
         x, y = node.inputs
         axes = contraction_of(node)
         extents = axes.extents(x.type, y.type)
         operands = _operands(kernel)
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
-        places = {i: Place(pointers[i]) for i in kernel.inputs}
+        places = {i: MemoryPlace(pointers[i]) for i in kernel.inputs}
         space = kernel.cluster.space
-        shape = contract.Shape(extents.batch, *map(product, (extents.rows, extents.columns, extents.summed)))
+        shape = matmul.MatmulShape(extents.batch, *map(product, (extents.rows, extents.columns, extents.summed)))
         if len(extents.columns) == 1 and shape.n != 1 and _repeats(node, kernel):
             space = over(node.shape)
         # Where columns are one element wide positions do not depend on them: rows take the lanes, all but one masked.
@@ -339,10 +348,10 @@ class ModuleBuilder:
         finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.is_leaf)
         read = accesses(kernel, space, self.is_leaf).of_input
         beside = tuple((pointers[i], i.dtype.itemsize) for i in kernel.inputs if space.full in read.get(i, ()))
-        mask_of = looked_at(node, kernel.nodes, kernel.roots, kernel.inputs)
+        mask_of = needed_elements(node, kernel.nodes, kernel.roots, kernel.inputs)
 
-        def source() -> contract.Source:
-            code = Code(self._emitter(kernel), self.dim_names)
+        def source() -> matmul.MatmulOperands:
+            code = KernelBuilder(self._emitter(kernel), self.dim_names)
 
             def counted(entry: str, row: str, col: str) -> dict[LoopVar, Ref]:
                 if len(space.vars) == 1:
@@ -371,9 +380,11 @@ class ModuleBuilder:
 
             left, right = (Operand(code, factor, parts, places) for factor, parts in zip(node.inputs, axes.factors))
             plain = pointers[node] if list(kernel.roots) == [node] else None
-            return contract.Source(code, left, right, epilogue, plain, beside, None if mask_of is None else looked)
+            return matmul.MatmulOperands(
+                code, left, right, epilogue, plain, beside, None if mask_of is None else looked
+            )
 
-        return contract.emit_product(
+        return matmul.emit_matmul(
             self.module,
             source,
             symbol,
@@ -384,19 +395,19 @@ class ModuleBuilder:
             self.is_outermost,
             axes.precision,
             self.block,
-            axes.gaps,
+            axes.has_zero_runs,
             is_symmetric(node, axes, lambda n: self.is_leaf(n) or n in places),
         )
 
-    def _convolution(self, symbol: str, kernel: Kernel) -> tuple[KernelCode, str]:
+    def _convolution(self, symbol: str, kernel: Kernel) -> tuple[EmittedKernel, str]:
         buffers = len(_operands(kernel))
         pointers = {node: f"%a{k}" for k, node in enumerate(_operands(kernel))}
-        places = {i: Place(pointers[i]) for i in kernel.inputs}
+        places = {i: MemoryPlace(pointers[i]) for i in kernel.inputs}
         node = kernel.cluster.anchor
-        space = windowed.result_space(node)
+        space = convolution_lowering.result_space(node)
         finishing = between(kernel, kernel.roots, space.full, {node, *places}, self.is_leaf)
 
-        def finish(code: Code) -> windowed.Finish:
+        def finish(code: KernelBuilder) -> convolution_lowering.Finish:
             def store(line: Sequence[Ref], column: Ref, value: Val, mask: Val | None) -> None:
                 counters = dict(zip(space.vars, (*line, column), strict=True))
                 elements = Elements(code, counters, space.vars[-1], places, {node: value}, mask)
@@ -408,50 +419,50 @@ class ModuleBuilder:
 
             return store
 
-        def new_code() -> Code:
-            return Code(self._emitter(kernel), self.dim_names)
+        def new_code() -> KernelBuilder:
+            return KernelBuilder(self._emitter(kernel), self.dim_names)
 
         def goes_by_columns(width: int) -> bool:
             positions = accesses(kernel, space, self.is_leaf).positions
             return all(goes_by(ix, space.vars[-1], width) for ix in positions)
 
-        return windowed.emit(
+        return convolution_lowering.emit(
             self.module, new_code, symbol, node, places, finish, buffers, self.is_outermost, goes_by_columns
         )
 
-    def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> KernelCode:
+    def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> EmittedKernel:
         """A scan, a sort or a scatter."""
         node, dims = kernel.cluster.anchor, self.dim_names
         lowered = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
         buffers = len(_operands(kernel))
-        places = {i: Place(f"%a{k}") for k, i in enumerate(kernel.inputs)}
-        inputs = [Flat(n, places) for n in node.inputs]
+        places = {i: MemoryPlace(f"%a{k}") for k, i in enumerate(kernel.inputs)}
+        inputs = [LinearOperand(n, places) for n in node.inputs]
         x = node.inputs[0]
-        if isinstance(lowered, Running):
-            teams = self.is_outermost
-            return scan.emit_scan(
-                self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers, teams
+        if isinstance(lowered, PrefixScan):
+            thread_groups = self.is_outermost
+            return prefix_scan.emit_scan(
+                self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers, thread_groups
             )
-        if isinstance(lowered, Ranking):
+        if isinstance(lowered, Sort):
             emit_sort = self._emit_sort(lowered, x.dtype)
-            return emit_sort(self.module, e, symbol, sort.SortOperand(lowered, inputs[0], dims, buffers))
+            return emit_sort(self.module, e, symbol, argsort.SortOperand(lowered, inputs[0], dims, buffers))
         if lowered.check is not None:
             lowered = replace(lowered, check=replace(lowered.check, where=node.where))
         _, indices, updates = inputs
-        teams = self.target.kind == "cuda" and self.is_outermost
-        emit = team_scatter.emit_team_scatter if teams else scatter.emit_scatter_add
-        if counting.counts(self.target, node):
-            emit = counting.emit_counting
-        what = scatter.Scattering(lowered, inputs[0], indices, updates, dims, buffers)
+        thread_groups = self.target.kind == "cuda" and self.is_outermost
+        emit = group_scatter.emit_group_scatter if thread_groups else scatter_add.emit_scatter_add
+        if histogram.uses_histogram(self.target, node):
+            emit = histogram.emit_histogram
+        what = scatter_add.ScatterOperands(lowered, inputs[0], indices, updates, dims, buffers)
         return emit(self.module, e, symbol, what)
 
-    def _emit_sort(self, ranking: Ranking, dtype: np.dtype) -> Callable[..., KernelCode]:
+    def _emit_sort(self, ranking: Sort, dtype: np.dtype) -> Callable[..., EmittedKernel]:
         """What emits a sort: for teams of a GPU, of values by vectors, of the first few positions, or of all."""
         if self.target.kind == "cuda" and self.is_outermost:
-            return team_sort.emit_team_sort
-        if ranking.values and sort_values.sorts_vectors(self.target, dtype):
-            return sort_values.emit_sort
-        return sort.emit_argsort if ranking.count is None else top.emit_top
+            return group_sort.emit_group_sort
+        if ranking.values and vector_sort.sorts_vectors(self.target, dtype):
+            return vector_sort.emit_vector_sort
+        return argsort.emit_argsort if ranking.count is None else top_k.emit_top_k
 
     # ---- for people
 
@@ -473,7 +484,7 @@ def contraction_of(node: Node) -> Contraction:
 def _summed(node: Node) -> Shape:
     """The extents over which the products of a node are summed."""
     if node.op.kind is Kind.CONVOLVE:
-        return windowed.summed_extents(node)
+        return convolution_lowering.summed_extents(node)
     return contraction_of(node).extents(*(n.type for n in node.inputs)).summed
 
 
@@ -524,12 +535,12 @@ def _traffic(kernel: Kernel) -> int | None:
     return total if isinstance(total, int) else None
 
 
-def _panels_of(node: Node) -> Panels | None:
+def _panels_of(node: Node) -> RowBlocks | None:
     """What a node does, if that is to run a graph for panels."""
     if node.op.kind is not Kind.CONTROL:
         return None
     lowered = node.op.lower(tuple([n.type for n in node.inputs]), node.attrs)
-    return lowered if isinstance(lowered, Panels) else None
+    return lowered if isinstance(lowered, RowBlocks) else None
 
 
 def _work(kernel: Kernel) -> Extent:
@@ -542,7 +553,7 @@ def _work_of(nodes: Iterable[Node]) -> Extent:
     for node in nodes:
         panels = _panels_of(node)
         if panels is not None:
-            total = total + product(panels.batch) * panels.panels * _work_of(panels.body.nodes)
+            total = total + product(panels.batch) * panels.num_blocks * _work_of(panels.body.nodes)
         elif node.op.kind in PRODUCTS:
             total = total + product(visited_shape(node)) * product(_summed(node)) * 2
         elif node.op.kind is Kind.CONTROL:
@@ -556,12 +567,12 @@ def _work_of_control(node: Node) -> Extent:
     """What the graphs of control flow do: each of them once where it is not known how often."""
     assert node.op.lower is not None
     how = node.op.lower(tuple([n.type for n in node.inputs]), node.attrs)
-    if isinstance(how, Walk):
+    if isinstance(how, Scan):
         return how.length * _work_of(how.body.nodes)
-    if isinstance(how, Repetition):
+    if isinstance(how, While):
         return _work_of(how.cond.nodes) + _work_of(how.body.nodes)
     most: Extent = 0
-    for branch in how.branches if isinstance(how, Choice) else ():
+    for branch in how.branches if isinstance(how, Switch) else ():
         most = larger(most, _work_of(branch.nodes))
     return most
 
@@ -572,7 +583,7 @@ def _is_unbounded(graph: Graph) -> bool:
         if node.op.kind is Kind.CONTROL:
             assert node.op.lower is not None
             how = node.op.lower(tuple([n.type for n in node.inputs]), node.attrs)
-            if isinstance(how, Repetition) or any(map(_is_unbounded, graphs_in(node.attrs))):
+            if isinstance(how, While) or any(map(_is_unbounded, graphs_in(node.attrs))):
                 return True
     return False
 

@@ -57,9 +57,9 @@ def node_attrs_key(node: Node) -> Hashable:
     try:
         return node._attrs_key
     except AttributeError:
-        found = attrs_key(node.attrs)
-        object.__setattr__(node, "_attrs_key", found)
-        return found
+        result = attrs_key(node.attrs)
+        object.__setattr__(node, "_attrs_key", result)
+        return result
 
 
 class _GraphKey:
@@ -80,8 +80,8 @@ class _GraphKey:
 
 def graph_key(graph: Graph) -> Hashable:
     """Equal keys mean graphs that compute the same: names and the user's lines do not count."""
-    found = graph.__dict__.get("_key")
-    if found is None:
+    result = graph.__dict__.get("_key")
+    if result is None:
         number: dict[Node, int] = {}
         for node in (*graph.inputs, *graph.nodes):
             number.setdefault(node, len(number))
@@ -91,9 +91,9 @@ def graph_key(graph: Graph) -> Hashable:
 
         nodes = [(n.op.name, tuple(map(place, n.inputs)), n.type, node_attrs_key(n)) for n in graph.nodes]
         results = (tuple(map(place, graph.outputs)), tuple((i, place(n)) for i, n in sorted(graph.updates.items())))
-        found = _GraphKey((tuple(n.type for n in graph.inputs), tuple(nodes), *results))
-        graph.__dict__["_key"] = found
-    return found
+        result = _GraphKey((tuple(n.type for n in graph.inputs), tuple(nodes), *results))
+        graph.__dict__["_key"] = result
+    return result
 
 
 def same_attrs(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

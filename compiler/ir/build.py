@@ -32,8 +32,8 @@ class Builder:
         except KeyError:
             raise AttributeError(f"[builder] there is no op {name!r}") from None
 
-        self.__dict__[name] = found = functools.partial(self.emit, op)
-        return found
+        self.__dict__[name] = result = functools.partial(self.emit, op)
+        return result
 
     def literal(self, value: Any, dtype: Any) -> Any:
         """A scalar constant of shape ()."""

@@ -88,9 +88,9 @@ class Dim(Polynomial):
     @staticmethod
     def of_name(name: Name) -> Dim:
         """A symbol, or a quotient, by itself."""
-        found = _extent({(None, (name,)): 1})
-        assert isinstance(found, Dim)
-        return found
+        result = _extent({(None, (name,)): 1})
+        assert isinstance(result, Dim)
+        return result
 
     def __reduce__(self) -> Any:
         return from_products, (self.products,)
@@ -417,7 +417,7 @@ def equal(a: Extent, b: Extent) -> bool | None:
 
 class Judge(Protocol):
     """What answers where an answer depends on the symbols: the trace that is going on, which holds only for calls in
-    which the answer is the same (see ``hybridflow.tracing.assumptions``)."""
+    which the answer is the same (see ``hybridflow.tracing.shape_env``)."""
 
     def at_least_zero(self, extent: Extent) -> bool: ...
 
@@ -545,10 +545,10 @@ def fits(extent: Dim) -> bool:
 
 
 def _asked(question: str) -> Judge:
-    found = _judge()
-    if found is None:
+    result = _judge()
+    if result is None:
         raise SymbolicExtentError("extent", f"{question} depends on its symbols.")
-    return found
+    return result
 
 
 # ---- numbers for symbols

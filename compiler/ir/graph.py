@@ -121,16 +121,16 @@ class Node(_Draft):
         where: str | None = None,
     ) -> Node:
         # As a draft, because setting attributes of something immutable takes three times as long.
-        made: Any = object.__new__(_Draft)
-        made.op = op
-        made.inputs = tuple(inputs)
-        made.attrs = attrs
-        made.type = type
-        made.where = where
-        made.is_parameter = op is PARAMETER
-        made.kept_by = ()
-        made.__class__ = cls
-        return made
+        result: Any = object.__new__(_Draft)
+        result.op = op
+        result.inputs = tuple(inputs)
+        result.attrs = attrs
+        result.type = type
+        result.where = where
+        result.is_parameter = op is PARAMETER
+        result.kept_by = ()
+        result.__class__ = cls
+        return result
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"[ir] nodes are immutable: cannot set {name!r}")

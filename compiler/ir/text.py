@@ -581,9 +581,9 @@ class _Parser:
         """A graph with values of its own, whatever it stands in."""
         outside, self.values = self.values, {}
         with self.deeper():
-            found = self._graph()
+            result = self._graph()
         self.values = outside
-        return found
+        return result
 
     def _graph(self) -> Graph:
         self.expect("graph")

@@ -146,14 +146,14 @@ def _tokens(graph: Graph, scope: Scope) -> Iterator[Fault]:
         yield (returned or begun)[0], "is a token; a sub-graph returns as many as it takes"
 
 
-def _told_by(graph: Graph) -> frozenset[str]:
+def _symbols_of_inputs(graph: Graph) -> frozenset[str]:
     """The symbols that can be read from the extents of the inputs."""
     extents = [extent for node in graph.inputs for part in parts_of(node.type) for extent in part.shape]
     return frozenset(source[0] for source in map(affine, extents) if source is not None)
 
 
 def _symbols(graph: Graph, scope: Scope) -> Iterator[Fault]:
-    known = scope.symbols | _told_by(graph)
+    known = scope.symbols | _symbols_of_inputs(graph)
     for node in (*graph.inputs, *graph.nodes):
         for part in parts_of(node.type):
             for extent in part.shape:
@@ -173,7 +173,7 @@ def _closed(graph: Graph, scope: Scope) -> Iterator[Fault]:
 
 def _conditions(graph: Graph, scope: Scope) -> Iterator[Fault]:
     """Calls of the whole program fulfil them, so they are of its arguments' extents."""
-    told = _told_by(graph)
+    told = _symbols_of_inputs(graph)
     for extent in graph.conditions:
         for node in (*graph.inputs, *graph.nodes)[:1]:
             if scope.inside:
@@ -244,7 +244,7 @@ def verify(graph: Graph, stage: str = "", rules: tuple[Rule, ...] = RULES) -> No
 
     Rules are checked in order: a later one may rely on the earlier ones.
     """
-    _verify(graph, stage, rules, Scope(_told_by(graph)))
+    _verify(graph, stage, rules, Scope(_symbols_of_inputs(graph)))
 
 
 def _verify(graph: Graph, stage: str, rules: tuple[Rule, ...], scope: Scope) -> None:

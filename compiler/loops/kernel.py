@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
+from hybridflow.compiler.index import iteration_space as spaces
+from hybridflow.compiler.index.access_maps import AccessMaps, access_maps_of
+from hybridflow.compiler.index.index_expr import Index, IndexExpr
+from hybridflow.compiler.index.iteration_space import Space
 from hybridflow.compiler.ir.graph import Effect, Node
 from hybridflow.compiler.ir.types import Shape, same_size
-from hybridflow.compiler.loops import space as spaces
-from hybridflow.compiler.loops.index import Index, Ix
-from hybridflow.compiler.loops.operands import Reads, reads_of
-from hybridflow.compiler.loops.space import Space
 from hybridflow.compiler.ops import Kind
 
 # Sums of products, whose results may be finished (bias, activation) as they are stored.
 PRODUCTS = frozenset({Kind.CONTRACT, Kind.CONVOLVE})
 
 # Kinds with kernels of their own.
-OWN_KERNEL = PRODUCTS | {Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT, Kind.CONTROL}
+DEDICATED_KERNEL = PRODUCTS | {Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT, Kind.CONTROL}
 
 # Those of them whose kernels take their inputs as they lie in memory; others read through views, and through what is
 # cheap to compute.
 READS_MEMORY = frozenset({Kind.CONTROL})
 
 # Those whose kernels go by row-major positions: they read through what does not divide these.
-READS_FLAT = frozenset({Kind.SORT, Kind.SCAN, Kind.SCATTER})
+READS_LINEAR = frozenset({Kind.SORT, Kind.SCAN, Kind.SCATTER})
 
 IsLeaf = Callable[[Node], bool]
 
@@ -108,64 +108,64 @@ class Accesses:
     """Where a kernel touches memory: every position, for each input those at which it is read, and for each node those
     at which it is computed."""
 
-    positions: dict[Ix, None] = field(default_factory=dict)
-    of_node: dict[Node, set[Ix]] = field(default_factory=dict)
-    of_input: dict[Node, set[Ix]] = field(default_factory=dict)
+    positions: dict[IndexExpr, None] = field(default_factory=dict)
+    of_node: dict[Node, set[IndexExpr]] = field(default_factory=dict)
+    of_input: dict[Node, set[IndexExpr]] = field(default_factory=dict)
 
 
 def accesses(
     kernel: Kernel,
     space: Space,
     is_leaf: IsLeaf,
-    wanted: Sequence[tuple[Node, Ix]] | None = None,
+    wanted: Sequence[tuple[Node, IndexExpr]] | None = None,
     known: Container[Node] = (),
 ) -> Accesses:
     """What making the results touches, or what making others touches that are ``wanted``, at a position of each, and
     of nodes that are not ``known``."""
     cluster = kernel.cluster
     inside = set(kernel.nodes)
-    found = Accesses()
-    seen: set[tuple[Node, Ix]] = set()
-    stack: list[tuple[Node, Ix]] = []
+    result = Accesses()
+    seen: set[tuple[Node, IndexExpr]] = set()
+    stack: list[tuple[Node, IndexExpr]] = []
 
-    def follow(reads: Reads) -> None:
-        found.positions.update(dict.fromkeys(reads.positions))
+    def follow(reads: AccessMaps) -> None:
+        result.positions.update(dict.fromkeys(reads.positions))
         for leaf, index in reads.leaves:
             if leaf in known:
                 continue
             if leaf in inside:
                 stack.append((leaf, space.row if leaf in cluster.rows else index.linear))
             else:
-                found.positions.setdefault(index.linear)
-                found.of_input.setdefault(leaf, set()).add(index.linear)
+                result.positions.setdefault(index.linear)
+                result.of_input.setdefault(leaf, set()).add(index.linear)
 
     if wanted is None:
         stack += [(root, space.row if root in cluster.rows else space.full) for root in kernel.roots]
-        found.positions.update(dict.fromkeys(position for _, position in stack))
+        result.positions.update(dict.fromkeys(position for _, position in stack))
     else:
-        reads = Reads(is_leaf)
+        reads = AccessMaps(is_leaf)
         for node, position in wanted:
             reads.follow(node, Index(node.shape, linear=position))
         follow(reads)
     while stack:
         node, position = stack.pop()
-        if (node, position) in seen or (node is cluster.anchor and node.op.kind in OWN_KERNEL):
+        if (node, position) in seen or (node is cluster.anchor and node.op.kind in DEDICATED_KERNEL):
             continue
         seen.add((node, position))
-        found.of_node.setdefault(node, set()).add(position)
+        result.of_node.setdefault(node, set()).add(position)
         reduces = node.op.kind is Kind.REDUCE
         shape = node.inputs[0].shape if reduces else node.shape
-        follow(reads_of(node, Index(shape, linear=space.full if reduces else position), is_leaf))
-    return found
+        follow(access_maps_of(node, Index(shape, linear=space.full if reduces else position), is_leaf))
+    return result
 
 
 def between(
-    kernel: Kernel, wanted: Sequence[Node], position: Ix, known: Container[Node], is_leaf: IsLeaf
+    kernel: Kernel, wanted: Sequence[Node], position: IndexExpr, known: Container[Node], is_leaf: IsLeaf
 ) -> list[Node]:
     """The kernel's nodes, in program order, of whose elements at ``position`` the wanted ones there are made, but for
     those that are ``known``.  Evaluated in this order no node's rule has to wait for another's."""
     inside, found = set(kernel.nodes), set()
-    reads = Reads(is_leaf)
+    reads = AccessMaps(is_leaf)
     for node in wanted:
         reads.follow(node, Index(node.shape, linear=position))
     stack = reads.leaves
@@ -173,9 +173,9 @@ def between(
         node, index = stack.pop()
         if index.linear != position or node in found or node not in inside or node in known:
             continue
-        if node.op.kind is not Kind.REDUCE and node.op.kind not in OWN_KERNEL:
+        if node.op.kind is not Kind.REDUCE and node.op.kind not in DEDICATED_KERNEL:
             found.add(node)
-            stack += reads_of(node, Index(node.shape, linear=position), is_leaf).leaves
+            stack += access_maps_of(node, Index(node.shape, linear=position), is_leaf).leaves
     return [node for node in kernel.nodes if node in found]
 
 
@@ -184,7 +184,7 @@ def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:
     cluster = kernel.cluster
     if cluster.kind is Kind.SCATTER:  # a unit has a part of the result to itself, and copies that part first
         copied, *others = cluster.anchor.inputs
-        reads = Reads(set(kernel.inputs).__contains__)
+        reads = AccessMaps(set(kernel.inputs).__contains__)
         reads.follow(copied, Index(copied.shape, linear=cluster.space.full))
         elsewhere = {leaf for leaf, index in reads.leaves if index.linear != cluster.space.full}
         return {leaf for leaf, _ in reads.leaves} - elsewhere - _beneath(others, kernel)
@@ -204,12 +204,12 @@ def checks_first(kernel: Kernel) -> bool:
 
 def _beneath(nodes: Sequence[Node], kernel: Kernel) -> set[Node]:
     """The kernel's inputs of which ``nodes`` are made."""
-    inputs, found, seen, stack = set(kernel.inputs), set(), set(), list(nodes)
+    inputs, result, seen, stack = set(kernel.inputs), set(), set(), list(nodes)
     while stack:
         node = stack.pop()
         if node in inputs:
-            found.add(node)
+            result.add(node)
         elif node not in seen:
             seen.add(node)
             stack += node.inputs
-    return found
+    return result

@@ -10,52 +10,59 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from hybridflow.compiler.index.index_expr import (
+    ComputedAtom,
+    IndexExpr,
+    LoopVar,
+    Quotient,
+    Remainder,
+    is_contiguous_along,
+)
+from hybridflow.compiler.index.iteration_space import Space
 from hybridflow.compiler.ir.dtypes import DType, is_narrow_float
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
-from hybridflow.compiler.loops.index import Computed, Ix, LoopVar, Quotient, Remainder, lies_side_by_side
+from hybridflow.compiler.loops.interleaved_concat import InterleavedRows, interleaved_rows_of
 from hybridflow.compiler.loops.kernel import Accesses, IsLeaf, Kernel, accesses
-from hybridflow.compiler.loops.limits import (
+from hybridflow.compiler.loops.reduction_stages import CostModel, ReductionStage, names_of, stages_of, work_of
+from hybridflow.compiler.loops.tuning import (
+    ACCUMULATORS,
     BLOCK_BYTES,
     BUSY,
     CALL,
     CELLS,
+    COLUMN_STRIP,
     ENOUGH,
+    ENOUGH_GROUPS,
     ENOUGH_ON_GPU,
-    ENOUGH_TEAMS,
-    LEAST_ACROSS,
-    LEAST_PIECE,
+    GROUP_SHARED_BYTES,
     LIGHT,
     LONG,
-    MOST_ACROSS,
-    MOST_APART,
-    MOST_TERMS,
-    MOST_TOGETHER,
-    MOST_VECTORS,
-    MOST_WARPS,
-    RUNS,
-    SHORT,
-    SHORT_TEAM,
+    MAX_ELEMENTS_PER_THREAD,
+    MAX_OUTER_VECTORIZED_WORK,
+    MAX_STRIDED_STORE,
+    MAX_TERMS,
+    MAX_VECTORS,
+    MAX_WARPS,
+    MIN_GROUP_ROW,
+    MIN_OUTER_LANES,
+    MIN_SPLIT_SIZE,
+    SHORT_LOOP,
     SMALL,
-    SPLIT,
+    SPLIT_AMONG_GROUPS,
     SPLIT_ON_GPU,
-    SPLIT_TEAMS,
-    STRIP,
-    TEAM_BYTES,
+    SPLIT_REDUCTION,
     TERMS_WORK,
     TILE,
-    TILE_TEAM,
+    TRANSPOSE_GROUP,
     VECTOR_BYTES,
     VECTORS_ON_GPU,
     WARP,
 )
-from hybridflow.compiler.loops.space import Space
-from hybridflow.compiler.loops.stages import Cost, Stage, names_of, stages_of, work_of
-from hybridflow.compiler.loops.weaving import Weave, weave_of
 from hybridflow.compiler.ops import Kind
-from hybridflow.compiler.ops.folding import Folding
-from hybridflow.compiler.ops.order import CHUNK, LANES, SUPERCHUNK, TERMS
+from hybridflow.compiler.ops.evaluation_order import CHUNK, LANES, SUPERCHUNK, TERMS
+from hybridflow.compiler.ops.fold_rules import FoldRules
 from hybridflow.compiler.target import Target
 
 LEVELS = 3  # of a cascade of partial results (see ``ops.order``), which a column may keep at once
@@ -71,24 +78,24 @@ class Form(Enum):
     lies along; it is unrolled within vectors along a longer one."""
 
     MAP = "map"
-    TURNED = "turned map"
-    TEAM_TILES = "map turned by teams"
-    ROWS = "rows"
-    SPLIT_ROWS = "rows in pieces"
-    COLUMNS = "columns"
-    SPLIT_COLUMNS = "columns in pieces"
-    SEGMENTS = "segments"
-    DEALT_SEGMENTS = "segments one after another"
-    WOVEN = "woven segments"
-    ACROSS = "across"
+    TRANSPOSED_MAP = "turned map"
+    SHARED_MEMORY_TRANSPOSE = "map turned by teams"
+    INNER_REDUCTION = "rows"
+    SPLIT_INNER_REDUCTION = "rows in pieces"
+    OUTER_REDUCTION = "columns"
+    SPLIT_OUTER_REDUCTION = "columns in pieces"
+    CONCAT = "segments"
+    GROUP_CONCAT = "segments one after another"
+    INTERLEAVED_CONCAT = "woven segments"
+    OUTER_VECTORIZED = "across"
 
 
 @dataclass(frozen=True)
-class Turned:
+class TransposedReads:
     """Reads to be turned: (input, position) of each, and the loop along which their neighbours lie."""
 
-    reads: tuple[tuple[Node, Ix], ...]
-    across: LoopVar
+    reads: tuple[tuple[Node, IndexExpr], ...]
+    vector_loop: LoopVar
 
 
 @dataclass(frozen=True)
@@ -98,9 +105,9 @@ class Schedule:
     ``tile`` are the columns whose accumulators are kept together, ``terms`` those of a column that a turn folds where
     that is all it does, ``runs`` the groups of terms of a few columns that are folded at once, ``piece`` the elements
     of a row, or the terms of a column, that make a partial result.
-    ``lane`` is the loop along which vectors run across the loop ``inner``, ``weave`` the rows of a join.
+    ``lane`` is the loop along which vectors run across the loop ``inner``, ``interleaving`` the rows of a join.
     ``flat`` are vectors of neighbours in memory, whichever turns of the inner loop these belong to.
-    ``alone`` is how a single thread of a CPU does the same where others work in pieces: it has no use for these.
+    ``sequential`` is how a single thread of a CPU does the same where others work in pieces: it has no use for these.
     On a GPU units are not cut: each has ``grain`` turns of the last parallel loop, and a ``team`` of threads runs it,
     most often just one; a larger one is a warp, or a block of several.  ``finish`` is the team that puts the pieces of
     a row together."""
@@ -112,38 +119,38 @@ class Schedule:
     vectors: int = 1
     tile: int = 1
     terms: int = 1
-    runs: int = 1
-    piece: int = 0
-    lane: LoopVar | None = None
-    inner: LoopVar | None = None
-    flat: bool = False
-    turned: Turned | None = None
-    weave: Weave | None = None
-    stages: tuple[Stage, ...] = ()
-    alone: Schedule | None = None
-    team: int = 1
-    finish: int = 1
+    accumulators: int = 1
+    split_size: int = 0
+    vector_loop: LoopVar | None = None
+    unrolled_loop: LoopVar | None = None
+    contiguous: bool = False
+    transposed: TransposedReads | None = None
+    interleaving: InterleavedRows | None = None
+    stages: tuple[ReductionStage, ...] = ()
+    sequential: Schedule | None = None
+    group_size: int = 1
+    finish_group_size: int = 1
 
     @property
-    def for_one_thread(self) -> Schedule:
+    def single_threaded(self) -> Schedule:
         """How a thread runs all units, one after the other."""
-        if self.form is Form.TEAM_TILES:
-            return replace(self, form=Form.MAP, turned=None, team=1)
-        return replace(self.alone or self, team=1, finish=1)
+        if self.form is Form.SHARED_MEMORY_TRANSPOSE:
+            return replace(self, form=Form.MAP, transposed=None, group_size=1)
+        return replace(self.sequential or self, group_size=1, finish_group_size=1)
 
     @property
-    def for_warps(self) -> Schedule:
+    def warp_level(self) -> Schedule:
         """How threads of a GPU run it for which a barrier of a block has another meaning: alone, or as a warp."""
-        if self.form is Form.TEAM_TILES:
-            return self.for_one_thread
-        return replace(self, team=min(self.team, WARP), finish=min(self.finish, WARP))
+        if self.form is Form.SHARED_MEMORY_TRANSPOSE:
+            return self.single_threaded
+        return replace(self, group_size=min(self.group_size, WARP), finish_group_size=min(self.finish_group_size, WARP))
 
     @property
-    def team_bytes(self) -> int:
+    def shared_memory_bytes(self) -> int:
         """Memory of a block: for a tile of what is turned, or the lanes of a chunk from each warp of a team."""
-        if self.turned is not None:
-            return _tile_bytes(self.turned)
-        warps = max(self.team, self.finish) // WARP
+        if self.transposed is not None:
+            return _tile_bytes(self.transposed)
+        warps = max(self.group_size, self.finish_group_size) // WARP
         return warps * LANES * max(map(_state_bytes, self.stages), default=0) if warps > 1 else 0
 
     @property
@@ -155,16 +162,16 @@ class Schedule:
         """Results of the last pass, which no other one reads."""
         return self.stages[-2].roots if len(self.stages) > 1 else ()
 
-    def light(self, stage: Stage) -> bool:
+    def light(self, stage: ReductionStage) -> bool:
         """Whether a fold's body may be repeated for each of the vectors of its 64 lanes."""
         return self.lanes > 1 and stage.work <= LIGHT
 
-    def vectors_of(self, stage: Stage) -> int:
+    def vectors_of(self, stage: ReductionStage) -> int:
         """How many vectors of a row a turn of a fold handles whose body is not repeated as often as that takes."""
         heavy = stage.folds and not (self.light(stage) or stage.line)
         return _vectors(LANES, self.lanes, stage.work) if heavy else 1
 
-    def terms_of_a_turn(self, stage: Stage) -> int:
+    def terms_per_iteration(self, stage: ReductionStage) -> int:
         """Of a column, that are folded before its accumulators are stored again."""
         return self.terms if stage.folds and not stage.roots else 1
 
@@ -174,26 +181,28 @@ class Schedule:
         parts = [f"{units} units" + (f" by {self.grain}" if self.grain > 1 else "")]
         if self.lanes > 1:
             parts.append(f"{self.lanes} lanes" + (f" x {self.vectors}" if self.vectors > 1 else ""))
-        if self.lane is not None and self.inner is not None:
-            parts.append(f"{self.inner.extent} turns of {self.inner.name} across {self.lane.name}")
-            parts += ["as they lie"] if self.flat else []
-        if self.weave is not None:
-            parts.append(f"rows of {self.weave.along.extent}")
-        if self.turned is not None:
-            parts.append(f"{len(self.turned.reads)} reads turned along {self.turned.across.name}")
-        if self.piece:
-            parts.append(f"pieces of {self.piece}" + (", none for one thread" if self.alone else ""))
+        if self.vector_loop is not None and self.unrolled_loop is not None:
+            parts.append(
+                f"{self.unrolled_loop.extent} turns of {self.unrolled_loop.name} across {self.vector_loop.name}"
+            )
+            parts += ["as they lie"] if self.contiguous else []
+        if self.interleaving is not None:
+            parts.append(f"rows of {self.interleaving.along.extent}")
+        if self.transposed is not None:
+            parts.append(f"{len(self.transposed.reads)} reads turned along {self.transposed.vector_loop.name}")
+        if self.split_size:
+            parts.append(f"pieces of {self.split_size}" + (", none for one thread" if self.sequential else ""))
         if self.tile > 1:
             parts.append(f"tiles of {self.tile}" + (f", {self.terms} terms a turn" if self.terms > 1 else ""))
-            parts += [f"{self.runs} runs at once"] if self.runs > 1 else []
-        if self.team > 1:
-            finish = f", rows finished by {self.finish}" if self.finish > 1 else ""
-            parts.append(f"teams of {self.team}{finish}")
+            parts += [f"{self.accumulators} runs at once"] if self.accumulators > 1 else []
+        if self.group_size > 1:
+            finish = f", rows finished by {self.finish_group_size}" if self.finish_group_size > 1 else ""
+            parts.append(f"teams of {self.group_size}{finish}")
         for number, stage in enumerate(self.stages):
             does = [f"fold {names_of(stage.folds)}"] if stage.folds else []
             does += [f"keep {names_of([k.node for k in stage.kept])}"] if stage.kept else []
             does += [f"write {names_of(stage.roots)}"] if stage.roots else []
-            if stage.folds and self.form in (Form.ROWS, Form.SPLIT_ROWS):
+            if stage.folds and self.form in (Form.INNER_REDUCTION, Form.SPLIT_INNER_REDUCTION):
                 vectors = self.vectors_of(stage)
                 does += ["light"] if self.light(stage) else [f"{vectors} vectors a turn"] if vectors > 1 else []
             does += [f"in lines of {stage.line}"] if stage.line else []
@@ -202,11 +211,11 @@ class Schedule:
         return f"{self.form.value}, {'; '.join(parts)}"
 
 
-def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
+def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
     """How the loops ``space`` of a kernel run.  ``cost(node)`` counts the instructions of one element of a node."""
     if kernel.cluster.kind is Kind.SEGMENT:
         found = _segments(kernel, space, target, is_leaf, cost)
-    elif (across := _across(kernel, space, target, is_leaf, cost)) is not None:
+    elif (across := _outer_vectorized(kernel, space, target, is_leaf, cost)) is not None:
         found = across
     elif not space.has_reduction:
         found = _map(kernel, space, target, is_leaf, cost)
@@ -217,28 +226,28 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     return _for_gpu(found, kernel, space, is_leaf, cost) if target.kind == "cuda" else found
 
 
-def overwritten_in_rows(how: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf) -> set[Node]:
+def overwritten_inputs(how: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf) -> set[Node]:
     """Inputs of a kernel that folds rows whose memory its results of the full space may take: each element is read for
     the last time just before the one in its place is written, by those who have read all of the row before."""
     passes = [stage for stage in how.stages if stage.folds or stage.roots]
-    if how.form is not Form.ROWS or any(stage.roots or stage.kept for stage in passes[:-1]):
+    if how.form is not Form.INNER_REDUCTION or any(stage.roots or stage.kept for stage in passes[:-1]):
         return set()
     read = accesses(kernel, space, is_leaf).of_input
     return {leaf for leaf, positions in read.items() if positions == {space.full}}
 
 
-def _segments(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
-    woven = _woven(kernel, target, is_leaf, cost)
-    if woven is not None:
-        return woven
+def _segments(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
+    interleaved = _interleaved(kernel, target, is_leaf, cost)
+    if interleaved is not None:
+        return interleaved
     if target.kind == "cuda":  # where parts overlap a thread asks which one its element is of, and writes it once
-        return _map(kernel, space, target, is_leaf, cost) if _overlap(kernel) else Schedule(Form.DEALT_SEGMENTS, 1)
+        return _map(kernel, space, target, is_leaf, cost) if _overlap(kernel) else Schedule(Form.GROUP_CONCAT, 1)
     parallel, lanes = _parallel(space.vars), target.lanes(32)
-    grain = STRIP if len(parallel) == len(space.vars) else 1
+    grain = COLUMN_STRIP if len(parallel) == len(space.vars) else 1
     work = 1 + work_of(kernel.cluster.anchor.inputs, set(kernel.inputs), cost)
     one_by_one = any(n.op.kind in (Kind.GATHER, Kind.SEARCH) for n in kernel.nodes)
-    vectors = 1 if one_by_one else _vectors(STRIP, lanes, work)
-    return Schedule(Form.SEGMENTS, lanes, parallel, grain, vectors)
+    vectors = 1 if one_by_one else _vectors(COLUMN_STRIP, lanes, work)
+    return Schedule(Form.CONCAT, lanes, parallel, grain, vectors)
 
 
 def _overlap(kernel: Kernel) -> bool:
@@ -249,39 +258,41 @@ def _overlap(kernel: Kernel) -> bool:
     return len(parts) > 1 and any(source is None and shape == node.shape for source, shape, *_ in parts)
 
 
-def _woven(kernel: Kernel, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule | None:
+def _interleaved(kernel: Kernel, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule | None:
     lanes = target.lanes(32)
-    weave = weave_of(kernel, is_leaf, cost, lanes) if target.kind == "cpu" and lanes >= LEAST_ACROSS else None
-    return None if weave is None else Schedule(Form.WOVEN, lanes, weave.loops, lanes, weave=weave)
+    weave = (
+        interleaved_rows_of(kernel, is_leaf, cost, lanes) if target.kind == "cpu" and lanes >= MIN_OUTER_LANES else None
+    )
+    return None if weave is None else Schedule(Form.INTERLEAVED_CONCAT, lanes, weave.loops, lanes, interleaving=weave)
 
 
-def _for_gpu(found: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost) -> Schedule:
+def _for_gpu(found: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
     """A unit for each result of all kept loops, or for each vector of a map.  Rows are folded by teams, unless they are
     short."""
-    found = replace(found, parallel=space.kept, grain=1, alone=None)
+    found = replace(found, parallel=space.kept, grain=1, sequential=None)
     if found.form is Form.MAP and space.vars:
         reads = {} if _reads_partly(kernel) else accesses(kernel, space, is_leaf).of_input
-        turned = turned_reads(space, reads, WARP)
-        if turned is not None and _tile_bytes(turned) <= BLOCK_BYTES:
-            return replace(found, form=Form.TEAM_TILES, turned=turned, team=TILE_TEAM)
-        lanes = _together(kernel, space, is_leaf, cost)
+        transposed = transposed_reads(space, reads, WARP)
+        if transposed is not None and _tile_bytes(transposed) <= BLOCK_BYTES:
+            return replace(found, form=Form.SHARED_MEMORY_TRANSPOSE, transposed=transposed, group_size=TRANSPOSE_GROUP)
+        lanes = _elements_per_thread(kernel, space, is_leaf, cost)
         return replace(found, lanes=lanes, grain=lanes)
-    if found.form not in (Form.ROWS, Form.SPLIT_ROWS):
+    if found.form not in (Form.INNER_REDUCTION, Form.SPLIT_INNER_REDUCTION):
         return found
     row = space.vars[-1].extent
-    if isinstance(row, int) and row < SHORT_TEAM:
+    if isinstance(row, int) and row < MIN_GROUP_ROW:
         return found
-    team = _team(found.piece or row, found.stages)
-    finish = _team(SUPERCHUNK, found.stages) if found.piece == CHUNK and row != CHUNK else 1
-    return replace(found, team=team, finish=finish)
+    group = _thread_group(found.split_size or row, found.stages)
+    finish = _thread_group(SUPERCHUNK, found.stages) if found.split_size == CHUNK and row != CHUNK else 1
+    return replace(found, group_size=group, finish_group_size=finish)
 
 
-def _tile_bytes(turned: Turned) -> int:
+def _tile_bytes(transposed: TransposedReads) -> int:
     """Memory for a tile of each turned read."""
-    return WARP * (WARP + 1) * sum(node.dtype.itemsize for node, _ in turned.reads)
+    return WARP * (WARP + 1) * sum(node.dtype.itemsize for node, _ in transposed.reads)
 
 
-def _together(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost) -> int:
+def _elements_per_thread(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: CostModel) -> int:
     """Neighbours that a thread computes at once: of what it reads and writes the widest elements are as many as it can
     move at once.  One alone where something else than neighbours is read, or lines do not begin at multiples."""
     last, elements = space.vars[-1], product(tuple(v.extent for v in space.vars))
@@ -289,7 +300,7 @@ def _together(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost) -> int:
         return 1
     if any(ix.coefficient(last) not in (0, 1) for ix in accesses(kernel, space, is_leaf).positions):
         return 1
-    lanes = min(VECTOR_BYTES // max(n.dtype.itemsize for n in (*kernel.inputs, *kernel.roots)), MOST_TOGETHER)
+    lanes = min(VECTOR_BYTES // max(n.dtype.itemsize for n in (*kernel.inputs, *kernel.roots)), MAX_ELEMENTS_PER_THREAD)
     if len(space.vars) > 1 and not (isinstance(last.extent, int) and last.extent % lanes == 0):
         return 1
     work = work_of(kernel.roots, set(kernel.inputs), cost)
@@ -298,44 +309,46 @@ def _together(kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: Cost) -> int:
     return lanes
 
 
-def _team(run: Extent, stages: Sequence[Stage]) -> int:
+def _thread_group(run: Extent, stages: Sequence[ReductionStage]) -> int:
     """Threads for runs of so many elements."""
-    return team_of_rows(run, max(map(_state_bytes, stages), default=0))
+    return group_of_rows(run, max(map(_state_bytes, stages), default=0))
 
 
-def team_of_rows(run: Extent, state: int) -> int:
+def group_of_rows(run: Extent, state: int) -> int:
     """Threads for runs of so many elements whose states have ``state`` bytes: a warp for each chunk, one where it is
     not known how many there are."""
     chunks = -(-run // CHUNK) if isinstance(run, int) else 1
     warps = 1
-    while warps < min(chunks, MOST_WARPS) and 2 * warps * LANES * state <= TEAM_BYTES:
+    while warps < min(chunks, MAX_WARPS) and 2 * warps * LANES * state <= GROUP_SHARED_BYTES:
         warps *= 2
     return warps * WARP
 
 
-def _state_bytes(stage: Stage) -> int:
+def _state_bytes(stage: ReductionStage) -> int:
     """Bytes of the states of a stage's folds."""
-    identities = (Folding(n.op, [x.type for x in n.inputs], n.attrs).identity for n in stage.folds)
+    identities = (FoldRules(n.op, [x.type for x in n.inputs], n.attrs).identity for n in stage.folds)
     return sum(dtype.itemsize for identity in identities for _, dtype in identity)
 
 
-def _across(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule | None:
+def _outer_vectorized(
+    kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel
+) -> Schedule | None:
     """A schedule with a short loop unrolled across a longer one, where there are two such and nothing is read or
     written with gaps; else None."""
-    pairs = _across_loops(space)
+    pairs = _outer_vector_loops(space)
     if not pairs or target.kind == "cuda" or _reads_partly(kernel):
         return None
     found = accesses(kernel, space, is_leaf)
     work = work_of([*kernel.roots, *kernel.cluster.rows], set(kernel.inputs), cost)
     for inner, lane in pairs:
         short = static_size((inner.extent,))
-        flat = inner is space.vars[-1] and _stays_flat(kernel, space, found, inner, lane)
+        flat = inner is space.vars[-1] and _stays_contiguous(kernel, space, found, inner, lane)
         lanes = _lanes_along(kernel, lane, target, _widest(kernel, space) if flat else 4)
-        if lanes < LEAST_ACROSS or short * work > MOST_ACROSS:
+        if lanes < MIN_OUTER_LANES or short * work > MAX_OUTER_VECTORIZED_WORK:
             continue
-        gaps = _gaps(found, inner, lane, MOST_APART if flat else 1)
-        turned = _turned_along(space, found, inner, gaps) if gaps else None
-        if gaps and turned is None:
+        strides = _strides(found, inner, lane, MAX_STRIDED_STORE if flat else 1)
+        transposed = _transposed_along(space, found, inner, strides) if strides else None
+        if strides and transposed is None:
             continue
         outer = [v for v in space.kept if v not in (lane, inner)]
         if inner is space.vars[-1] and _as_good_along(kernel, inner, short, lanes, space, found, flat):
@@ -347,8 +360,10 @@ def _across(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost:
         parallel = _parallel([*outer, lane], [v for v in space.vars if v not in outer and v is not lane])
         grain = lanes if lane in parallel else 1
         stages = stages_of(kernel, space, is_leaf, cost, keeps=False)
-        result = Schedule(Form.ACROSS, lanes, parallel, grain, lane=lane, inner=inner, flat=flat)
-        return replace(result, turned=turned, stages=stages)
+        result = Schedule(
+            Form.OUTER_VECTORIZED, lanes, parallel, grain, vector_loop=lane, unrolled_loop=inner, contiguous=flat
+        )
+        return replace(result, transposed=transposed, stages=stages)
     return None
 
 
@@ -357,11 +372,11 @@ def _reads_partly(kernel: Kernel) -> bool:
     return any(node.op.kind is Kind.SEGMENT for node in kernel.nodes)
 
 
-def _across_loops(space: Space) -> list[tuple[LoopVar, LoopVar]]:
+def _outer_vector_loops(space: Space) -> list[tuple[LoopVar, LoopVar]]:
     """Pairs of a short loop and one along which vectors may run instead, the best first."""
 
     def short(var: LoopVar) -> bool:
-        return isinstance(var.extent, int) and 2 <= var.extent <= SHORT
+        return isinstance(var.extent, int) and 2 <= var.extent <= SHORT_LOOP
 
     if not space.vars:
         return []
@@ -374,14 +389,14 @@ def _across_loops(space: Space) -> list[tuple[LoopVar, LoopVar]]:
     return pairs
 
 
-def _stays_flat(kernel: Kernel, space: Space, found: Accesses, inner: LoopVar, lane: LoopVar) -> bool:
+def _stays_contiguous(kernel: Kernel, space: Space, found: Accesses, inner: LoopVar, lane: LoopVar) -> bool:
     """Whether results lie side by side, and are made of elements of their own turns: no element needs others, nothing
     is looked up, and memory is read in even steps."""
-    if space.folded or not lies_side_by_side(space.full, inner, lane):
+    if space.folded or not is_contiguous_along(space.full, inner, lane):
         return False
-    alone = all(n.op.kind in (Kind.ELEMENTWISE, Kind.VIEW) or not n.inputs for n in kernel.nodes)
+    sequential = all(n.op.kind in (Kind.ELEMENTWISE, Kind.VIEW) or not n.inputs for n in kernel.nodes)
     loops = inner, lane
-    return alone and all(ix.is_affine and None not in map(ix.coefficient, loops) for ix in found.positions)
+    return sequential and all(ix.is_affine and None not in map(ix.coefficient, loops) for ix in found.positions)
 
 
 def _widest(kernel: Kernel, space: Space) -> int:
@@ -402,41 +417,43 @@ def _as_good_along(
     return len(kernel.roots) == 1 and kernel.roots[0].op.kind is Kind.REDUCE
 
 
-def _gaps(found: Accesses, inner: LoopVar, lane: LoopVar, apart: int) -> list[Ix]:
+def _strides(found: Accesses, inner: LoopVar, lane: LoopVar, apart: int) -> list[IndexExpr]:
     """Positions with gaps along the lane, more than ``apart`` elements from one to the next, but for those that the
     inner loop fills, or that are looked up anyway, each in rows that are no whole vectors."""
     count = static_size((inner.extent,))
 
-    def gap(ix: Ix) -> bool:
-        if any(isinstance(atom, Computed) for atom in ix.atoms):
+    def gap(ix: IndexExpr) -> bool:
+        if any(isinstance(atom, ComputedAtom) for atom in ix.atoms):
             divided = any(isinstance(atom, (Quotient, Remainder)) for atom in ix.atoms)
             return divided or ix.strides.get(inner, 0) not in (0, 1) or count & (count - 1) == 0
         along = ix.coefficient(lane)
-        return (along is None or not 0 <= along <= apart) and not lies_side_by_side(ix, inner, lane)
+        return (along is None or not 0 <= along <= apart) and not is_contiguous_along(ix, inner, lane)
 
     return [ix for ix in found.positions if gap(ix)]
 
 
-def _turned_along(space: Space, found: Accesses, inner: LoopVar, gaps: Sequence[Ix]) -> Turned | None:
+def _transposed_along(
+    space: Space, found: Accesses, inner: LoopVar, strides: Sequence[IndexExpr]
+) -> TransposedReads | None:
     """The positions as reads that can be turned in blocks along the innermost folded loop, one element after another
     or those of the inner loop together; None where one cannot."""
     if inner in space.folded or not space.folded:
         return None
     along = space.folded[-1]
-    for ix in gaps:
+    for ix in strides:
         step = inner.extent if ix.depends_on(inner) else 1
         if not ix.is_affine or ix.coefficient(along) != step or ix.coefficient(inner) != (step != 1):
             return None
-    reads = tuple((node, ix) for node, positions in found.of_input.items() for ix in positions if ix in gaps)
-    if {ix for _, ix in reads} != set(gaps):
+    reads = tuple((node, ix) for node, positions in found.of_input.items() for ix in positions if ix in strides)
+    if {ix for _, ix in reads} != set(strides):
         return None
-    return Turned(tuple(sorted(reads, key=lambda read: repr(read[1]))), along)
+    return TransposedReads(tuple(sorted(reads, key=lambda read: repr(read[1]))), along)
 
 
 def _lies_along(found: Accesses, inner: LoopVar, lane: LoopVar) -> bool:
     """Whether something is read of which turns of ``inner`` are neighbours, and turns of ``lane`` are not."""
     reads = (ix for positions in found.of_input.values() for ix in positions)
-    return any(lies_side_by_side(ix, inner, lane) for ix in reads)
+    return any(is_contiguous_along(ix, inner, lane) for ix in reads)
 
 
 def _fills(outer: Sequence[LoopVar], lane: LoopVar, lanes: int) -> bool:
@@ -445,25 +462,25 @@ def _fills(outer: Sequence[LoopVar], lane: LoopVar, lanes: int) -> bool:
     return not is_static(extents) or static_size(extents) >= lanes * ENOUGH // 4
 
 
-def _rows(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
+def _rows(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
     # On a GPU memory for a row of every thread would cost more than computing again.
     stages = stages_of(kernel, space, is_leaf, cost, keeps=target.kind != "cuda")
     lanes = _lanes(kernel, space, target)
     if target.kind != "cuda" and lanes > 1:
         stages = _with_lines(kernel, space, is_leaf, lanes, stages)
-    whole = Schedule(Form.ROWS, lanes, _parallel(space.kept, space.folded), stages=stages)
-    piece = _piece_of_row(space, stages, target)
+    whole = Schedule(Form.INNER_REDUCTION, lanes, _parallel(space.kept, space.folded), stages=stages)
+    piece = _row_split_size(space, stages, target)
     if not piece:
         return whole
-    return Schedule(Form.SPLIT_ROWS, lanes, space.kept, piece=piece, stages=stages, alone=whole)
+    return Schedule(Form.SPLIT_INNER_REDUCTION, lanes, space.kept, split_size=piece, stages=stages, sequential=whole)
 
 
 def _with_lines(
-    kernel: Kernel, space: Space, is_leaf: IsLeaf, lanes: int, stages: Sequence[Stage]
-) -> tuple[Stage, ...]:
+    kernel: Kernel, space: Space, is_leaf: IsLeaf, lanes: int, stages: Sequence[ReductionStage]
+) -> tuple[ReductionStage, ...]:
     """The stages, those in lines that read something with other steps than even ones along whole rows: several axes are
     folded as one, and something is read that does not have them all."""
-    found: list[Stage] = []
+    found: list[ReductionStage] = []
     known: set[Node] = set()
     for stage in stages:
         known.update(stage.ready)
@@ -491,68 +508,74 @@ def _line(
         return {d for position in made.positions for d in _divisors(position, space.vars[-1])}
 
     for divisor in sorted((d for d in divisors(space) if isinstance(d, int)), reverse=True):
-        if lanes <= divisor and row.extent % divisor == 0 and not divisors(in_lines(space, divisor)):
+        if lanes <= divisor and row.extent % divisor == 0 and not divisors(line_by_line(space, divisor)):
             return divisor
     return 0
 
 
-def folded_by(stage: Stage) -> tuple[Node, ...]:
+def folded_by(stage: ReductionStage) -> tuple[Node, ...]:
     """The values that a stage folds."""
     return tuple(dict.fromkeys(n for fold in stage.folds for n in fold.inputs))
 
 
-def in_lines(space: Space, line: int) -> Space:
+def line_by_line(space: Space, line: int) -> Space:
     """The loops with the last one cut in two, the inner one of ``line`` turns."""
     *outer, row = space.vars
     cut = LoopVar(f"{row.name}o", static_size((row.extent,)) // line), LoopVar(row.name, line)
     return Space((*outer, *cut), (*space.reduced, space.reduced[-1]))
 
 
-def _divisors(position: Ix, var: LoopVar) -> set[Extent]:
+def _divisors(position: IndexExpr, var: LoopVar) -> set[Extent]:
     """What is divided by where a position depends on a loop in uneven steps."""
-    found: set[Extent] = set()
+    result: set[Extent] = set()
     for atom in position.atoms:
         if isinstance(atom, (Quotient, Remainder)) and atom.value.depends_on(var):
-            found |= {atom.divisor, *_divisors(atom.value, var)}
-    return found
+            result |= {atom.divisor, *_divisors(atom.value, var)}
+    return result
 
 
-def _columns(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
+def _columns(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
     stages = stages_of(kernel, space, is_leaf, cost, keeps=False)
     lanes, tile = _lanes(kernel, space, target), _tile(kernel, space, target, _lanes(kernel, space, target))
     parallel = _parallel(space.kept, space.folded)
-    grain = STRIP if space.vars[-1] in parallel else 1
+    grain = COLUMN_STRIP if space.vars[-1] in parallel else 1
     terms = 1 if target.kind == "cuda" else _terms(space, stages)
-    whole = Schedule(Form.COLUMNS, lanes, parallel, grain, tile=tile, terms=terms, stages=stages)
-    runs = _runs_at_once(kernel, space, target, is_leaf, lanes)
+    whole = Schedule(Form.OUTER_REDUCTION, lanes, parallel, grain, tile=tile, terms=terms, stages=stages)
+    runs = _interleaved_accumulators(kernel, space, target, is_leaf, lanes)
     if runs > 1:
         *outer, column = space.kept
         parallel = _parallel(outer, (column, *space.folded))
-        whole = replace(whole, parallel=parallel, grain=1, runs=runs)
-    piece = _piece_of_column(space, target, runs)
+        whole = replace(whole, parallel=parallel, grain=1, accumulators=runs)
+    piece = _column_split_size(space, target, runs)
     if not piece:
         return whole
-    split = replace(whole, form=Form.SPLIT_COLUMNS, piece=piece)
+    split = replace(whole, form=Form.SPLIT_OUTER_REDUCTION, split_size=piece)
     if runs == 1:
-        split = replace(split, parallel=space.kept, grain=STRIP)
-    return replace(split, alone=whole)
+        split = replace(split, parallel=space.kept, grain=COLUMN_STRIP)
+    return replace(split, sequential=whole)
 
 
-def _runs_at_once(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, lanes: int) -> int:
+def _interleaved_accumulators(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, lanes: int) -> int:
     """How many runs of terms are folded at once: of columns that fill a vector or two each add waits for the one
     before.  Lanes behind the last column read what lies there, and must not fail."""
     column, rows = space.vars[-1], space.folded[-1].extent
     few = isinstance(column.extent, int) and lanes > 1 and column.extent <= 2 * lanes
-    if target.kind != "cpu" or not few or len(space.folded) > 1 or not isinstance(rows, int) or rows <= RUNS * TERMS:
+    if (
+        target.kind != "cpu"
+        or not few
+        or len(space.folded) > 1
+        or not isinstance(rows, int)
+        or rows <= ACCUMULATORS * TERMS
+    ):
         return 1
     if any(node.may_raise or node.op.kind is Kind.SEGMENT for node in kernel.nodes):
         return 1
     if not all(_row_behind_row(ix, column, space.folded[-1]) for ix in accesses(kernel, space, is_leaf).positions):
         return 1
-    return RUNS if static_size((column.extent,)) <= lanes else RUNS // 2
+    return ACCUMULATORS if static_size((column.extent,)) <= lanes else ACCUMULATORS // 2
 
 
-def _row_behind_row(ix: Ix, column: LoopVar, row: LoopVar) -> bool:
+def _row_behind_row(ix: IndexExpr, column: LoopVar, row: LoopVar) -> bool:
     """Whether a position is the same for all columns, or theirs are neighbours, and so are rows, if these differ."""
     if not ix.is_affine or not ix.depends_on(column):
         return ix.is_affine
@@ -571,16 +594,16 @@ def _parallel(loops: Sequence[LoopVar], inner: Sequence[LoopVar] = ()) -> tuple[
     return tuple(loops)
 
 
-def _piece_of_row(space: Space, stages: Sequence[Stage], target: Target) -> int:
+def _row_split_size(space: Space, stages: Sequence[ReductionStage], target: Target) -> int:
     """How many neighbouring elements of a row fold into one partial result: all, a superchunk or a chunk, as many as
     leave enough pieces to share out.  0 where rows themselves are enough, or the work is little."""
     run, lines = space.vars[-1].extent, product(tuple(v.extent for v in space.vars[:-1]))
-    enough = ENOUGH_TEAMS if target.kind == "cuda" else ENOUGH
+    enough = ENOUGH_GROUPS if target.kind == "cuda" else ENOUGH
     if not _pays(space, target, enough) or any(stage.kept for stage in stages):
         return 0
     if not isinstance(run, int) or not isinstance(lines, int):
         return CHUNK if len(space.folded) == 1 else 0
-    if run < LEAST_PIECE or (target.kind == "cuda" and len(space.folded) == 1 and run < SPLIT_TEAMS):
+    if run < MIN_SPLIT_SIZE or (target.kind == "cuda" and len(space.folded) == 1 and run < SPLIT_AMONG_GROUPS):
         return 0
     for piece in (run, SUPERCHUNK, CHUNK):
         if piece <= run and lines * -(-run // piece) >= enough:
@@ -588,7 +611,7 @@ def _piece_of_row(space: Space, stages: Sequence[Stage], target: Target) -> int:
     return min(run, CHUNK)
 
 
-def _piece_of_column(space: Space, target: Target, runs: int) -> int:
+def _column_split_size(space: Space, target: Target, runs: int) -> int:
     """How many terms of the columns' folds make one partial result; 0 where columns themselves are enough, or the work
     is little."""
     terms, columns = (product(tuple(v.extent for v in vars)) for vars in (space.folded, space.kept))
@@ -599,17 +622,17 @@ def _piece_of_column(space: Space, target: Target, runs: int) -> int:
         return TERMS
     if runs > 1:
         return TERMS**2 if terms >= 2 * TERMS**2 else 0
-    strips = columns if target.kind == "cuda" else columns // STRIP
+    strips = columns if target.kind == "cuda" else columns // COLUMN_STRIP
     return TERMS * TERMS if strips * -(-terms // TERMS**2) >= enough else TERMS
 
 
 def _pays(space: Space, target: Target, enough: int) -> bool:
     """Whether to fold in two phases: there are fewer results than are ``enough``, and each is of much, or may be."""
     kept, elements = (product(tuple(v.extent for v in vars)) for vars in (space.kept, space.vars))
-    strip = STRIP if target.kind == "cpu" and not space.reduced[-1] else 1
+    strip = COLUMN_STRIP if target.kind == "cpu" and not space.reduced[-1] else 1
     if not isinstance(kept, int) or kept >= enough * strip:
         return False
-    return not isinstance(elements, int) or elements >= (SPLIT_ON_GPU if target.kind == "cuda" else SPLIT)
+    return not isinstance(elements, int) or elements >= (SPLIT_ON_GPU if target.kind == "cuda" else SPLIT_REDUCTION)
 
 
 def _lanes(kernel: Kernel, space: Space, target: Target) -> int:
@@ -622,7 +645,7 @@ def _widest_folded(kernel: Kernel) -> int:
     types = [part for n in (*kernel.nodes, *kernel.inputs) for part in parts_of(n.type)]
     widths = [4 if is_narrow_float(type.dtype) else type.dtype.itemsize for type in types if type.shape]
     folds = (n for n in kernel.nodes if n.op.kind is Kind.REDUCE)
-    states = (Folding(n.op, [x.type for x in n.inputs], n.attrs).identity for n in folds)
+    states = (FoldRules(n.op, [x.type for x in n.inputs], n.attrs).identity for n in folds)
     return max((*widths, *(dtype.itemsize for state in states for _, dtype in state)))
 
 
@@ -637,23 +660,29 @@ def _lanes_along(kernel: Kernel, var: LoopVar, target: Target, widest: int = 4) 
     return lanes
 
 
-def _map(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Cost) -> Schedule:
+def _map(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
     lanes = _lanes(kernel, space, target)
     if not space.vars:
         return Schedule(Form.MAP, lanes)
     reads = {} if _reads_partly(kernel) else accesses(kernel, space, is_leaf).of_input
-    turned = turned_reads(space, reads, lanes, backwards=True)
-    if turned is not None:
-        outer = [v for v in space.vars[:-1] if v is not turned.across]
-        parallel = _parallel([*outer, turned.across], space.vars[-1:])
-        return Schedule(Form.TURNED, lanes, parallel, lanes if turned.across in parallel else 1, turned=turned)
+    transposed = transposed_reads(space, reads, lanes, backwards=True)
+    if transposed is not None:
+        outer = [v for v in space.vars[:-1] if v is not transposed.vector_loop]
+        parallel = _parallel([*outer, transposed.vector_loop], space.vars[-1:])
+        return Schedule(
+            Form.TRANSPOSED_MAP,
+            lanes,
+            parallel,
+            lanes if transposed.vector_loop in parallel else 1,
+            transposed=transposed,
+        )
     last = space.vars[-1]
     vectors = _vectors(last.extent, lanes, work_of(kernel.roots, set(kernel.inputs), _written_once(cost)))
     parallel = _parallel(space.vars)
     return Schedule(Form.MAP, lanes, parallel, lanes * vectors if last in parallel else 1, vectors)
 
 
-def _written_once(cost: Cost) -> Cost:
+def _written_once(cost: CostModel) -> CostModel:
     """The instructions of a body in which long ops are written once for all nodes that have them.  (Short ones, and
     functions of which only a part is shared, are of no account.)"""
     seen: set[tuple[str, DType]] = set()
@@ -677,7 +706,7 @@ def _vectors(extent: Extent, lanes: int, work: int) -> int:
     if not isinstance(extent, int):
         return 2 if BUSY <= work <= LONG // 2 else 1
     vectors = 1
-    while vectors < MOST_VECTORS and 2 * vectors * work <= LONG and 2 * vectors * lanes <= extent:
+    while vectors < MAX_VECTORS and 2 * vectors * work <= LONG and 2 * vectors * lanes <= extent:
         vectors *= 2
     return vectors
 
@@ -690,25 +719,27 @@ def _tile(kernel: Kernel, space: Space, target: Target, lanes: int) -> int:
     for node in kernel.cluster.rows:
         each += sum(part.dtype.itemsize for part in parts_of(node.type))
         if node.op.kind is Kind.REDUCE:
-            state = Folding(node.op, [n.type for n in node.inputs], node.attrs).identity
+            state = FoldRules(node.op, [n.type for n in node.inputs], node.attrs).identity
             each += LEVELS * sum(dtype.itemsize for _, dtype in state)
     tile = min(TILE, max(CELLS // each // lanes, 1) * lanes)
     extent = space.vars[-1].extent
     return min(tile, max(1, -(-extent // lanes)) * lanes) if isinstance(extent, int) else tile
 
 
-def _terms(space: Space, stages: Sequence[Stage]) -> int:
+def _terms(space: Space, stages: Sequence[ReductionStage]) -> int:
     """How many terms of its columns a turn folds: a divisor of those after which levels of the folds are full, which
     the innermost loop does not begin or end between."""
     last, work = space.folded[-1].extent, max(stage.work + len(stage.folds) for stage in stages)
     terms = 1
-    while 2 * terms <= MOST_TERMS and 2 * terms * work <= TERMS_WORK:
+    while 2 * terms <= MAX_TERMS and 2 * terms * work <= TERMS_WORK:
         terms *= 2
     whole = len(space.folded) == 1 or (isinstance(last, int) and last % terms == 0)
     return terms if whole and not (isinstance(last, int) and last < terms) else 1
 
 
-def turned_reads(space: Space, reads: dict[Node, set[Ix]], lanes: int, backwards: bool = False) -> Turned | None:
+def transposed_reads(
+    space: Space, reads: dict[Node, set[IndexExpr]], lanes: int, backwards: bool = False
+) -> TransposedReads | None:
     """The reads of a map that are worth turning, all along one loop, ``backwards`` too; None when there are none."""
     if lanes == 1 or len(space.vars) < 2:
         return None
@@ -717,7 +748,7 @@ def turned_reads(space: Space, reads: dict[Node, set[Ix]], lanes: int, backwards
     def long(var: LoopVar) -> bool:
         return isinstance(var.extent, int) and var.extent >= lanes
 
-    def lies_across(position: Ix, across: LoopVar) -> bool:
+    def lies_across(position: IndexExpr, across: LoopVar) -> bool:
         step, gap = position.coefficient(across), position.coefficient(last) or 0
         if backwards:
             step, gap = abs(step or 0), abs(gap)
@@ -731,5 +762,5 @@ def turned_reads(space: Space, reads: dict[Node, set[Ix]], lanes: int, backwards
             if lies_across(position, across)
         )
         if found and long(across) and long(last):
-            return Turned(tuple(sorted(found, key=lambda read: repr(read[1]))), across)
+            return TransposedReads(tuple(sorted(found, key=lambda read: repr(read[1]))), across)
     return None

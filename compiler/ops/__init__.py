@@ -1,27 +1,27 @@
 """The op table.  Importing this package declares every op; ``TABLE`` is the only list of them."""
 
 from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declarations)
-    checked,
-    contract,
-    control,
+    checked_integers,
+    concat_pad,
+    control_flow,
     convolution,
-    create,
-    division,
+    creation,
     elementwise_binary,
     elementwise_unary,
-    index,
-    inner,
+    floor_division,
+    indexing,
+    inner_product,
     lapack,
-    panels,
+    matmul,
     philox,
-    reduce,
+    reductions,
+    row_blocks,
     sampling,
-    search,
-    segment,
+    searchsorted,
+    sliding_windows,
     special,
-    view,
-    windows,
+    views,
 )
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, TABLE, Kind, OpDef, define
+from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, TABLE, Kind, OpDef, define
 
 __all__ = ["NOT_DIFFERENTIABLE", "TABLE", "Kind", "OpDef", "define"]

@@ -25,10 +25,10 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent, required
 from hybridflow.compiler.ir.types import TensorType, is_static
-from hybridflow.compiler.ops import arrays, rules, samples
-from hybridflow.compiler.ops.batched import in_front
-from hybridflow.compiler.ops.lowering import Sliding
-from hybridflow.compiler.ops.table import Kind, define
+from hybridflow.compiler.ops import reference_arrays, samples, type_rules
+from hybridflow.compiler.ops.batching_rules import axis_to_front
+from hybridflow.compiler.ops.lowering import Convolution
+from hybridflow.compiler.ops.op_table import Kind, define
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 Each = tuple[int, ...]
@@ -36,7 +36,7 @@ Extents = tuple[Extent, ...]
 
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-_NUMERIC = frozenset(rules.NUMERIC)
+_NUMERIC = frozenset(type_rules.NUMERIC)
 
 
 def _canon(op: str) -> Callable[..., dict[str, Any]]:
@@ -44,21 +44,21 @@ def _canon(op: str) -> Callable[..., dict[str, Any]]:
 
     def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
         axes = types[0].ndim - 3
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for what, usual, least in (("step", 1, 1), ("dilation", 1, 1), ("interior", 0, 0)):
-            values = tuple(rules.integer(op, what, v) for v in attrs.get(what) or (usual,) * axes)
+            values = tuple(type_rules.integer(op, what, v) for v in attrs.get(what) or (usual,) * axes)
             if len(values) != axes or min(values, default=least) < least:
                 raise ArgumentError(op, f"{what} is {values}. Expected {axes} numbers >= {least}, one for each axis.")
-            found[what] = values
+            result[what] = values
         for what in ("low", "high"):
-            found[what] = tuple(rules.whole(op, what, v) for v in attrs.get(what) or (0,) * axes)
-            if len(found[what]) != axes:
-                raise ArgumentError(op, f"{what} is {found[what]}. Expected {axes} numbers, one for each axis.")
+            result[what] = tuple(type_rules.whole(op, what, v) for v in attrs.get(what) or (0,) * axes)
+            if len(result[what]) != axes:
+                raise ArgumentError(op, f"{what} is {result[what]}. Expected {axes} numbers, one for each axis.")
         if "size" in attrs:
-            found["size"] = tuple(rules.integer(op, "size", v) for v in attrs["size"])
-            if len(found["size"]) != axes or min(found["size"], default=1) < 1:
-                raise ArgumentError(op, f"size is {found['size']}. Expected {axes} numbers >= 1, one for each axis.")
-        return found
+            result["size"] = tuple(type_rules.integer(op, "size", v) for v in attrs["size"])
+            if len(result["size"]) != axes or min(result["size"], default=1) < 1:
+                raise ArgumentError(op, f"size is {result['size']}. Expected {axes} numbers >= 1, one for each axis.")
+        return result
 
     return canon
 
@@ -68,7 +68,7 @@ def spread(extent: Extent, interior: int) -> Extent:
     return extent if extent == 0 else (extent - 1) * (interior + 1) + 1
 
 
-def _places(op: str, x: TensorType, size: Extents, attrs: Mapping[str, Any]) -> Extents:
+def _output_extents(op: str, x: TensorType, size: Extents, attrs: Mapping[str, Any]) -> Extents:
     """How many places a window of that size has along each of its axes."""
     found: list[Extent] = []
     for a, (k, s, low, high, e, d) in enumerate(
@@ -91,22 +91,22 @@ def _places(op: str, x: TensorType, size: Extents, attrs: Mapping[str, Any]) -> 
 def _check(op: str, x: TensorType, y: TensorType) -> None:
     if x.dtype != y.dtype:
         raise DTypeError(op, f"dtypes differ: {x} and {y}. Expected equal dtypes. Convert one with astype.")
-    rules.check_dtype(op, x, _NUMERIC)
+    type_rules.check_dtype(op, x, _NUMERIC)
     if x.ndim < 4 or y.ndim != x.ndim:
         raise ShapeError(op, f"the operands are {x} and {y}. Expected as many axes of both, at least four.")
     if not is_static((x.shape[-1], y.shape[-1])):
-        raise rules.symbolic(op, f"channels of {x} and {y}")
+        raise type_rules.symbolic(op, f"channels of {x} and {y}")
 
 
 def _convolve_infer(x: TensorType, f: TensorType, **attrs: Any) -> TensorType:
     _check("convolve", x, f)
     if not is_static((*f.shape[:-2], f.shape[-1])):
-        raise rules.symbolic("convolve", f"the filter is {f}")
+        raise type_rules.symbolic("convolve", f"the filter is {f}")
     if x.shape[-2:] != (f.shape[-2], f.shape[-3]):
         raise ShapeError("convolve", f"channels differ: x is {x}, f is {f}. Expected [..., g, c] and [..., c, g, o].")
     if 0 in f.shape[:-3]:
         raise ShapeError("convolve", f"the filter {f} sees nothing. Expected extents of at least 1.")
-    places = _places("convolve", x, f.shape[:-3], attrs)
+    places = _output_extents("convolve", x, f.shape[:-3], attrs)
     return x.with_shape((x.shape[0], *places, *f.shape[-2:]))
 
 
@@ -114,7 +114,7 @@ def _filter_infer(x: TensorType, g: TensorType, **attrs: Any) -> TensorType:
     op = "convolve_filter"
     _check(op, x, g)
     size = attrs.pop("size")
-    expected = (x.shape[0], *_places(op, x, size, attrs), x.shape[-2])
+    expected = (x.shape[0], *_output_extents(op, x, size, attrs), x.shape[-2])
     if not all(required(a - b) and required(b - a) for a, b in zip(g.shape, expected)):
         raise ShapeError(op, f"g is {g} for x {x} and windows of {size}. Expected {list(expected)} and channels.")
     return x.with_shape((*size, x.shape[-1], *g.shape[-2:]))
@@ -124,17 +124,17 @@ def _filter_infer(x: TensorType, g: TensorType, **attrs: Any) -> TensorType:
 
 
 def _convolve_reference(x: np.ndarray, f: np.ndarray, **attrs: Any) -> np.ndarray:
-    return arrays.convert(convolved(np.matmul, _exact(x), _exact(f), attrs), x.dtype)
+    return reference_arrays.convert(convolved(np.matmul, _exact(x), _exact(f), attrs), x.dtype)
 
 
 def _filter_reference(x: np.ndarray, g: np.ndarray, size: Each, **attrs: Any) -> np.ndarray:
-    return arrays.convert(convolved_filter(np.matmul, _exact(x), _exact(g), size, attrs), x.dtype)
+    return reference_arrays.convert(convolved_filter(np.matmul, _exact(x), _exact(g), size, attrs), x.dtype)
 
 
 def convolved(product: Product, x: np.ndarray, f: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
     """x[n,*s,g,c] and f[*k,c,g,o] to [n,*p,g,o], by a product of matrices for each group."""
     *size, c, groups, o = f.shape
-    seen = _windows_seen(x, tuple(size), attrs)
+    seen = _window_patches(x, tuple(size), attrs)
     depth = math.prod((*size, c))
     rows = seen.reshape(groups, math.prod(seen.shape[1 : len(size) + 2]), depth)
     columns = np.moveaxis(f, -2, 0).reshape(groups, depth, o)
@@ -152,7 +152,7 @@ def convolved_filter(
 ) -> np.ndarray:
     """x[n,*s,g,c] and g[n,*p,g,o] to [*size,c,g,o], by a product of matrices for each group."""
     *places, groups, o = g.shape
-    seen = _windows_seen(x, size, attrs)
+    seen = _window_patches(x, size, attrs)
     count = math.prod(places)
     rows = np.swapaxes(seen.reshape(groups, count, math.prod((*size, x.shape[-1]))), 1, 2)
     columns = np.moveaxis(g, -2, 0).reshape(groups, count, o)
@@ -174,7 +174,7 @@ def _multiplied(extents: Each, channels: int, attrs: Mapping[str, Any]) -> np.nd
     return np.repeat(lines, channels, axis=1)
 
 
-def _windows_seen(x: np.ndarray, size: tuple[int, ...], attrs: Mapping[str, Any]) -> np.ndarray:
+def _window_patches(x: np.ndarray, size: tuple[int, ...], attrs: Mapping[str, Any]) -> np.ndarray:
     """What windows see of x[n,*s,g,c]: [g,n,*p,*size,c]."""
     axes = range(1, len(size) + 1)
     low, high = attrs["low"], attrs["high"]
@@ -205,7 +205,7 @@ def _exact(x: np.ndarray) -> np.ndarray:
 # ---- derivatives
 
 
-def _turned(b: Any, f: Any) -> Any:
+def _rotated_filter(b: Any, f: Any) -> Any:
     """The filter through which cotangents go back to the image: turned round, its channels exchanged."""
     axes = f.type.ndim - 3
     back = b.reverse(f, axes=tuple(range(axes)))
@@ -225,7 +225,7 @@ def to_image(b: Any, g: Any, f: Any, x: TensorType, attrs: Mapping[str, Any]) ->
         high.append(whole - before - spread(g.type.shape[a + 1], step[a] - 1))
     return b.convolve(
         g,
-        _turned(b, f),
+        _rotated_filter(b, f),
         step=tuple(e + 1 for e in interior),
         low=tuple(low),
         high=tuple(high),
@@ -270,7 +270,7 @@ def _convolve_batch(b: Any, op: Any, size: Extent, batched: Sequence[bool], x: A
     if not batched[1]:
         return _out_of(b, b.convolve(_into(b, x, 0), f, **attrs), 0, size)
     if not isinstance(size, int):
-        x = in_front(b, x, batched[0], size)
+        x = axis_to_front(b, x, batched[0], size)
     elif not batched[0]:
         last = x.type.ndim - 1
         return _out_of(b, b.convolve(x, _into(b, f, last), **attrs), last, size)
@@ -280,7 +280,7 @@ def _convolve_batch(b: Any, op: Any, size: Extent, batched: Sequence[bool], x: A
 
 def _filter_batch(b: Any, op: Any, size: Extent, batched: Sequence[bool], x: Any, g: Any, /, **attrs: Any) -> Any:
     if not isinstance(size, int):
-        x, g, batched = in_front(b, x, batched[0], size), in_front(b, g, batched[1], size), (True, True)
+        x, g, batched = axis_to_front(b, x, batched[0], size), axis_to_front(b, g, batched[1], size), (True, True)
     last = (x.type.ndim - batched[0]) - 1
     if not batched[1]:
         return _out_of(b, b.convolve_filter(_into(b, x, last), g, **attrs), last - 2, size)
@@ -310,20 +310,20 @@ def _convolve_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Samp
 
 
 def _filter_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
-    found: list[samples.Sample] = []
+    result: list[samples.Sample] = []
     canon = _canon("convolve")
     for x_shape, f_shape, given in _CASES:
         types = TensorType(x_shape, dtype), TensorType(f_shape, dtype)
         out: Any = _convolve_infer(*types, **canon(types, given)).shape
         operands = samples.values(rng, dtype, x_shape), samples.values(rng, dtype, out)
-        found.append((operands, {"size": f_shape[:-3], **given}))
-    return found
+        result.append((operands, {"size": f_shape[:-3], **given}))
+    return result
 
 
-def _lower(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> Sliding:
+def _lower(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> Convolution:
     over_places = "size" in attrs
     size: Any = attrs["size"] if over_places else types[1].shape[:-3]
-    return Sliding(size, attrs["step"], attrs["low"], attrs["interior"], attrs["dilation"], over_places)
+    return Convolution(size, attrs["step"], attrs["low"], attrs["interior"], attrs["dilation"], over_places)
 
 
 define(
@@ -341,7 +341,7 @@ define(
     batch=_convolve_batch,
     lower=_lower,
     samples=_convolve_samples,
-    dtypes=rules.NUMERIC,
+    dtypes=type_rules.NUMERIC,
 )
 
 define(
@@ -357,5 +357,5 @@ define(
     batch=_filter_batch,
     lower=_lower,
     samples=_filter_samples,
-    dtypes=rules.NUMERIC,
+    dtypes=type_rules.NUMERIC,
 )

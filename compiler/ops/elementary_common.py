@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ops.emission import Emit, Operand, Val
+from hybridflow.compiler.ops.emitter_protocol import Emit, Operand, Val
 
 Value = Val
 

@@ -14,28 +14,28 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import arrays, bounds, elementary, rules, samples
+from hybridflow.compiler.ops import elementary, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.elementary_common import FORMATS
-from hybridflow.compiler.ops.emission import Emit, Val
-from hybridflow.compiler.ops.rules import masked
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.compiler.ops.emitter_protocol import Emit, Val
+from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.compiler.ops.type_rules import masked
 
 _WIDE = ((-3.0, 3.0), (-3.0, 3.0))
 
 
-def _binary(name: str, *, dtypes: Any = rules.NUMERIC, domain: Any = _WIDE, **fields: Any) -> None:
+def _binary(name: str, *, dtypes: Any = type_rules.NUMERIC, domain: Any = _WIDE, **fields: Any) -> None:
     """An op on two inputs of one type, which is the result's too.  ``domain``: an interval per input, smooth there."""
-    fields.setdefault("infer", rules.same_type(name, dtypes))
+    fields.setdefault("infer", type_rules.same_type(name, dtypes))
     fields.setdefault("samples", samples.elementwise(2))
-    fields = arrays.with_reference(fields, arrays.in_compute)
+    fields = reference_arrays.with_reference(fields, reference_arrays.in_compute)
     facts = {"domain": domain, **fields.pop("facts", {})}
     define(name, Kind.ELEMENTWISE, 2, dtypes=tuple(dtypes), facts=facts, **fields)
 
 
 def _relation(name: str, *, dtypes: Any = dt.ALL, **fields: Any) -> None:
     """An op with a bool result."""
-    fields = arrays.with_reference(fields, arrays.predicate)
-    _binary(name, dtypes=dtypes, infer=rules.bool_result(name, dtypes), vjp=NOT_DIFFERENTIABLE, **fields)
+    fields = reference_arrays.with_reference(fields, reference_arrays.predicate)
+    _binary(name, dtypes=dtypes, infer=type_rules.bool_result(name, dtypes), vjp=NOT_DIFFERENTIABLE, **fields)
 
 
 # ---- arithmetic
@@ -47,7 +47,7 @@ _binary(
     numpy=np.add,
     scalar=lambda e, x, y: e.add(x, y),
     vjp=lambda b, g, out, x, y: (g, g),
-    facts={"commutative": True, "identity": -0.0, "bounds": bounds.at_ends(operator.add)},
+    facts={"commutative": True, "identity": -0.0, "bounds": value_ranges.at_ends(operator.add)},
 )
 
 _binary(
@@ -56,7 +56,7 @@ _binary(
     numpy=np.subtract,
     scalar=lambda e, x, y: e.sub(x, y),
     vjp=lambda b, g, out, x, y: (g, lambda: b.negative(g)),
-    facts={"right_identity": 0.0, "bounds": bounds.at_ends(operator.sub)},
+    facts={"right_identity": 0.0, "bounds": value_ranges.at_ends(operator.sub)},
 )
 
 
@@ -73,12 +73,12 @@ _binary(
     numpy=np.multiply,
     scalar=lambda e, x, y: e.mul(x, y),
     vjp=_multiply_vjp,
-    facts={"commutative": True, "identity": 1.0, "bounds": bounds.at_ends(operator.mul)},
+    facts={"commutative": True, "identity": 1.0, "bounds": value_ranges.at_ends(operator.mul)},
 )
 
 
 def _divide_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
-    # A zero cotangent gives zero even over a zero divisor (see rules.masked).
+    # A zero cotangent gives zero even over a zero divisor (see type_rules.masked).
     zero = b.full(0, like=g.type)
     pole = b.logical_and(b.equal(g, zero), b.logical_not(b.isfinite(out)))
     quotient = b.where(pole, zero, b.divide(g, y))
@@ -103,7 +103,7 @@ _binary(
 def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if dt.is_float(x.dtype):
         # Not np.power: for a single exponent 0.5 it takes square roots, which is wrong at -0.0 and -inf.
-        return arrays.in_double(np.float_power)(x, y)
+        return reference_arrays.in_double(np.float_power)(x, y)
     positive = np.power(x, np.maximum(y, 0), dtype=x.dtype)
     if dt.is_unsigned(x.dtype):
         return np.asarray(positive)
@@ -149,13 +149,13 @@ def _pow_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
 
 
 def _pow_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
-    found = samples.elementwise(2)(rng, dtype)
+    result = samples.elementwise(2)(rng, dtype)
     if dt.is_float(dtype):
-        found += [
+        result += [
             ((samples.values(rng, dtype, shape, (0.25, 4.0)), samples.values(rng, dtype, shape)), {})
             for shape in samples.SHAPES
         ]
-    return found
+    return result
 
 
 _binary(
@@ -167,7 +167,7 @@ _binary(
     vjp=_pow_vjp,
     samples=_pow_samples,
     domain=((0.25, 3.0), (-2.0, 3.0)),
-    facts={"bounds": bounds.power},
+    facts={"bounds": value_ranges.power},
 )
 
 
@@ -214,7 +214,7 @@ _binary(
     "atan2",
     doc="The angle of the point (y, x): the first input is the ordinate.",
     dtypes=dt.FLOATS,
-    reference=arrays.in_double(np.arctan2),
+    reference=reference_arrays.in_double(np.arctan2),
     scalar=lambda e, x, y: elementary.atan2(e, x, y),
     vjp=_atan2_vjp,
     domain=((-3.0, 3.0), (0.5, 3.0)),
@@ -224,7 +224,7 @@ _binary(
     "hypot",
     doc="sqrt(x**2 + y**2) without overflow.",
     dtypes=dt.FLOATS,
-    reference=arrays.in_double(np.hypot),
+    reference=reference_arrays.in_double(np.hypot),
     scalar=lambda e, x, y: elementary.hypot(e, x, y),
     vjp=lambda b, g, out, x, y: (lambda: masked(b, g, _over(b, x, out)), lambda: masked(b, g, _over(b, y, out))),
     domain=((0.5, 3.0), (-3.0, 3.0)),
@@ -244,7 +244,7 @@ _binary(
     "logaddexp",
     doc="log(exp(x) + exp(y)) without overflow.",
     dtypes=dt.FLOATS,
-    reference=arrays.in_double(np.logaddexp),
+    reference=reference_arrays.in_double(np.logaddexp),
     scalar=lambda e, x, y: elementary.logaddexp(e, x, y),
     vjp=_logaddexp_vjp,
     facts={"commutative": True},
@@ -296,7 +296,7 @@ def _extreme(pick: Any, signed: bool) -> Any:
             return pick(x, y)
         return np.where(x == y, np.where(np.signbit(x) == signed, x, y), pick(x, y))
 
-    return arrays.in_compute(extreme)
+    return reference_arrays.in_compute(extreme)
 
 
 def _choice_vjp(first: str) -> Any:
@@ -318,7 +318,7 @@ _binary(
     reference=_extreme(np.minimum, signed=True),
     scalar=lambda e, x, y: e.minimum(x, y) if dt.is_float(x.dtype) else e.select(e.lt(x, y), x, y),
     vjp=_choice_vjp("less_equal"),
-    facts={**_EXTREME, "identity": math.inf, "bounds": bounds.lesser},
+    facts={**_EXTREME, "identity": math.inf, "bounds": value_ranges.minimum},
 )
 
 _binary(
@@ -327,7 +327,7 @@ _binary(
     reference=_extreme(np.maximum, signed=False),
     scalar=lambda e, x, y: e.maximum(x, y) if dt.is_float(x.dtype) else e.select(e.gt(x, y), x, y),
     vjp=_choice_vjp("greater_equal"),
-    facts={**_EXTREME, "identity": -math.inf, "bounds": bounds.greater},
+    facts={**_EXTREME, "identity": -math.inf, "bounds": value_ranges.maximum},
 )
 
 
@@ -353,7 +353,7 @@ _relation(
 _relation(
     "less",
     doc="x < y.",
-    dtypes=rules.NUMERIC,
+    dtypes=type_rules.NUMERIC,
     numpy=np.less,
     scalar=lambda e, x, y: e.lt(x, y),
 )
@@ -361,7 +361,7 @@ _relation(
 _relation(
     "less_equal",
     doc="x <= y.",
-    dtypes=rules.NUMERIC,
+    dtypes=type_rules.NUMERIC,
     numpy=np.less_equal,
     scalar=lambda e, x, y: e.le(x, y),
 )
@@ -369,7 +369,7 @@ _relation(
 _relation(
     "greater",
     doc="x > y.",
-    dtypes=rules.NUMERIC,
+    dtypes=type_rules.NUMERIC,
     numpy=np.greater,
     scalar=lambda e, x, y: e.gt(x, y),
 )
@@ -377,7 +377,7 @@ _relation(
 _relation(
     "greater_equal",
     doc="x >= y.",
-    dtypes=rules.NUMERIC,
+    dtypes=type_rules.NUMERIC,
     numpy=np.greater_equal,
     scalar=lambda e, x, y: e.ge(x, y),
 )
@@ -389,7 +389,7 @@ _relation(
 _relation(
     "logical_and",
     doc="x and y.",
-    dtypes=rules.BOOL,
+    dtypes=type_rules.BOOL,
     numpy=np.logical_and,
     scalar=lambda e, x, y: e.and_(x, y),
     facts={"commutative": True, "associative": True, "idempotent": True, "identity": True, "absorbing": False},
@@ -398,7 +398,7 @@ _relation(
 _relation(
     "logical_or",
     doc="x or y.",
-    dtypes=rules.BOOL,
+    dtypes=type_rules.BOOL,
     numpy=np.logical_or,
     scalar=lambda e, x, y: e.or_(x, y),
     facts={"commutative": True, "associative": True, "idempotent": True, "identity": False, "absorbing": True},
@@ -407,7 +407,7 @@ _relation(
 _relation(
     "logical_xor",
     doc="Whether exactly one of x and y is True.",
-    dtypes=rules.BOOL,
+    dtypes=type_rules.BOOL,
     numpy=np.logical_xor,
     scalar=lambda e, x, y: e.xor(x, y),
     facts={"commutative": True, "associative": True, "identity": False},
@@ -416,7 +416,7 @@ _relation(
 _binary(
     "bitwise_and",
     doc="Bits set in both.",
-    dtypes=rules.BITS,
+    dtypes=type_rules.BITS,
     numpy=np.bitwise_and,
     scalar=lambda e, x, y: e.and_(x, y),
     vjp=NOT_DIFFERENTIABLE,
@@ -425,28 +425,34 @@ _binary(
         "associative": True,
         "idempotent": True,
         "absorbing": 0,
-        "bounds": bounds.common_bits,
+        "bounds": value_ranges.common_bits,
     },
 )
 
 _binary(
     "bitwise_or",
     doc="Bits set in either.",
-    dtypes=rules.BITS,
+    dtypes=type_rules.BITS,
     numpy=np.bitwise_or,
     scalar=lambda e, x, y: e.or_(x, y),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"commutative": True, "associative": True, "idempotent": True, "identity": 0, "bounds": bounds.all_bits},
+    facts={
+        "commutative": True,
+        "associative": True,
+        "idempotent": True,
+        "identity": 0,
+        "bounds": value_ranges.all_bits,
+    },
 )
 
 _binary(
     "bitwise_xor",
     doc="Bits set in exactly one.",
-    dtypes=rules.BITS,
+    dtypes=type_rules.BITS,
     numpy=np.bitwise_xor,
     scalar=lambda e, x, y: e.xor(x, y),
     vjp=NOT_DIFFERENTIABLE,
-    facts={"commutative": True, "associative": True, "identity": 0, "bounds": bounds.all_bits},
+    facts={"commutative": True, "associative": True, "identity": 0, "bounds": value_ranges.all_bits},
 )
 
 
@@ -473,20 +479,20 @@ _binary(
     "bitwise_left_shift",
     doc="x shifted left by y bits; 0 when y is negative or not less than the width.",
     dtypes=dt.INTEGERS,
-    reference=arrays.in_compute(np.left_shift),
+    reference=reference_arrays.in_compute(np.left_shift),
     scalar=_shift_left_scalar,
     vjp=NOT_DIFFERENTIABLE,
-    facts={"right_identity": 0, "exact": True, "bounds": bounds.shifted_left},
+    facts={"right_identity": 0, "exact": True, "bounds": value_ranges.shifted_left},
 )
 
 _binary(
     "bitwise_right_shift",
     doc="x shifted right by y bits, keeping its sign; 0 or -1 when y is negative or not less than the width.",
     dtypes=dt.INTEGERS,
-    reference=arrays.in_compute(np.right_shift),
+    reference=reference_arrays.in_compute(np.right_shift),
     scalar=_shift_right_scalar,
     vjp=NOT_DIFFERENTIABLE,
-    facts={"right_identity": 0, "exact": True, "bounds": bounds.shifted_right},
+    facts={"right_identity": 0, "exact": True, "bounds": value_ranges.shifted_right},
 )
 
 
@@ -494,9 +500,9 @@ _binary(
 
 
 def _where_infer(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
-    rules.check_dtype("where", condition, frozenset(rules.BOOL), "the condition")
-    rules.check_same("where", x, y)
-    rules.check_same("where", condition.with_dtype(x.dtype), x)
+    type_rules.check_dtype("where", condition, frozenset(type_rules.BOOL), "the condition")
+    type_rules.check_same("where", x, y)
+    type_rules.check_same("where", condition.with_dtype(x.dtype), x)
     return x
 
 
@@ -533,9 +539,9 @@ def _multiply_add_samples(rng: np.random.Generator, dtype: Any) -> list[samples.
 
 
 def _multiplied_and_added(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    from hybridflow.compiler.ops import exact  # which importing does without
+    from hybridflow.compiler.ops import exact_fma  # which importing does without
 
-    return exact.fma(x, y, z).reshape(x.shape)
+    return exact_fma.fma(x, y, z).reshape(x.shape)
 
 
 define(
@@ -543,8 +549,8 @@ define(
     Kind.ELEMENTWISE,
     3,
     doc="x * y + z, rounded once: a term of a product, which small ones are made of.",
-    infer=rules.same_type("multiply_add", dt.FLOATS),
-    reference=arrays.in_compute(_multiplied_and_added),
+    infer=type_rules.same_type("multiply_add", dt.FLOATS),
+    reference=reference_arrays.in_compute(_multiplied_and_added),
     scalar=lambda e, x, y, z: e.fma(x, y, z),
     vjp=lambda b, g, out, x, y, z: (lambda: b.multiply(g, y), lambda: b.multiply(g, x), g),
     samples=_multiply_add_samples,

@@ -10,17 +10,17 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import arrays, bounds, elementary, rules, samples
-from hybridflow.compiler.ops.emission import Emit, Val
-from hybridflow.compiler.ops.rules import masked
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.compiler.ops import elementary, reference_arrays, samples, type_rules, value_ranges
+from hybridflow.compiler.ops.emitter_protocol import Emit, Val
+from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.compiler.ops.type_rules import masked
 from hybridflow.errors import ArgumentTypeError
 
 
 def _unary(name: str, *, dtypes: Any = dt.FLOATS, domain: tuple[float, float] = (-3.0, 3.0), **fields: Any) -> None:
     """An op whose result has its input's type.  ``domain`` is an interval on which it is smooth."""
-    fields.setdefault("infer", rules.same_type(name, dtypes))
-    fields = arrays.with_reference(fields, arrays.in_compute)
+    fields.setdefault("infer", type_rules.same_type(name, dtypes))
+    fields = reference_arrays.with_reference(fields, reference_arrays.in_compute)
     facts = {"domain": (domain,), **fields.pop("facts", {})}
     fields.setdefault("samples", samples.elementwise(1, domain))
     define(
@@ -35,8 +35,8 @@ def _unary(name: str, *, dtypes: Any = dt.FLOATS, domain: tuple[float, float] = 
 
 def _test(name: str, *, dtypes: Any = dt.FLOATS, **fields: Any) -> None:
     """An op with a bool result."""
-    infer = rules.bool_result(name, dtypes)
-    fields = arrays.with_reference(fields, arrays.predicate)
+    infer = type_rules.bool_result(name, dtypes)
+    fields = reference_arrays.with_reference(fields, reference_arrays.predicate)
     _unary(name, dtypes=dtypes, infer=infer, vjp=NOT_DIFFERENTIABLE, **fields)
 
 
@@ -50,11 +50,11 @@ def _one(b: Builder, x: Any) -> Any:
 _unary(
     "negative",
     doc="-x; integers wrap.",
-    dtypes=rules.NUMERIC,
+    dtypes=type_rules.NUMERIC,
     numpy=np.negative,
     scalar=lambda e, x: e.neg(x),
     vjp=lambda b, g, out, x: (b.negative(g),),
-    facts={"involution": True, "bounds": bounds.negative},
+    facts={"involution": True, "bounds": value_ranges.negative},
 )
 
 
@@ -69,11 +69,11 @@ def _abs_scalar(e: Emit, x: Val) -> Val:
 _unary(
     "abs",
     doc="Absolute value; the smallest integer wraps to itself.  The derivative at 0 is 0.",
-    dtypes=rules.NUMERIC,
+    dtypes=type_rules.NUMERIC,
     numpy=np.abs,
     scalar=_abs_scalar,
     vjp=lambda b, g, out, x: (b.multiply(g, b.sign(x)),),
-    facts={"idempotent": True, "bounds": bounds.absolute},
+    facts={"idempotent": True, "bounds": value_ranges.absolute},
 )
 
 
@@ -89,8 +89,8 @@ def _sign_scalar(e: Emit, x: Val) -> Val:
 _unary(
     "sign",
     doc="-1, 0 or 1; NaN for NaN, and 0 for both zeros.  The derivative is 0.",
-    dtypes=rules.NUMERIC,
-    reference=arrays.in_compute(np.sign),
+    dtypes=type_rules.NUMERIC,
+    reference=reference_arrays.in_compute(np.sign),
     scalar=_sign_scalar,
     vjp=lambda b, g, out, x: (b.full(0, like=x.type),),
     facts={"idempotent": True, "exact": True},
@@ -139,7 +139,7 @@ _unary(
 _unary(
     "exp",
     doc="e to the power x.",
-    reference=arrays.in_double(np.exp),
+    reference=reference_arrays.in_double(np.exp),
     scalar=lambda e, x: elementary.exp(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, out),),
 )
@@ -147,7 +147,7 @@ _unary(
 _unary(
     "expm1",
     doc="exp(x) - 1, exact near 0.",
-    reference=arrays.in_double(np.expm1),
+    reference=reference_arrays.in_double(np.expm1),
     scalar=lambda e, x: elementary.expm1(e, x),
     # Not out + 1, which is 0 where exp(x) is merely small.
     vjp=lambda b, g, out, x: (b.multiply(g, b.exp(x)),),
@@ -156,7 +156,7 @@ _unary(
 _unary(
     "log",
     doc="Natural logarithm; NaN below 0.",
-    reference=arrays.in_double(np.log),
+    reference=reference_arrays.in_double(np.log),
     scalar=lambda e, x: elementary.log(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(x)),),
     domain=(0.25, 4.0),
@@ -165,7 +165,7 @@ _unary(
 _unary(
     "log1p",
     doc="log(1 + x), exact near 0.",
-    reference=arrays.in_double(np.log1p),
+    reference=reference_arrays.in_double(np.log1p),
     scalar=lambda e, x: elementary.log1p(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(b.add(x, _one(b, x)))),),
     domain=(-0.75, 3.0),
@@ -174,7 +174,7 @@ _unary(
 _unary(
     "log2",
     doc="Logarithm to base 2.",
-    reference=arrays.in_double(np.log2),
+    reference=reference_arrays.in_double(np.log2),
     scalar=lambda e, x: elementary.log2(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(1 / math.log(2), like=x.type), x)),),
     domain=(0.25, 4.0),
@@ -183,7 +183,7 @@ _unary(
 _unary(
     "log10",
     doc="Logarithm to base 10.",
-    reference=arrays.in_double(np.log10),
+    reference=reference_arrays.in_double(np.log10),
     scalar=lambda e, x: elementary.log10(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(1 / math.log(10), like=x.type), x)),),
     domain=(0.25, 4.0),
@@ -205,7 +205,7 @@ _unary(
 _unary(
     "rsqrt",
     doc="1 / sqrt(x).",
-    reference=arrays.in_double(lambda x: 1 / np.sqrt(x)),
+    reference=reference_arrays.in_double(lambda x: 1 / np.sqrt(x)),
     scalar=lambda e, x: elementary.rsqrt(e, x),
     # Divided by x rather than out cubed: a division shields its own derivative from the pole, a product does not.
     vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.multiply(b.full(-0.5, like=x.type), out), x)),),
@@ -226,7 +226,7 @@ def _base_of_root(x: np.ndarray) -> np.ndarray:
 _unary(
     "pow_half",
     doc="pow(x, 0.5): the square root, but 0.0 at -0.0 and infinite at minus infinity.",
-    reference=arrays.in_compute(lambda x: np.sqrt(_base_of_root(x))),
+    reference=reference_arrays.in_compute(lambda x: np.sqrt(_base_of_root(x))),
     scalar=lambda e, x: e.sqrt(_as_pow_has_it(e, x)),
     vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(0.5, like=x.type), out)),),
     domain=(0.25, 4.0),
@@ -235,7 +235,7 @@ _unary(
 _unary(
     "pow_minus_half",
     doc="pow(x, -0.5): 1 / sqrt(x), but infinite at -0.0 and 0.0 at minus infinity.",
-    reference=arrays.in_double(lambda x: 1 / np.sqrt(_base_of_root(x))),
+    reference=reference_arrays.in_double(lambda x: 1 / np.sqrt(_base_of_root(x))),
     scalar=lambda e, x: elementary.rsqrt(e, _as_pow_has_it(e, x)),
     vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.multiply(b.full(-0.5, like=x.type), out), x)),),
     domain=(0.25, 4.0),
@@ -244,7 +244,7 @@ _unary(
 _unary(
     "reciprocal",
     doc="1 / x.",
-    reference=arrays.in_compute(lambda x: np.divide(x.dtype.type(1), x)),
+    reference=reference_arrays.in_compute(lambda x: np.divide(x.dtype.type(1), x)),
     scalar=lambda e, x: e.div(e.const(1, x.dtype), x),
     vjp=lambda b, g, out, x: (b.negative(masked(b, g, b.divide(out, x))),),
     domain=(0.25, 4.0),
@@ -254,7 +254,7 @@ _unary(
 _unary(
     "square",
     doc="x * x; integers wrap.",
-    dtypes=rules.NUMERIC,
+    dtypes=type_rules.NUMERIC,
     numpy=np.square,
     scalar=lambda e, x: e.mul(x, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.add(x, x)),),
@@ -267,7 +267,7 @@ _unary(
 _unary(
     "sin",
     doc="Sine of an angle in radians.",
-    reference=arrays.in_double(np.sin),
+    reference=reference_arrays.in_double(np.sin),
     scalar=lambda e, x: elementary.sin(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.cos(x)),),
 )
@@ -275,7 +275,7 @@ _unary(
 _unary(
     "cos",
     doc="Cosine of an angle in radians.",
-    reference=arrays.in_double(np.cos),
+    reference=reference_arrays.in_double(np.cos),
     scalar=lambda e, x: elementary.cos(e, x),
     vjp=lambda b, g, out, x: (b.negative(b.multiply(g, b.sin(x))),),
 )
@@ -283,7 +283,7 @@ _unary(
 _unary(
     "tan",
     doc="Tangent of an angle in radians.",
-    reference=arrays.in_double(np.tan),
+    reference=reference_arrays.in_double(np.tan),
     scalar=lambda e, x: elementary.tan(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.add(b.square(out), _one(b, x))),),
     domain=(-1.25, 1.25),
@@ -299,7 +299,7 @@ def _one_minus_square(b: Builder, x: Any) -> Any:
 _unary(
     "asin",
     doc="Inverse sine; NaN outside [-1, 1].",
-    reference=arrays.in_double(np.arcsin),
+    reference=reference_arrays.in_double(np.arcsin),
     scalar=lambda e, x: elementary.asin(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.rsqrt(_one_minus_square(b, x))),),
     domain=(-0.75, 0.75),
@@ -308,7 +308,7 @@ _unary(
 _unary(
     "acos",
     doc="Inverse cosine; NaN outside [-1, 1].",
-    reference=arrays.in_double(np.arccos),
+    reference=reference_arrays.in_double(np.arccos),
     scalar=lambda e, x: elementary.acos(e, x),
     vjp=lambda b, g, out, x: (b.negative(masked(b, g, b.rsqrt(_one_minus_square(b, x)))),),
     domain=(-0.75, 0.75),
@@ -317,7 +317,7 @@ _unary(
 _unary(
     "atan",
     doc="Inverse tangent.",
-    reference=arrays.in_double(np.arctan),
+    reference=reference_arrays.in_double(np.arctan),
     scalar=lambda e, x: elementary.atan(e, x),
     vjp=lambda b, g, out, x: (b.divide(g, b.add(b.square(x), _one(b, x))),),
 )
@@ -325,7 +325,7 @@ _unary(
 _unary(
     "sinh",
     doc="Hyperbolic sine.",
-    reference=arrays.in_double(np.sinh),
+    reference=reference_arrays.in_double(np.sinh),
     scalar=lambda e, x: elementary.sinh(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.cosh(x)),),
 )
@@ -333,7 +333,7 @@ _unary(
 _unary(
     "cosh",
     doc="Hyperbolic cosine.",
-    reference=arrays.in_double(np.cosh),
+    reference=reference_arrays.in_double(np.cosh),
     scalar=lambda e, x: elementary.cosh(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.sinh(x)),),
 )
@@ -341,7 +341,7 @@ _unary(
 _unary(
     "tanh",
     doc="Hyperbolic tangent.",
-    reference=arrays.in_double(np.tanh),
+    reference=reference_arrays.in_double(np.tanh),
     scalar=lambda e, x: elementary.tanh(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.subtract(_one(b, x), b.square(out))),),
 )
@@ -349,7 +349,7 @@ _unary(
 _unary(
     "asinh",
     doc="Inverse hyperbolic sine.",
-    reference=arrays.in_double(np.arcsinh),
+    reference=reference_arrays.in_double(np.arcsinh),
     scalar=lambda e, x: elementary.asinh(e, x),
     vjp=lambda b, g, out, x: (b.divide(g, b.hypot(x, _one(b, x))),),
 )
@@ -357,7 +357,7 @@ _unary(
 _unary(
     "acosh",
     doc="Inverse hyperbolic cosine; NaN below 1.",
-    reference=arrays.in_double(np.arccosh),
+    reference=reference_arrays.in_double(np.arccosh),
     scalar=lambda e, x: elementary.acosh(e, x),
     # Two roots: x**2 - 1 would overflow for large x and cancel near 1.
     vjp=lambda b, g, out, x: (
@@ -369,7 +369,7 @@ _unary(
 _unary(
     "atanh",
     doc="Inverse hyperbolic tangent; NaN outside [-1, 1].",
-    reference=arrays.in_double(np.arctanh),
+    reference=reference_arrays.in_double(np.arctanh),
     scalar=lambda e, x: elementary.atanh(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(_one_minus_square(b, x))),),
     domain=(-0.75, 0.75),
@@ -386,7 +386,7 @@ def _erf(x: np.ndarray) -> np.ndarray:
 _unary(
     "erf",
     doc="The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
-    reference=arrays.in_double(_erf),
+    reference=reference_arrays.in_double(_erf),
     scalar=lambda e, x: elementary.erf(e, x),
     vjp=lambda b, g, out, x: (
         b.multiply(g, b.multiply(b.full(2 / math.sqrt(math.pi), like=x.type), b.exp(b.negative(b.square(x))))),
@@ -396,7 +396,7 @@ _unary(
 _unary(
     "sigmoid",
     doc="The logistic function 1 / (1 + exp(-x)).",
-    reference=arrays.in_double(lambda x: 1 / (1 + np.exp(-x))),
+    reference=reference_arrays.in_double(lambda x: 1 / (1 + np.exp(-x))),
     scalar=lambda e, x: elementary.sigmoid(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.multiply(out, b.subtract(_one(b, x), out))),),
 )
@@ -429,7 +429,7 @@ _test(
 _test(
     "logical_not",
     doc="not x.",
-    dtypes=rules.BOOL,
+    dtypes=type_rules.BOOL,
     numpy=np.logical_not,
     scalar=lambda e, x: e.not_(x),
 )
@@ -437,7 +437,7 @@ _test(
 _unary(
     "bitwise_invert",
     doc="All bits of x flipped.",
-    dtypes=rules.BITS,
+    dtypes=type_rules.BITS,
     numpy=np.invert,
     scalar=lambda e, x: e.not_(x),
     vjp=NOT_DIFFERENTIABLE,
@@ -472,12 +472,12 @@ _unary(
     dtypes=dt.ALL,
     canon=_convert_canon,
     infer=lambda x, dtype: x.with_dtype(dtype),
-    reference=arrays.convert,
+    reference=reference_arrays.convert,
     scalar=lambda e, x, dtype: e.convert(x, dtype),
     vjp=_convert_vjp,
     jvp=lambda b, tangents, out, x, dtype: b.convert(tangents[0], dtype=dtype),
     samples=samples.with_attrs(*({"dtype": dtype} for dtype in dt.ALL)),
-    facts={"exact": True, "bounds": lambda result, x, dtype: bounds.converted(x, dtype)},
+    facts={"exact": True, "bounds": lambda result, x, dtype: value_ranges.converted(x, dtype)},
 )
 
 _unary(

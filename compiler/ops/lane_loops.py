@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hybridflow.compiler.ops.emission import Emit, Val
+from hybridflow.compiler.ops.emitter_protocol import Emit, Val
 
 
 def while_any(

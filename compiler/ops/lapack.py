@@ -1,6 +1,6 @@
 """Matrix decompositions and what is computed by them: functions of the host, which are NumPy's LAPACK.
 
-Programs call these by name (``Asking``), eager mode calls the references: the same code, so the same bits.  Small
+Programs call these by name (``HostCall``), eager mode calls the references: the same code, so the same bits.  Small
 matrices are computed otherwise, in both (``elimination``).  All take
 float32 or float64 matrices in the last two axes, with stacks of them in front, and have several results, of which there
 may be one alone.  A matrix for which there is no result is a LinAlgError when the op runs.
@@ -24,10 +24,10 @@ from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.extents import Extent, equal
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import rules
-from hybridflow.compiler.ops.batched import in_front
-from hybridflow.compiler.ops.lowering import Asking
-from hybridflow.compiler.ops.table import Kind, define
+from hybridflow.compiler.ops import type_rules
+from hybridflow.compiler.ops.batching_rules import axis_to_front
+from hybridflow.compiler.ops.lowering import HostCall
+from hybridflow.compiler.ops.op_table import Kind, define
 from hybridflow.compiler.program import HostFunction
 from hybridflow.errors import DTypeError, GradientError, ShapeError
 
@@ -40,7 +40,7 @@ _FLOATS = frozenset((dt.float32, dt.float64))
 def _check(name: str, square: bool, *types: TensorType) -> None:
     """All are stacks of matrices of one dtype, the first of square ones if ``square``."""
     for x in types:
-        rules.check_dtype(name, x, _FLOATS)
+        type_rules.check_dtype(name, x, _FLOATS)
         if x.ndim < 2:
             raise ShapeError(name, f"the input is {x}. Expected a matrix or a stack of matrices.")
         if x.dtype != types[0].dtype:
@@ -68,10 +68,10 @@ def _host(
         found = reference(*arrays, **attrs)
         return tuple([np.asarray(part, arrays[0].dtype) for part in found])
 
-    def lowered(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> Asking:
-        from hybridflow.compiler.ops.elimination import is_small  # which few programs need
+    def lowered(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> HostCall:
+        from hybridflow.compiler.ops.small_linalg import is_small  # which few programs need
 
-        return Asking(HostFunction(name, tuple(sorted(attrs.items()))), is_small(name, [x.shape for x in types]))
+        return HostCall(HostFunction(name, tuple(sorted(attrs.items()))), is_small(name, [x.shape for x in types]))
 
     fields.setdefault("canon", lambda types, attrs: attrs)
     define(
@@ -92,7 +92,7 @@ def _host(
 
 def _batch(arity: int | None, b: Any, op: Any, size: Any, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
     """Examples are one axis more in front of the stacks."""
-    inputs = tuple(x if own else in_front(b, x, own, size) for x, own in zip(inputs, batched))
+    inputs = tuple(x if own else axis_to_front(b, x, own, size) for x, own in zip(inputs, batched))
     return b.emit(op, *inputs, **attrs)
 
 
@@ -111,8 +111,8 @@ def _mul(b: Builder, *factors: Any) -> Any:
 
 def _one(b: Builder, value: Any) -> Any:
     """The result of an op that has one."""
-    (found,) = b.results(value)
-    return found
+    (result,) = b.results(value)
+    return result
 
 
 def _scaled(b: Builder, x: Any, factor: float) -> Any:
@@ -359,7 +359,7 @@ def _products_without(s: np.ndarray, count: int) -> np.ndarray:
     n = s.shape[-1]
     one = np.ones((*s.shape[:-1], 1), s.dtype)
     if count > 2:
-        found = np.zeros((*s.shape[:-1], *[n] * count), s.dtype)
+        result = np.zeros((*s.shape[:-1], *[n] * count), s.dtype)
         for k in range(n):
             left = s.copy()
             left[..., k] = 1
@@ -367,8 +367,8 @@ def _products_without(s: np.ndarray, count: int) -> np.ndarray:
             for axis in range(1, count):
                 place: Any = (..., k, *[slice(None)] * (axis - 1))
                 rest[place] = 0
-            found[..., k] = rest
-        return found
+            result[..., k] = rest
+        return result
     before = np.concatenate([one, np.cumprod(s, -1)[..., :-1]], -1)
     behind = np.concatenate([np.cumprod(s[..., ::-1], -1)[..., -2::-1], one], -1)
     if count == 1:
@@ -376,8 +376,8 @@ def _products_without(s: np.ndarray, count: int) -> np.ndarray:
     upper = np.triu(np.ones((n, n), bool), 1)
     up_to = np.cumprod(np.where(upper, s[..., None, :], one[..., None]), -1)  # from i + 1 to j
     between = np.concatenate([np.broadcast_to(one[..., None], (*s.shape, 1)), up_to[..., :-1]], -1)
-    found = np.where(upper, before[..., :, None] * between * behind[..., None, :], 0)
-    return np.asarray(found + np.swapaxes(found, -1, -2), s.dtype)
+    result = np.where(upper, before[..., :, None] * between * behind[..., None, :], 0)
+    return np.asarray(result + np.swapaxes(result, -1, -2), s.dtype)
 
 
 def _cofactors_vjp(b: Builder, gs: Any, outs: Any, a: Any, *along: Any) -> Any:

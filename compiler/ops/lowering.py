@@ -1,8 +1,8 @@
 """What an op with a kernel of its own is made of: the building blocks that the code generator has for such ops.
 
 An op of ``Kind.SCAN``, ``SORT``, ``SCATTER``, ``CONVOLVE`` or ``CONTROL`` says by ``OpDef.lower`` which of these makes
-its result, and a contraction by ``OpDef.contraction`` which axes it sums (``contraction.py``).  Code generation goes by
-these descriptions alone.
+its result, and a contraction by ``OpDef.contraction`` which axes it sums (``contraction_dims.py``).  Code generation
+goes by these descriptions alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hybridflow.compiler.program import Check, HostFunction
 
 
 @dataclass(frozen=True)
-class Running:
+class PrefixScan:
     """A running fold along ``axis``, by the op's own ``init``, ``lift``, ``combine`` and ``finish``; where it is
     ``exclusive``, of what lies before each element."""
 
@@ -25,7 +25,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Sort:
     """The positions that sort the input along ``axis``; equal elements keep their order, NaN comes last.  Where
     ``values`` are wanted, the elements in that order; where there is a ``count``, the first so many positions."""
 
@@ -36,7 +36,7 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Adding:
+class ScatterAdd:
     """The third input added, in row-major order, to a copy of the first at the indices in the second, along ``axis``.
 
     An index counts whole slices; where it is ``paired``, there is one for each element that is added.  ``check``
@@ -51,7 +51,7 @@ class Adding:
 
 
 @dataclass(frozen=True)
-class Sliding:
+class Convolution:
     """Products of what windows see of the first input with the second one, summed over the elements of a window and its
     channels, or ``over_places``; see convolution.py.  There is a number for each axis of a window."""
 
@@ -64,7 +64,7 @@ class Sliding:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Switch:
     """What runs one of ``branches``.  The first operand says which: with a bool the first of two where it is True, else
     the one of that number, or the last; where it is ``fixed``, there is no such operand and one branch."""
 
@@ -73,7 +73,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Repetition:
+class While:
     """A loop while ``cond`` holds; see ``control``."""
 
     cond: Graph
@@ -81,7 +81,7 @@ class Repetition:
 
 
 @dataclass(frozen=True)
-class Walk:
+class Scan:
     """A loop over ``length`` slices; see ``control``."""
 
     body: Graph
@@ -92,7 +92,7 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Sized:
+class DynamicExtent:
     """A graph in which ``symbol`` is two more than the first operand; see ``control``."""
 
     body: Graph
@@ -100,7 +100,7 @@ class Sized:
 
 
 @dataclass(frozen=True)
-class Asking:
+class HostCall:
     """A call of a function in Python: of the program's function of that number, or of one that has a name.  Where it is
     to happen in order, the first operand and the first result are tokens.  Where matrices are ``small``, it is called
     only for irregular ones; see ``elimination``."""
@@ -110,7 +110,7 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class Requiring:
+class Assert:
     """An end of the program, unless the first operand is True: with what its function of that number raises, which is
     given the other ones, or else with ``message``."""
 
@@ -119,7 +119,7 @@ class Requiring:
 
 
 @dataclass(frozen=True)
-class Panels:
+class RowBlocks:
     """``body`` for ``block`` rows after another, and for what is left of them the graph in ``tail``; see ``panels``."""
 
     body: Graph
@@ -132,24 +132,26 @@ class Panels:
     sums: int
 
     @property
-    def panels(self) -> int:
+    def num_blocks(self) -> int:
         """Of each batch entry."""
         return -(-self.rows // self.block)
 
     @property
-    def adds_up(self) -> bool:
+    def accumulates(self) -> bool:
         """Whether sums go on from panel to panel."""
-        return self.sums > 0 and self.panels > 1
+        return self.sums > 0 and self.num_blocks > 1
 
     @property
     def graphs(self) -> list[tuple[Graph, int]]:
         """The graphs, each with the rows that it is for."""
         return [(self.body, self.block), *((graph, self.rows % self.block) for graph in self.tail)]
 
-    def places(self, entry: tuple[int, ...], row: int) -> list[Any]:
+    def offsets(self, entry: tuple[int, ...], row: int) -> list[Any]:
         """The first element of each operand for a panel, where extents are known."""
         position = (*entry, row)
         return [start + sum(a * b for a, b in zip(position, steps)) for start, steps in zip(self.starts, self.steps)]
 
 
-Lowering = Union[Running, Ranking, Adding, Sliding, Choice, Repetition, Walk, Sized, Asking, Requiring, Panels]
+Lowering = Union[
+    PrefixScan, Sort, ScatterAdd, Convolution, Switch, While, Scan, DynamicExtent, HostCall, Assert, RowBlocks
+]

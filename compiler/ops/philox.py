@@ -14,9 +14,9 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import Extent, Shape, TensorType, product
-from hybridflow.compiler.ops import rules, samples
-from hybridflow.compiler.ops.emission import ElementSource, Emit, Val
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.compiler.ops import samples, type_rules
+from hybridflow.compiler.ops.emitter_protocol import ElementSource, Emit, Val
+from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ShapeError
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -83,7 +83,7 @@ def _words(state: np.ndarray, shape: tuple[int, ...], first: int) -> np.ndarray:
 
 def check_state(name: str, state: TensorType) -> None:
     """Raises DTypeError or ShapeError where ``state`` is not the state of a generator, or of many."""
-    rules.check_dtype(name, state, frozenset((dt.uint64,)), "the state")
+    type_rules.check_dtype(name, state, frozenset((dt.uint64,)), "the state")
     if state.shape[-1:] != (2,):
         raise ShapeError(name, f"the state is {state}. Expected u64[2], or many of them: seed and counter.")
 
@@ -95,8 +95,8 @@ def _infer(state: TensorType, shape: Shape, first: Extent) -> TensorType:
 
 def _canon(types: Sequence[TensorType], attrs: dict[str, Any]) -> dict[str, Any]:
     return {
-        "shape": rules.shape("random_bits", attrs["shape"]),
-        "first": rules.extent("random_bits", "first", attrs.get("first", 0)),
+        "shape": type_rules.shape("random_bits", attrs["shape"]),
+        "first": type_rules.extent("random_bits", "first", attrs.get("first", 0)),
     }
 
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ops.arrays import convert
+from hybridflow.compiler.ops.reference_arrays import convert
 
 Sample = tuple[tuple[np.ndarray, ...], dict[str, Any]]
 Samples = Callable[["np.random.Generator", Any], list[Sample]]  # a string: numpy.random is slow to import
@@ -47,10 +47,12 @@ def elementwise(arity: int, domain: tuple[float, float] = (-3.0, 3.0)) -> Sample
     """Equal shapes and dtypes; all combinations of edge values."""
 
     def samples(rng: np.random.Generator, dtype: Any) -> list[Sample]:
-        found: list[Sample] = [(tuple(values(rng, dtype, shape, domain) for _ in range(arity)), {}) for shape in SHAPES]
+        result: list[Sample] = [
+            (tuple(values(rng, dtype, shape, domain) for _ in range(arity)), {}) for shape in SHAPES
+        ]
         columns = zip(*itertools.product(edges(dtype), repeat=arity))
-        found.append((tuple(np.array(column, dtype) for column in columns), {}))
-        return found
+        result.append((tuple(np.array(column, dtype) for column in columns), {}))
+        return result
 
     return samples
 

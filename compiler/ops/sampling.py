@@ -23,11 +23,11 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.types import TensorType, product
-from hybridflow.compiler.ops import elementary, philox, rules, samples
-from hybridflow.compiler.ops.batched import together
-from hybridflow.compiler.ops.emission import ElementSource, Emit, Val
+from hybridflow.compiler.ops import elementary, philox, samples, type_rules
+from hybridflow.compiler.ops.batching_rules import broadcast_batched
+from hybridflow.compiler.ops.emitter_protocol import ElementSource, Emit, Val
 from hybridflow.compiler.ops.lane_loops import while_any
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE, Kind, define
+from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.program import Check
 from hybridflow.errors import ArgumentError, ShapeError
 
@@ -43,12 +43,12 @@ def _tries(e: Emit, wanted: Val, result: Val, attempt: Callable[[Val], tuple[Val
     def again(number: Val, open: Val, kept: Val) -> Val:
         return e.and_(open, e.lt(number, _MOST_TRIES))
 
-    def turn(number: Val, open: Val, kept: Val) -> list[Val]:
+    def iteration(number: Val, open: Val, kept: Val) -> list[Val]:
         following = e.add(number, 1)
         value, accepted = attempt(following)
         return [following, e.and_(open, e.not_(accepted)), e.select(open, value, kept)]
 
-    return while_any(e, [e.const(0, dt.uint64), wanted, result], again, turn)[2]
+    return while_any(e, [e.const(0, dt.uint64), wanted, result], again, iteration)[2]
 
 
 def _of_32(e: Emit, word: Val) -> Val:
@@ -141,7 +141,7 @@ def _deviance_of(k: np.ndarray, mean: np.ndarray) -> np.ndarray:
 def _infer(name: str, dtypes: tuple[DType, ...]) -> Callable[..., TensorType]:
     def infer(state: TensorType, *parameters: TensorType) -> TensorType:
         philox.check_state(name, state)
-        rules.check_dtype(name, parameters[0], frozenset(dtypes), "the parameter")
+        type_rules.check_dtype(name, parameters[0], frozenset(dtypes), "the parameter")
         many = state.shape[:-1]
         for p in parameters:
             if p != parameters[0] or p.shape[: len(many)] != many:
@@ -202,7 +202,7 @@ def _define(
         infer=_infer(name, dtypes),
         reference=refer,
         element=element,
-        batch=together(lambda size, attrs: dict(attrs)),
+        batch=broadcast_batched(lambda size, attrs: dict(attrs)),
         raises=lambda types, attrs: True,
         vjp=NOT_DIFFERENTIABLE,
         samples=made,
@@ -296,13 +296,13 @@ def _inverted(e: Emit, wanted: Val, u: Val, first: Val, ratio: Callable[[Val], V
     def again(k: Val, chance: Val, total: Val) -> Val:
         return e.and_(wanted, e.and_(e.ge(u, total), e.lt(k, _MOST_STEPS)))
 
-    def turn(k: Val, chance: Val, total: Val) -> list[Val]:
+    def iteration(k: Val, chance: Val, total: Val) -> list[Val]:
         open = again(k, chance, total)
         following = e.add(k, 1.0)
         chance = e.mul(chance, ratio(following))
         return [e.select(open, following, k), chance, e.select(open, e.add(total, chance), total)]
 
-    return while_any(e, [e.const(0.0, dt.float64), first, first], again, turn)[0]
+    return while_any(e, [e.const(0.0, dt.float64), first, first], again, iteration)[0]
 
 
 def _inverted_of(u: np.ndarray, first: np.ndarray, ratio: Callable[[float], np.ndarray]) -> np.ndarray:

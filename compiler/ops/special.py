@@ -13,13 +13,13 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ops import (
-    arrays,
-    rules,
+    reference_arrays,
     samples,
+    type_rules,
 )
-from hybridflow.compiler.ops.emission import Emit, Val
-from hybridflow.compiler.ops.rules import masked
-from hybridflow.compiler.ops.table import Kind, define
+from hybridflow.compiler.ops.emitter_protocol import Emit, Val
+from hybridflow.compiler.ops.op_table import Kind, define
+from hybridflow.compiler.ops.type_rules import masked
 from hybridflow.errors import GradientError
 
 # Where no method takes long, and no reference either
@@ -36,8 +36,8 @@ def _special(name: str, scalar: Callable[..., Any], *, domain: Any, **fields: An
         Kind.ELEMENTWISE,
         arity,
         dtypes=tuple(dt.FLOATS),
-        infer=rules.same_type(name, dt.FLOATS),
-        reference=arrays.in_double(_reference(name)),
+        infer=type_rules.same_type(name, dt.FLOATS),
+        reference=reference_arrays.in_double(_reference(name)),
         scalar=scalar,
         facts={"domain": domain if several else (domain,)},
         **fields,
@@ -70,13 +70,13 @@ def _samples(domain: tuple[tuple[float, float], ...]) -> samples.Samples:
     """As ``samples.elementwise``, with fewer edges: of three inputs there are too many combinations."""
 
     def given(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
-        found: list[samples.Sample] = [
+        result: list[samples.Sample] = [
             (tuple(samples.values(rng, dtype, shape, one) for one in domain), {}) for shape in samples.SHAPES
         ]
         edges = np.array(_EDGES).astype(dtype)
         columns = zip(*itertools.product(edges, repeat=len(domain)))
-        found.append((tuple(np.array(column, dtype) for column in columns), {}))
-        return found
+        result.append((tuple(np.array(column, dtype) for column in columns), {}))
+        return result
 
     return given
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hybridflow.compiler.ir.graph import Graph, Node
-from hybridflow.compiler.passes.rewrite import value_key
+from hybridflow.compiler.passes.rewriter import value_key
 
 
 def cse(graph: Graph) -> Graph:

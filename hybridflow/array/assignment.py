@@ -10,14 +10,14 @@ from hybridflow.array.creation import asarray
 from hybridflow.array.indexing import gather_nd, take
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.core.context import current, now
-from hybridflow.core.methods import give
+from hybridflow.core.method_install import give
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import DTypeError, ShapeError
-from hybridflow.runtime import apart
-from hybridflow.runtime.calls.turns import in_turn
+from hybridflow.runtime import uninterruptible
+from hybridflow.runtime.calls.variable_locks import with_locks
 
 _AS_IT_IS = frozenset((Tensor, float, int))  # types of most of what is added: operators take them as they are
 
@@ -148,7 +148,7 @@ def _scatter_nd_min(self: Variable, indices: Any, updates: Any, name: str | None
     return _changed(self, "smallest_at", indices, updates)
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _scattering() -> Any:
     from hybridflow.array import scattering  # which few programs need
 
@@ -157,7 +157,7 @@ def _scattering() -> Any:
 
 def _changed(variable: Variable, how: str, *args: Any) -> Variable:
     change: Callable[..., Tensor] = getattr(_scattering(), how)
-    return in_turn((variable._gate,), lambda: variable.assign(change(variable._read(), *args)))
+    return with_locks((variable._gate,), lambda: variable.assign(change(variable._read(), *args)))
 
 
 def _updated(variable: Variable, op: Callable[..., Tensor], delta: Any) -> Variable:
@@ -169,7 +169,7 @@ def _updated(variable: Variable, op: Callable[..., Tensor], delta: Any) -> Varia
         result = op(seen, delta)
         if variable._write(result if _fits(variable, result) else _fitting(variable, result), expected=seen):
             return variable  # nobody else has written meanwhile
-    return in_turn((variable._gate,), lambda: variable.assign(op(variable._read(), delta)))
+    return with_locks((variable._gate,), lambda: variable.assign(op(variable._read(), delta)))
 
 
 def _fits(variable: Variable, tensor: Tensor) -> bool:

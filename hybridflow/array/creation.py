@@ -11,15 +11,15 @@ from hybridflow.array.elementwise import add, floor, greater_equal, less_equal, 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import Extent, Shape, product
-from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core import devices
-from hybridflow.core.likes import ArrayLike, DTypeLike, ShapeLike
-from hybridflow.core.promotion import check_whole, default_float, default_int, result_dtype, to_dtype, weak_kind
+from hybridflow.core.promotion import check_integral, default_float, default_int, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor, share, wrap
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike, ShapeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, cast, expand, filled, own, scalar, to_shape
-from hybridflow.eager.operations import creation, operation
+from hybridflow.eager.operands import as_tensor, cast, exclusive, expand, filled, scalar, to_shape
+from hybridflow.eager.public_op import creation, operation
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -29,7 +29,7 @@ from hybridflow.errors import (
     TraceError,
     entered,
 )
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 
 
 @entered
@@ -63,7 +63,7 @@ def asarray(
         raise ArgumentError("asarray", f"{type(value).__name__} cannot become {tensor.type} without a copy.")
     if device is not None:
         return tensor.to_device(device)
-    return own(tensor) if copy is not False and isinstance(value, (Tensor, Variable)) else tensor
+    return exclusive(tensor) if copy is not False and isinstance(value, (Tensor, Variable)) else tensor
 
 
 @entered
@@ -88,7 +88,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike 
     """
     tensor = as_tensor(value, "constant", None if dtype is None else to_dtype(dtype, "constant"))
     if shape is None:
-        return own(tensor) if isinstance(value, (Tensor, Variable)) else tensor
+        return exclusive(tensor) if isinstance(value, (Tensor, Variable)) else tensor
     wanted = to_shape(shape, "constant")
     if tensor.size == 1:
         return expand(apply(TABLE["reshape"], tensor, shape=()), wanted)
@@ -128,11 +128,11 @@ def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) 
     return tensor if device is None else tensor.to_device(device)
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _sharing() -> tuple[Any, Any]:
-    from hybridflow.core import dlpack, foreign  # which a first operation does without
+    from hybridflow.core import dlpack, interop  # which a first operation does without
 
-    return dlpack, foreign
+    return dlpack, interop
 
 
 def _from_capsule(x: Any, copy: bool | None) -> Tensor:
@@ -399,7 +399,7 @@ def _check_ends(first: Any, last: Any, dtype: np.dtype[Any], is_float: bool) -> 
             if limits.bits < 64 and not (end <= int(limits.max) and end >= int(limits.min)):
                 raise ArgumentError("arange", f"{end} does not fit {dtype} ({limits.min} to {limits.max}).")
         else:
-            check_whole(int(end), dtype, "arange")
+            check_integral(int(end), dtype, "arange")
 
 
 def _in_64_bits(value: Any) -> Any:
@@ -454,7 +454,7 @@ def linspace(
     >>> hf.linspace(0, 1, 5)
     <Tensor f32[5] cpu> [0.   0.25 0.5  0.75 1.  ]
     """
-    count = rules.whole("linspace", "num", num)
+    count = type_rules.whole("linspace", "num", num)
     if count < 0:
         raise ArgumentError("linspace", f"num is {count}; it must not be negative.")
     dtype = default_float if dtype is None else to_dtype(dtype, "linspace")
@@ -501,7 +501,7 @@ def eye(
 
 def _diagonal(k: Any, stage: str) -> int:
     """The number of a diagonal, to which positions can be added."""
-    return max(-(2**62), min(2**62, rules.integer(stage, "k", k)))  # further out there are no elements either
+    return max(-(2**62), min(2**62, type_rules.integer(stage, "k", k)))  # further out there are no elements either
 
 
 def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:

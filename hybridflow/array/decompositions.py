@@ -98,7 +98,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     return matrix_transpose(lower) if upper else lower
 
 
-def _right_side(stage: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor, bool]:
+def _right_hand_side(stage: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor, bool]:
     """The matrices and right-hand sides of one dtype, in stacks of one shape; and whether those were one vector."""
     a, y = common_dtype(stage, [float_operand(v, stage) for v in (x1, x2)])
     a = _matrix(a, stage)
@@ -114,7 +114,7 @@ def _right_side(stage: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor, bool]:
     return expand(a, (*front, *a.shape[-2:])), expand(y, (*front, *y.shape[-2:])), vector
 
 
-def _as_given(x: Tensor, vector: bool) -> Tensor:
+def _in_dtype_of(x: Tensor, vector: bool) -> Tensor:
     return reshape_to(x, x.shape[:-1]) if vector else x
 
 
@@ -137,8 +137,8 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     >>> hf.linalg.solve(hf.asarray([[2.0, 0.0], [0.0, 4.0]]), hf.asarray([2.0, 2.0])).tolist()
     [1.0, 0.5]
     """
-    a, y, vector = _right_side("solve", x1, x2)
-    return _as_given(_computed("solve", a, y)[0], vector)
+    a, y, vector = _right_hand_side("solve", x1, x2)
+    return _in_dtype_of(_computed("solve", a, y)[0], vector)
 
 
 @entered
@@ -162,9 +162,9 @@ def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool
     >>> hf.linalg.triangular_solve(hf.asarray([[2.0, 9.0], [1.0, 1.0]]), hf.asarray([2.0, 3.0])).tolist()
     [1.0, 2.0]
     """
-    a, y, vector = _right_side("triangular_solve", x1, x2)
+    a, y, vector = _right_hand_side("triangular_solve", x1, x2)
     attrs = {"lower": bool(lower), "transposed": bool(transpose)}
-    return _as_given(_computed("triangular_solve", a, y, **attrs)[0], vector)
+    return _in_dtype_of(_computed("triangular_solve", a, y, **attrs)[0], vector)
 
 
 @entered

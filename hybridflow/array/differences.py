@@ -7,10 +7,10 @@ from typing import Any
 from hybridflow.array.elementwise import not_equal, subtract
 from hybridflow.array.shapes import concat, slice_axis
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ops import rules
+from hybridflow.compiler.ops import type_rules
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import as_tensor, expand, own
-from hybridflow.eager.operations import operation
+from hybridflow.eager.operands import as_tensor, exclusive, expand
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError
 
 
@@ -41,12 +41,12 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     x = as_tensor(x, "diff")
     if not x.ndim:
         raise ShapeError("diff", f"a scalar ({x.type}) has no neighbours.")
-    axis = rules.axis("diff", x.type, axis)
-    times = rules.integer("diff", "n", n)
+    axis = type_rules.axis("diff", x.type, axis)
+    times = type_rules.integer("diff", "n", n)
     if times < 0:
         raise ArgumentError("diff", f"n is {times}; it must not be negative.")
     if not times:
-        return own(x)
+        return exclusive(x)
     ends = [None if part is None else _end(part, x, axis) for part in (prepend, append)]
     parts = [part for part in (ends[0], x, ends[1]) if part is not None]
     x = concat(parts, axis=axis) if len(parts) > 1 else x
@@ -54,7 +54,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     for _ in range(times):
         extent = x.shape[axis]
         if extent == 0:
-            return own(x)
+            return exclusive(x)
         x = step(slice_axis(x, axis, 1, extent), slice_axis(x, axis, 0, extent - 1))
     return x
 

@@ -34,12 +34,12 @@ from hybridflow.array.shapes import broadcast_shapes, broadcast_to, reshape
 from hybridflow.array.sorting import argsort
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, Shape, product
-from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_float, default_int, to_dtype, weak_kind
 from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
 
 _PRECISION = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
@@ -258,7 +258,9 @@ class Source:
             raise DTypeError("random.randint", f"{found} is not an integer dtype.")
         if isinstance(minval, Operators) or isinstance(maxval, Operators):
             return self._between(minval, maxval, to_shape(shape, "random.randint"), found)
-        low, high = (rules.integer("random.randint", name, v) for name, v in (("minval", minval), ("maxval", maxval)))
+        low, high = (
+            type_rules.integer("random.randint", name, v) for name, v in (("minval", minval), ("maxval", maxval))
+        )
         limits = np.iinfo(found)
         if not (low < high and limits.min <= low and high - 1 <= limits.max):
             raise ArgumentError("random.randint", f"[{low}, {high}) is empty or does not fit {found}.")
@@ -386,25 +388,25 @@ def _passed(sums: Tensor, target: Tensor) -> Tensor:
     """How many of ``sums``, ascending along the last axis, are not above ``target``: less than there are of them."""
     count = sums.shape[-1]
     if isinstance(count, int) and count <= _FEW_CLASSES:
-        found = scalar(0, default_int, "random")
+        result = scalar(0, default_int, "random")
         for k in range(count - 1):
-            found = add(found, cast(less_equal(broadcast_to(sums[..., k], target.shape), target), default_int))
-        return broadcast_to(found, target.shape)
+            result = add(result, cast(less_equal(broadcast_to(sums[..., k], target.shape), target), default_int))
+        return broadcast_to(result, target.shape)
     rows = sums.shape[:-1]
     flat = reshape(sums, (sums.size,))
     first = multiply(reshape(_counted(product(rows)), rows), scalar(count, default_int, "random"))
-    found = broadcast_to(scalar(0, default_int, "random"), target.shape)
+    result = broadcast_to(scalar(0, default_int, "random"), target.shape)
     last = scalar(count, default_int, "random") - 1
     steps = 0
     while count > 2**steps:
         steps += 1
     # Bisection: the largest number of sums that is known to be passed grows by powers of two.
     for power in reversed(range(steps)):
-        reached = add(found, 2**power)
+        reached = add(result, 2**power)
         at = add(minimum(subtract(reached, 1), last), first)
         passes = less_equal(apply(TABLE["take"], flat, at, axis=0), target)
-        found = where(passes & less_equal(reached, last), reached, found)
-    return found
+        result = where(passes & less_equal(reached, last), reached, result)
+    return result
 
 
 def _counted(count: Extent) -> Tensor:
@@ -457,14 +459,14 @@ def _check_scale(stage: str, name: str, value: Any) -> None:
 
 
 def _float_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
-    found = to_dtype(dtype, stage)
-    if not dtypes.is_float(found):
-        raise DTypeError(stage, f"{found} is not a float dtype; use hf.random.randint for integers.")
-    return found
+    result = to_dtype(dtype, stage)
+    if not dtypes.is_float(result):
+        raise DTypeError(stage, f"{result} is not a float dtype; use hf.random.randint for integers.")
+    return result
 
 
 def _number_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
-    found = to_dtype(dtype, stage)
-    if dtypes.is_bool(found):
+    result = to_dtype(dtype, stage)
+    if dtypes.is_bool(result):
         raise DTypeError(stage, "the numbers are not bools; give an integer or a float dtype.")
-    return found
+    return result

@@ -18,24 +18,24 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import busy, only_tape, reasons
-from hybridflow.core.likes import ArrayLike, DTypeLike
 from hybridflow.core.promotion import default_float, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
+from hybridflow.eager.fast_path import natives, note_taped_call, note_use, taped_calls, try_binary, try_unary
 from hybridflow.eager.operands import (
     aligned,
     as_tensor,
     broadcast_all,
     cast,
+    exclusive,
     filled,
     float_operand,
-    own,
     strong,
     weak_cast,
 )
-from hybridflow.eager.operations import operation
-from hybridflow.eager.quick import natives, note_use, note_whole, try_binary, try_unary, wholes
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, entered, of_user
 
 # ---- the shapes of elementwise functions
@@ -53,7 +53,7 @@ def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -
         if out is not None:
             return out
     elif only_tape() is not None:
-        return _whole(op, body)(x, y)
+        return _integer(op, body)(x, y)
     return body(op, x, y)
 
 
@@ -82,14 +82,14 @@ def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) 
 
 def _of_slot(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The whole of an op that is all that one of Python's operators does: its slot may call it, too."""
-    whole = wholes.get(op)
+    whole = taped_calls.get(op)
     if whole is None:
-        whole = _whole(op, body)
-        note_whole(op, whole)
+        whole = _integer(op, body)
+        note_taped_call(op, whole)
     return whole
 
 
-def _whole(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _integer(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     whole = _taped.get(op)
     if whole is None:
         whole = _taped[op] = operation(_named(op, body))
@@ -178,7 +178,7 @@ def _float_unary(op: Any, x: Any) -> Tensor:
 def _rounding(op: Any, x: Any) -> Tensor:
     """Integers are round already."""
     x = as_tensor(x, op.name)
-    return own(x) if dtypes.is_integer(x.dtype) else apply(op, x)
+    return exclusive(x) if dtypes.is_integer(x.dtype) else apply(op, x)
 
 
 def _logical(op: Any, x: Any, y: Any) -> Tensor:
@@ -432,7 +432,7 @@ def positive(x: ArrayLike, /) -> Tensor:
     >>> hf.positive([1.0, -2.0])
     <Tensor f32[2] cpu> [ 1. -2.]
     """
-    return own(as_tensor(x, "positive"))
+    return exclusive(as_tensor(x, "positive"))
 
 
 def abs(x: ArrayLike, /) -> Tensor:
@@ -1249,7 +1249,7 @@ def clip(x: ArrayLike, /, min: Any = None, max: Any = None) -> Tensor:
         x = cast(maximum(x, min), x.dtype)
     if max is not None:
         x = cast(minimum(x, max), x.dtype)
-    return own(x) if min is None and max is None else x
+    return exclusive(x) if min is None and max is None else x
 
 
 # ---- comparisons (bool results)
@@ -1640,7 +1640,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
     out = as_tensor(x, "astype", wanted) if dtypes.is_float(wanted) else cast(as_tensor(x, "astype"), wanted)
     if device is not None:
         return out.to_device(device)
-    return own(out) if isinstance(x, (Tensor, Variable)) else out
+    return exclusive(out) if isinstance(x, (Tensor, Variable)) else out
 
 
 @operation
@@ -1662,7 +1662,7 @@ def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, negi
     """
     x = as_tensor(x, "nan_to_num")
     if not dtypes.is_float(x.dtype):
-        return own(x)
+        return exclusive(x)
     largest = _largest(x.dtype)
     x = where(isnan(x), nan, x)
     x = where(equal(x, math.inf), largest if posinf is None else posinf, x)

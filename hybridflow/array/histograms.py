@@ -12,17 +12,17 @@ from hybridflow.array.differences import diff
 from hybridflow.array.elementwise import add, divide, equal, subtract, where
 from hybridflow.array.reductions import max, min, sum, sum_dtype
 from hybridflow.array.searching import searchsorted
-from hybridflow.array.segments import added_up, numbers
+from hybridflow.array.segment_ops import added_up, numbers
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
-from hybridflow.compiler.ops import rules
+from hybridflow.compiler.ops import type_rules
 from hybridflow.core.context import now
-from hybridflow.core.likes import ArrayLike
 from hybridflow.core.promotion import default_float, default_int
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled, reshape_to
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError, TraceError, entered
 
 
@@ -65,7 +65,7 @@ def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length
         raise ShapeError("bincount", f"the numbers are {found.type}; they must be one-dimensional.")
     counted = _weights("bincount", weights, found)
     if length is not None:
-        return _counted(found, counted, rules.extent("bincount", "length", length))
+        return _counted(found, counted, type_rules.extent("bincount", "length", length))
     known = found._known()
     if known is None:
         raise TraceError(
@@ -80,7 +80,7 @@ def _length_of(known: np.ndarray, minlength: Any) -> int:
     """How many numbers are counted, by those that there are."""
     if known.size and known.min() < 0:
         raise ArgumentError("bincount", f"{known.min()} is among the numbers; they must not be negative.")
-    least = rules.integer("bincount", "minlength", minlength)
+    least = type_rules.integer("bincount", "minlength", minlength)
     if least < 0:
         raise ArgumentError("bincount", f"minlength is {least}; it must not be negative.")
     largest = int(known.max()) + 1 if known.size else 0
@@ -105,7 +105,7 @@ def _counted_in_parts(array: np.ndarray, minlength: Any, length: Any) -> Tensor:
     if length is None:
         count = _length_of(array, minlength)
     else:
-        count = int(rules.extent("bincount", "length", length))
+        count = int(type_rules.extent("bincount", "length", length))
     total = np.zeros(count, np.int64)
     for start in builtins.range(0, array.size, part := builtins.max(_PART, count)):
         few = wrap(np.ascontiguousarray(array[start : start + part]))
@@ -168,7 +168,7 @@ def histogram(
     if isinstance(bins, str):
         raise ArgumentError("histogram", f"bins is {bins!r}; it must be how many there are, or their edges.")
     if np.ndim(bins) == 0:
-        edges = _edges(x, rules.integer("histogram", "bins", bins), range)
+        edges = _edges(x, type_rules.integer("histogram", "bins", bins), range)
         shown = cast(edges, dtype)
     else:
         edges = as_tensor(bins, "histogram", x.dtype if isinstance(bins, (list, tuple)) else None)

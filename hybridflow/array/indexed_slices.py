@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.dtypes import int32, int64, is_integer
-from hybridflow.compiler.ops.added_rows import Lookup, whole
+from hybridflow.compiler.ops.indexed_slices import GatheredRows, densify
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.eager.dispatch import builder
@@ -80,12 +80,12 @@ class IndexedSlices(Operators):
     def device(self) -> str:
         return self.values.device
 
-    def _rows(self) -> Lookup:
-        return Lookup(self.indices, self.values)
+    def _rows(self) -> GatheredRows:
+        return GatheredRows(self.indices, self.values)
 
     def _whole(self) -> Tensor:
-        found: Tensor = whole(builder, self.type, self._rows())
-        return found
+        result: Tensor = densify(builder, self.type, self._rows())
+        return result
 
     def numpy(self) -> np.ndarray:
         """The whole tensor as a NumPy array."""

@@ -18,7 +18,7 @@ from hybridflow.array.shapes import expand_dims, known_extent, moveaxis, unstack
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.types import Shape, is_static, same_extents
-from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.context import busy, reasons
 from hybridflow.core.promotion import default_float, default_int, to_dtype
 from hybridflow.core.tensor import Tensor, wrap
@@ -35,9 +35,9 @@ from hybridflow.eager.operands import (
     literal,
     reshape_to,
 )
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, TraceError
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 
 
 class New(NamedTuple):
@@ -164,11 +164,11 @@ def key_part(part: Any) -> Any:
         ) from None
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _foreign() -> Any:
-    from hybridflow.core import foreign  # which a first operation does without
+    from hybridflow.core import interop  # which a first operation does without
 
-    return foreign
+    return interop
 
 
 def _is_foreign_array(part: Any) -> bool:
@@ -204,8 +204,8 @@ def _position(x: Tensor, axis: int, index: Extent) -> _Entry:
 
 def _range(x: Tensor, axis: int, part: slice) -> Range:
     extent = x.shape[axis]
-    bounds = [None if v is None else rules.whole("getitem", "a slice bound", v) for v in (part.start, part.stop)]
-    step = 1 if part.step is None else rules.integer("getitem", "a slice step", part.step)
+    bounds = [None if v is None else type_rules.whole("getitem", "a slice bound", v) for v in (part.start, part.stop)]
+    step = 1 if part.step is None else type_rules.integer("getitem", "a slice step", part.step)
     if step == 0:
         raise ArgumentTypeError("getitem", "a slice step must not be 0.")
     if not all(v is None or isinstance(v, int) for v in (extent, *bounds)):
@@ -393,7 +393,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
         if x.ndim != 1:
             raise ShapeError("take", f"axis must be given for {x.type}.")
         axis = 0
-    return apply(TABLE["take"], x, _indices(indices, "take"), axis=rules.axis("take", x.type, axis))
+    return apply(TABLE["take"], x, _indices(indices, "take"), axis=type_rules.axis("take", x.type, axis))
 
 
 @operation
@@ -419,7 +419,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
      [3]]
     """
     x, indices = as_tensor(x, "take_along_axis"), _indices(indices, "take_along_axis")
-    axis = rules.axis("take_along_axis", x.type, axis)
+    axis = type_rules.axis("take_along_axis", x.type, axis)
     x, indices = _matched(x, indices, axis, "take_along_axis")
     return apply(TABLE["take_along_axis"], x, indices, axis=axis)
 
@@ -465,7 +465,7 @@ def gather(params: Any, indices: Any, axis: int | None = None, batch_dims: int =
      [3 4]]
     """
     params, indices = as_tensor(params, "gather"), _indices(indices, "gather")
-    axis = rules.axis("gather", params.type, batch_dims if axis is None else axis)
+    axis = type_rules.axis("gather", params.type, batch_dims if axis is None else axis)
     if not 0 <= batch_dims <= builtins.min(axis, indices.ndim):
         raise ShapeError("gather", f"batch_dims {batch_dims} must lie in [0, min(axis, indices.ndim)].")
     if batch_dims == 0:
@@ -534,7 +534,7 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
     """
     x, updates = common_dtype("scatter_add", (as_tensor(x, "scatter_add"), updates))
     indices = _indices(indices, "scatter_add")
-    axis = rules.axis("scatter_add", x.type, axis)
+    axis = type_rules.axis("scatter_add", x.type, axis)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     try:
         updates = expand(updates, shape) if updates.ndim <= len(shape) else updates
@@ -567,8 +567,8 @@ def one_hot(indices: Any, depth: int, axis: int = -1, dtype: Any = default_float
      [0. 0. 1.]]
     """
     indices = _indices(indices, "one_hot")
-    extent = rules.extent("one_hot", "depth", depth)
-    axis = rules.axis("one_hot", expand_dims(indices).type, axis)
+    extent = type_rules.extent("one_hot", "depth", depth)
+    axis = type_rules.axis("one_hot", expand_dims(indices).type, axis)
     wide = expand_dims(indices, axis)
     positions = iota((*wide.shape[:axis], extent, *wide.shape[axis + 1 :]), axis, indices.dtype)
     return cast(equal(wide, positions), to_dtype(dtype, "one_hot"))

@@ -12,12 +12,12 @@ from hybridflow.array.shapes import expand_dims, permute_dims, slice_axis
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.types import Extent, broadcast_shapes, is_one, product
-from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, reshape_to
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
 
@@ -128,7 +128,7 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor
         raise ShapeError("vecdot", f"scalars have no axis to sum over: {x.type}, {y.type}.")
     counted = axis if axis < 0 else axis - max(x.ndim, y.ndim)
     for t in (x, y):
-        rules.axis("vecdot", t.type, counted)
+        type_rules.axis("vecdot", t.type, counted)
     if x.shape[counted] != y.shape[counted]:
         raise ShapeError("vecdot", f"axis {axis} differs: {x.type} and {y.type}.")
     x, y = broadcast_all("vecdot", (x, y))
@@ -188,12 +188,12 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
             raise ArgumentError("tensordot", f"axes is {axes!r}; it must be a number or two lists of axes.")
         listed = [a if isinstance(a, (tuple, list)) else (a,) for a in axes]
     else:
-        count = rules.integer("tensordot", "axes", axes)
+        count = type_rules.integer("tensordot", "axes", axes)
         if not 0 <= count <= min(x.ndim, y.ndim):
             raise ShapeError("tensordot", f"{count} axes cannot be summed over {x.type} and {y.type}.")
         listed = [tuple(range(x.ndim - count, x.ndim)), tuple(range(count))]
-    left = [rules.axis("tensordot", x.type, a) for a in listed[0]]
-    right = [rules.axis("tensordot", y.type, a) for a in listed[1]]
+    left = [type_rules.axis("tensordot", x.type, a) for a in listed[0]]
+    right = [type_rules.axis("tensordot", y.type, a) for a in listed[1]]
     if len(left) != len(right) or len(set(left)) != len(left) or len(set(right)) != len(right):
         raise ShapeError("tensordot", f"axes {listed[0]} and {listed[1]} must be equally many distinct axes.")
     if any(x.shape[a] != y.shape[b] for a, b in zip(left, right)):

@@ -11,10 +11,10 @@ from hybridflow.array.elementwise import abs, multiply, not_equal, pow, square, 
 from hybridflow.array.linalg import matmul
 from hybridflow.array.reductions import count_nonzero, max, min, root, sum
 from hybridflow.array.shapes import roll
-from hybridflow.compiler.ops import rules
+from hybridflow.compiler.ops import type_rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import broadcast_all, cast, common_dtype, expand, float_operand, reshape_to
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
@@ -42,7 +42,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     x = float_operand(x, "vector_norm")
     if not isinstance(ord, (int, float)):
         raise ArgumentError("vector_norm", f"ord is {ord!r}; it must be a number.")
-    axes = rules.axes("vector_norm", x.type, axis)
+    axes = type_rules.axes("vector_norm", x.type, axis)
     if ord == 2:
         return _root_of_squares(x, axes, keepdims)
     if ord == 0:
@@ -128,19 +128,19 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     x = float_operand(x, "matrix_power")
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError("matrix_power", f"{x.type} is not a square matrix or a stack of them.")
-    times = rules.integer("matrix_power", "n", n)
+    times = type_rules.integer("matrix_power", "n", n)
     if times < 0:
         x, times = inv(x), -times
     if times == 0:
         return expand(eye(x.shape[-1], dtype=x.dtype), x.shape)
-    found, power = None, x
+    result, power = None, x
     while True:
         if times & 1:
-            found = power if found is None else matmul(found, power)
+            result = power if result is None else matmul(result, power)
         times >>= 1
         if not times:
-            assert found is not None
-            return found
+            assert result is not None
+            return result
         power = matmul(power, power)
 
 
@@ -163,9 +163,9 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """
     x, y = common_dtype("cross", (x1, x2))
     for t in (x, y):
-        if t.shape[rules.axis("cross", t.type, axis)] != 3:
+        if t.shape[type_rules.axis("cross", t.type, axis)] != 3:
             raise ShapeError("cross", f"axis {axis} of {t.type} does not have extent 3.")
     x, y = broadcast_all("cross", (x, y))
-    axis = rules.axis("cross", x.type, axis)
+    axis = type_rules.axis("cross", x.type, axis)
     forward, back = ([roll(t, -shift, axis) for t in (x, y)] for shift in (1, 2))
     return subtract(multiply(forward[0], back[1]), multiply(back[0], forward[1]))

@@ -48,12 +48,12 @@ from hybridflow.array.elementwise import (
 )
 from hybridflow.array.indexing import take, take_along_axis
 from hybridflow.array.linalg import diagonal as diagonal_, matmul, outer, tensordot, trace as trace_, vecdot
-from hybridflow.array.methods import method_of
 from hybridflow.array.reductions import all, cumulative_prod, max, mean as mean_, min, prod, sum
 from hybridflow.array.searching import searchsorted
 from hybridflow.array.selection import nonzero
 from hybridflow.array.shapes import broadcast_to, concat, expand_dims, flip, moveaxis, pad, permute_dims, reshape, stack
 from hybridflow.array.sorting import argsort, sort
+from hybridflow.array.tensor_methods import method_of
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor

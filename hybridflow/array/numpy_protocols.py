@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridflow.array.methods import method_of
 from hybridflow.array.shapes import expand_dims
+from hybridflow.array.tensor_methods import method_of
 from hybridflow.compiler.ops import TABLE
-from hybridflow.core import other_names, pytree
+from hybridflow.core import name_hints, pytree
 from hybridflow.core.context import now
-from hybridflow.core.methods import give
+from hybridflow.core.method_install import give
 from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, TraceError
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 
 # NumPy's names of parameters that we call otherwise.
 _RENAMED = {"ddof": "correction", "a_min": "min", "a_max": "max", "pad_width": "paddings"}
@@ -103,7 +103,7 @@ def _package() -> Any:
     return sys.modules["hybridflow"]
 
 
-@apart.once
+@uninterruptible.once
 def _table() -> dict[Any, Callable[..., Any]]:
     """NumPy's functions and ours."""
     from hybridflow.array.numpy_functions import FUNCTIONS  # when the first of NumPy's functions meets a tensor
@@ -237,7 +237,7 @@ def _left_to_numpy(name: str, function: Callable[..., Any], args: Sequence[Any],
 
 def _instead(function: Any) -> str:
     """What to write for a function of NumPy."""
-    answer = other_names.OF_MODULE.get(getattr(function, "__name__", ""))
+    answer = name_hints.OF_MODULE.get(getattr(function, "__name__", ""))
     return "Use hf's functions." if answer is None else f"Write {answer}."
 
 

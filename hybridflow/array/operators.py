@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hybridflow.array import elementwise, indexing, linalg, methods, reductions, shapes
-from hybridflow.core.methods import give
+from hybridflow.array import elementwise, indexing, linalg, reductions, shapes, tensor_methods
+from hybridflow.core.method_install import give
 from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.errors import entered
 
@@ -81,6 +81,6 @@ def install() -> None:
         give(Operators, f"__r{name}__", _reflected(function))
     give(Operators, "__divmod__", _divmod)
     give(Operators, "__contains__", _contains)
-    methods.install()
+    tensor_methods.install()
     Operators.T = property(entered(_transpose_2d))  # type: ignore[assignment, method-assign]
     Operators.mT = property(entered(_transpose))  # type: ignore[assignment, method-assign]

@@ -37,12 +37,12 @@ from hybridflow.array.shapes import moveaxis, permute_dims
 from hybridflow.array.sorting import sort
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
-from hybridflow.compiler.ops import rules
-from hybridflow.core.likes import ArrayLike
+from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import as_tensor, cast, filled, float_operand, reshape_to, scalar
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, entered
 
 _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -181,7 +181,7 @@ def _checked(
 @operation
 def _quantile(stage: str, x: Any, share: Tensor, axis: Any, method: str, keepdims: bool, without_nan: bool) -> Tensor:
     x = float_operand(x, stage)
-    out_dtype, axes = x.dtype, rules.axes(stage, x.type, axis)
+    out_dtype, axes = x.dtype, type_rules.axes(stage, x.type, axis)
     rest = tuple(k for k in range(x.ndim) if k not in axes)
     kept = tuple(x.shape[k] for k in rest)
     count = product(tuple(x.shape[k] for k in axes))

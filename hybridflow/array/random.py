@@ -18,7 +18,7 @@ from hybridflow.array.elementwise import add, bitwise_or, bitwise_xor
 from hybridflow.array.shapes import concat, reshape, stack
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent
-from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.context import suspended
 from hybridflow.core.devices import placing
 from hybridflow.core.promotion import default_float, default_int, to_dtype
@@ -26,10 +26,10 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, entered
-from hybridflow.runtime import locks
-from hybridflow.runtime.calls.turns import in_turn
+from hybridflow.runtime import fork_safe_locks
+from hybridflow.runtime.calls.variable_locks import with_locks
 
 _MASK = 2**64 - 1
 _SPLIT, _FOLD_IN = 0x9D8A7C3E5B1F2604, 0x3C6EF372FE94F82B  # what sets streams of seeds apart from those of numbers
@@ -62,7 +62,7 @@ class Generator(Source):
     @entered
     def __init__(self, seed: int) -> None:
         """The stream number ``seed`` (its low 64 bits) from its beginning."""
-        seed = rules.integer("random.Generator", "seed", seed)
+        seed = type_rules.integer("random.Generator", "seed", seed)
         self._state = Variable(np.array([seed & _MASK, 0], np.uint64), trainable=False, name=_STATE)
 
     @classmethod
@@ -85,9 +85,9 @@ class Generator(Source):
         if np.shape(state) == (3,):
             *counter, key = np.asarray(state).tolist()
             return cls.from_key_counter(key, counter, alg)
-        made = cls.from_seed(0, alg)
-        made._state.assign(_pair(state, "random.Generator.from_state"))
-        return made
+        result = cls.from_seed(0, alg)
+        result._state.assign(_pair(state, "random.Generator.from_state"))
+        return result
 
     @classmethod
     def from_non_deterministic_state(cls) -> Generator:
@@ -117,19 +117,19 @@ class Generator(Source):
     def from_key_counter(cls, key: int, counter: Any, alg: str | None = None) -> Generator:
         """The stream number ``key`` from the block ``counter`` on: an integer, or two of them, of which the first has
         the low 64 bits.  ``alg`` is as in ``from_seed``."""
-        made = cls.from_seed(rules.integer("random.Generator.from_key_counter", "key", key), alg)
-        made.reset_from_key_counter(key, counter)
-        return made
+        result = cls.from_seed(type_rules.integer("random.Generator.from_key_counter", "key", key), alg)
+        result.reset_from_key_counter(key, counter)
+        return result
 
     @entered
     def reset_from_key_counter(self, key: int, counter: Any) -> None:
         """Go on with the stream number ``key`` from the block ``counter`` on: see ``from_key_counter``.  Raises
         ArgumentError for a counter of more than 64 bits."""
         stage = "random.Generator.reset_from_key_counter"
-        low, *high = [rules.integer(stage, "counter", n) for n in np.asarray(counter).reshape(-1).tolist() or [0]]
+        low, *high = [type_rules.integer(stage, "counter", n) for n in np.asarray(counter).reshape(-1).tolist() or [0]]
         if any(high) or not 0 <= low <= _MASK:
             raise ArgumentError(stage, f"the counter is {counter!r}; blocks are counted in 64 bits.")
-        key = rules.integer(stage, "key", key)
+        key = type_rules.integer(stage, "key", key)
         self._state.assign(np.array([key & _MASK, low], np.uint64))
 
     @operation
@@ -147,7 +147,7 @@ class Generator(Source):
     @entered
     def reset(self, seed: int) -> None:
         """Start the stream number ``seed`` from its beginning."""
-        seed = rules.integer("random.Generator.reset", "seed", seed)
+        seed = type_rules.integer("random.Generator.reset", "seed", seed)
         self._state.assign(np.array([seed & _MASK, 0], np.uint64))
 
     reset_from_seed = reset  # TensorFlow's name
@@ -155,7 +155,7 @@ class Generator(Source):
     @entered
     def skip(self, blocks: int) -> None:
         """Go ``blocks`` blocks of four 32-bit words ahead, or back if it is negative."""
-        self._drawn(rules.integer("random.Generator.skip", "blocks", blocks) & _MASK)
+        self._drawn(type_rules.integer("random.Generator.skip", "blocks", blocks) & _MASK)
 
     @operation
     def make_seeds(self, count: int = 1) -> Tensor:
@@ -181,7 +181,7 @@ class Generator(Source):
                 self._state.assign(add(state, as_tensor(step, "random")))
             return state
 
-        return in_turn((self._state._gate,), advance)  # two threads never draw the same numbers
+        return with_locks((self._state._gate,), advance)  # two threads never draw the same numbers
 
     def __repr__(self) -> str:
         seed, counter = self._state._current().tolist()
@@ -229,7 +229,7 @@ class _Stateless(Source):
 
 
 _global: Generator | None = None
-_making = locks.make()
+_making = fork_safe_locks.make()
 
 
 def global_generator() -> Generator:

@@ -27,14 +27,14 @@ from hybridflow.array.elementwise import (
 )
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
-from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.context import now
-from hybridflow.core.likes import ArrayLike, DTypeLike
 from hybridflow.core.promotion import default_int, to_dtype
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, float_operand, reshape_to, scalar
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
@@ -69,7 +69,7 @@ def _folded_at_once(name: str, x: Tensor, wanted: np.dtype[Any], axis: Any, keep
     if not np.can_cast(x.dtype, wanted, "same_kind"):  # of which NumPy makes no such sum
         return None
     fold: Any = np.add if name == "sum" else np.multiply
-    axes = rules.axes(name, x.type, axis)
+    axes = type_rules.axes(name, x.type, axis)
     return wrap(np.asarray(fold.reduce(x._array, axis=axes, dtype=wanted, keepdims=bool(keepdims))))
 
 
@@ -80,10 +80,12 @@ def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
         return apply(TABLE[name], x, axes=_ALL_AXES[len(x.shape)])
     wanted = sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, name)
     if x.dtype.itemsize < wanted.itemsize and not dtypes.is_float(wanted):
-        found = _folded_at_once(name, x, wanted, axis, keepdims)
-        if found is not None:
-            return found
-    return _reduce(TABLE[name], x if x.dtype == wanted else cast(x, wanted), rules.axes(name, x.type, axis), keepdims)
+        result = _folded_at_once(name, x, wanted, axis, keepdims)
+        if result is not None:
+            return result
+    return _reduce(
+        TABLE[name], x if x.dtype == wanted else cast(x, wanted), type_rules.axes(name, x.type, axis), keepdims
+    )
 
 
 @operation
@@ -132,7 +134,7 @@ def prod(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keep
 
 def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
     x = as_tensor(x, name)
-    axes = rules.axes(name, x.type, axis)
+    axes = type_rules.axes(name, x.type, axis)
     for k in axes:
         if x.shape[k] == 0:
             raise ShapeError(name, f"{x.type} has no elements along axis {k}, and no elements have no {name}.")
@@ -186,8 +188,8 @@ def min(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
 def _arg_extreme(name: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     x = as_tensor(x, name)
     if axis is not None:
-        axis = rules.axis(name, x.type, axis)
-    axes = rules.axes(name, x.type, axis)
+        axis = type_rules.axis(name, x.type, axis)
+    axes = type_rules.axes(name, x.type, axis)
     for k in axes:
         if x.shape[k] == 0:
             raise ShapeError(name, f"{x.type} has no elements along axis {k}, so none of them is the extreme one.")
@@ -261,7 +263,7 @@ def all(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     <Tensor bool[2] cpu> [False  True]
     """
     x = as_tensor(x, "all", dtypes.bool_)
-    return _reduce(TABLE["all"], x, rules.axes("all", x.type, axis), keepdims)
+    return _reduce(TABLE["all"], x, type_rules.axes("all", x.type, axis), keepdims)
 
 
 @operation
@@ -283,7 +285,7 @@ def any(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     <Tensor bool[2] cpu> [ True False]
     """
     x = as_tensor(x, "any", dtypes.bool_)
-    return _reduce(TABLE["any"], x, rules.axes("any", x.type, axis), keepdims)
+    return _reduce(TABLE["any"], x, type_rules.axes("any", x.type, axis), keepdims)
 
 
 @operation
@@ -344,7 +346,7 @@ def mean(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keep
     """
     x = float_operand(x, "mean")
     out_dtype = x.dtype if dtype is None else to_dtype(dtype, "mean")
-    axes = rules.axes("mean", x.type, axis)
+    axes = type_rules.axes("mean", x.type, axis)
     x = _accurate(cast(x, out_dtype))
     total = _reduce(TABLE["sum"], x, axes, keepdims)
     return cast(divide(total, _count(x, axes, 0, x.dtype)), out_dtype)
@@ -371,7 +373,7 @@ def var(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bo
     """
     x = float_operand(x, "var")
     out_dtype = x.dtype
-    axes = rules.axes("var", x.type, axis)
+    axes = type_rules.axes("var", x.type, axis)
     x = _accurate(x)
     centred = subtract(x, mean(x, axes, keepdims=True))
     total = _reduce(TABLE["sum"], square(centred), axes, keepdims)
@@ -425,7 +427,7 @@ def logsumexp(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     <Tensor f32[] cpu> 1000.6932
     """
     x = float_operand(x, "logsumexp")
-    axes = rules.axes("logsumexp", x.type, axis)
+    axes = type_rules.axes("logsumexp", x.type, axis)
     if builtins.any(x.shape[k] == 0 for k in axes):
         return log(_reduce(TABLE["sum"], exp(x), axes, keepdims))
     highest = stop_gradient(_reduce(TABLE["max"], x, axes, True))
@@ -442,7 +444,7 @@ def _running(stage: str, x: ArrayLike, axis: int | None, dtype: DTypeLike | None
         if x.ndim != 1:
             raise ArgumentError(stage, f"axis must be given for {x.type}.")
         axis = 0
-    axis = rules.axis(stage, x.type, axis)
+    axis = type_rules.axis(stage, x.type, axis)
     return cast(x, sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, stage)), axis
 
 

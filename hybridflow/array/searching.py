@@ -9,7 +9,7 @@ from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 

@@ -16,12 +16,12 @@ from hybridflow.array.shapes import concat, reshape
 from hybridflow.array.sorting import argsort, sort
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.types import is_one, product
-from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, from_numpy, reshape_to, to_shape
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import IndexRangeError, ShapeError, TraceError, entered
 
 
@@ -57,7 +57,7 @@ def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple
                 "call it outside, or use hf.where.",
             )
         return tuple(from_numpy(index, "nonzero") for index in np.nonzero(array))
-    places, there = _places(reshape(not_equal(x, 0), (-1,)), rules.extent("nonzero", "size", size))
+    places, there = _indices(reshape(not_equal(x, 0), (-1,)), type_rules.extent("nonzero", "size", size))
     found = []
     for extent in reversed(x.shape):
         found.append(where(there, remainder(places, extent) if extent != 0 else places, fill_value))
@@ -104,7 +104,7 @@ def boolean_mask(
     x, chosen = as_tensor(tensor, "boolean_mask"), as_tensor(mask, "boolean_mask", np.dtype(np.bool_))
     if not chosen.ndim:
         raise ShapeError("boolean_mask", "the mask is a scalar; it must cover an axis.")
-    start = rules.axis("boolean_mask", x.type, 0 if axis is None else axis)
+    start = type_rules.axis("boolean_mask", x.type, 0 if axis is None else axis)
     end = start + chosen.ndim
     if chosen.shape != x.shape[start:end]:
         raise IndexRangeError(
@@ -122,11 +122,11 @@ def boolean_mask(
         if not x.size:
             flat = reshape(x, (*x.shape[:start], array.size, *x.shape[end:]))
         return take(flat, from_numpy(np.flatnonzero(array), "boolean_mask"), axis=start)
-    wanted = rules.extent("boolean_mask", "size", size)
+    wanted = type_rules.extent("boolean_mask", "size", size)
     if chosen.size == 0:
         shape = (*x.shape[:start], wanted, *x.shape[end:])
         return cast(filled(fill_value, x.dtype, shape, "boolean_mask"), x.dtype)
-    places, there = _places(reshape(chosen, (-1,)), wanted)
+    places, there = _indices(reshape(chosen, (-1,)), wanted)
     parts = take(flat, places, axis=start)
     shown = reshape(there, (wanted, *(1 for _ in x.shape[end:])))
     return where(shown, parts, cast(as_tensor(fill_value, "boolean_mask"), x.dtype))
@@ -137,7 +137,7 @@ def unique_of(x: Tensor, size: Extent, fill_value: Any) -> Tensor:
     flat = sort(reshape(x, (-1,)))
     if flat.shape[0] == 0:
         return filled(0 if fill_value is None else fill_value, x.dtype, (size,), "unique_values")
-    places, there = _places(_begins(flat), size)
+    places, there = _indices(_begins(flat), size)
     return where(there, take(flat, places), _filling(flat, fill_value))
 
 
@@ -152,7 +152,7 @@ def unique_parts(x: Tensor, size: Extent, fill_value: Any) -> tuple[Tensor, Tens
     order = argsort(flat)
     ordered = take(flat, order)
     begins = _begins(ordered)
-    places, there = _places(begins, size + 1)
+    places, there = _indices(begins, size + 1)
     ends = where(there, places, count)[1:]
     places, there = places[:-1], there[:-1]
     values = where(there, take(ordered, places), _filling(ordered, fill_value))
@@ -199,9 +199,9 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None, *, size: int | None
     x = as_tensor(x, "repeat")
     if axis is None:
         x, axis = reshape_to(x, (product(x.shape),)), 0
-    axis = rules.axis("repeat", x.type, axis)
+    axis = type_rules.axis("repeat", x.type, axis)
     if size is not None:
-        wanted = rules.extent("repeat", "size", size)
+        wanted = type_rules.extent("repeat", "size", size)
         return _repeated(x, as_tensor(repeats, "repeat", default_int), axis, wanted, fill_value)
     if isinstance(repeats, Tensor) and repeats._known() is None:
         raise TraceError(
@@ -239,7 +239,7 @@ def _repeated(x: Tensor, counts: Tensor, axis: int, size: Extent, fill_value: An
     return where(shown, take(x, places, axis=axis), filling)
 
 
-def _places(chosen: Tensor, size: Extent) -> tuple[Tensor, Tensor]:
+def _indices(chosen: Tensor, size: Extent) -> tuple[Tensor, Tensor]:
     """The positions of the first ``size`` that are true, and which of them there are; the others are 0."""
     numbers = iota((size,), 0, default_int)
     there = less(numbers, count_nonzero(chosen))

@@ -24,15 +24,15 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, Shape, broadcast_shapes, is_one, product, same_extents
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core import context
-from hybridflow.core.methods import give
-from hybridflow.core.other_names import OF_TENSOR, OtherName
+from hybridflow.core.method_install import give
+from hybridflow.core.name_hints import OF_TENSOR, OtherName
 from hybridflow.core.promotion import default_int, weak_kind
 from hybridflow.core.tensor import Operators, Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, cast, expand, filled, own, reshape_to, scalar
+from hybridflow.eager.operands import as_tensor, cast, exclusive, expand, filled, reshape_to, scalar
 from hybridflow.errors import DTypeError, IndexRangeError, ShapeError
-from hybridflow.runtime.calls.turns import in_turn
+from hybridflow.runtime.calls.variable_locks import with_locks
 
 
 def _setitem(self: Any, key: Any, value: Any, /) -> None:
@@ -196,7 +196,7 @@ def _placed(x: Tensor, entries: list[Any], fill: Tensor, whole: bool) -> Tensor:
     if turned:
         fill = apply(TABLE["reverse"], fill, axes=turned)
     if whole:
-        return own(fill)
+        return exclusive(fill)
     starts = [e.start if isinstance(e, Range) else e.at for e in kept]
     steps = [e.step if isinstance(e, Range) else 1 for e in kept]
     ends = [start + (n - 1) * step + 1 for start, n, step in zip(starts, inner, steps)]
@@ -257,11 +257,11 @@ _parts: dict[int, tuple[weakref.ref[Tensor], weakref.ref[Variable], Any]] = {}
 
 def _getitem(self: Variable, key: Any, /) -> Tensor:
     """``v[key]``: see ``hf.Tensor.__getitem__``."""
-    found = getitem(self, key)
-    if found is not self._tensor:  # which others may have too
-        number = id(found)
-        _parts[number] = weakref.ref(found, functools.partial(_parts.pop, number)), weakref.ref(self), key
-    return found
+    result = getitem(self, key)
+    if result is not self._tensor:  # which others may have too
+        number = id(result)
+        _parts[number] = weakref.ref(result, functools.partial(_parts.pop, number)), weakref.ref(self), key
+    return result
 
 
 class _Assigner(OtherName):
@@ -292,7 +292,7 @@ def _assign(
     def set_part() -> None:
         variable[key] = value if change is None else change(getitem(variable, key), value)
 
-    in_turn((variable._gate,), set_part)
+    with_locks((variable._gate,), set_part)
     return variable
 
 

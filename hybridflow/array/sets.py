@@ -13,12 +13,12 @@ from hybridflow.array.selection import unique_of, unique_parts
 from hybridflow.array.shapes import reshape
 from hybridflow.array.sorting import sort
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled, from_numpy
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import TraceError, entered
 
 
@@ -48,7 +48,7 @@ class UniqueInverse(NamedTuple):
 def _unique(x: Any, stage: str, size: int | None, fill_value: Any) -> UniqueAll:
     x = as_tensor(x, stage)
     if size is not None:
-        return UniqueAll(*unique_parts(x, rules.extent(stage, "size", size), fill_value))
+        return UniqueAll(*unique_parts(x, type_rules.extent(stage, "size", size), fill_value))
     array = x._known()
     if array is None:
         raise TraceError(
@@ -155,7 +155,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     """
     if size is None:
         return _unique(x, "unique_values", None, None).values
-    return unique_of(as_tensor(x, "unique_values"), rules.extent("unique_values", "size", size), fill_value)
+    return unique_of(as_tensor(x, "unique_values"), type_rules.extent("unique_values", "size", size), fill_value)
 
 
 @operation

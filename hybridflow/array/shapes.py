@@ -10,12 +10,21 @@ import numpy as np
 
 from hybridflow.compiler.ir.extents import Dim, Extent, equal
 from hybridflow.compiler.ir.types import Shape, broadcast_shapes as _broadcast_shapes, is_one, product
-from hybridflow.compiler.ops import TABLE, rules
-from hybridflow.core.likes import ArrayLike, ShapeLike
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike, ShapeLike
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, fresh, own, reshape_to, to_shape
-from hybridflow.eager.operations import operation
+from hybridflow.eager.operands import (
+    as_tensor,
+    broadcast_all,
+    common_dtype,
+    exclusive,
+    expand,
+    fresh,
+    reshape_to,
+    to_shape,
+)
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
@@ -103,14 +112,14 @@ def permute_dims(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
     x = as_tensor(x, "permute_dims")
     if axes is None:
         axes = range(x.ndim)[::-1]
-    perm = tuple(rules.axis("permute_dims", x.type, a) for a in axes)
+    perm = tuple(type_rules.axis("permute_dims", x.type, a) for a in axes)
     if sorted(perm) != list(range(x.ndim)):
         raise ShapeError("permute_dims", f"{tuple(axes)} is no permutation of the {x.ndim} axes of {x.type}.")
     return _transpose(x, perm)
 
 
 def _transpose(x: Tensor, perm: tuple[int, ...]) -> Tensor:
-    return own(x) if perm == tuple(range(x.ndim)) else apply(TABLE["transpose"], x, perm=perm)
+    return exclusive(x) if perm == tuple(range(x.ndim)) else apply(TABLE["transpose"], x, perm=perm)
 
 
 @operation
@@ -164,7 +173,7 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Tensor:
     """
     x = as_tensor(x, "moveaxis")
     listed = [v if isinstance(v, (tuple, list)) else (v,) for v in (source, destination)]
-    origin, target = ([rules.axis("moveaxis", x.type, a) for a in v] for v in listed)
+    origin, target = ([type_rules.axis("moveaxis", x.type, a) for a in v] for v in listed)
     if len(origin) != len(target) or len(set(origin)) != len(origin) or len(set(target)) != len(target):
         raise ShapeError(
             "moveaxis", f"source {listed[0]} and destination {listed[1]} must be equally many distinct axes."
@@ -197,7 +206,7 @@ def expand_dims(x: ArrayLike, /, axis: Any = 0) -> Tensor:
     places = axis if isinstance(axis, (tuple, list)) else (axis,)
     result = x.type.with_shape((1,) * (x.ndim + len(places)))
     try:
-        inserted = rules.axes("expand_dims", result, tuple(places))
+        inserted = type_rules.axes("expand_dims", result, tuple(places))
     except ShapeError as error:
         if "out of range" not in str(error):
             raise
@@ -229,7 +238,7 @@ def squeeze(x: ArrayLike, /, axis: Any = None) -> Tensor:
     if axis is None:
         axes = tuple(k for k, extent in enumerate(x.shape) if is_one(extent))
     else:
-        axes = rules.axes("squeeze", x.type, axis)
+        axes = type_rules.axes("squeeze", x.type, axis)
     for k in axes:
         if not is_one(x.shape[k]):
             raise ShapeError("squeeze", f"axis {k} of {x.type} has extent {x.shape[k]}; only axes of extent 1 can go.")
@@ -280,17 +289,17 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     >>> hf.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    found: Shape = ()
+    result: Shape = ()
     for given in shapes:
         shape = to_shape(given, "broadcast_shapes")
         try:
-            found = _broadcast_shapes(found, shape)
+            result = _broadcast_shapes(result, shape)
         except ValueError:
             raise ShapeError(
                 "broadcast_shapes",
                 f"the shapes {', '.join(map(str, shapes))} do not broadcast: extents must be equal or 1.",
             ) from None
-    return found
+    return result
 
 
 @operation
@@ -336,7 +345,7 @@ def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
         tensors, axis = [reshape(t, (-1,)) if t.size else reshape(t, (0,)) for t in tensors], 0
     if not tensors[0].shape:
         raise ShapeError("concat", "scalars cannot be concatenated; use hf.stack.")
-    axis = rules.axis("concat", tensors[0].type, axis)
+    axis = type_rules.axis("concat", tensors[0].type, axis)
     for t in tensors[1:]:
         if t.ndim != tensors[0].ndim or builtins.any(
             k != axis and n != m for k, (n, m) in enumerate(zip(tensors[0].shape, t.shape))
@@ -345,14 +354,14 @@ def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
                 "concat",
                 f"{tensors[0].type} and {t.type} may differ along axis {axis} only. Reshape or slice one of them.",
             )
-    return own(tensors[0]) if len(tensors) == 1 else apply(TABLE["concat"], *tensors, axis=axis)
+    return exclusive(tensors[0]) if len(tensors) == 1 else apply(TABLE["concat"], *tensors, axis=axis)
 
 
 def _several(stage: str, arrays: Any) -> list[Any]:
-    found = list(arrays)
-    if not found:
+    result = list(arrays)
+    if not result:
         raise ArgumentError(stage, "at least one array is needed.")
-    return found
+    return result
 
 
 @operation
@@ -378,7 +387,7 @@ def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
         if t.shape != tensors[0].shape:
             raise ShapeError("stack", f"shapes differ: {tensors[0].type} and {t.type}.")
     result = tensors[0].type.with_shape((len(tensors), *tensors[0].shape))
-    axis = rules.axis("stack", result, axis)
+    axis = type_rules.axis("stack", result, axis)
     if all(getattr(t, "row_of", None) is None for t in tensors):
         return concat([expand_dims(t, axis) for t in tensors], axis)
     pieces = [moveaxis(piece, 0, axis) for piece in _pieces(tensors)]
@@ -422,14 +431,14 @@ def unstack(x: ArrayLike, /, axis: int = 0) -> tuple[Tensor, ...]:
     [[1, 2], [3, 4]]
     """
     x = as_tensor(x, "unstack")
-    axis = rules.axis("unstack", x.type, axis)
+    axis = type_rules.axis("unstack", x.type, axis)
     rest = (*x.shape[:axis], *x.shape[axis + 1 :])
     return tuple(reshape_to(slice_axis(x, axis, i, i + 1), rest) for i in range(known_extent(x, axis, "unstack")))
 
 
 def known_extent(x: Tensor, axis: int, stage: str) -> int:
     """The extent of ``axis`` as an int: where it is symbolic, the trace is for this one from now on."""
-    return rules.integer(stage, f"axis {axis}", x.shape[axis])
+    return type_rules.integer(stage, f"axis {axis}", x.shape[axis])
 
 
 def slice_axis(x: Tensor, axis: int, start: Extent, stop: Extent, step: int = 1) -> Tensor:
@@ -464,17 +473,17 @@ def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
     [[1, 2], [3, 4]]
     """
     x = as_tensor(x, "split")
-    axis = rules.axis("split", x.type, axis)
+    axis = type_rules.axis("split", x.type, axis)
     extent = x.shape[axis]
     if isinstance(num_or_sizes, (tuple, list)):
-        sizes = [rules.whole("split", "a size", n) for n in num_or_sizes]
+        sizes = [type_rules.whole("split", "a size", n) for n in num_or_sizes]
         open = [k for k, n in enumerate(sizes) if equal(n, -1)]
         if len(open) == 1:
             sizes[open[0]] = extent - (builtins.sum(sizes) + 1)
         if builtins.any(n < 0 for n in sizes) or builtins.sum(sizes) != extent:
             raise ShapeError("split", f"the sizes {list(num_or_sizes)} do not add up to axis {axis} of {x.type}.")
     else:
-        parts = rules.integer("split", "the number of parts", num_or_sizes)
+        parts = type_rules.integer("split", "the number of parts", num_or_sizes)
         if parts < 1 or extent // parts * parts != extent:
             raise ShapeError(
                 "split", f"axis {axis} of {x.type} cannot be cut into {parts} equal parts; give the sizes."
@@ -509,8 +518,8 @@ def flip(x: ArrayLike, /, axis: Any = None) -> Tensor:
      [4 3]]
     """
     x = as_tensor(x, "flip")
-    axes = rules.axes("flip", x.type, axis)
-    return apply(TABLE["reverse"], x, axes=axes) if axes else own(x)
+    axes = type_rules.axes("flip", x.type, axis)
+    return apply(TABLE["reverse"], x, axes=axes) if axes else exclusive(x)
 
 
 @operation
@@ -543,9 +552,9 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     if len(shifts) != len(axes):
         raise ArgumentError("roll", f"{len(shifts)} shifts for {len(axes)} axes.")
     for by, a in zip(shifts, axes):
-        k = rules.axis("roll", x.type, a)
+        k = type_rules.axis("roll", x.type, a)
         extent = x.shape[k]
-        cut = _turned(rules.whole("roll", "shift", by) * -1, extent) if extent != 0 else 0
+        cut = _turned(type_rules.whole("roll", "shift", by) * -1, extent) if extent != 0 else 0
         if cut != 0:
             x = apply(TABLE["concat"], slice_axis(x, k, cut, extent), slice_axis(x, k, 0, cut), axis=k)
     return fresh(x, given)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hybridflow.compiler.ops import TABLE, rules
-from hybridflow.core.likes import ArrayLike
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError
 
 
@@ -31,7 +31,7 @@ def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: b
     <Tensor i64[3] cpu> [1 2 0]
     """
     x = as_tensor(x, "argsort")
-    return apply(TABLE["argsort"], x, axis=rules.axis("argsort", x.type, axis), descending=bool(descending))
+    return apply(TABLE["argsort"], x, axis=type_rules.axis("argsort", x.type, axis), descending=bool(descending))
 
 
 @operation
@@ -54,7 +54,7 @@ def sort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: bool
     <Tensor i64[3] cpu> [3 2 1]
     """
     x = as_tensor(x, "sort")
-    return apply(TABLE["sort"], x, axis=rules.axis("sort", x.type, axis), descending=bool(descending))
+    return apply(TABLE["sort"], x, axis=type_rules.axis("sort", x.type, axis), descending=bool(descending))
 
 
 @operation
@@ -74,9 +74,9 @@ def top_k(x: ArrayLike, k: int) -> tuple[Tensor, Tensor]:
     (<Tensor i64[2] cpu> [7 3], <Tensor i64[2] cpu> [1 2])
     """
     x = as_tensor(x, "top_k")
-    axis = rules.axis("top_k", x.type, -1)
+    axis = type_rules.axis("top_k", x.type, -1)
     extent = x.shape[axis]
-    count = rules.whole("top_k", "k", k)
+    count = type_rules.whole("top_k", "k", k)
     if not 0 <= count <= extent:
         raise ArgumentError("top_k", f"k = {count} must lie in [0, {extent}] for {x.type}.")
     positions = apply(TABLE["first_positions"], x, axis=axis, descending=True, count=count)

@@ -29,12 +29,12 @@ from hybridflow.array.elementwise import (
 )
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import TABLE
-from hybridflow.core.likes import ArrayLike
 from hybridflow.core.promotion import default_float, result_dtype
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import broadcast_all, float_operand, strong, weak_cast
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError
 
 

@@ -110,7 +110,7 @@ def with_derivative(inputs: tuple[Tensor, ...], outputs: Any, vjp: Callable[...,
     tensors = tuple(x for x in with_paths if isinstance(x, Tensor))
     trace = current.trace
     if trace is not None:
-        trace.add_span(inputs, tensors, vjp)
+        trace.add_custom_vjp(inputs, tensors, vjp)
     for tape in current.tapes:
         tape.record_custom(inputs, tensors, vjp)
     return pytree.unflatten(structure, with_paths)

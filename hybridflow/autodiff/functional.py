@@ -123,10 +123,10 @@ def positions_of(numbers: Sequence[int], count: int, stage: str) -> list[int]:
                 f"argnums names the positional argument {number}, and the call has {count}. Arguments by keyword are "
                 "not differentiated.",
             )
-    found = [number % count for number in numbers]
-    if len(set(found)) < len(found):
+    result = [number % count for number in numbers]
+    if len(set(result)) < len(result):
         raise ArgumentError(stage, f"argnums names an argument twice: {tuple(numbers)}.")
-    return found
+    return result
 
 
 def apart(value: Any, position: int, stage: str) -> Any:

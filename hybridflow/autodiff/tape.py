@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybridflow.autodiff import replay
-from hybridflow.autodiff.definitions import Custom, applied, record_of
-from hybridflow.autodiff.explanation import Cut, Evidence, explain
-from hybridflow.autodiff.late_rows import tensor_of
+from hybridflow.autodiff import compiled_backward
+from hybridflow.autodiff.missing_gradient import Cut, Evidence, explain
+from hybridflow.autodiff.sparse_gradient import tensor_of
+from hybridflow.autodiff.tape_entries import Custom, applied, record_of
 from hybridflow.compiler.autodiff import Record, backward
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.added_rows import AddedRows
-from hybridflow.compiler.ops.batched import in_front
-from hybridflow.compiler.ops.table import NOT_DIFFERENTIABLE
+from hybridflow.compiler.ops.batching_rules import axis_to_front
+from hybridflow.compiler.ops.indexed_slices import SparseGrad
+from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE
 from hybridflow.core import devices, pytree
 from hybridflow.core.context import add_recorder, current, everywhere, idle, now, pop_tape, push_tape, suspended
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.core.tier_up import TAPES
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
-from hybridflow.eager.operands import as_tensor, own
-from hybridflow.eager.wholes import Whole, taken_apart, tensors_among
+from hybridflow.eager.operands import as_tensor, exclusive
+from hybridflow.eager.taped_calls import TapedCall, taken_apart, tensors_among
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, entered, user_location
-from hybridflow.runtime import apart
-from hybridflow.runtime.calls.log import Recording
-from hybridflow.runtime.calls.recording import make_native
+from hybridflow.runtime import uninterruptible
+from hybridflow.runtime.calls.native_tape import make_native
+from hybridflow.runtime.calls.tape_log import Recording
 
 if TYPE_CHECKING:
     from hybridflow.runtime.calls.native_call import NativeCall
@@ -63,7 +63,7 @@ def _note_use() -> None:
     global _uses
     _uses += 1
     if _uses == TAPES.threshold:
-        make_native(GradientTape, replay.passes)
+        make_native(GradientTape, compiled_backward.passes)
 
 
 def ones(target: Any) -> Tensor:
@@ -78,16 +78,16 @@ def ones(target: Any) -> Tensor:
 class _WhereTheyRan(list[Record]):
     """Records for a walk backwards, during which numbers of derivatives are made on the device where an op ran."""
 
-    _walk: Generator[Record, None, None] | None = None
+    _run_backward: Generator[Record, None, None] | None = None
 
     def __reversed__(self) -> Iterator[Record]:
-        self._walk = self._walked()
-        return self._walk
+        self._run_backward = self._walked()
+        return self._run_backward
 
     def close(self) -> None:
         """Leave the scope of a walk that was broken off."""
-        if self._walk is not None:
-            self._walk.close()
+        if self._run_backward is not None:
+            self._run_backward.close()
 
     def _walked(self) -> Generator[Record, None, None]:
         for record in super().__reversed__():
@@ -98,11 +98,11 @@ class _WhereTheyRan(list[Record]):
                     yield record
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _examples() -> Any:
-    from hybridflow.tracing import examples  # which gradients do without
+    from hybridflow.tracing import batch_trace  # which gradients do without
 
-    return examples
+    return batch_trace
 
 
 class GradientTape(Recording):
@@ -157,7 +157,7 @@ class GradientTape(Recording):
             push_tape(self)
             trace = now().trace
             if trace is not None:
-                trace.tells_apart = True
+                trace.depends_on_identity = True
         except BaseException:  # of a signal handler: without an ``__enter__`` that returns there is no ``__exit__``
             self.__exit__()
             raise
@@ -359,7 +359,9 @@ class GradientTape(Recording):
         self._check_sources(leaves, structure)
         targets = [target] if type(target) is Tensor else self._targets(target)
         weights = None if output_gradients is None else self._weights(target, output_gradients)
-        found = self._walk(self._seeds(targets, weights), leaves, as_rows=now() is idle and not everywhere.value)
+        found = self._run_backward(
+            self._seeds(targets, weights), leaves, as_rows=now() is idle and not everywhere.value
+        )
         self._tell_apart(found, weights or ())
         for k, source in enumerate(leaves):
             if found[k] is None:
@@ -380,7 +382,7 @@ class GradientTape(Recording):
         for k, gradient in enumerate(found):
             if gradient is not None:
                 if id(gradient) in seen:
-                    found[k] = own(gradient)
+                    found[k] = exclusive(gradient)
                 seen.add(id(gradient))
 
     def _check_mode(self, unconnected: str) -> None:
@@ -453,16 +455,16 @@ class GradientTape(Recording):
             seeds.append((t, seed))
         return seeds
 
-    def _walk(
+    def _run_backward(
         self, seeds: list[tuple[Tensor, Tensor | None]], sources: Sequence[Any], as_rows: bool = False
     ) -> list[Tensor | None]:
         """Cotangents of the sources, None for those that no seed depends on.  With ``as_rows`` sums of few rows wait
         until somebody looks at them."""
         wanted = self._wanted(sources)
         if self._is_plain and self._definitions:
-            found = replay.replayed(self, self._records, seeds, wanted)
-            if found is not None:
-                return found
+            result = compiled_backward.replayed(self, self._records, seeds, wanted)
+            if result is not None:
+                return result
         self._take_apart()
         values = self._values
         groups = [[values[n] for n in group] for group in wanted]
@@ -474,8 +476,8 @@ class GradientTape(Recording):
         else:
             with closing(_WhereTheyRan(records)) as placed:
                 totals = backward(builder, placed, starts, parts, as_rows)
-        found = replay.totals(builder, totals, groups)
-        return [tensor_of(total) if isinstance(total, AddedRows) else total for total in found]
+        result = compiled_backward.totals(builder, totals, groups)
+        return [tensor_of(total) if isinstance(total, SparseGrad) else total for total in result]
 
     def _wanted(self, sources: Sequence[Any]) -> list[Sequence[int]]:
         """The numbers of the values whose cotangents belong to each source."""
@@ -504,7 +506,7 @@ class GradientTape(Recording):
     def _take_apart(self) -> None:
         """Have single ops in the place of wholes.  What is computed for them is of no interest to other tapes."""
         count = len(self._definitions or ())
-        if any(type(definition) is Whole for definition in (self._definitions or ())[self._apart[0] :]):
+        if any(type(definition) is TapedCall for definition in (self._definitions or ())[self._apart[0] :]):
             with suspended():
                 self._apart = count, taken_apart(self._records(), builder)
 
@@ -567,16 +569,16 @@ class GradientTape(Recording):
             )
         (rows,) = self._rows(target, target.type.with_shape(target.shape[1:]), [source], experimental_use_pfor)
         shape = (*target.shape, *source.shape[1:])
-        found = None
+        result = None
         if rows is not None:
             columns = builder.transpose(rows, perm=(1, 0, *range(2, len(rows.shape))))
-            found = builder.reshape(columns, shape=shape)
+            result = builder.reshape(columns, shape=shape)
         else:
             self._note_reason(source, [target])
             if unconnected_gradients == "zero":
-                found = builder.full(0, source.type.with_shape(shape))
+                result = builder.full(0, source.type.with_shape(shape))
         self._end()
-        return found
+        return result
 
     def _rows(self, target: Tensor, type: TensorType, sources: Sequence[Any], together: bool) -> list[Tensor | None]:
         """The cotangents of the sources for each element of ``type``, the target's or without its first axis, stacked;
@@ -590,10 +592,10 @@ class GradientTape(Recording):
             seeds = builder.broadcast(seeds, shape=(size, *target.shape), axes=(0, *range(2, len(shape) + 2)))
 
         def cotangents(seed: list[Tensor]) -> list[Tensor | None]:
-            return self._walk([(target, seed[0])], sources)
+            return self._run_backward([(target, seed[0])], sources)
 
         found, own = examples.over_examples("jacobian", cotangents, [seeds], size, together=together)
-        return [None if x is None else in_front(builder, x, flag, size) for x, flag in zip(found, own)]
+        return [None if x is None else axis_to_front(builder, x, flag, size) for x, flag in zip(found, own)]
 
     # Explanations
 

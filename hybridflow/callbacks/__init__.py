@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from hybridflow.callbacks.averages import SwapEMAWeights
 from hybridflow.callbacks.callback import Callback, History
+from hybridflow.callbacks.callback_list import CallbackList
 from hybridflow.callbacks.logging import CSVLogger, LambdaCallback, RemoteMonitor
-from hybridflow.callbacks.running import CallbackList
-from hybridflow.callbacks.saving import BackupAndRestore, ModelCheckpoint
+from hybridflow.callbacks.model_checkpoint import BackupAndRestore, ModelCheckpoint
 from hybridflow.callbacks.stopping import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, TerminateOnNaN
+from hybridflow.callbacks.swap_ema_weights import SwapEMAWeights
 from hybridflow.callbacks.tensorboard import TensorBoard
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
 
 __all__ = [
     "BackupAndRestore",
@@ -31,4 +31,4 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

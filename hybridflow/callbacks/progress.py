@@ -72,9 +72,9 @@ class Progress:
 
 
 def _texts(logs: dict[str, Any]) -> dict[str, str]:
-    found = {}
+    result = {}
     for name, value in logs.items():
         number = value.item() if isinstance(value, Tensor) and value.size == 1 else value
         if isinstance(number, (int, float)):
-            found[name] = f"{number:.4f}" if 1e-3 <= abs(number) < 1e4 or number == 0 else f"{number:.4e}"
-    return found
+            result[name] = f"{number:.4f}" if 1e-3 <= abs(number) < 1e4 or number == 0 else f"{number:.4e}"
+    return result

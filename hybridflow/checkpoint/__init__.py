@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from hybridflow.checkpoint.checkpoint import Checkpoint, Report, load_arrays, save_arrays
 from hybridflow.checkpoint.manager import CheckpointManager, checkpoints, latest_checkpoint
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
 
 __all__ = [
     "Checkpoint",
@@ -19,4 +19,4 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

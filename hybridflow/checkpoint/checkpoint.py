@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.creation import asarray
-from hybridflow.checkpoint import files, states
-from hybridflow.checkpoint.waiting import Waiting, check_fit
+from hybridflow.checkpoint import files, object_graph
+from hybridflow.checkpoint.deferred_restore import Waiting, check_fit
 from hybridflow.core.context import suspended
-from hybridflow.core.reading import CONTENT_ERRORS, reading
+from hybridflow.core.file_errors import CONTENT_ERRORS, reading
 from hybridflow.core.stateful import Stateful
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
@@ -76,7 +76,7 @@ class Report:
         return f"<Report {self._told()}>"
 
 
-class Checkpoint(states.Group):
+class Checkpoint(object_graph.Group):
     """Checkpoint: objects whose state is saved to files and restored from them, each under a name.
 
     Arrays are kept in the safetensors format, so that others can read them.
@@ -133,9 +133,9 @@ class Checkpoint(states.Group):
         """Write a file of just that name, and return its path."""
         return write_state(path, self._state(), self.save_counter)
 
-    def _state(self) -> states.State:
+    def _state(self) -> object_graph.State:
         with suspended():
-            return states.state_of(self._objects)
+            return object_graph.state_of(self._objects)
 
     def read(self, path: str | os.PathLike[str], **options: Any) -> Report:
         """As ``restore``."""
@@ -152,7 +152,7 @@ class Checkpoint(states.Group):
         Values for layers that have no variables yet are read now, and wait until these are made, at the first call.
         """
         if path is None:
-            return Report([], sorted(states.places(self._objects)), [])
+            return Report([], sorted(object_graph.object_paths(self._objects)), [])
         file, plain, counter = opened(path)
         with suspended():
             report = self._restored(file, plain, partial, rename)
@@ -160,10 +160,10 @@ class Checkpoint(states.Group):
         return report
 
     def _restored(self, file: files.File, plain: dict[str, Any], partial: bool, rename: Any) -> Report:
-        objects = states.expanded(self._objects)
-        names = states.renamed([name for name in file.names if not name.startswith(states.WITHIN)], rename)
-        plans = states.renamed(list(plain), rename)
-        take_back = states.built(objects, list(names.values()))
+        objects = object_graph.expanded(self._objects)
+        names = object_graph.renamed([name for name in file.names if not name.startswith(object_graph.WITHIN)], rename)
+        plans = object_graph.renamed(list(plain), rename)
+        take_back = object_graph.built(objects, list(names.values()))
         try:
             return self._assigned(file, plain, objects, names, plans, partial)
         except BaseException:
@@ -181,21 +181,25 @@ class Checkpoint(states.Group):
     ) -> Report:
         targets: dict[str, Variable] = {}
         seen: set[int] = set()
-        for path, variable in {**states.places(objects), **states.slots(objects)}.items():
+        for path, variable in {**object_graph.object_paths(objects), **object_graph.slots(objects)}.items():
             if id(variable) not in seen:  # one that several objects share is kept once
                 seen.add(id(variable))
                 targets[path] = variable
         own = {
-            name for name, value in objects.items() if states.has_state_dict(value) or isinstance(value, states.PLAIN)
+            name
+            for name, value in objects.items()
+            if object_graph.has_state_dict(value) or isinstance(value, object_graph.PLAIN)
         }
         origins = {new: old for old, new in names.items()}
         found = {new: old for new, old in origins.items() if new in targets}
         values = {new: old for old, new in plans.items() if new in own}
         missing = sorted((targets.keys() - found.keys()) | (own - values.keys()))
-        later = {new: origins[new] for new in states.awaited(objects, [n for n in names.values() if n not in targets])}
+        later = {
+            new: origins[new] for new in object_graph.awaited(objects, [n for n in names.values() if n not in targets])
+        }
         unused = sorted([old for old, new in names.items() if new not in targets and new not in later])
-        of_model = all(name in plain for name in states.OF_MODELS)
-        told = (*states.OF_MODELS, *states.OF_SOME_MODELS) if of_model else ()
+        of_model = all(name in plain for name in object_graph.OF_MODELS)
+        told = (*object_graph.OF_MODELS, *object_graph.OF_SOME_MODELS) if of_model else ()
         unused += sorted([old for old, new in plans.items() if new not in own and old not in told])
         waiting = Waiting(self._objects, file, later) if later else None
         report = Report(sorted([*found, *values]), missing, unused, waiting)
@@ -205,14 +209,14 @@ class Checkpoint(states.Group):
             check_fit(file, old, new, targets[new], "checkpoint")
         read = file.tensors(found.values())  # all of them, before anything is changed
         with reading(CheckpointError, "checkpoint", file.path, ArgumentError, DataError):
-            kept = {new: states.unpacked(plain[old], _reader(file)) for new, old in values.items()}
+            kept = {new: object_graph.unpacked(plain[old], _reader(file)) for new, old in values.items()}
         for name, value in kept.items():
-            if states.has_state_dict(objects[name]):
+            if object_graph.has_state_dict(objects[name]):
                 _load(file, name, objects[name], value)
         for new, old in found.items():
             targets[new].assign(asarray(read[old], dtype=targets[new].dtype))
         for name, value in kept.items():
-            if not states.has_state_dict(objects[name]):
+            if not object_graph.has_state_dict(objects[name]):
                 self._objects[name] = value
         if self._waiting is not None:
             self._waiting.end()
@@ -249,7 +253,7 @@ def _reader(file: files.File) -> Callable[[str], Tensor]:
     return read
 
 
-def write_state(path: str | os.PathLike[str], state: states.State, counter: int = 0) -> str:
+def write_state(path: str | os.PathLike[str], state: object_graph.State, counter: int = 0) -> str:
     """Write a state into a file, and return its path."""
     texts = {
         "kind": _KIND,
@@ -267,7 +271,7 @@ def opened(path: str | os.PathLike[str]) -> tuple[files.File, dict[str, Any], in
 
     Raises CheckpointError for a file that is damaged, of another kind or of a later version.
     """
-    file = files.File(_found(path))
+    file = files.File(_located(path))
     try:
         version, counter = int(file.texts.get("version", "1")), int(file.texts.get("counter", "0"))
         plain = json.loads(file.texts.get("plain", "{}"))
@@ -335,7 +339,7 @@ def written(path: str | os.PathLike[str]) -> str:
     return f"{name}{SUFFIX}" if name.endswith((".h5", ".hdf5", ".keras")) else name
 
 
-def _found(path: str | os.PathLike[str]) -> str:
+def _located(path: str | os.PathLike[str]) -> str:
     """The file that a path names, whose ending may be left out."""
     name = os.fspath(path)
     return f"{name}{SUFFIX}" if not os.path.exists(name) and os.path.exists(f"{name}{SUFFIX}") else name
@@ -351,7 +355,7 @@ def load_variables(path: str | os.PathLike[str], variables: Mapping[str, Variabl
 
     Raises CheckpointError, and assigns nothing, where names or shapes differ; with ``partial`` only for shapes.
     """
-    file = files.File(_found(path))
+    file = files.File(_located(path))
     missing = [name for name in variables if name not in file.names]
     unused = [name for name in file.names if name not in variables]
     if not partial and (missing or unused):

@@ -32,7 +32,7 @@ from hybridflow.core.locked_files import is_left, lock
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import CheckpointError
 from hybridflow.runtime.checksums import crc32, joined
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.memory import memory_pool
 
 _NAMES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -170,11 +170,11 @@ def _header(arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], sums: Ma
         place = end
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNED)
-    text = text.replace(_told(_UNKNOWN), _told(f"{zlib.crc32(text):08x}"))
+    text = text.replace(_described(_UNKNOWN), _described(f"{zlib.crc32(text):08x}"))
     return len(text).to_bytes(8, "little") + text
 
 
-def _told(total: str) -> bytes:
+def _described(total: str) -> bytes:
     """How the sum of the header stands in it; texts cannot hold the same, whose quotes are escaped."""
     return f'"{_OF_HEADER}":"{total}"'.encode()
 
@@ -191,12 +191,12 @@ def _flush_folder(folder: Path) -> None:
 
 def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A table of JSON.  Raises KeyError for a key that comes twice: readers differ in which of the two they take."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in result:
             raise KeyError(key)
-        found[key] = value
-    return found
+        result[key] = value
+    return result
 
 
 class File:
@@ -226,7 +226,7 @@ class File:
         self.is_checked = total is not None
         if total is None and _SUMS in self.texts:
             raise self._damaged("its header has no sum, where its arrays have some")
-        if total is not None and f"{zlib.crc32(header.replace(_told(total), _told(_UNKNOWN))):08x}" != total:
+        if total is not None and f"{zlib.crc32(header.replace(_described(total), _described(_UNKNOWN))):08x}" != total:
             raise self._damaged("its header is not what was written (CRC-32)")
         sums = self._parsed(self.texts.pop(_SUMS, "{}").encode())
         self._sums = {name: value for name, value in sums.items() if isinstance(value, str)}
@@ -240,14 +240,14 @@ class File:
 
     def _parsed(self, text: bytes) -> dict[str, Any]:
         try:
-            found = json.loads(text.decode(), object_pairs_hook=_table)
+            result = json.loads(text.decode(), object_pairs_hook=_table)
         except (ValueError, RecursionError):
             raise self._damaged("what should describe its arrays is no JSON") from None
         except KeyError as error:
             raise self._damaged(f"it describes {error} twice") from None
-        if not isinstance(found, dict):
+        if not isinstance(result, dict):
             raise self._damaged("what should describe its arrays is no table")
-        return found
+        return result
 
     def _texts(self, texts: Any) -> dict[str, str]:
         if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
@@ -308,7 +308,7 @@ class File:
         parts: list[tuple[int, memoryview]] = []
         for name in names:
             _, _, begin, end = self._entries[name]
-            contents[name] = blocks.empty((end - begin,), _NAMES["U8"])
+            contents[name] = memory_pool.empty((end - begin,), _NAMES["U8"])
             whole = memoryview(contents[name])
             parts += [(self._start + begin + at, whole[at : at + _CHUNK]) for at in range(0, len(whole), _CHUNK)]
         sums = iter(self._read_all(parts))

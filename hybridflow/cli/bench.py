@@ -17,30 +17,30 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow import flags
-from hybridflow.cli import limits, measure, output, programs, subject
-from hybridflow.cli.limits import Limits
+from hybridflow.cli import machine_peaks, measure, output, programs, target as cli_target
+from hybridflow.cli.machine_peaks import Limits
 from hybridflow.cli.measure import Timing
 from hybridflow.compiler.ir.extents import Dim, value_at
 from hybridflow.compiler.ir.graph import Role
-from hybridflow.compiler.loops.buffers import byte_size
+from hybridflow.compiler.loops.buffer_assignment import byte_size
 from hybridflow.errors import ArgumentError
-from hybridflow.jit.concrete import ConcreteFunction
+from hybridflow.jit.concrete_function import ConcreteFunction
 from hybridflow.jit.function import Function
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 
 _FORMAT = 1  # of the JSON
 _DESCRIPTION = f"""Time programs eagerly (the undecorated function, called in a loop) and compiled, in turns
 (A B A B ...). Without FILE::function it runs a built-in
 set in under a minute. Times are medians; 'same' instead of a speed-up means that the spreads (quartiles) overlap, so
-that neither is faster. The first call traces, compiles without the disk cache, and runs. {limits.HOW} 'of limit' is the
-time that the machine would need at least, for the bytes of arguments and results moved once and for the arithmetic that
-the kernels contain, as a share of the time measured."""
+that neither is faster. The first call traces, compiles without the disk cache, and runs. {machine_peaks.HOW} 'of
+limit' is the time that the machine would need at least, for the bytes of arguments and results moved once and for the
+arithmetic that the kernels contain, as a share of the time measured."""
 
 
 def add_to(commands: Any) -> None:
     parser = commands.add_parser("bench", help="time eager against compiled", description=_DESCRIPTION)
     parser.add_argument("target", metavar="FILE::function", nargs="?", help="time this function instead")
-    parser.add_argument("--shapes", metavar="SHAPES", help=f"of random arguments: {subject.SHAPES_HELP}")
+    parser.add_argument("--shapes", metavar="SHAPES", help=f"of random arguments: {cli_target.SHAPES_HELP}")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--wide", action="store_true", help="show spreads, numbers of kernels and rates too")
     parser.add_argument(
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
         file = stack.enter_context(output.OutputFile(options.output, "bench")) if options.output else None
         stack.callback(output.progress, "")
         output.progress("limits of this machine")
-        machine = limits.Machine()
+        machine = machine_peaks.Machine()
         _warm_up()
         results = []
         for k, (name, make) in enumerate(chosen, 1):
@@ -127,10 +127,10 @@ def _chosen(target: str | None, shapes: str | None) -> list[tuple[str, Make]]:
     """Name and maker of each program to time."""
     if target is None:
         return [(program.name, _compiled(program)) for program in programs.BUILT_IN]
-    function = subject.load(target, "bench")
-    specs = subject.specs(function, shapes, "bench")
-    arguments = subject.random_tensors(specs, "bench")
-    name = f"{target.partition('::')[2]}({', '.join(map(subject.text_of, specs))})"
+    function = cli_target.load(target, "bench")
+    specs = cli_target.specs(function, shapes, "bench")
+    arguments = cli_target.random_tensors(specs, "bench")
+    name = f"{target.partition('::')[2]}({', '.join(map(cli_target.text_of, specs))})"
 
     def make() -> tuple[Function, tuple[Any, ...]]:
         function.cache_clear()
@@ -153,7 +153,7 @@ def _warm_up() -> None:
         hf.function(lambda x: hf.exp(x) + 1.0)(hf.ones((4,)))
 
 
-def _measured(name: str, make: Make, machine: limits.Machine) -> Result:
+def _measured(name: str, make: Make, machine: machine_peaks.Machine) -> Result:
     function, arguments = make()
     with flags.CACHE_DIR("off"):
         started = time.perf_counter()
@@ -242,7 +242,7 @@ def _verdict(changes: dict[str, Change], allowed: float | None) -> int:
 
 
 def _report(results: Sequence[Result], changes: dict[str, Change]) -> dict[str, Any]:
-    here = host.detect()
+    here = host_target.detect()
     return {
         "format": _FORMAT,
         "machine": {

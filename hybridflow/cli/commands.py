@@ -64,7 +64,7 @@ def run(arguments: Sequence[str]) -> int:
         return WRONG_USE if isinstance(error, ArgumentError) and not error.where else FAILED
     except Exception as error:
         _show_trace()
-        print(f"[{options.command}] {type(error).__name__}: {error}{_place(error)}", file=sys.stderr)
+        print(f"[{options.command}] {type(error).__name__}: {error}{_location(error)}", file=sys.stderr)
         return FAILED
 
 
@@ -80,7 +80,7 @@ def _message(error: HybridflowError) -> str:
     return str(error)
 
 
-def _place(error: Exception) -> str:
+def _location(error: Exception) -> str:
     """The innermost line of the user's that the error came through."""
     if isinstance(error, SyntaxError):  # says so itself
         return ""

@@ -19,11 +19,11 @@ import hybridflow as hf
 from hybridflow import flags
 from hybridflow.cli import cache, output
 from hybridflow.runtime.calls import entry
-from hybridflow.runtime.cuda import gpus
-from hybridflow.runtime.machine import disk_cache, host, machine_code
-from hybridflow.runtime.memory import blocks
-from hybridflow.runtime.native import functions
-from hybridflow.runtime.threads import available, team
+from hybridflow.runtime.cuda import gpu_memory
+from hybridflow.runtime.machine import disk_cache, host_target, machine_code
+from hybridflow.runtime.memory import memory_pool
+from hybridflow.runtime.native import native_functions
+from hybridflow.runtime.threads import thread_count, thread_pool
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ def _versions() -> list[Finding]:
 
 
 def _machine() -> list[Finding]:
-    target = host.detect()
+    target = host_target.detect()
     caches = ", ".join(f"L{k} {size >> 10} KiB" for k, size in ((1, target.l1), (2, target.l2), (3, target.l3)))
     return [
         Finding("target", "ok", f"{target.cpu} ({target.triple}), vectors of {target.vector_bits} bits, {caches}"),
-        Finding("cores", "ok", f"{available.cores()} for this process"),
+        Finding("cores", "ok", f"{thread_count.cores()} for this process"),
     ]
 
 
@@ -97,29 +97,29 @@ def _native_entry() -> list[Finding]:
 
 
 def _threads() -> list[Finding]:
-    number, problem = team.threads(), team.problem()
+    number, problem = thread_pool.threads(), thread_pool.problem()
     if problem is not None:
         return [Finding("threads", "note", f"programs run on one: {problem}")]
-    flag, told = flags.NUM_THREADS, available.openmp()
-    why = f" ({flag.name})" if flag.value else f" (OMP_NUM_THREADS, of {available.cores()} cores)" if told else ""
+    flag, told = flags.NUM_THREADS, thread_count.openmp()
+    why = f" ({flag.name})" if flag.value else f" (OMP_NUM_THREADS, of {thread_count.cores()} cores)" if told else ""
     return [Finding("threads", "ok", f"{number} for a program{why}")]
 
 
 def _memory() -> list[Finding]:
-    problem = blocks.problem()
+    problem = memory_pool.problem()
     if problem is not None:
         return [Finding("memory pool", "note", f"off, all memory is new: {problem}")]
-    return [Finding("memory pool", "ok", f"keeps up to {blocks.limit() >> 20} MiB of freed memory")]
+    return [Finding("memory pool", "ok", f"keeps up to {memory_pool.limit() >> 20} MiB of freed memory")]
 
 
 def _cache() -> list[Finding]:
     stat = disk_cache.stat()
     state = "ok" if stat.folder is not None and stat.writable else "note"
-    found = [Finding("disk cache", state, cache.describe(stat))]
-    if stat.folder is not None and functions.source() is None:
+    result = [Finding("disk cache", state, cache.describe(stat))]
+    if stat.folder is not None and native_functions.source() is None:
         text = "compiled anew in each process: their source, which would be part of their key, is not to be found"
-        found.append(Finding("native calls", "note", text))
-    return found
+        result.append(Finding("native calls", "note", text))
+    return result
 
 
 def _kernel() -> list[Finding]:
@@ -153,17 +153,17 @@ def _gpu() -> list[Finding]:
 
 def _cupy() -> list[Finding]:
     try:
-        cupy = gpus.cupy()
+        cupy = gpu_memory.cupy()
     except Exception as error:  # a broken installation raises whatever its parts raise
         return [Finding("cupy", "note", f"cannot be imported: {error}")]
-    count = gpus.count()
-    found = [Finding("cupy", "ok", f"{cupy.__version__} in {os.path.dirname(cupy.__file__)}")]
+    count = gpu_memory.count()
+    result = [Finding("cupy", "ok", f"{cupy.__version__} in {os.path.dirname(cupy.__file__)}")]
     if not count:
-        return [*found, Finding("gpu", "note", "CuPy finds none")]
+        return [*result, Finding("gpu", "note", "CuPy finds none")]
     for number in range(count):
         name = cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
-        found.append(Finding(f"gpu:{number}", "ok", f"{name}, target {gpus.target(number).cpu}"))
-    return found
+        result.append(Finding(f"gpu:{number}", "ok", f"{name}, target {gpu_memory.target(number).cpu}"))
+    return result
 
 
 _CHECKS = (_versions, _machine, _flags, _native_entry, _threads, _memory, _cache, _kernel, _gpu)

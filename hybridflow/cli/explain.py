@@ -6,8 +6,8 @@ import argparse
 import dataclasses
 from typing import Any
 
-from hybridflow.cli import output, subject
-from hybridflow.jit.introspect import Table
+from hybridflow.cli import output, target
+from hybridflow.jit.inspection import Table
 
 
 def add_to(commands: Any) -> None:
@@ -22,13 +22,13 @@ def add_to(commands: Any) -> None:
 def add_subject(parser: argparse.ArgumentParser) -> None:
     """The options of commands about one signature of one function."""
     parser.add_argument("target", metavar="FILE::function")
-    parser.add_argument("--shapes", metavar="SHAPES", help=subject.SHAPES_HELP)
+    parser.add_argument("--shapes", metavar="SHAPES", help=target.SHAPES_HELP)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:
-    function = subject.load(options.target, "explain")
-    found = function.explain(*subject.trace_arguments(function, options.shapes, "explain"))
+    function = target.load(options.target, "explain")
+    found = function.explain(*target.trace_arguments(function, options.shapes, "explain"))
     if options.json:
         fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.name != "summary"}
         output.print_json({name: v.rows if isinstance(v, Table) else v for name, v in fields.items()})

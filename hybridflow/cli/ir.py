@@ -10,24 +10,24 @@ import tempfile
 from typing import Any
 
 from hybridflow import flags
-from hybridflow.cli import explain, output, subject
+from hybridflow.cli import explain, output, target
 from hybridflow.compiler import pipeline
 from hybridflow.compiler.ir.graph import Graph
-from hybridflow.jit import introspect
+from hybridflow.jit import inspection
 
 
 def add_to(commands: Any) -> None:
     parser = commands.add_parser("ir", help="a function's program as text", description="The program of a signature.")
     explain.add_subject(parser)
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--stage", choices=introspect.STAGES, default="traced", help="which form (default: traced)")
+    choice.add_argument("--stage", choices=inspection.STAGES, default="traced", help="which form (default: traced)")
     choice.add_argument("--passes", action="store_true", help="show what each pass changed")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    function = subject.load(options.target, "ir")
-    arguments = subject.trace_arguments(function, options.shapes, "ir")
+    function = target.load(options.target, "ir")
+    arguments = target.trace_arguments(function, options.shapes, "ir")
     if options.passes:
         stages = _after_each_pass(function.get_concrete_function(*arguments).graph)
         if options.json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from hybridflow.cli import explain, output, subject
+from hybridflow.cli import explain, output, target
 from hybridflow.errors import ArgumentError
 
 
@@ -24,8 +24,8 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.runs is not None and options.runs < 1:
         raise ArgumentError("profile", f"--runs is {options.runs}; give 1 or more.", "")
-    function = subject.load(options.target, "profile")
-    arguments = subject.random_tensors(subject.specs(function, options.shapes, "profile"), "profile")
+    function = target.load(options.target, "profile")
+    arguments = target.random_tensors(target.specs(function, options.shapes, "profile"), "profile")
     found = function.profile(*arguments, runs=options.runs)
     if options.json:
         fields = {name: getattr(found, name) for name in ("function", "signature", "runs", "total")}

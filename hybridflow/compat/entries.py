@@ -54,11 +54,11 @@ class Entry:
 def target_of(path: str) -> Any:
     """What a path names.  Raises AttributeError or ImportError where nothing does."""
     start, rest = ("hybridflow.compat.adapters", path[1:]) if path.startswith("~") else ("hybridflow", path)
-    found: Any = importlib.import_module(start)
+    result: Any = importlib.import_module(start)
     for part in filter(None, rest.split(".")):
-        inner = getattr(found, part, _MISSING)
-        found = importlib.import_module(f"{found.__name__}.{part}") if inner is _MISSING else inner
-    return found
+        inner = getattr(result, part, _MISSING)
+        result = importlib.import_module(f"{result.__name__}.{part}") if inner is _MISSING else inner
+    return result
 
 
 def parse(line: str) -> tuple[list[str], Entry]:

@@ -8,8 +8,8 @@ from typing import Any
 from hybridflow.array.creation import iota
 from hybridflow.compiler.ir.dtypes import int64, is_integer
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.control.leaves import Nest
-from hybridflow.control.turns import run_for, run_while
+from hybridflow.control.eager_loops import run_for, run_while
+from hybridflow.control.loop_state import Nest
 from hybridflow.core.context import now
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
@@ -58,7 +58,7 @@ def while_loop(
         given = start.filled(values)
         return given if several else (given,)
 
-    def turn(values: Sequence[Any]) -> list[Any]:
+    def iteration(values: Sequence[Any]) -> list[Any]:
         result = body(*arguments(values))
         if several:
             if len(loop_vars) == 1 and type(result) not in (list, tuple):
@@ -73,7 +73,7 @@ def while_loop(
         return cond(*arguments(values))
 
     most = None if maximum_iterations is None else _count(stage, "maximum_iterations", maximum_iterations)
-    return start.filled(run_while(stage, goes_on, turn, start.values, start.names, most))
+    return start.filled(run_while(stage, goes_on, iteration, start.values, start.names, most))
 
 
 @entered
@@ -103,7 +103,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     start = Nest(init, "the value")
     first, end = _count(stage, "lower", lower), _count(stage, "upper", upper)
 
-    def turn(i: Tensor, values: Sequence[Any]) -> list[Any]:
+    def iteration(i: Tensor, values: Sequence[Any]) -> list[Any]:
         found = Nest(body(i, start.filled(values)), "the value")
         start.check_like(stage, found, "before a turn", "after it")
         return found.values
@@ -117,14 +117,19 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
         if not (isinstance(first, int) and first == 0):
             numbers = numbers + first
         carries, _ = run_for(
-            stage, length, lambda values, slices: (turn(slices[0], values), ()), start.values, [numbers], start.names
+            stage,
+            length,
+            lambda values, slices: (iteration(slices[0], values), ()),
+            start.values,
+            [numbers],
+            start.names,
         )
         return start.filled(carries)
     limit = as_tensor(end, stage, int64)
     found = run_while(
         stage,
         lambda values: values[0] < limit,
-        lambda values: [values[0] + 1, *turn(values[0], values[1:])],
+        lambda values: [values[0] + 1, *iteration(values[0], values[1:])],
         [as_tensor(first, stage, int64), *start.values],
         ["i", *start.names],
     )

@@ -70,10 +70,10 @@ class TensorArray:
         return zeros((self._form.size, *shape), dtype=self._form.dtype)
 
     def _with(self, values: Tensor) -> Self:
-        made = object.__new__(type(self))
-        made._form = _Growing(self.dtype, values.shape[0]) if self.grows else self._form
-        made._values = values
-        return made
+        result = object.__new__(type(self))
+        result._form = _Growing(self.dtype, values.shape[0]) if self.grows else self._form
+        result._values = values
+        return result
 
     def _known(self, stage: str) -> Tensor:
         if self._values is None:

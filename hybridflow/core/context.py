@@ -18,9 +18,9 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 from hybridflow.runtime.calls.front_end import Reasons
-from hybridflow.runtime.locks import trace_states
+from hybridflow.runtime.fork_safe_locks import trace_states
 
 
 class Recorder(Protocol):
@@ -70,15 +70,15 @@ class Tracer(Protocol):
 
     name: str  # of the function that is traced
     live_arrays: Mapping[int, Any]  # arrays of others, by id, that the program reads anew at each call
-    tells_apart: bool  # whether something looked at which tensors are one object
+    depends_on_identity: bool  # whether something looked at which tensors are one object
     assumptions: Any  # what it takes for granted of symbolic extents
     numbers: dict[Any, Any]  # tensors of Python numbers as operands, see ``eager.operands.aligned``
-    kept: dict[Any, Any]  # what layers add to the loss, see ``core.calling``
+    added_losses: dict[Any, Any]  # what layers add to the loss, see ``core.calling``
 
     def record(self, op: Any, inputs: Sequence[Any], attrs: Mapping[str, Any], /) -> Any:
         """Append one op; the tensor that stands for its result."""
 
-    def add_span(self, inputs: Iterable[Any], outputs: Iterable[Any], vjp: Callable[..., Any], /) -> None:
+    def add_custom_vjp(self, inputs: Iterable[Any], outputs: Iterable[Any], vjp: Callable[..., Any], /) -> None:
         """Give ``outputs``, just recorded, their own derivative with respect to ``inputs``."""
 
     def read_variable(self, variable: Any, /) -> Any:
@@ -96,7 +96,7 @@ class Tracer(Protocol):
     def called(self, function: Callable[..., Any], text: str, /) -> Callable[..., Any]:
         """What to call in the place of a function that may be the user's, see ``users``."""
 
-    def sets(self, owner: Any, name: str, /) -> None:
+    def on_attribute_write(self, owner: Any, name: str, /) -> None:
         """Code of ours is about to set an attribute of an object of the user's."""
 
     def known_elements(self, node: Any, /) -> Any:
@@ -326,7 +326,7 @@ class _Begun:
 
 def without_handlers(is_outermost: bool = False) -> AbstractContextManager[None]:
     """A block of which handlers of signals are no part (see ``runtime.handlers``)."""
-    block: AbstractContextManager[None] = _handlers().Apart(_leave_all, is_outermost)
+    block: AbstractContextManager[None] = _handlers().HandlerThread(_leave_all, is_outermost)
     return block
 
 
@@ -334,11 +334,11 @@ def _leave_all() -> None:
     _state.set(idle)
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _handlers() -> Any:
-    from hybridflow.runtime import handlers  # which a first operation does without
+    from hybridflow.runtime import signal_handlers  # which a first operation does without
 
-    return handlers
+    return signal_handlers
 
 
 def suspended() -> AbstractContextManager[None]:

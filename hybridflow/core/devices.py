@@ -64,9 +64,9 @@ class device:  # a lower-case name, because it reads as a statement
     def __init__(self, name: str) -> None:
         self.name = parse(name)
         if self.name != CPU:
-            from hybridflow.runtime.cuda import gpus
+            from hybridflow.runtime.cuda import gpu_memory
 
-            gpus.check_device(number(self.name))
+            gpu_memory.check_device(number(self.name))
         self._before: list[str | None] = []
 
     def __enter__(self) -> None:
@@ -103,9 +103,9 @@ def list_devices() -> list[str]:
     >>> hf.list_devices()[0]
     'cpu'
     """
-    from hybridflow.runtime.cuda import gpus
+    from hybridflow.runtime.cuda import gpu_memory
 
-    return [CPU, *(f"gpu:{k}" for k in range(gpus.count()))]
+    return [CPU, *(f"gpu:{k}" for k in range(gpu_memory.count()))]
 
 
 def scope() -> str:
@@ -129,19 +129,21 @@ def moved(array: Any, device: str) -> Any:
     here = of(array)
     if here == device:
         return array
-    from hybridflow.runtime.cuda import copies
+    from hybridflow.runtime.cuda import device_copies
 
     if device == CPU:
-        return copies.to_host(array)
-    return copies.to_device(array, number(device)) if here == CPU else copies.between(array, number(device))
+        return device_copies.to_host(array)
+    return (
+        device_copies.to_device(array, number(device)) if here == CPU else device_copies.between(array, number(device))
+    )
 
 
 def settle(device: str) -> None:
     """Wait for programs under way that check something.  Raises the error of a check that has failed."""
     if device != CPU:
-        from hybridflow.runtime.cuda import copies
+        from hybridflow.runtime.cuda import device_copies
 
-        copies.settle(number(device))
+        device_copies.settle(number(device))
 
 
 def placed(array: np.ndarray) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.dtypes import is_bool, is_float, is_narrow_float
 
-_WHOLE = 1000  # more elements than this are summarised
+_MAX_SHOWN = 1000  # more elements than this are summarised
 
 
 def value_text(tensor: Any) -> str:
@@ -18,7 +18,7 @@ def value_text(tensor: Any) -> str:
         array = array.astype(np.float32)
     if array.ndim == 0:
         return str(array[()])
-    return np.array2string(array, threshold=_WHOLE)
+    return np.array2string(array, threshold=_MAX_SHOWN)
 
 
 def statistics(tensor: Any) -> str:
@@ -41,6 +41,6 @@ def describe(tensor: Any, title: str = "Tensor") -> str:
     """The repr of a tensor, or of a variable that holds it."""
     head = f"<{title} {tensor.type} {tensor.device}>"
     text = value_text(tensor)
-    if tensor.size > _WHOLE:
+    if tensor.size > _MAX_SHOWN:
         return f"{head} {statistics(tensor)}\n{text}"
     return f"{head} {text}" if tensor.ndim < 2 and "\n" not in text else f"{head}\n{text}"

@@ -87,19 +87,19 @@ def exported_from_gpu(
     array: Any, stream: Any, max_version: tuple[int, int] | None, dl_device: tuple[int, int] | None, copy: bool | None
 ) -> Any:
     """The same for an array of a GPU, for who works on ``stream`` (a number of DLPack's, None for the default one)."""
-    from hybridflow.runtime.cuda import gpus
+    from hybridflow.runtime.cuda import gpu_memory
 
     check_options(max_version, dl_device)
     options = {"max_version": max_version, "dl_device": dl_device}
     if not copy and max_version is not None and max_version[0] >= 1:
-        capsule = gpus.exported(array, stream, options)
+        capsule = gpu_memory.exported(array, stream, options)
         if _name_of(capsule) == b"dltensor_versioned":
             flags = _pointer_of(capsule, b"dltensor_versioned") + _FLAGS
             ctypes.c_uint64.from_address(flags).value |= _READ_ONLY
             return capsule
     if copy is False:
         raise SharingError("dlpack", _NO_READ_ONLY)
-    return gpus.exported(array.copy(), stream, options)
+    return gpu_memory.exported(array.copy(), stream, options)
 
 
 def check_options(max_version: Any, dl_device: Any) -> None:

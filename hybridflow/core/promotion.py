@@ -41,15 +41,15 @@ def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
     if isinstance(dtype, str) and dtype in dtypes.FROM_SHORT:
         return dtypes.FROM_SHORT[dtype]
     try:
-        found = np.dtype(dtype)
+        result = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):  # NumPy reads texts as code that has to be literal
-        found = None
-    found = None if dtype is None or found is None else _SUPPORTED.get(found)
-    if found is None:
+        result = None
+    result = None if dtype is None or result is None else _SUPPORTED.get(result)
+    if result is None:
         names = ", ".join(map(str, dtypes.ALL))
         hint = " If it is an extent, give the shape as one tuple." if isinstance(dtype, int) else ""
         raise DTypeError(stage, f"{dtype!r} is not a dtype here; the dtypes are {names}.{hint}")
-    return found
+    return result
 
 
 def is_supported(dtype: np.dtype[Any]) -> bool:
@@ -95,7 +95,7 @@ def scalar_array(value: Any, dtype: np.dtype[Any], stage: str) -> np.ndarray:
     if isinstance(value, np.generic):
         value = value.item()
     if dtypes.is_integer(dtype):
-        value = check_whole(value, dtype, stage)
+        value = check_integral(value, dtype, stage)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
         try:
             value = float(value)  # as Python rounds it; ints within int64 are rounded once, to the dtype itself
@@ -131,7 +131,7 @@ def refuse_mask(array: Any, stage: str, what: str = "the value") -> None:
         )
 
 
-def check_whole(value: float, dtype: np.dtype[Any], stage: str) -> int:
+def check_integral(value: float, dtype: np.dtype[Any], stage: str) -> int:
     """A Python number as an int that ``dtype`` holds; raises ArgumentError when it is none."""
     if isinstance(value, float) and not value.is_integer():
         raise ArgumentError(stage, f"the Python float {value!r} is not a whole number, so it is no {dtype}.")
@@ -160,12 +160,12 @@ def result_dtype(stage: str, values: Sequence[Any]) -> np.dtype[Any]:
             undecided = value if getattr(value, "narrow", kind) is not kind else undecided
         else:
             dtype = value.dtype if dtype is None else promote(dtype, value.dtype, stage)
-    found = _combined(stage, values, dtype, weak)
+    result = _combined(stage, values, dtype, weak)
     if undecided is not None:
         other = result_dtype(stage, [x.narrow() if hasattr(x, "narrow") else x for x in values])
-        if other != found:
-            raise undecided.undecided(f"the result is {other} or {found}")
-    return found
+        if other != result:
+            raise undecided.undecided(f"the result is {other} or {result}")
+    return result
 
 
 def _combined(stage: str, values: Sequence[Any], dtype: np.dtype[Any] | None, weak: type | None) -> np.dtype[Any]:

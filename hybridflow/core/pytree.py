@@ -158,17 +158,17 @@ def is_container(value: Any) -> bool:
 def changeable_parts(value: Any, opens: Parts = parts_of) -> dict[int, Any]:
     """The containers inside of ``value`` that can be changed in place, by id.  Raises ArgumentError for what contains
     itself."""
-    found: dict[int, Any] = {}
+    result: dict[int, Any] = {}
     waiting = [] if (held := opens(value)) is None else list(held[1])
     while waiting:
         part = waiting.pop()
         held = opens(part)
-        if held is None or id(part) in found:
+        if held is None or id(part) in result:
             continue
         if not isinstance(part, tuple):
-            found[id(part)] = part
+            result[id(part)] = part
         waiting.extend(held[1])  # where += would ask the part, as a Shape has a + of its own
-    return found
+    return result
 
 
 def children(value: Any, root: str) -> list[tuple[str, Any]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.dtypes import is_integer
 from hybridflow.compiler.ir.types import Extent, TensorType, product
-from hybridflow.core import devices, display, other_names, pytree
+from hybridflow.core import devices, display, name_hints, pytree
 from hybridflow.core.context import now
 from hybridflow.core.shape import Shape
 from hybridflow.errors import (
@@ -27,7 +27,7 @@ from hybridflow.errors import (
     TraceError,
     entered,
 )
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # versions of the array API
 Axes = int | Sequence[int] | None  # over which something is reduced; None is all of them
@@ -130,7 +130,7 @@ class Operators:
         raise NotImplementedError
 
     def __dir__(self) -> list[str]:
-        return other_names.hide(object.__dir__(self), Operators)
+        return name_hints.hide(object.__dir__(self), Operators)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -180,7 +180,7 @@ class Operators:
         return product(self.shape)
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _dlpack() -> Any:
     from hybridflow.core import dlpack  # which few programs need
 
@@ -208,7 +208,7 @@ class Tensor(Operators):
 
     __slots__ = ("__weakref__", "_array")
     _array: Any
-    _is_late = False  # see ``core.late``
+    _is_lazy = False  # see ``core.late``
     _is_shapeless = False  # see ``tracing.shapeless``
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -243,10 +243,10 @@ class Tensor(Operators):
         wanted, here = devices.parse(device), self.device
         if wanted == here:
             return +self
-        made = wrap(devices.moved(self._array, wanted))
+        result = wrap(devices.moved(self._array, wanted))
         for tape in now().tapes:
-            tape.record_custom((self,), (made,), lambda cotangent: (cotangent.to_device(here),))
-        return made
+            tape.record_custom((self,), (result,), lambda cotangent: (cotangent.to_device(here),))
+        return result
 
     # ``x[key] = value`` (see ``array.setitem``) gives the object another value.
 
@@ -411,7 +411,7 @@ def _lock(array: np.ndarray) -> None:
 
 def looked_at(value: Any) -> Any:
     """``value``; a tensor whose elements nobody has asked for has them from then on, and is of the class Tensor."""
-    if isinstance(value, Tensor) and value._is_late:
+    if isinstance(value, Tensor) and value._is_lazy:
         _ = value._array
     return value
 

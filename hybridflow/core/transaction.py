@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from hybridflow.core.context import now, without_handlers
-from hybridflow.runtime.locks import thread_states
+from hybridflow.runtime.fork_safe_locks import thread_states
 
 T = TypeVar("T")
 
 
-class Place(Protocol):
+class Transactional(Protocol):
     """A variable, as far as it matters here."""
 
     def _take_back(self, after: Any, before: Any, /) -> None:
@@ -29,7 +29,7 @@ class _Write:
 
     __slots__ = ("after", "before", "variable")
 
-    def __init__(self, variable: Place, before: Any) -> None:
+    def __init__(self, variable: Transactional, before: Any) -> None:
         self.variable, self.before, self.after = variable, before, before
 
 
@@ -67,7 +67,7 @@ def is_open() -> bool:
     return _open() is not None
 
 
-def note(variable: Place, before: Any, after: Any) -> None:
+def note(variable: Transactional, before: Any, after: Any) -> None:
     """A variable is about to be written; its old value must stay what it is."""
     call = _open()
     if call is not None:

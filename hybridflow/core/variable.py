@@ -16,10 +16,18 @@ from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.core import display, pytree, transaction
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Operators, Tensor, wrap
-from hybridflow.runtime.calls.turns import IN_PLACE, RUNNING, Gate, at_once, has_turn, in_turn, set_all
+from hybridflow.runtime.calls.variable_locks import (
+    IN_PLACE,
+    RUNNING,
+    VariableLock,
+    holds_lock,
+    set_all,
+    try_with_lock,
+    with_locks,
+)
 
 if TYPE_CHECKING:
-    from hybridflow.core.calling import Label
+    from hybridflow.core.layer_context import Label
     from hybridflow.core.shape import Shape
 
 
@@ -102,7 +110,7 @@ class Variable(Operators):
     def _begin(self, tensor: Tensor, trainable: bool, name: str | None) -> None:
         """``__init__`` with the value that the variable starts from."""
         self._tensor, self._own = _value_of(tensor), None
-        self._gate = Gate()
+        self._gate = VariableLock()
         self.trainable = bool(trainable)
         self.name = name
         self._regularizer = self._constraint = None
@@ -182,9 +190,9 @@ class Variable(Operators):
         """Let the value's memory be the variable's own again where all who saw it have let go of it, so that the next
         program may write there."""
         if self._own is not self._tensor and not transaction.is_open() and hasattr(sys, "getrefcount"):
-            at_once(self._gate, self._reclaim_in_turn)
+            try_with_lock(self._gate, self._reclaim_serially)
 
-    def _reclaim_in_turn(self) -> None:
+    def _reclaim_serially(self) -> None:
         probe: Variable = object.__new__(Variable)  # whose value nobody else has
         probe._tensor = wrap(np.empty(1))
         if _referred(self) != _referred(probe):  # all but those who come this very moment are seen here
@@ -201,9 +209,9 @@ class Variable(Operators):
         has been done."""
         value = _value_of(tensor)
         # What it held is let go of when the turn is over: that may run Python code.
-        held = at_once(self._gate, self._replace, value, expected)
+        held = try_with_lock(self._gate, self._replace, value, expected)
         if held is None and expected is None:
-            held = in_turn((self._gate,), functools.partial(self._replace, value, None))
+            held = with_locks((self._gate,), functools.partial(self._replace, value, None))
         return held is not None
 
     def _replace(self, value: Tensor, expected: Tensor | None) -> Tensor | None:
@@ -226,7 +234,7 @@ class Variable(Operators):
                 self._own = None
                 self._tensor = before
 
-        in_turn((self._gate,), restore)
+        with_locks((self._gate,), restore)
 
     def value(self) -> Tensor:
         """The current value as a tensor; later assignments do not change that tensor."""
@@ -318,7 +326,7 @@ def _renewed(variable: Variable) -> tuple[int, int]:
 
 
 _tensor_of: Callable[[Variable], Tensor] = vars(Variable)["_tensor"].__get__
-_set_own: Callable[[Variable, Tensor | None], None] = vars(Variable)["_own"].__set__
+_set_exclusive: Callable[[Variable, Tensor | None], None] = vars(Variable)["_own"].__set__
 
 
 def current_values(variables: Sequence[Variable]) -> list[Tensor]:
@@ -329,14 +337,14 @@ def current_values(variables: Sequence[Variable]) -> list[Tensor]:
     while True:
         for _ in range(_TRIES):
             tensors = list(map(_tensor_of, variables))
-            set_all(_set_own, variables, repeat(None))
+            set_all(_set_exclusive, variables, repeat(None))
             settled = [variable._settled(tensor) for variable, tensor in zip(variables, tensors)]
             # Each of them is the value of its variable at some moment; where none has another one now, all were so when
             # the last had settled.  A value that was replaced never comes back.
             if all(map(is_, map(_tensor_of, variables), tensors)):
                 return settled
-        if not has_turn():  # else it could wait for one who waits for this thread
-            return in_turn([variable._gate for variable in variables], lambda: [v._current() for v in variables])
+        if not holds_lock():  # else it could wait for one who waits for this thread
+            return with_locks([variable._gate for variable in variables], lambda: [v._current() for v in variables])
 
 
 _TRIES = 3  # to read several variables while others write them, before these have to wait

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
+from hybridflow.data.csv_files import CsvDataset, make_csv_dataset
 from hybridflow.data.dataset import Dataset
-from hybridflow.data.delimited import CsvDataset, make_csv_dataset
-from hybridflow.data.examples import (
+from hybridflow.data.files import FixedLengthRecordDataset, NumpyDataset, TextLineDataset, TFRecordDataset
+from hybridflow.data.iterator import Iterator
+from hybridflow.data.loader import DataLoader, default_collate
+from hybridflow.data.options import Options
+from hybridflow.data.pipeline import INFINITE as INFINITE_CARDINALITY, UNKNOWN as UNKNOWN_CARDINALITY
+from hybridflow.data.strings import TextSpec
+from hybridflow.data.tf_example import (
     FixedLenFeature,
     FixedLenSequenceFeature,
     VarLenFeature,
@@ -18,13 +24,7 @@ from hybridflow.data.examples import (
     parse_example,
     parse_single_example,
 )
-from hybridflow.data.files import FixedLengthRecordDataset, NumpyDataset, TextLineDataset, TFRecordDataset
-from hybridflow.data.iterator import Iterator
-from hybridflow.data.loader import DataLoader, default_collate
-from hybridflow.data.node import INFINITE as INFINITE_CARDINALITY, UNKNOWN as UNKNOWN_CARDINALITY
-from hybridflow.data.options import Options
-from hybridflow.data.records import TFRecordWriter
-from hybridflow.data.texts import TextSpec
+from hybridflow.data.tfrecord import TFRecordWriter
 from hybridflow.data.threads import AUTOTUNE
 
 __all__ = [
@@ -53,4 +53,4 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

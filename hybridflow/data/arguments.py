@@ -15,24 +15,24 @@ from hybridflow.data.threads import AUTOTUNE
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 
-def whole(name: str, value: Any, method: str, least: int | None = 1) -> int:
+def integer(name: str, value: Any, method: str, least: int | None = 1) -> int:
     """An int of at least so much.  Raises ArgumentTypeError or ArgumentError."""
     try:
-        found = operator.index(value)
+        result = operator.index(value)
     except TypeError:
         raise ArgumentTypeError(f"Dataset.{method}", f"{name} is {value!r}; it must be an int.") from None
     if isinstance(value, bool):
         raise ArgumentTypeError(f"Dataset.{method}", f"{name} is {value!r}; it must be an int.")
-    if least is not None and found < least:
-        raise ArgumentError(f"Dataset.{method}", f"{name} is {found}; it must be {least} or more.")
-    return found
+    if least is not None and result < least:
+        raise ArgumentError(f"Dataset.{method}", f"{name} is {result}; it must be {least} or more.")
+    return result
 
 
 def calls(value: Any, method: str) -> int | None:
     """``num_parallel_calls``: None, AUTOTUNE or how many."""
     if value is None:
         return None
-    return AUTOTUNE if type(value) is int and value == AUTOTUNE else whole("num_parallel_calls", value, method)
+    return AUTOTUNE if type(value) is int and value == AUTOTUNE else integer("num_parallel_calls", value, method)
 
 
 def called(name: str, value: Any, method: str) -> Callable[..., Any]:
@@ -49,7 +49,7 @@ def seeds(seed: Any, method: str) -> tuple[int, ...]:
             return tuple(bits((2,)).tolist())
     if isinstance(seed, Tensor):
         seed = seed.item()
-    return (whole("seed", seed, method, None) % 2**64, 1)
+    return (integer("seed", seed, method, None) % 2**64, 1)
 
 
 def shares(weights: Any, count: int, method: str) -> list[float]:

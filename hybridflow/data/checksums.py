@@ -27,7 +27,7 @@ def crc32c(data: bytes) -> int:
     own = padded[len(padded) - len(data) :]
     own[:] = np.frombuffer(data, np.uint8)
     own[:4] ^= 255  # where the sum starts
-    places, heads = _places()
+    places, heads = _positions()
     crc = 0
     z0, z1, z2, z3 = heads
     for first in range(0, len(padded), _CHUNK * _BLOCK):
@@ -55,7 +55,7 @@ def _table() -> list[int]:
 
 
 @cache
-def _places() -> tuple[np.ndarray, Any]:
+def _positions() -> tuple[np.ndarray, Any]:
     """What each value contributes at each place of a block, place by place; and lists of the first four places."""
     last = np.array(_table(), np.uint32)
     rows = [last]

@@ -14,28 +14,28 @@ from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data import (
     arguments,
+    batch,
+    counter,
+    device_prefetch,
     elements,
-    endless,
-    folders,
-    functions,
-    grouping,
-    keyed,
-    mixing,
-    on_device,
-    order,
-    shuffling,
-    tables,
+    group_by_window,
+    map_filter,
+    reorder,
+    sample_from,
+    shuffle,
+    snapshot,
+    tensor_slices,
 )
+from hybridflow.data.file_cache import FileCache
+from hybridflow.data.ignore_errors import tolerant
 from hybridflow.data.iterator import Iterator, NumpyIterator, in_programs
-from hybridflow.data.kept import FileCache
-from hybridflow.data.node import INFINITE, UNKNOWN, Node, TableNode, place
 from hybridflow.data.options import Optioned, Options, of_node as options_of
 from hybridflow.data.paths import matching
+from hybridflow.data.pipeline import INFINITE, UNKNOWN, Node, TableNode, call_site
 from hybridflow.data.processes import ProcessMap
-from hybridflow.data.rebatching import Rebatch
-from hybridflow.data.texts import TextSpec, array_of
+from hybridflow.data.rebatch import Rebatch
+from hybridflow.data.strings import TextSpec, array_of
 from hybridflow.data.threads import AUTOTUNE, ParallelMap, Prefetch
-from hybridflow.data.tolerant import tolerant
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
 from hybridflow.jit.tensor_spec import TensorSpec
 
@@ -61,9 +61,9 @@ class Dataset(elements.Nested):
     @staticmethod
     def _of(node: Node) -> Dataset:
         """The dataset that a node describes, of the class that all methods give, of subclasses, too."""
-        made = object.__new__(Dataset)
-        made._made = node
-        return made
+        result = object.__new__(Dataset)
+        result._made = node
+        return result
 
     @property
     def _node(self) -> Node:
@@ -81,7 +81,7 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.from_tensor_slices([1, 2, 3])]
         [1, 2, 3]
         """
-        return cls._of(TableNode(tables.rows_of(tensors)))
+        return cls._of(TableNode(tensor_slices.rows_of(tensors)))
 
     @classmethod
     @entered
@@ -91,7 +91,7 @@ class Dataset(elements.Nested):
         >>> len(hf.data.Dataset.from_tensors(hf.ones((3, 2))))
         1
         """
-        return cls._of(TableNode(tables.one_row(tensors)))
+        return cls._of(TableNode(tensor_slices.one_row(tensors)))
 
     @classmethod
     @entered
@@ -120,7 +120,7 @@ class Dataset(elements.Nested):
             spec = _signature(output_types, output_shapes)
         if spec is not None and not all(isinstance(s, (TensorSpec, TextSpec)) for s in pytree.flatten(spec)[0]):
             raise ArgumentTypeError("Dataset.from_generator", f"output_signature is {spec!r}; use hf.TensorSpec.")
-        return cls._of(functions.Generated(partial(make, *given), spec))
+        return cls._of(map_filter.Generated(partial(make, *given), spec))
 
     @classmethod
     @entered
@@ -130,12 +130,12 @@ class Dataset(elements.Nested):
         >>> list(hf.data.Dataset.range(1, 10, 4).as_numpy_iterator())
         [np.int64(1), np.int64(5), np.int64(9)]
         """
-        given = [arguments.whole("an argument", a, "range", None) for a in args]
+        given = [arguments.integer("an argument", a, "range", None) for a in args]
         if len(given) == 3 and not given[2]:
             raise ArgumentError("Dataset.range", "the step is 0, so the range does not end.")
         found = range(*given)
         dtype = to_dtype(output_type, "Dataset.range")
-        return cls._of(TableNode(tables.NumberTable(found.start, found.step, len(found), dtype)))
+        return cls._of(TableNode(tensor_slices.NumberTable(found.start, found.step, len(found), dtype)))
 
     @classmethod
     @entered
@@ -165,8 +165,8 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.counter(5, 2).take(3)]
         [5, 7, 9]
         """
-        first, by = [arguments.whole(*given, "counter", None) for given in (("start", start), ("step", step))]
-        return cls._of(endless.Counter(first, by, to_dtype(dtype, "Dataset.counter")))
+        first, by = [arguments.integer(*given, "counter", None) for given in (("start", start), ("step", step))]
+        return cls._of(counter.Counter(first, by, to_dtype(dtype, "Dataset.counter")))
 
     @classmethod
     @entered
@@ -179,7 +179,7 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in data] == [x.item() for x in data]
         True
         """
-        return cls._of(endless.RandomNumbers(arguments.seeds(seed, "random"), bool(rerandomize_each_iteration)))
+        return cls._of(counter.RandomNumbers(arguments.seeds(seed, "random"), bool(rerandomize_each_iteration)))
 
     @classmethod
     @entered
@@ -195,8 +195,8 @@ class Dataset(elements.Nested):
         nodes = [_node_of(leaf, "zip") for leaf in leaves]
         if not nodes:
             raise ArgumentError("Dataset.zip", "there is no dataset.")
-        table = tables.zipped([node.rows for node in nodes], structure)
-        return cls._of(functions.Zip(nodes, structure) if table is None else TableNode(table))
+        table = tensor_slices.zipped([node.rows for node in nodes], structure)
+        return cls._of(map_filter.Zip(nodes, structure) if table is None else TableNode(table))
 
     @classmethod
     @entered
@@ -221,8 +221,8 @@ class Dataset(elements.Nested):
         shares = arguments.shares(weights, len(nodes), "sample_from_datasets")
         nodes = [node for node, share in zip(nodes, shares) if share]  # nothing is ever taken from the others
         seed_ = arguments.seeds(seed, "sample_from_datasets")
-        draws = mixing.Draws([share for share in shares if share], seed_, bool(rerandomize_each_iteration))
-        return cls._of(mixing.Mix(nodes, draws, bool(stop_on_empty_dataset)))
+        draws = sample_from.Draws([share for share in shares if share], seed_, bool(rerandomize_each_iteration))
+        return cls._of(sample_from.Mix(nodes, draws, bool(stop_on_empty_dataset)))
 
     @classmethod
     @entered
@@ -241,7 +241,7 @@ class Dataset(elements.Nested):
         [10, 0, 1]
         """
         nodes, choices = _nodes(datasets, "choose_from_datasets"), _node_of(choice_dataset, "choose_from_datasets")
-        return cls._of(mixing.Mix(nodes, choices, bool(stop_on_empty_dataset)))
+        return cls._of(sample_from.Mix(nodes, choices, bool(stop_on_empty_dataset)))
 
     # Functions
 
@@ -271,9 +271,9 @@ class Dataset(elements.Nested):
         if synchronous and calls is not None:
             raise ArgumentError("Dataset.map", "synchronous=True goes without num_parallel_calls and processes.")
         if calls is None:
-            return self._of(functions.Map(self._node, function, place("map")))
+            return self._of(map_filter.Map(self._node, function, call_site("map")))
         kind = ProcessMap if processes else ParallelMap
-        return self._of(kind(self._node, function, calls, deterministic, place("map")))
+        return self._of(kind(self._node, function, calls, deterministic, call_site("map")))
 
     @entered
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -283,7 +283,7 @@ class Dataset(elements.Nested):
         [0, 2, 4]
         """
         predicate = arguments.called("predicate", predicate, "filter")
-        return self._of(functions.Filter(self._node, predicate, place("filter")))
+        return self._of(map_filter.Filter(self._node, predicate, call_site("filter")))
 
     @entered
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
@@ -305,7 +305,7 @@ class Dataset(elements.Nested):
         [0, 1]
         """
         predicate = arguments.called("predicate", predicate, "take_while")
-        return self._of(functions.Filter(self._node, predicate, place("take_while"), ends=True))
+        return self._of(map_filter.Filter(self._node, predicate, call_site("take_while"), ends=True))
 
     @entered
     def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -316,7 +316,7 @@ class Dataset(elements.Nested):
         """
         function = arguments.called("scan_func", scan_func, "scan")
         initial = elements.converted(initial_state, "Dataset.scan")
-        return self._of(functions.Scan(self._node, initial, function, place("scan")))
+        return self._of(map_filter.Scan(self._node, initial, function, call_site("scan")))
 
     @entered
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
@@ -327,7 +327,7 @@ class Dataset(elements.Nested):
         """
         function = arguments.called("map_func", map_func, "flat_map")
         node_of = partial(_node_of, method="flat_map")
-        return self._of(functions.Interleave(self._node, function, 1, 1, node_of, place("flat_map")))
+        return self._of(map_filter.Interleave(self._node, function, 1, 1, node_of, call_site("flat_map")))
 
     @entered
     def interleave(
@@ -353,13 +353,15 @@ class Dataset(elements.Nested):
         function = arguments.called("map_func", map_func, "interleave")
         calls = arguments.calls(num_parallel_calls, "interleave")
         automatic = cycle_length is None or cycle_length == AUTOTUNE
-        cycle = _CYCLE if automatic else arguments.whole("cycle_length", cycle_length, "interleave")
-        block = 1 if block_length is None else arguments.whole("block_length", block_length, "interleave")
+        cycle = _CYCLE if automatic else arguments.integer("cycle_length", cycle_length, "interleave")
+        block = 1 if block_length is None else arguments.integer("block_length", block_length, "interleave")
         node_of = partial(_node_of, method="interleave")
         ahead = 0
         if calls is not None:
-            node_of, ahead = partial(_made_ahead, max(2, block)), min(cycle, _SPARES)
-        return self._of(functions.Interleave(self._node, function, cycle, block, node_of, place("interleave"), ahead))
+            node_of, ahead = partial(_prefetched, max(2, block)), min(cycle, _SPARES)
+        return self._of(
+            map_filter.Interleave(self._node, function, cycle, block, node_of, call_site("interleave"), ahead)
+        )
 
     @entered
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
@@ -381,9 +383,9 @@ class Dataset(elements.Nested):
         >>> len(hf.data.Dataset.range(5).apply(lambda data: data.batch(2)))
         3
         """
-        made = arguments.called("transformation_func", transformation_func, "apply")(self)
-        _node_of(made, "apply")
-        return made
+        result = arguments.called("transformation_func", transformation_func, "apply")(self)
+        _node_of(result, "apply")
+        return result
 
     @entered
     def group_by_window(
@@ -409,11 +411,13 @@ class Dataset(elements.Nested):
         if window_size_func is not None:
             size_of = arguments.called("window_size_func", window_size_func, method)
         else:
-            size_of = partial(_always, arguments.whole("window_size", window_size, method))
+            size_of = partial(_always, arguments.integer("window_size", window_size, method))
         key_of = arguments.called("key_func", key_func, method)
         reduce = arguments.called("reduce_func", reduce_func, method)
         node_of = partial(_node_of, method=method)
-        return self._of(keyed.Windows(self._node, key_of, reduce, size_of, self._of, node_of, place(method)))
+        return self._of(
+            group_by_window.Windows(self._node, key_of, reduce, size_of, self._of, node_of, call_site(method))
+        )
 
     @entered
     def rejection_resample(
@@ -437,7 +441,7 @@ class Dataset(elements.Nested):
         target = np.array(arguments.shares(target_dist, np.size(target_dist), method))
         initial = None if initial_dist is None else np.array(arguments.shares(initial_dist, target.size, method))
         seed_ = arguments.seeds(seed, method)
-        return self._of(keyed.Resampled(self._node, function, target, initial, seed_, place(method)))
+        return self._of(group_by_window.Resampled(self._node, function, target, initial, seed_, call_site(method)))
 
     @entered
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
@@ -469,8 +473,8 @@ class Dataset(elements.Nested):
         >>> len(hf.data.Dataset.range(9).filter(lambda x: x > 5).assert_cardinality(3))
         3
         """
-        count = arguments.whole("expected_cardinality", expected_cardinality, "assert_cardinality", INFINITE)
-        return self._of(order.Counted(self._node, count))
+        count = arguments.integer("expected_cardinality", expected_cardinality, "assert_cardinality", INFINITE)
+        return self._of(reorder.Counted(self._node, count))
 
     @entered
     def get_single_element(self, name: str | None = None) -> Any:
@@ -506,8 +510,8 @@ class Dataset(elements.Nested):
         [[0, 1], [2, 3], [4]]
         """
         arguments.calls(num_parallel_calls, "batch")
-        size = arguments.whole("batch_size", batch_size, "batch")
-        return self._of(grouping.Batch(self._node, size, bool(drop_remainder)))
+        size = arguments.integer("batch_size", batch_size, "batch")
+        return self._of(batch.Batch(self._node, size, bool(drop_remainder)))
 
     @entered
     def padded_batch(
@@ -526,8 +530,8 @@ class Dataset(elements.Nested):
         >>> [x.tolist() for x in data.padded_batch(2)]
         [[[1.0, 0.0], [1.0, 1.0]], [[1.0, 1.0, 1.0]]]
         """
-        size = arguments.whole("batch_size", batch_size, "padded_batch")
-        return self._of(grouping.PaddedBatch(self._node, size, padded_shapes, padding_values, bool(drop_remainder)))
+        size = arguments.integer("batch_size", batch_size, "padded_batch")
+        return self._of(batch.PaddedBatch(self._node, size, padded_shapes, padding_values, bool(drop_remainder)))
 
     @entered
     def unbatch(self, name: str | None = None) -> Dataset:
@@ -536,7 +540,7 @@ class Dataset(elements.Nested):
         >>> len(list(hf.data.Dataset.range(5).batch(2).unbatch()))
         5
         """
-        return self._of(grouping.Unbatch(self._node))
+        return self._of(batch.Unbatch(self._node))
 
     @entered
     def rebatch(
@@ -549,7 +553,7 @@ class Dataset(elements.Nested):
         ([[0, 1], [2, 3], [4]], [[0], [1, 2, 3], [4]])
         """
         given = batch_size if isinstance(batch_size, (list, tuple)) else [batch_size]
-        sizes = [arguments.whole("batch_size", size, "rebatch") for size in given]
+        sizes = [arguments.integer("batch_size", size, "rebatch") for size in given]
         if not sizes:
             raise ArgumentError("Dataset.rebatch", "batch_size is empty.")
         return self._of(Rebatch(self._node, sizes, bool(drop_remainder)))
@@ -584,10 +588,10 @@ class Dataset(elements.Nested):
         >>> [[x.item() for x in part] for part in hf.data.Dataset.range(5).window(3, shift=2)]
         [[0, 1, 2], [2, 3, 4], [4]]
         """
-        size = arguments.whole("size", size, "window")
-        shift = size if shift is None else arguments.whole("shift", shift, "window")
-        stride = arguments.whole("stride", stride, "window")
-        return self._of(grouping.Window(self._node, size, shift, stride, bool(drop_remainder), self._of))
+        size = arguments.integer("size", size, "window")
+        shift = size if shift is None else arguments.integer("shift", shift, "window")
+        stride = arguments.integer("stride", stride, "window")
+        return self._of(batch.Window(self._node, size, shift, stride, bool(drop_remainder), self._of))
 
     @entered
     def bucket_by_sequence_length(
@@ -611,19 +615,19 @@ class Dataset(elements.Nested):
         """
         method = "bucket_by_sequence_length"
         length_of = arguments.called("element_length_func", element_length_func, method)
-        boundaries = [arguments.whole("a boundary", b, method) for b in bucket_boundaries]
-        sizes = [arguments.whole("a batch size", s, method) for s in bucket_batch_sizes]
+        boundaries = [arguments.integer("a boundary", b, method) for b in bucket_boundaries]
+        sizes = [arguments.integer("a batch size", s, method) for s in bucket_batch_sizes]
         if len(sizes) != len(boundaries) + 1 or boundaries != sorted({*boundaries}):
             raise ArgumentError(
                 f"Dataset.{method}",
                 f"there are {len(boundaries)} boundaries, which must rise, and {len(sizes)} batch sizes; there must be "
                 "one more of these.",
             )
-        together = grouping.BucketBatch(
+        together = batch.BucketBatch(
             boundaries, padded_shapes, padding_values, bool(pad_to_bucket_boundary), not no_padding
         )
         spread = partial(_spread, length_of)
-        return self._of(grouping.Buckets(self._node, spread, boundaries, sizes, together, bool(drop_remainder)))
+        return self._of(batch.Buckets(self._node, spread, boundaries, sizes, together, bool(drop_remainder)))
 
     # Order
 
@@ -634,7 +638,7 @@ class Dataset(elements.Nested):
         >>> len(hf.data.Dataset.range(5).take(2))
         2
         """
-        return self._of(order.Take(self._node, arguments.whole("count", count, "take", None)))
+        return self._of(reorder.Take(self._node, arguments.integer("count", count, "take", None)))
 
     @entered
     def skip(self, count: int, name: str | None = None) -> Dataset:
@@ -643,7 +647,7 @@ class Dataset(elements.Nested):
         >>> len(hf.data.Dataset.range(5).skip(2))
         3
         """
-        return self._of(order.Skip(self._node, arguments.whole("count", count, "skip", None)))
+        return self._of(reorder.Skip(self._node, arguments.integer("count", count, "skip", None)))
 
     @entered
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset:
@@ -652,10 +656,13 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.range(5).shard(2, 1)]
         [1, 3]
         """
-        count, number = arguments.whole("num_shards", num_shards, "shard"), arguments.whole("index", index, "shard", 0)
+        count, number = (
+            arguments.integer("num_shards", num_shards, "shard"),
+            arguments.integer("index", index, "shard", 0),
+        )
         if number >= count:
             raise ArgumentError("Dataset.shard", f"index is {number}; it must be less than num_shards, {count}.")
-        return self._of(order.Shard(self._node, count, number))
+        return self._of(reorder.Shard(self._node, count, number))
 
     @entered
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
@@ -664,8 +671,8 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.range(2).repeat(2)]
         [0, 1, 0, 1]
         """
-        times = -1 if count is None else arguments.whole("count", count, "repeat", None)
-        return self._of(order.Repeat(self._node, times))
+        times = -1 if count is None else arguments.integer("count", count, "repeat", None)
+        return self._of(reorder.Repeat(self._node, times))
 
     @entered
     def shuffle(
@@ -687,9 +694,9 @@ class Dataset(elements.Nested):
         known = self._node.cardinality()
         if buffer_size is None and known < 0:
             raise ArgumentError("Dataset.shuffle", "buffer_size must be given where the number of elements is unknown.")
-        size = max(1, known) if buffer_size is None else arguments.whole("buffer_size", buffer_size, "shuffle")
+        size = max(1, known) if buffer_size is None else arguments.integer("buffer_size", buffer_size, "shuffle")
         again = reshuffle_each_iteration is not False
-        return self._of(shuffling.Shuffle(self._node, size, arguments.seeds(seed, "shuffle"), again))
+        return self._of(shuffle.Shuffle(self._node, size, arguments.seeds(seed, "shuffle"), again))
 
     @entered
     def unique(self, name: str | None = None) -> Dataset:
@@ -698,7 +705,7 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.from_tensor_slices([1, 37, 2, 37, 1]).unique()]
         [1, 37, 2]
         """
-        return self._of(keyed.Unique(self._node))
+        return self._of(group_by_window.Unique(self._node))
 
     @entered
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
@@ -707,7 +714,7 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.range(2).concatenate(hf.data.Dataset.range(1))]
         [0, 1, 0]
         """
-        return self._of(order.Concatenate([self._node, _node_of(dataset, "concatenate")]))
+        return self._of(reorder.Concatenate([self._node, _node_of(dataset, "concatenate")]))
 
     @entered
     def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:
@@ -716,7 +723,7 @@ class Dataset(elements.Nested):
         >>> [(n.item(), x.item()) for n, x in hf.data.Dataset.range(5, 7).enumerate()]
         [(0, 5), (1, 6)]
         """
-        first = arguments.whole("start", start, "enumerate", None)
+        first = arguments.integer("start", start, "enumerate", None)
         return Dataset.zip(Dataset.range(first, first + _MANY), self)
 
     @entered
@@ -731,7 +738,7 @@ class Dataset(elements.Nested):
         3
         """
         path = os.fspath(filename)
-        return self._of(FileCache(self._node, path) if path else order.Cache(self._node))
+        return self._of(FileCache(self._node, path) if path else reorder.Cache(self._node))
 
     @entered
     def save(
@@ -757,7 +764,7 @@ class Dataset(elements.Nested):
         """
         if checkpoint_args is not None:
             raise ArgumentError("Dataset.save", "checkpoint_args is given; what is cut off begins anew here.")
-        folders.save(self._node, _writer(path, compression, shard_func, "save"))
+        snapshot.save(self._node, _writer(path, compression, shard_func, "save"))
 
     @classmethod
     @entered
@@ -780,14 +787,14 @@ class Dataset(elements.Nested):
         ...     hf.data.Dataset.load(folder).element_spec
         TensorSpec((None,), 'int64')
         """
-        found = folders.load(os.fspath(path))
-        if element_spec is not None and found.told["spec"] is not None:
-            elements.common([found.told["spec"], element_spec], "Dataset.load")
+        found = snapshot.load(os.fspath(path))
+        if element_spec is not None and found.described["spec"] is not None:
+            elements.common([found.described["spec"], element_spec], "Dataset.load")
         if reader_func is None:
             return cls._of(found)
-        parts = [cls._of(folders.Saved(found.path, found.told, [file])) for file in found.files]
+        parts = [cls._of(snapshot.Saved(found.path, found.described, [file])) for file in found.files]
         read = arguments.called("reader_func", reader_func, "load")
-        return cls._of(_node_of(read(cls._of(functions.Generated(partial(iter, parts)))), "load"))
+        return cls._of(_node_of(read(cls._of(map_filter.Generated(partial(iter, parts)))), "load"))
 
     @entered
     def snapshot(
@@ -812,7 +819,7 @@ class Dataset(elements.Nested):
         if reader_func is not None:
             raise ArgumentError("Dataset.snapshot", "reader_func is for Dataset.load(path, reader_func=...).")
         writer = partial(_writer, path, compression, shard_func, "snapshot")
-        return self._of(folders.Snapshot(self._node, os.fspath(path), writer))
+        return self._of(snapshot.Snapshot(self._node, os.fspath(path), writer))
 
     @entered
     def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset:
@@ -824,7 +831,7 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.range(3).prefetch(hf.data.AUTOTUNE)]
         [0, 1, 2]
         """
-        size = arguments.whole("buffer_size", buffer_size, "prefetch", AUTOTUNE)
+        size = arguments.integer("buffer_size", buffer_size, "prefetch", AUTOTUNE)
         return self._of(Prefetch(self._node, size)) if size else self
 
     @entered
@@ -839,16 +846,18 @@ class Dataset(elements.Nested):
         [0, 1, 2]
         """
         wanted = devices.device(device).name
-        size = 2 if buffer_size is None else arguments.whole("buffer_size", buffer_size, "prefetch_to_device", AUTOTUNE)
-        return self._of(on_device.ToDevice(Prefetch(self._node, size) if size else self._node, wanted, size))
+        size = (
+            2 if buffer_size is None else arguments.integer("buffer_size", buffer_size, "prefetch_to_device", AUTOTUNE)
+        )
+        return self._of(device_prefetch.ToDevice(Prefetch(self._node, size) if size else self._node, wanted, size))
 
     # Looking at it
 
     def __iter__(self) -> Any:
         return self._run(self._node)
 
-    def _turns_of_program(self) -> Any:
-        return in_programs().ElementTurns(self._node.spec, lambda: iter(self))
+    def _program_iterations(self) -> Any:
+        return in_programs().ElementIterations(self._node.spec, lambda: iter(self))
 
     @entered
     def as_numpy_iterator(self) -> NumpyIterator:
@@ -896,12 +905,12 @@ class Dataset(elements.Nested):
         )
 
     def __len__(self) -> int:
-        found = self._node.cardinality()
-        if found == INFINITE:
+        result = self._node.cardinality()
+        if result == INFINITE:
             raise ArgumentTypeError("len", "the dataset has infinitely many elements.")
-        if found == UNKNOWN:
+        if result == UNKNOWN:
             raise ArgumentTypeError("len", "nobody knows how many elements the dataset has before they are counted.")
-        return found
+        return result
 
     def __bool__(self) -> bool:
         return True
@@ -916,7 +925,7 @@ _SPARES = 2  # datasets that begin before their turn comes
 _MANY = 2**62
 
 
-class _Own(functions.Generated):
+class _Own(map_filter.Generated):
     """What the ``__iter__`` of a subclass gives."""
 
     def __init__(self, dataset: Dataset) -> None:
@@ -951,12 +960,12 @@ def _nodes(values: Iterable[Any], method: str) -> list[Node]:
     return nodes
 
 
-def _writer(path: Any, compression: Any, shard_func: Any, method: str) -> folders.Writer:
+def _writer(path: Any, compression: Any, shard_func: Any, method: str) -> snapshot.Writer:
     shard_of = None if shard_func is None else arguments.called("shard_func", shard_func, method)
-    return folders.Writer(os.fspath(path), compression, shard_of, f"Dataset.{method}")
+    return snapshot.Writer(os.fspath(path), compression, shard_of, f"Dataset.{method}")
 
 
-def _made_ahead(count: int, value: Any) -> Node:
+def _prefetched(count: int, value: Any) -> Node:
     return Prefetch(_node_of(value, "interleave"), count)
 
 
@@ -971,7 +980,7 @@ def _spread(function: Callable[..., Any], element: Any) -> Any:
 def _signature(types: Any, shapes: Any) -> Any:
     """The TensorSpecs of nested dtypes, and shapes where they are known."""
     leaves, structure = pytree.flatten(types)
-    found = grouping.per_leaf(shapes, structure, grouping.is_shape)
+    found = batch.per_leaf(shapes, structure, batch.is_shape)
     if shapes is None:
         raise ArgumentError("Dataset.from_generator", "output_types needs output_shapes. Better: output_signature.")
     return pytree.unflatten(structure, [TensorSpec(shape, dtype) for shape, dtype in zip(found, leaves)])

@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.data.texts import is_text, spec_of_text, text_of, with_shape
+from hybridflow.data.strings import is_text, spec_of_text, text_of, with_shape
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, ShapeError
 from hybridflow.jit.tensor_spec import TensorSpec

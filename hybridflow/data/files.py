@@ -15,12 +15,12 @@ from typing import Any, BinaryIO
 
 from hybridflow.data import arguments
 from hybridflow.data.dataset import Dataset
-from hybridflow.data.node import Elements, Node, Runner, TableNode
 from hybridflow.data.numpy_files import table_of
-from hybridflow.data.order import Concatenate
 from hybridflow.data.paths import paths_of
-from hybridflow.data.records import records
-from hybridflow.data.texts import TextSpec
+from hybridflow.data.pipeline import Elements, Node, PipelineIterator, TableNode
+from hybridflow.data.reorder import Concatenate
+from hybridflow.data.strings import TextSpec
+from hybridflow.data.tfrecord import records
 from hybridflow.errors import ArgumentError, DataError
 
 Read = Iterator[tuple[Any, int]]
@@ -43,14 +43,14 @@ class Files(Node):
     def __init__(self, paths: list[str], reader: Reader) -> None:
         self.paths, self.reader = paths, reader
 
-    def runner(self) -> Runner:
+    def runner(self) -> PipelineIterator:
         return FilesRun(self)
 
     def spec(self) -> Any:
         return self.reader.spec
 
 
-class FilesRun(Runner):
+class FilesRun(PipelineIterator):
     state_fields = ("file", "start")
 
     def __init__(self, node: Files) -> None:
@@ -101,7 +101,7 @@ class TextLineDataset(Dataset):
         skip_lines: int = 0,
     ) -> None:
         stage = "TextLineDataset"
-        skipped = arguments.whole("skip_lines", skip_lines, stage, 0)
+        skipped = arguments.integer("skip_lines", skip_lines, stage, 0)
         reader = Lines(compression(compression_type, stage), encoding, skipped)
         self._made = of_files(filenames, reader, num_parallel_reads, stage)
 
@@ -178,9 +178,9 @@ class FixedLengthRecordDataset(Dataset):
         name: str | None = None,
     ) -> None:
         stage = "FixedLengthRecordDataset"
-        size = arguments.whole("record_bytes", record_bytes, stage)
-        header = arguments.whole("header_bytes", header_bytes or 0, stage, 0)
-        footer = arguments.whole("footer_bytes", footer_bytes or 0, stage, 0)
+        size = arguments.integer("record_bytes", record_bytes, stage)
+        header = arguments.integer("header_bytes", header_bytes or 0, stage, 0)
+        footer = arguments.integer("footer_bytes", footer_bytes or 0, stage, 0)
         reader = Blocks(compression(compression_type, stage), size, header, footer)
         self._made = of_files(filenames, reader, num_parallel_reads, stage)
 

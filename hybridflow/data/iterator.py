@@ -7,17 +7,17 @@ from typing import Any
 
 from hybridflow.core.context import now
 from hybridflow.data.elements import mapped
-from hybridflow.data.node import Node, State
+from hybridflow.data.pipeline import Node, State
 from hybridflow.errors import ArgumentError, TraceError, of_user
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 
 
-@apart.loaded
+@uninterruptible.loaded
 def in_programs() -> ModuleType:
     """How programs come by elements, which most datasets do without."""
-    from hybridflow.data import turns
+    from hybridflow.data import compiled_iteration
 
-    return turns
+    return compiled_iteration
 
 
 class Iterator:
@@ -67,8 +67,8 @@ class Iterator:
             self.close()
             raise of_user(error)  # noqa: B904  # the very error
 
-    def _turns_of_program(self) -> Any:
-        return in_programs().ElementTurns(self._node.spec, lambda: self, is_shared=True)
+    def _program_iterations(self) -> Any:
+        return in_programs().ElementIterations(self._node.spec, lambda: self, is_shared=True)
 
     def get_next(self) -> Any:
         """The next element, as ``next``."""

@@ -13,7 +13,7 @@ import numpy as np
 from hybridflow.array.creation import asarray
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
-from hybridflow.data.arguments import seeds, whole
+from hybridflow.data.arguments import integer, seeds
 from hybridflow.data.iterator import in_programs, outside_of_traces
 from hybridflow.data.processes import Pool, Sent, died
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, TraceError, WorkerError
@@ -71,9 +71,9 @@ class DataLoader:
         prefetch_factor: int | None = None,
     ) -> None:
         self.dataset = dataset
-        self.batch_size = None if batch_size is None else _whole("batch_size", batch_size)
-        self.num_workers = _whole("num_workers", num_workers, 0)
-        self.prefetch_factor = 2 if prefetch_factor is None else _whole("prefetch_factor", prefetch_factor)
+        self.batch_size = None if batch_size is None else _integer("batch_size", batch_size)
+        self.num_workers = _integer("num_workers", num_workers, 0)
+        self.prefetch_factor = 2 if prefetch_factor is None else _integer("prefetch_factor", prefetch_factor)
         self.sampler, self.batch_sampler, self.shuffle, self.drop_last = sampler, batch_sampler, shuffle, drop_last
         self.collate_fn = collate_fn or (default_collate if batch_size is not None or batch_sampler else _converted)
         self.timeout, self.worker_init_fn, self.generator = timeout, worker_init_fn, generator
@@ -110,8 +110,8 @@ class DataLoader:
             return (_fetched(self.dataset, indices, self.collate_fn) for indices in fetches)
         return self._in_advance(fetches)
 
-    def _turns_of_program(self) -> Any:
-        return in_programs().ElementTurns(self._spec, self.__iter__)
+    def _program_iterations(self) -> Any:
+        return in_programs().ElementIterations(self._spec, self.__iter__)
 
     def _spec(self) -> Any:
         """The types of the batches, as a first sample shows them.  Raises TraceError where it shows none, or where
@@ -367,5 +367,5 @@ def _exchanged(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     return type(value)(_exchanged(part, kind, change) for part in value) if type(value) in (list, tuple) else value
 
 
-def _whole(name: str, value: Any, least: int = 1) -> int:
-    return whole(name, value, "DataLoader", least)
+def _integer(name: str, value: Any, least: int = 1) -> int:
+    return integer(name, value, "DataLoader", least)

@@ -16,8 +16,8 @@ import numpy as np
 
 from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import wrap
-from hybridflow.data.node import Table
-from hybridflow.data.tables import rows_of
+from hybridflow.data.pipeline import Table
+from hybridflow.data.tensor_slices import rows_of
 from hybridflow.errors import DataError
 from hybridflow.jit.tensor_spec import TensorSpec
 
@@ -69,12 +69,12 @@ class FileTable(Table):
     """The rows of an array in a file.  Raises DataError where the file is written anew while it is read."""
 
     def __init__(self, path: str, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self._told = path, start, shape, dtype
+        self._described = path, start, shape, dtype
         self._open()
         self._stamp = self._now()
 
     def _open(self) -> None:
-        self.path, self.start, self.shape, self.dtype = self._told
+        self.path, self.start, self.shape, self.dtype = self._described
         self.length = self.shape[0]
         self._row_bytes = math.prod(self.shape[1:]) * self.dtype.itemsize
         self._handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
@@ -85,10 +85,10 @@ class FileTable(Table):
         return found.st_size, found.st_mtime_ns
 
     def __getstate__(self) -> Any:
-        return self._told, self._stamp
+        return self._described, self._stamp
 
     def __setstate__(self, state: Any) -> None:
-        self._told, self._stamp = state
+        self._described, self._stamp = state
         self._open()
 
     def _rows(self, start: int, into: np.ndarray) -> None:

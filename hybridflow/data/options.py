@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from hybridflow.data.node import Node, Rows, Runner
+from hybridflow.data.pipeline import Node, PipelineIterator, Rows
 from hybridflow.data.threads import ParallelMap
 from hybridflow.errors import ArgumentError
 
@@ -77,7 +77,7 @@ class Optioned(Node):
         self.source, self.options = source, copy.deepcopy(options)
         self.rows: Rows | None = source.rows
 
-    def runner(self) -> Runner:
+    def runner(self) -> PipelineIterator:
         return self.source.runner()
 
     def spec(self) -> Any:
@@ -98,11 +98,11 @@ def below(node: Node) -> Iterator[Node]:
 
 def of_node(node: Node) -> Options:
     """The options that were said of a node, later ones over earlier ones."""
-    found = Options()
+    result = Options()
     for part in below(node):
         if isinstance(part, Optioned):
-            found = found.merge(part.options)
-    return found
+            result = result.merge(part.options)
+    return result
 
 
 def _is_open(node: Node) -> bool:

@@ -13,12 +13,12 @@ def paths_of(filenames: Any, stage: str) -> list[str]:
     """Names of files: one, or several.  Raises ArgumentTypeError for what is no name, ArgumentError for none."""
     given = [filenames] if isinstance(filenames, (str, bytes, os.PathLike)) else filenames
     try:
-        found = [os.fsdecode(path) for path in given]
+        result = [os.fsdecode(path) for path in given]
     except TypeError:
         raise ArgumentTypeError(stage, f"filenames is {filenames!r:.80}; give a name, or a list of them.") from None
-    if not found:
+    if not result:
         raise ArgumentError(stage, "there is no file.")
-    return found
+    return result
 
 
 def matching(pattern: Any, stage: str) -> list[str]:

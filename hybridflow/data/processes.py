@@ -22,8 +22,8 @@ import numpy as np
 
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data import elements
-from hybridflow.data.functions import applied
-from hybridflow.data.node import Elements, OneSource, Runner, State
+from hybridflow.data.map_filter import applied
+from hybridflow.data.pipeline import Elements, OneSource, PipelineIterator, State
 from hybridflow.data.threads import AUTOTUNE, ParallelMap
 from hybridflow.errors import ArgumentTypeError, WorkerError
 
@@ -116,7 +116,7 @@ class ProcessMap(ParallelMap):
                 "Dataset.map", f"other processes cannot be sent {function!r:.60}: {error}. Use a function of a module."
             ) from None
 
-    def runner(self) -> Runner:
+    def runner(self) -> PipelineIterator:
         return ProcessMapRun(self)
 
 

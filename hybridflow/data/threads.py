@@ -19,8 +19,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from hybridflow.data.elements import size_of
-from hybridflow.data.functions import Map, applied, results
-from hybridflow.data.node import Elements, Failure, Node, OneSource, Runner, State, Stepwise
+from hybridflow.data.map_filter import Map, applied, results
+from hybridflow.data.pipeline import Elements, Failure, Node, OneSource, PipelineIterator, State, Stepwise
 
 AUTOTUNE = -1
 _CHEAP = 200e-6  # seconds that a call takes of which AUTOTUNE leaves it to the calling thread
@@ -55,7 +55,7 @@ class Prefetch(Node):
     def __init__(self, source: Node, count: int) -> None:
         self.source, self.count = source, count
 
-    def runner(self) -> Runner:
+    def runner(self) -> PipelineIterator:
         return PrefetchRun(self.source, _AHEAD if self.count == AUTOTUNE else self.count)
 
     def spec(self) -> Any:
@@ -85,8 +85,8 @@ class PrefetchRun(OneSource):
 
     def _working(self) -> Elements:
         found: Elements | None = None
-        patience = fewest = _FEWEST if self.source.is_prompt else _FEWEST_CALLED
-        if self.source.is_prompt and not self.ready:
+        patience = fewest = _FEWEST if self.source.is_nonblocking else _FEWEST_CALLED
+        if self.source.is_nonblocking and not self.ready:
             found = iter(self.source.run())
             yield None
         while True:
@@ -166,7 +166,7 @@ class _Maker:
 
     def __init__(
         self,
-        source: Runner,
+        source: PipelineIterator,
         found: Elements | None,
         made: SimpleQueue[Any],
         room: SimpleQueue[bool],
@@ -205,7 +205,7 @@ class ParallelMap(Map):
         super().__init__(source, function, text)
         self.calls, self.ordered = calls, ordered
 
-    def runner(self) -> Runner:
+    def runner(self) -> PipelineIterator:
         return ParallelMapRun(self)
 
 
@@ -325,7 +325,7 @@ class _Crew:
         self.found, self.function, self.text, self.ordered = found, run.function, run.text, run.ordered
         self.pending, self.busy, self.stopped = run.pending, run.busy, False
         self.size, self.brief = 1, 0  # elements of a task, and how many tasks in a row were brief
-        self.most = _MOST_ELEMENTS if run.source.is_prompt else 1
+        self.most = _MOST_ELEMENTS if run.source.is_nonblocking else 1
         self.tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self.given: SimpleQueue[_Task] = SimpleQueue()
         self.room: SimpleQueue[bool] = SimpleQueue()

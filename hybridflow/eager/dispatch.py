@@ -11,7 +11,7 @@ from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.eager import numerics
+from hybridflow.eager import nan_checks
 from hybridflow.eager.execute import execute, try_pair
 
 
@@ -35,8 +35,8 @@ def apply(op: Any, *inputs: Tensor, **given: Any) -> Any:
             attrs = op.canon(tuple([x.type for x in inputs]), given)
     else:
         out, attrs = execute(op, inputs, given)
-        if numerics.is_on:
-            numerics.check(op, inputs, out)
+        if nan_checks.is_on:
+            nan_checks.check(op, inputs, out)
     for tape in state.tapes:
         tape.record(op, inputs, attrs, out)
     return out
@@ -69,8 +69,8 @@ class TensorBuilder(Builder):
         return of_two
 
     def results(self, value: Any) -> tuple[Tensor, ...]:
-        found: tuple[Tensor, ...] = value
-        return found
+        result: tuple[Tensor, ...] = value
+        return result
 
     def full(self, value: Any, like: Any) -> Tensor:
         state = now()

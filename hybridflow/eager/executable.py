@@ -9,9 +9,9 @@ import numpy as np
 
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.core import devices
-from hybridflow.eager import host_ops, numerics
-from hybridflow.eager.programs import program_for
-from hybridflow.runtime import apart
+from hybridflow.eager import host_ops, nan_checks
+from hybridflow.eager.program_cache import program_for
+from hybridflow.runtime import uninterruptible
 
 if TYPE_CHECKING:
     from hybridflow.runtime.cpu import Executable
@@ -28,15 +28,15 @@ def executable_for(
     fresh outputs; arrays of updated STATE inputs are written in place.  ``functions`` are those that it calls by
     number.  With ``checked`` all that it computes is, see ``numerics``."""
     if checked:
-        graph, functions = numerics.checked(graph, functions)
+        graph, functions = nan_checks.checked(graph, functions)
     # LLVM and CuPy are loaded when something is compiled, not at import.
     if device == devices.CPU:
         return _on_cpu(graph, fastmath, functions)
-    from hybridflow.runtime.cuda import executable as cuda, gpus
+    from hybridflow.runtime.cuda import executable as cuda, gpu_memory
 
     number = devices.number(device)
-    target = gpus.target(number)
-    return cuda.load(apart.run(lambda: program_for(graph, target, fastmath)), number)
+    target = gpu_memory.target(number)
+    return cuda.load(uninterruptible.run_uninterruptible(lambda: program_for(graph, target, fastmath)), number)
 
 
 def timed_executable_for(
@@ -53,13 +53,13 @@ def _on_cpu(
 ) -> Executable:
     def load() -> Executable:
         from hybridflow.runtime import cpu
-        from hybridflow.runtime.machine import host
+        from hybridflow.runtime.machine import host_target
 
-        return cpu.load(program_for(graph, host.target(), fastmath, timed, shared), functions, host_ops.named)
+        return cpu.load(program_for(graph, host_target.target(), fastmath, timed, shared), functions, host_ops.named)
 
-    return apart.run(load)
+    return uninterruptible.run_uninterruptible(load)
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _import_compiler() -> None:
     from hybridflow.compiler import pipeline  # noqa: F401

@@ -14,7 +14,7 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.tier_up import SINGLE_OPS, remember
 from hybridflow.eager import placement
 from hybridflow.errors import HybridflowError
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 
 Attrs = Mapping[str, Any]
 
@@ -129,8 +129,8 @@ def _explained(error: HybridflowError, op: Any, inputs: tuple[Tensor, ...], attr
     return error
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _one_op() -> ModuleType:
-    from hybridflow.eager import one_op  # which ops that NumPy does need not have
+    from hybridflow.eager import single_op_programs  # which ops that NumPy does need not have
 
-    return one_op
+    return single_op_programs

@@ -17,7 +17,7 @@ from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
 from hybridflow.eager.executable import executable_for
 from hybridflow.errors import HybridflowError
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 from hybridflow.runtime.calls import operators
 from hybridflow.runtime.calls.op_calls import Application, ElementwiseOp
 from hybridflow.runtime.native.records import ELEMENT_LEFT, ELEMENT_RIGHT
@@ -61,24 +61,24 @@ def give(op: OpDef, whole: Callable[..., Any]) -> None:
             operators.give(name, whole)
 
 
-@apart.once
+@uninterruptible.once
 def _functions() -> dict[OpDef, Callable[..., Any]]:
     """The native functions, which are made once: an op holds the definition of one that somebody may still hold."""
-    found = {}
+    result = {}
     for op, native in {**{TABLE[_OPS[name]]: native for name, native in native_ops().items()}, **_others()}.items():
         function = operators.function(native, op.arity or 0, op.name)
         assert function is not None, "slots are made of the same code"
-        found[op] = function
-    return found
+        result[op] = function
+    return result
 
 
-@apart.once
+@uninterruptible.once
 def native_ops() -> dict[str, ElementwiseOp]:
     """The ops behind the slots, which are made once: native code keeps their addresses."""
     return {name: _elementwise(TABLE[op]) for name, op in _OPS.items()}
 
 
-@apart.once
+@uninterruptible.once
 def _others() -> dict[OpDef, ElementwiseOp]:
     """Ops of two operands that no operator stands for, such as ``maximum``."""
     known = set(_OPS.values())

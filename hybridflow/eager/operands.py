@@ -17,14 +17,14 @@ from hybridflow.compiler.ir.attributes import key as attribute_key
 from hybridflow.compiler.ir.extents import fits
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
 from hybridflow.compiler.ir.types import MAX_AXES, Dim, Shape, broadcast_shapes, is_one, same_extents
-from hybridflow.compiler.ops import TABLE, rules
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core import devices
 from hybridflow.core.context import current, now
 from hybridflow.core.promotion import (
     PYTHON_DTYPE,
     OpenFloat,
     array_dtype,
-    check_whole,
+    check_integral,
     default_float,
     default_int,
     lone_dtype,
@@ -38,8 +38,8 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from hybridflow.runtime import apart
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime import uninterruptible
+from hybridflow.runtime.memory import memory_pool
 
 
 def literal(array: np.ndarray) -> Tensor:
@@ -95,15 +95,15 @@ def from_numpy(array: np.ndarray, stage: str) -> Tensor:
         view = array.view()
         view.flags.writeable = False  # else who looks at the elements locks the array
         return wrap(share(view, array))
-    copy = blocks.copied(_check_array(array, stage))
+    copy = memory_pool.copied(_check_array(array, stage))
     return literal(copy) if copy.size == 1 else wrap(devices.placed(copy))
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _foreign() -> Any:
-    from hybridflow.core import foreign  # which a first operation does without
+    from hybridflow.core import interop  # which a first operation does without
 
-    return foreign
+    return interop
 
 
 def _from_foreign(value: Any, stage: str) -> Tensor | None:
@@ -185,7 +185,7 @@ def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str
     if dtypes.is_integer(dtype):
         for leaf in leaves:
             if isinstance(leaf, (int, float)):
-                check_whole(leaf, dtype, stage)
+                check_integral(leaf, dtype, stage)
     with np.errstate(over="ignore"):
         return literal(np.array(value, dtype).reshape(shape))
 
@@ -267,7 +267,7 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
     return out if dtype is None else cast(out, dtype)
 
 
-def own(x: Tensor) -> Tensor:
+def exclusive(x: Tensor) -> Tensor:
     """``x`` as another object, so that what is assigned to items of the one is not seen by the other."""
     state = now()
     if state.trace is None and not state.tapes:
@@ -277,7 +277,7 @@ def own(x: Tensor) -> Tensor:
 
 def fresh(out: Tensor, x: Tensor) -> Tensor:
     """``out``, or where that is ``x`` itself, another object with its value."""
-    return own(x) if out is x else out
+    return exclusive(x) if out is x else out
 
 
 def cast(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
@@ -341,7 +341,7 @@ def _on_one_device(stage: str, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     """Scalars go where the other operands lie.  A trace has no devices: its program runs on one, as a whole."""
     if current.trace is not None or all(isinstance(t._array, np.ndarray) for t in tensors):
         return tensors
-    device = placement.meeting_place(stage, tensors)
+    device = placement.device_to_meet_on(stage, tensors)
     return [t if t.device == device else wrap(devices.moved(t._array, device)) for t in tensors]
 
 
@@ -379,7 +379,7 @@ def to_shape(shape: Any, stage: str) -> Shape:
     """``shape`` (an int, a symbolic extent, or several) as a tuple.  Raises ShapeError if an extent is negative."""
     if isinstance(shape, (np.ndarray, Tensor)):
         shape = np.asarray(shape).tolist()
-    return rules.shape(stage, shape if isinstance(shape, (tuple, list)) else (shape,))
+    return type_rules.shape(stage, shape if isinstance(shape, (tuple, list)) else (shape,))
 
 
 def float_operand(value: Any, stage: str) -> Tensor:

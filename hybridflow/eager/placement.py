@@ -42,7 +42,7 @@ def common(stage: str, tensors: Iterable[Tensor]) -> str | None:
     return None if first is None else first.device
 
 
-def one_place(tensors: Iterable[Tensor], movable: int = 0) -> str | None:
+def common_device(tensors: Iterable[Tensor], movable: int = 0) -> str | None:
     """The device on which ``tensors`` are to be combined; None where that is not one.
 
     Scalars, and tensors of up to ``movable`` bytes, follow the others; alone, they meet on a GPU if one lies there.
@@ -54,7 +54,7 @@ def one_place(tensors: Iterable[Tensor], movable: int = 0) -> str | None:
     return max((t.device for t in tensors), default=scope())  # "gpu" sorts after "cpu"
 
 
-def meeting_place(stage: str, tensors: Iterable[Tensor]) -> str:
+def device_to_meet_on(stage: str, tensors: Iterable[Tensor]) -> str:
     """The same; raises DeviceError where it is not one device."""
     tensors = list(tensors)
-    return one_place(tensors) or common(stage, (t for t in tensors if t.ndim)) or scope()
+    return common_device(tensors) or common(stage, (t for t in tensors if t.ndim)) or scope()

@@ -1,4 +1,5 @@
-"""Small matrices (``compiler/ops/elimination.py``) of host ops, by native code that is made when it is first needed."""
+"""Small matrices (``compiler/ops/small_linalg.py``) of host ops, by native code that is made when it is first
+needed."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ops import elimination
-from hybridflow.runtime import apart
-from hybridflow.runtime.machine import host, machine_code
-from hybridflow.runtime.memory import blocks
+from hybridflow.compiler.ops import small_linalg
+from hybridflow.runtime import uninterruptible
+from hybridflow.runtime.machine import host_target, machine_code
+from hybridflow.runtime.memory import memory_pool
 
 _Native = Callable[..., int]
 
@@ -21,24 +22,24 @@ def computed(op: str, arrays: Sequence[np.ndarray], by_lapack: Callable[..., Any
     """The one result for contiguous arrays, None where matrices are not small.  ``by_lapack`` is asked for those that
     are irregular, and may raise."""
     first = arrays[0]
-    if not elimination.is_small(op, [x.shape for x in arrays]) or not first.size:
+    if not small_linalg.is_small(op, [x.shape for x in arrays]) or not first.size:
         return None
     n, m = first.shape[-1], arrays[-1].shape[-1]
     out = np.empty(first.shape[:-2] if op == "det" else arrays[-1].shape, first.dtype)
-    native, nbytes = _native(op, first.dtype, host.target())
-    memory = blocks.empty((nbytes,), np.dtype(np.uint8))
+    native, nbytes = _native(op, first.dtype, host_target.target())
+    memory = memory_pool.empty((nbytes,), np.dtype(np.uint8))
     places = [x.ctypes.data for x in (first, arrays[-1], out, memory)]
     if native(*places, first.size // (n * n), n, m):
-        bad = elimination.irregular(op, out)
+        bad = small_linalg.irregular(op, out)
         out[bad] = by_lapack(*[x[bad] for x in arrays])
     return out
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _small_matrices() -> Any:
-    from hybridflow.compiler.codegen import small_matrices  # only where something is compiled
+    from hybridflow.compiler.codegen.products import batched_small_linalg  # only where something is compiled
 
-    return small_matrices
+    return batched_small_linalg
 
 
 @functools.cache

@@ -13,9 +13,9 @@ from hybridflow.compiler.ir.dtypes import is_narrow_float
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.effects.late import Late
+from hybridflow.effects.runtime_text import RuntimeValues
 from hybridflow.errors import ArgumentTypeError, entered
-from hybridflow.tracing.order import call_in_order
+from hybridflow.tracing.effect_token import call_in_order
 
 
 @entered
@@ -55,7 +55,7 @@ def print(*values: Any, sep: str = " ", end: str = "\n", output_stream: Any = No
     if now().trace is None:
         write([sep, end, *values])
     else:
-        _later(Late([sep, end, *values], unwrapped=True), write)
+        _later(RuntimeValues([sep, end, *values], unwrapped=True), write)
 
 
 def print_later(*values: Any, sep: Any = None, end: Any = None, **options: Any) -> None:
@@ -64,11 +64,11 @@ def print_later(*values: Any, sep: Any = None, end: Any = None, **options: Any) 
     def write(found: Sequence[Any]) -> None:
         builtins.print(*found[2:], sep=found[0], end=found[1], **options)
 
-    _later(Late([sep, end, *values]), write)
+    _later(RuntimeValues([sep, end, *values]), write)
 
 
-def _later(late: Late, write: Callable[[Sequence[Any]], None]) -> None:
-    call_in_order(lambda *arrays: write(late.filled(arrays)), late.given(), ())
+def _later(late: RuntimeValues, write: Callable[[Sequence[Any]], None]) -> None:
+    call_in_order(lambda *arrays: write(late.filled(arrays)), late.tensors(), ())
 
 
 def _text(value: Any, summarize: int) -> str:

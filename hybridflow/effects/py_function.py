@@ -10,6 +10,7 @@ import numpy as np
 
 from hybridflow.array.shapes import reshape
 from hybridflow.autodiff.tape import GradientTape
+from hybridflow.autograph.runtime.exception_handlers import check_not_caught
 from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core.context import current, suspended, tracing
@@ -19,10 +20,9 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, entered
-from hybridflow.tracing.flow.guarding import check_not_caught
-from hybridflow.tracing.order import ORDER, ask, call_in_order
-from hybridflow.tracing.region import Region
-from hybridflow.tracing.shapeless import LateCall, ShapelessTensor, static
+from hybridflow.tracing.deferred_shape import DeferredCall, DeferredShapeTensor, static
+from hybridflow.tracing.effect_token import ORDER, ask, call_in_order
+from hybridflow.tracing.subtrace import SubTrace
 
 Tensors = Sequence[Tensor]
 
@@ -62,11 +62,11 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
     stage = name or "py_function"
     inputs, wanted = _inputs(stage, func, inp), _Wanted.of(stage, Tout)
     if current.trace is None:
-        return wanted.given(wanted.checked(func, func(*inputs)))
+        return wanted.expected(wanted.checked(func, func(*inputs)))
     if not wanted.is_known:
         check_not_caught(None, finally_too=False)
-        return wanted.given(_shapeless(func, func, inputs, wanted, is_differentiable=True))
-    return wanted.given(_recorded(func, inputs, wanted, 0))
+        return wanted.expected(_shapeless(func, func, inputs, wanted, is_differentiable=True))
+    return wanted.expected(_recorded(func, inputs, wanted, 0))
 
 
 @entered
@@ -103,12 +103,12 @@ def numpy_function(
 
     if current.trace is None:
         with suspended():
-            return wanted.given(wanted.checked(func, of_arrays(*inputs)))
+            return wanted.expected(wanted.checked(func, of_arrays(*inputs)))
     check_not_caught(None, finally_too=False)
     if not wanted.is_known:
-        return wanted.given(_shapeless(func, of_arrays, inputs, wanted))
+        return wanted.expected(_shapeless(func, of_arrays, inputs, wanted))
     called = call_in_order if stateful else ask
-    return wanted.given(called(_on_arrays(of_arrays, wanted, func), inputs, wanted.types()))
+    return wanted.expected(called(_on_arrays(of_arrays, wanted, func), inputs, wanted.types()))
 
 
 def _inputs(stage: str, func: Any, inp: Any) -> list[Tensor]:
@@ -149,7 +149,7 @@ class _Wanted(NamedTuple):
         """A single result, of that shape."""
         return _Wanted(self.stage, (self.dtypes[number],), (shape,), True)
 
-    def given(self, results: Sequence[Tensor]) -> Any:
+    def expected(self, results: Sequence[Tensor]) -> Any:
         """Results as the caller gets them."""
         return results[0] if self.is_single else list(results) or None
 
@@ -219,10 +219,10 @@ def _shapeless(
         return made[0] if len(made) == 1 else made
 
     call_in_order(call, inputs, ())
-    late = LateCall(trace, trace.read_variable(ORDER)._node.inputs[0])
+    late = DeferredCall(trace, trace.read_variable(ORDER)._node.inputs[0])
 
     def result(number: int, shape: tuple[Any, ...], is_reshaped: bool) -> Any:
-        found: Tensor = late.result(number, wanted.dtypes[number], shape, is_reshaped)
+        result: Tensor = late.result(number, wanted.dtypes[number], shape, is_reshaped)
         if is_differentiable:
 
             def one(*xs: Tensor) -> Tensor:
@@ -230,12 +230,12 @@ def _shapeless(
                 return reshape(returned, static(shape)) if is_reshaped else returned
 
             one.__name__ = name
-            (found,) = _with_derivative(one, inputs, wanted.one(number, shape), [found], 0, trace, tapes)
-        return found
+            (result,) = _with_derivative(one, inputs, wanted.one(number, shape), [result], 0, trace, tapes)
+        return result
 
     results: list[Tensor] = []
     for k, (dtype, shape) in enumerate(zip(wanted.dtypes, wanted.shapes)):
-        results.append(ShapelessTensor(wanted.stage, dtype, trace, functools.partial(result, k), tapes))
+        results.append(DeferredShapeTensor(wanted.stage, dtype, trace, functools.partial(result, k), tapes))
         if shape is not None:
             results[-1].set_shape([None if isinstance(n, str) else n for n in shape])
     return results
@@ -254,7 +254,7 @@ def _recorded(func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, order:
     if not order:
         check_not_caught(None, finally_too=False)
     called, types = _on_arrays(func, wanted, func), wanted.types()
-    if order == _MOST and isinstance(trace, Region):
+    if order == _MOST and isinstance(trace, SubTrace):
         return ask(called, inputs, types, is_last=True)
     found = ask(called, inputs, types) if order else call_in_order(called, inputs, types)
     return _with_derivative(func, inputs, wanted, found, order, trace, current.tapes)
@@ -275,7 +275,7 @@ def _with_derivative(
 
     with tracing(trace):
         found = [builder.stop_gradient(x) if k in made else x for k, x in enumerate(found)]
-    trace.add_span(tuple(inputs), tuple(found), vjp)
+    trace.add_custom_vjp(tuple(inputs), tuple(found), vjp)
     for tape in tapes:
         tape.record_custom(tuple(inputs), tuple(found), vjp)
     return found

@@ -14,16 +14,16 @@ from typing import Any
 
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.core import pytree
+from hybridflow.core.call_binding import Binder
 from hybridflow.errors import ArgumentError, ArgumentTypeError
-from hybridflow.jit.binding import Binder
 
-Place = tuple[str, Any]
+ArgumentPath = tuple[str, Any]
 """A parameter, and which of the arguments that it gathers, by number or name; None: all that it takes."""
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def places(python: Callable[..., Any], name: str, argnums: Any, argnames: Any) -> tuple[Place, ...]:
+def argument_paths(python: Callable[..., Any], name: str, argnums: Any, argnames: Any) -> tuple[ArgumentPath, ...]:
     """The parameters that ``donate_argnums`` and ``donate_argnames`` name.  Raises ArgumentError for what there is no
     parameter for, ArgumentTypeError for what is no number or name."""
     if argnums is None and argnames is None:
@@ -42,7 +42,7 @@ def places(python: Callable[..., Any], name: str, argnums: Any, argnames: Any) -
     )
 
 
-def _by_number(function: str, kinds: Sequence[tuple[str, Any]], number: int) -> Place:
+def _by_number(function: str, kinds: Sequence[tuple[str, Any]], number: int) -> ArgumentPath:
     positional = [parameter for parameter, kind in kinds if kind in _POSITIONAL]
     gathering = next((parameter for parameter, kind in kinds if kind is inspect.Parameter.VAR_POSITIONAL), None)
     at = number if number >= 0 or gathering is not None else number + len(positional)
@@ -55,7 +55,7 @@ def _by_number(function: str, kinds: Sequence[tuple[str, Any]], number: int) -> 
     return gathering, at - len(positional)
 
 
-def _by_name(function: str, kinds: Sequence[tuple[str, Any]], name: str) -> Place:
+def _by_name(function: str, kinds: Sequence[tuple[str, Any]], name: str) -> ArgumentPath:
     gathers = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     if any(parameter == name and kind not in gathers for parameter, kind in kinds):
         return name, None
@@ -66,15 +66,15 @@ def _by_name(function: str, kinds: Sequence[tuple[str, Any]], name: str) -> Plac
     raise ArgumentError("function", f"donate_argnames has {name!r}, and {function} has the parameters {known}.")
 
 
-def leaves_of(binder: Binder, structure: pytree.Structure, donated: Sequence[Place]) -> set[int]:
+def leaves_of(binder: Binder, structure: pytree.Structure, donated: Sequence[ArgumentPath]) -> set[int]:
     """The positions of the leaves of bound arguments that are given up."""
-    found: set[int] = set()
+    result: set[int] = set()
     first = 0
     for (parameter, kind), part in zip(binder.kinds(), structure.children):
         for which in (which for name, which in donated if name == parameter):
-            found.update(_leaves_in(part, first, kind, which))
+            result.update(_leaves_in(part, first, kind, which))
         first += part.leaves
-    return found
+    return result
 
 
 def _leaves_in(part: pytree.Structure, first: int, kind: Any, which: Any) -> Iterator[int]:
@@ -92,13 +92,13 @@ def matched(inputs: Sequence[int], graph: Graph) -> dict[int, int]:
     """For inputs that are given up the outputs that may lie in their memory: the first of that type for each."""
     taken = set(graph.updates.values())
     free = {k: node for k, node in enumerate(graph.outputs) if node not in taken}
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for i in inputs:
         output = next((k for k, node in free.items() if node.type == graph.inputs[i].type), None)
         if output is not None:
-            found[i] = output
+            result[i] = output
             del free[output]
-    return found
+    return result
 
 
 class Donation:

@@ -13,29 +13,35 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, overload
 
 from hybridflow import config
-from hybridflow.core import calling, foreign, pytree, transaction
+from hybridflow.core import interop, layer_context, pytree, transaction
+from hybridflow.core.call_binding import Binder, name_of
 from hybridflow.core.context import current, now
-from hybridflow.eager import numerics
+from hybridflow.eager import nan_checks
 from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, entered, of_user, user_location
-from hybridflow.jit import aliases, introspect, stances
-from hybridflow.jit.binding import Binder, name_of
-from hybridflow.jit.bound import BoundFunction, WeakMethod
-from hybridflow.jit.cache import CallForm, SignatureCache, Variant
-from hybridflow.jit.concrete import ConcreteFunction, EagerOnlyError, NumbersWantedError, RaisedError, trace_signature
-from hybridflow.jit.donation import Place, places
-from hybridflow.jit.eagerly import EagerCalls
+from hybridflow.jit import argument_aliasing, inspection, stance
+from hybridflow.jit.bound_method import BoundFunction, WeakMethod
+from hybridflow.jit.cache_key import Key, LeafKey, TensorKey, leaf_key
+from hybridflow.jit.concrete_function import (
+    ConcreteFunction,
+    EagerOnlyError,
+    NumbersWantedError,
+    RaisedError,
+    trace_signature,
+)
+from hybridflow.jit.convert_call import converted
+from hybridflow.jit.donation import ArgumentPath, argument_paths
+from hybridflow.jit.dynamic_shapes import DynamicShapes
 from hybridflow.jit.input_signature import InputSignature
-from hybridflow.jit.keys import Key, LeafKey, TensorKey, leaf_key
-from hybridflow.jit.methods import Held, InstanceTable
-from hybridflow.jit.native_calls import Refusal, native_call_for
-from hybridflow.jit.observed import converted
-from hybridflow.jit.relaxing import Relaxing
-from hybridflow.jit.retracing import Cause, Retrace, RetraceLog, cause_of
+from hybridflow.jit.instance_functions import Held, InstanceTable
+from hybridflow.jit.native_entry import Refusal, native_call_for
+from hybridflow.jit.retrace_log import Cause, Retrace, RetraceLog, cause_of
+from hybridflow.jit.run_eagerly import EagerCalls
 from hybridflow.jit.tensor_spec import TensorSpec
-from hybridflow.runtime import apart, locks, tiers
+from hybridflow.jit.trace_cache import CallForm, TraceCache, Variant
+from hybridflow.runtime import fork_safe_locks, tiers, uninterruptible
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.tracing.found_sizes import SizesWantedError
+from hybridflow.tracing.data_dependent_sizes import SizesWantedError
 
 if TYPE_CHECKING:
     from hybridflow.jit import profiling
@@ -53,7 +59,7 @@ class _Options(NamedTuple):
     name: str
     strict: bool
     reduce_retracing: bool
-    donated: tuple[Place, ...]
+    donated: tuple[ArgumentPath, ...]
     wait: bool
 
 
@@ -64,7 +70,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-_undoing = locks.make()  # one call at a time that may undo what it did to objects of others
+_undoing = fork_safe_locks.make()  # one call at a time that may undo what it did to objects of others
 _PATIENCE = 2.0  # seconds to wait for it: the body that has it may wait for a thread that wants it
 
 
@@ -75,7 +81,7 @@ class _Turn(threading.local):
 
 
 _turn = _Turn()
-locks.thread_states.append(_turn)
+fork_safe_locks.thread_states.append(_turn)
 
 
 class _TurnWantedError(BaseException):
@@ -121,13 +127,13 @@ class Function(Dispatcher, Generic[P, R]):
         self._python, self._options = python, options
         self._binder = Binder(python, options.name)
         self._signature = InputSignature(options.input_signature, self._binder) if options.input_signature else None
-        self._cache = SignatureCache(options.cache_size)
+        self._cache = TraceCache(options.cache_size)
         self._take_native_calls()
-        self._trace_lock = locks.make()  # one trace at a time: a first trace may create variables
+        self._trace_lock = fork_safe_locks.make()  # one trace at a time: a first trace may create variables
         self._was_traced = False
         self._retraces = RetraceLog(options.name)
         is_relaxed = options.reduce_retracing and options.input_signature is None
-        self._relaxing = Relaxing() if is_relaxed else None
+        self._relaxing = DynamicShapes() if is_relaxed else None
         self._is_unguarded = False  # whether a trace was made that answers no other call
         self._eager_calls = EagerCalls()
         self._observer: Any = None  # of what it reads from outside: made when it is first traced
@@ -153,22 +159,22 @@ class Function(Dispatcher, Generic[P, R]):
         try:
             state = now()
             if state.trace is not None or config.functions_run_eagerly():
-                return self._call_body(args, kwargs)
+                return self._run_inline(args, kwargs)
             if state.narrow is not None:
-                return self._call_body(args, kwargs)  # a trace is for weights as they are
+                return self._run_inline(args, kwargs)  # a trace is for weights as they are
             if self._sized is not None:
                 return self._sized(*self._as_declared(args, kwargs))
             if state.tapes and state.device is None:
                 answered = self._answered(args, kwargs)
                 if answered is not None:
                     return answered[0]
-            own_args, own_kwargs = self._adopted(args, kwargs)
+            own_args, own_kwargs = self._import_foreign_arrays(args, kwargs)
             if own_args is not args or own_kwargs is not kwargs:
                 return self(*own_args, **own_kwargs)
             leaves, key = self._leaves_and_key(args, kwargs)
             found = self._find(key, leaves) or self._find_relaxed(key, leaves)
             if found is None and not self._may_trace(key):
-                return self._call_body(args, kwargs)
+                return self._run_inline(args, kwargs)
             if found is None:
                 # A trace may write variables: those that it draws the first values of others from.
                 found, result = transaction.run(lambda: self._make_and_call(key, leaves, args, kwargs))
@@ -190,27 +196,29 @@ class Function(Dispatcher, Generic[P, R]):
 
     def _call_sized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function that turned out to have sizes which a program finds."""
-        from hybridflow.jit import sizing
+        from hybridflow.jit import dynamic_output_sizes
 
         if self._sized is None:
-            sized = sizing.Sized(self._python)
+            sized = dynamic_output_sizes.Sized(self._python)
             options = self._options._replace(input_signature=None, donated=())
             run: Function[..., Any] = Function(sized, options)
             run._retraces.not_the_users = sized.parameter
-            self._sized = sizing.SizedCalls(sized, run)
+            self._sized = dynamic_output_sizes.SizedCalls(sized, run)
         return self._call_slow(*args, **kwargs)
 
     def expect(self, *args: Any, **kwargs: Any) -> None:
         """Say that calls with such arguments come beside others: extents and numbers in which they differ are open from
         the first trace on, as they would be from the second.  Nothing is traced or run."""
         if self._relaxing is not None:
-            args, kwargs = self._adopted(args, kwargs)
-            self._relaxing.learned(self._leaves_and_key(args, kwargs)[1])
+            args, kwargs = self._import_foreign_arrays(args, kwargs)
+            self._relaxing.observe(self._leaves_and_key(args, kwargs)[1])
 
-    def _adopted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _import_foreign_arrays(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments with arrays in the place of those of other libraries; the very ones where there are none."""
         name = self._options.name
-        return foreign.adopted(args, name), foreign.adopted(kwargs, name)
+        return interop.adopted(args, name), interop.adopted(kwargs, name)
 
     def _answered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
         """The result of a call under tapes, with a trace that native code finds; None where it finds none."""
@@ -230,16 +238,16 @@ class Function(Dispatcher, Generic[P, R]):
                 return (concrete.call_tensors(arguments),)
         return None
 
-    def _call_body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run_inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the Python function itself; what it assigns is taken back if it raises, unless that goes into a trace."""
         args, kwargs = self._as_declared(args, kwargs)
-        token = calling.enter_function()
+        token = layer_context.enter_function()
         try:
             if current.trace is not None:
                 return converted(self._python, self._options.name)(*args, **kwargs)
             return transaction.run(lambda: self._python(*args, **kwargs))
         finally:
-            calling.leave_function(token)
+            layer_context.leave_function(token)
 
     def _as_declared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as what the input signature says they are."""
@@ -279,7 +287,7 @@ class Function(Dispatcher, Generic[P, R]):
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Variant | None, Any]:
         if self._eager_calls.is_due(key):
-            return None, self._call_body(args, kwargs)
+            return None, self._run_inline(args, kwargs)
         try:
             found = self._relax_or_make(key, leaves)
         except EagerOnlyError as refused:
@@ -288,14 +296,14 @@ class Function(Dispatcher, Generic[P, R]):
             _report().tell_eager(self._options.name, refused.reason, refused.error)
             self._is_unguarded = True
             self._eager_calls.note(key)
-            return None, self._call_body(args, kwargs)
+            return None, self._run_inline(args, kwargs)
         except RaisedError as raised:
             error = raised.error
         else:
             undo, found.undo = found.undo, None
-            return self._call_once(found, leaves, undo, lambda: self._call_body(args, kwargs))
+            return self._call_once(found, leaves, undo, lambda: self._run_inline(args, kwargs))
         try:
-            self._call_body(args, kwargs)  # what comes before the error happens, which has values, or is another one
+            self._run_inline(args, kwargs)  # what comes before the error happens, which has values, or is another one
             raise error  # only tracing led to it
         finally:
             del error  # whose traceback holds this frame
@@ -320,42 +328,42 @@ class Function(Dispatcher, Generic[P, R]):
     def _may_trace(self, key: Key) -> bool:
         """Whether a call that no known trace serves is traced; else it runs eagerly.  Raises TraceError where the
         stance forbids both."""
-        name = stances.current()
-        if name == stances.DEFAULT:
+        name = stance.current()
+        if name == stance.DEFAULT:
             return True
         cause = self._cause(key)
         if cause is None and not self._is_unguarded:
             return True  # the first time
-        if name == stances.FAIL:
+        if name == stance.FAIL:
             why = "it is traced at each call" if cause is None else f"it would be traced again: {cause}"
             raise TraceError(self._options.name, f'{why}. The stance is "{name}".')
         return False
 
     def _find_relaxed(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
         """As ``_find``, of traces for any numbers and extents in the places that vary."""
-        own = key if self._relaxing is None else self._relaxing.relaxed(key)
+        own = key if self._relaxing is None else self._relaxing.generalize(key)
         return None if own is key else self._find(own, leaves)
 
     def _relax_or_make(self, key: Key, leaves: Sequence[Any]) -> Variant:
         """What answers a call that no known trace serves: a trace for any numbers in the places that vary, or, where
         its code needs them, for those of this call."""
         if self._relaxing is None:
-            return self._kept(key, self._find_or_make(key, leaves))
-        while (own := self._relaxing.learned(key)) is not key:
+            return self._commit(key, self._find_or_make(key, leaves))
+        while (own := self._relaxing.observe(key)) is not key:
             try:
-                return self._kept(key, self._find_or_make(own, leaves, gives_up=True))
+                return self._commit(key, self._find_or_make(own, leaves, gives_up=True))
             except NumbersWantedError as wanted:
-                self._relaxing.pin(key, wanted.places)
+                self._relaxing.pin(key, wanted.leaves)
             except Exception as error:
                 reason = f"a trace for all values fails: {error}"
                 break
         else:
-            return self._kept(key, self._find_or_make(key, leaves))
+            return self._commit(key, self._find_or_make(key, leaves))
         found = self._find_or_make(key, leaves)  # which may raise the same error
         self._relaxing.pin_all(key, reason)
-        return self._kept(key, found)
+        return self._commit(key, found)
 
-    def _kept(self, key: Key, variant: Variant) -> Variant:
+    def _commit(self, key: Key, variant: Variant) -> Variant:
         if variant.guards is None:
             self._is_unguarded = True
             if self._relaxing is not None:
@@ -364,29 +372,29 @@ class Function(Dispatcher, Generic[P, R]):
 
     def _find(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
         """What is known to answer a call with these leaves, some of which may be one tensor."""
-        found = self._cache.find(key, leaves)
-        while found is not None and (own := found.concrete.key_for(key, leaves)) is not key:
-            key, found = own, self._cache.find(own, leaves)
-        return found
+        result = self._cache.lookup(key, leaves)
+        while result is not None and (own := result.concrete.key_for(key, leaves)) is not key:
+            key, result = own, self._cache.lookup(own, leaves)
+        return result
 
     def _find_or_make(self, key: Key, leaves: Sequence[Any], gives_up: bool = False) -> Variant:
         """What answers a call with these leaves.  Only a trace shows whether it matters that some are one tensor.
 
-        With ``gives_up`` it raises NumbersWantedError where the code needs a number that is open.
+        With ``fail_on_specialization`` it raises NumbersWantedError where the code needs a number that is open.
         """
         while True:
             try:
-                found = self._cache.find(key, leaves) or self._make(key, leaves, gives_up)
+                result = self._cache.lookup(key, leaves) or self._make(key, leaves, gives_up)
             except NumbersWantedError:
                 raise
             except Exception:
-                own = aliases.with_same(key, leaves)  # with two tensors for one it may fail
+                own = argument_aliasing.with_aliasing(key, leaves)  # with two tensors for one it may fail
                 if own is key:
                     raise
             else:
-                own = found.concrete.key_for(key, leaves)
+                own = result.concrete.key_for(key, leaves)
                 if own is key:
-                    return found
+                    return result
             key = own
 
     def _add_native_call(self, found: Variant, form: CallForm, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -410,7 +418,7 @@ class Function(Dispatcher, Generic[P, R]):
             return Refusal("it is traced anew at each call")
         if found.concrete.donation is not None:
             return Refusal("it takes over the memory of arguments", is_wanted=True)
-        if numerics.is_on:
+        if nan_checks.is_on:
             return Refusal("hf.debugging.enable_check_numerics is on", is_wanted=True)
         return native_call_for(found.concrete, found.guards.program, self._binder, args, kwargs)
 
@@ -454,25 +462,25 @@ class Function(Dispatcher, Generic[P, R]):
                 self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._count_calls() + 1)
             return variant
 
-        made = self._cache.find_or_make(key, leaves, make)
-        self.holds_objects |= made.concrete.holds_objects or bool(made.guards and made.guards.steps)
+        result = self._cache.lookup_or_trace(key, leaves, make)
+        self.holds_objects |= result.concrete.holds_objects or bool(result.guards and result.guards.steps)
         self._take_native_calls()  # without those of a signature that was dropped for it
-        return made
+        return result
 
     def _cause(self, key: Key) -> Cause | None:
         """Why the signatures that are known do not serve a call."""
         known = self._cache.variants()
         for variant in reversed(known):
             if variant.concrete.key == key and variant.guards is not None:
-                from hybridflow.jit.guards import report
+                from hybridflow.jit import guard_report
 
-                return report.cause(variant.guards)
-        found = cause_of(self._binder, key, [variant.concrete.key for variant in known])
-        if found is None or self._relaxing is None:
-            return found
+                return guard_report.cause(variant.guards)
+        result = cause_of(self._binder, key, [variant.concrete.key for variant in known])
+        if result is None or self._relaxing is None:
+            return result
         paths = self._binder.paths(key.structure)
-        reason = self._relaxing.reason(key, paths.index(found.argument)) if found.argument in paths else None
-        return found if reason is None else found._replace(suggestion=f"{found.suggestion} ({reason})")
+        reason = self._relaxing.reason(key, paths.index(result.argument)) if result.argument in paths else None
+        return result if reason is None else result._replace(suggestion=f"{result.suggestion} ({reason})")
 
     def _count_calls(self) -> int:
         return sum(variant.python_calls + variant.native_hits for variant in self._cache.variants())
@@ -497,9 +505,9 @@ class Function(Dispatcher, Generic[P, R]):
             if variant.guards is None:
                 self._observer.unguarded(recording, self._options.strict)
             elif self._options.strict:
-                from hybridflow.jit import hidden
+                from hybridflow.jit import determinism_check
 
-                hidden.check(variant.concrete, self._trace_once(key, leaves, False, gives_up)[0].concrete)
+                determinism_check.check(variant.concrete, self._trace_once(key, leaves, False, gives_up)[0].concrete)
             variant.concrete.trace_ms = (time.perf_counter() - started) * 1e3
             return variant
 
@@ -509,14 +517,14 @@ class Function(Dispatcher, Generic[P, R]):
         """One run of the body: the variant, what was recorded, and whether variables were made."""
         observe = _observe()
         if self._observer is None:
-            self._observer = observe.Observer(self._options.name)
+            self._observer = observe.TraceSession(self._options.name)
         recording: Any = None
 
         def observing(trace: Any, values: Any) -> Any:
             nonlocal recording  # a run that begins anew is recorded anew
-            recording = observe.Recording(self._options.name)
+            recording = observe.GuardBuilder(self._options.name)
             trace.live_arrays = recording.live
-            trace.outside = recording
+            trace.guard_builder = recording
             return self._observer.observing(recording, self._python, self._binder.parameters, values)
 
         tracer = sys.gettrace()
@@ -534,9 +542,9 @@ class Function(Dispatcher, Generic[P, R]):
             )
         finally:
             self._observer.end_trace(tracer)
-        concrete.staged.trace.outside = None  # it would keep what was recorded alive
+        concrete.staged.trace.guard_builder = None  # it would keep what was recorded alive
         if created:
-            recording.take_back()
+            recording.rollback()
         else:
             try:
                 recording.finish()
@@ -565,7 +573,7 @@ class Function(Dispatcher, Generic[P, R]):
         >>> scaled(hf.constant([1.0, 2.0])).tolist(), scaled(value=hf.constant([1.0])).tolist()
         ([3.0, 6.0], [3.0])
         """
-        args, kwargs = self._adopted(args, kwargs)
+        args, kwargs = self._import_foreign_arrays(args, kwargs)
         if self._signature is not None and not args and not kwargs:
             leaves, key = self._signature.own_key()
         elif self._signature is not None:
@@ -701,32 +709,32 @@ class Function(Dispatcher, Generic[P, R]):
     # Looking inside
 
     @entered
-    def explain(self, *args: Any, **kwargs: Any) -> introspect.Explanation:
+    def explain(self, *args: Any, **kwargs: Any) -> inspection.Explanation:
         """What these arguments run: the signature, its program, kernels, memory, and why it was traced again."""
         concrete = self.get_concrete_function(*args, **kwargs)
         variant = self._cache.variant_of(concrete)
         if variant is None:
-            return introspect.explain(concrete, self.retraces())
-        return introspect.explain(concrete, self.retraces(), variant.guards, self._refusal(variant, args, kwargs))
+            return inspection.explain(concrete, self.retraces())
+        return inspection.explain(concrete, self.retraces(), variant.guards, self._refusal(variant, args, kwargs))
 
     def _refusal(self, variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Refusal | None:
         """Why calls with such arguments go by way of Python; None where native code answers them."""
-        adopted, named = self._adopted(args, kwargs)
+        adopted, named = self._import_foreign_arrays(args, kwargs)
         is_declared = self._signature is not None and not args and not kwargs  # see ``get_concrete_function``
         if is_declared or any(isinstance(leaf, TensorSpec) for leaf in pytree.flatten((adopted, named))[0]):
             return variant.refusal
-        made = self._native_call(variant, adopted, named)
-        if isinstance(made, Refusal):
-            return made
+        result = self._native_call(variant, adopted, named)
+        if isinstance(result, Refusal):
+            return result
         problem = entry.problem()
         return None if problem is None else Refusal(problem, _NO_ENTRY)
 
     @entered
-    def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> introspect.Text:
-        """The program of these arguments as text.  Stages: see ``introspect.STAGES``."""
-        return introspect.ir(self.get_concrete_function(*args, **kwargs), stage)
+    def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> inspection.Text:
+        """The program of these arguments as text.  Stages: see ``inspection.STAGES``."""
+        return inspection.ir(self.get_concrete_function(*args, **kwargs), stage)
 
-    def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., introspect.Text]:
+    def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., inspection.Text]:
         """TensorFlow's name for ``f.ir``: a function of the stage, of which "hlo" is the graph as traced and
         "optimized_hlo" as fusion sees it.
 
@@ -736,20 +744,20 @@ class Function(Dispatcher, Generic[P, R]):
         """
         stages = {"hlo": "traced", "optimized_hlo": "optimized"}
 
-        def text(stage: str = "hlo") -> introspect.Text:
+        def text(stage: str = "hlo") -> inspection.Text:
             return self.ir(*args, stage=stages.get(stage, stage), **kwargs)
 
         return text
 
     @entered
-    def kernels(self, *args: Any, **kwargs: Any) -> introspect.Table:
+    def kernels(self, *args: Any, **kwargs: Any) -> inspection.Table:
         """The kernels of the signature of these arguments; without arguments, of all signatures."""
-        return introspect.kernels(self._chosen(args, kwargs))
+        return inspection.kernels(self._chosen(args, kwargs))
 
     @entered
-    def memory_plan(self, *args: Any, **kwargs: Any) -> introspect.Table:
+    def memory_plan(self, *args: Any, **kwargs: Any) -> inspection.Table:
         """The buffers of the signature of these arguments; without arguments, of all signatures."""
-        return introspect.memory_plan(self._chosen(args, kwargs))
+        return inspection.memory_plan(self._chosen(args, kwargs))
 
     @entered
     def profile(self, *args: Any, runs: int | None = None, **kwargs: Any) -> profiling.Profile:
@@ -768,7 +776,7 @@ class Function(Dispatcher, Generic[P, R]):
 
         if current.trace is not None:
             raise TraceError("profile", "it runs the function, which has no values here. Call it outside.")
-        leaves, key = self._leaves_and_key(*self._adopted(args, kwargs))
+        leaves, key = self._leaves_and_key(*self._import_foreign_arrays(args, kwargs))
         if any(isinstance(leaf, TensorSpec) for leaf in leaves):
             raise ArgumentTypeError("profile", "it runs the function. Pass tensors, not a TensorSpec.")
         concrete = self._serving(key, leaves)
@@ -776,9 +784,9 @@ class Function(Dispatcher, Generic[P, R]):
         refusal = None if variant is None else self._refusal(variant, args, kwargs)
         return profiling.profile(concrete, leaves, runs, refusal)
 
-    def signatures(self) -> introspect.Table:
+    def signatures(self) -> inspection.Table:
         """One row per signature in the cache."""
-        return introspect.signatures([(v.concrete, v.hits, v.refusal) for v in self._cache.variants()])
+        return inspection.signatures([(v.concrete, v.hits, v.refusal) for v in self._cache.variants()])
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """TensorFlow's name for ``str(f.signatures())``."""
@@ -827,36 +835,36 @@ class Function(Dispatcher, Generic[P, R]):
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _report() -> Any:
-    from hybridflow.jit.guards import report  # where there is something to say
+    from hybridflow.jit import guard_report  # where there is something to say
 
-    return report
+    return guard_report
 
 
 def _restore(function: Function[..., Any], made_of: tuple[Any, ...]) -> None:
     function.__init__(*made_of)  # type: ignore[misc]
 
 
-@apart.once
+@uninterruptible.once
 def _use_slots() -> bool:
     """Let native code call functions and take them from instances, where it can."""
     return _method_slots().install(Function, BoundFunction, InstanceTable, Held)
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _method_slots() -> Any:
     from hybridflow.runtime.calls import method_slots
 
     return method_slots
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _observe() -> Any:
     """The module that records what a run reads: it parses source, and is not needed to import."""
-    from hybridflow.jit.guards import observe
+    from hybridflow.jit import trace_session
 
-    return observe
+    return trace_session
 
 
 def _count(n: int, noun: str) -> str:
@@ -980,12 +988,12 @@ def function(
         raise ArgumentError("function", f"cache_size must be at least 1, got {cache_size}.")
     code = getattr(python, "__code__", None)
     if code is not None and code.co_filename.startswith("<"):  # typed, or given to exec: the text may soon be gone
-        from hybridflow.tracing.convert import source
+        from hybridflow.autograph.source import lookup
 
-        source.remember(python)  # type: ignore[arg-type]
+        lookup.remember(python)  # type: ignore[arg-type]
     if isinstance(input_signature, TensorSpec):
         raise ArgumentTypeError("function", f"input_signature is {input_signature}; give a list of one per parameter.")
     signature = None if input_signature is None else tuple(input_signature)
     name = name or name_of(python)
-    donated = places(python, name, donate_argnums, donate_argnames)
+    donated = argument_paths(python, name, donate_argnums, donate_argnames)
     return Function(python, _Options(signature, fastmath, cache_size, name, strict, reduce_retracing, donated, wait))

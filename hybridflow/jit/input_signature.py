@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.core import pytree
+from hybridflow.core.call_binding import Binder
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from hybridflow.jit.binding import Binder
-from hybridflow.jit.keys import Key, TensorKey, check_names, leaf_key
+from hybridflow.jit.cache_key import Key, TensorKey, check_names, leaf_key
 from hybridflow.jit.tensor_spec import TensorSpec
 
 _TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hybridflow.errors import ArgumentError, short_location
-from hybridflow.jit.concrete import ConcreteFunction
-from hybridflow.jit.introspect import Table, Text
-from hybridflow.jit.native_calls import Refusal
+from hybridflow.jit.concrete_function import ConcreteFunction
+from hybridflow.jit.inspection import Table, Text
+from hybridflow.jit.native_entry import Refusal
 
 SECONDS = 0.25  # that runs last together, where nobody says how many
 FEWEST, MOST = 5, 1000
@@ -91,22 +91,22 @@ def profile(
 
 def _times(executable: Any, arrays: Sequence[np.ndarray], changed: Sequence[int], runs: int | None) -> list[np.ndarray]:
     """Of each run the seconds that each task took."""
-    from hybridflow.runtime.timing import TimingHost  # native code, loaded when somebody asks
+    from hybridflow.runtime.profiling_host import ProfilingHost  # native code, loaded when somebody asks
 
-    host = TimingHost(len(executable.program.tasks), executable.timing_team(arrays))
-    found: list[np.ndarray] = []
+    host = ProfilingHost(len(executable.program.tasks), executable.timing_team(arrays))
+    result: list[np.ndarray] = []
     end = 0.0
     for k in range(WARM_UP + (MOST if runs is None else runs)):
         if k == WARM_UP:
             end = time.perf_counter() + SECONDS
-        if runs is None and len(found) >= FEWEST and time.perf_counter() > end:
+        if runs is None and len(result) >= FEWEST and time.perf_counter() > end:
             break
         given = [array.copy() if i in changed else array for i, array in enumerate(arrays)]
         host.begin()
         executable.compute(given, executable.in_place, host.struct)
         if k >= WARM_UP:
-            found.append(host.seconds())
-    return found
+            result.append(host.seconds())
+    return result
 
 
 def _row(info: Any, seconds: float, spread: float, share: float) -> tuple[Any, ...]:

@@ -16,10 +16,10 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.errors import ArgumentTypeError, entered
-from hybridflow.jit.observed import converted
-from hybridflow.tracing.examples import run_graph
-from hybridflow.tracing.order import ORDER
-from hybridflow.tracing.region import Held, Region, all_operands
+from hybridflow.jit.convert_call import converted
+from hybridflow.tracing.batch_trace import run_graph
+from hybridflow.tracing.effect_token import ORDER
+from hybridflow.tracing.subtrace import CapturedVariable, SubTrace, all_operands
 
 _Cotangents = Sequence["Tensor | None"]
 
@@ -131,7 +131,10 @@ class _Again:
     ) -> list[Tensor | None]:
         """Run the function on these tensors, and its derivative.  ``parts`` stand for the variables, if not they
         themselves."""
-        sources = [*(_own(x) for x in tensors), *(parts or [variable for variable, _ in self._reads[: self._trained]])]
+        sources = [
+            *(_own_tensors(x) for x in tensors),
+            *(parts or [variable for variable, _ in self._reads[: self._trained]]),
+        ]
         given = iter(sources)
         sources += self._captured
         leaves = [next(given) if isinstance(x, Tensor) else x for x in self._leaves]
@@ -140,17 +143,17 @@ class _Again:
             tape.watch([x for x in sources if is_float(x.dtype)])
             results = [x for x in pytree.flatten(f(*args, **kwargs))[0] if isinstance(x, Tensor)]
         pairs = [(x, g) for x, g in zip(results, cotangents) if g is not None]
-        found = tape.gradient([x for x, _ in pairs], sources, [g for _, g in pairs])
-        return found
+        result = tape.gradient([x for x, _ in pairs], sources, [g for _, g in pairs])
+        return result
 
     def _traced(self, cotangents: _Cotangents, seed: Tensor) -> list[Tensor | None]:
         """The same in a region, where variables are what they were, and stay what they are."""
         inputs = [_after(x, seed) for x in (*self.tensors, *(x for _, x in self._reads))]
-        region = Region("recompute_grad")
+        region = SubTrace("recompute_grad")
         stand_ins = [region.carry(x.type, f"x{k}") for k, x in enumerate(inputs)]
         count = len(self.tensors)
         for (variable, _), stand_in in zip(self._reads, stand_ins[count:]):
-            region._held[id(variable)] = Held(variable, stand_in, None)
+            region._held[id(variable)] = CapturedVariable(variable, stand_in, None)
         with region.entered():
             f = converted(self._f, "recompute_grad")
             found = self._gradients(f, stand_ins[:count], cotangents, stand_ins[count : count + self._trained])
@@ -165,7 +168,7 @@ class _Again:
         return totals
 
 
-def _own(x: Tensor) -> Tensor:
+def _own_tensors(x: Tensor) -> Tensor:
     """A tensor of its own, told from those that the function meets elsewhere."""
     return builder.reshape(x, shape=x.shape)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
 from hybridflow.layers.activations import ELU, Activation, LeakyReLU, PReLU, ReLU, Softmax
 from hybridflow.layers.attention import GroupQueryAttention, MultiHeadAttention
 from hybridflow.layers.basic import (
@@ -19,7 +19,6 @@ from hybridflow.layers.basic import (
     Reshape,
 )
 from hybridflow.layers.cells import GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
-from hybridflow.layers.contractions import EinsumDense
 from hybridflow.layers.convolution import (
     Conv1D,
     Conv1DTranspose,
@@ -33,19 +32,22 @@ from hybridflow.layers.convolution import (
     SeparableConv2D,
 )
 from hybridflow.layers.convolutional_recurrent import ConvLSTM1D, ConvLSTM2D, ConvLSTM3D
+from hybridflow.layers.dot_product_attention import AdditiveAttention, Attention
+from hybridflow.layers.einsum_dense import EinsumDense
 from hybridflow.layers.embedding import Embedding, Masking
-from hybridflow.layers.graph import Input, InputLayer
-from hybridflow.layers.layer import Layer
-from hybridflow.layers.lighting import RandomBrightness, RandomContrast
-from hybridflow.layers.merging import Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract
-from hybridflow.layers.noise import (
-    AlphaDropout,
-    GaussianDropout,
-    GaussianNoise,
-    SpatialDropout1D,
-    SpatialDropout2D,
-    SpatialDropout3D,
+from hybridflow.layers.functional_graph import Input, InputLayer
+from hybridflow.layers.image_augmentation import (
+    CenterCrop,
+    RandomCrop,
+    RandomRotation,
+    RandomTranslation,
+    RandomZoom,
+    Resizing,
 )
+from hybridflow.layers.image_brightness import RandomBrightness, RandomContrast
+from hybridflow.layers.input_spec import InputSpec
+from hybridflow.layers.layer import Layer
+from hybridflow.layers.merging import Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract
 from hybridflow.layers.normalization import (
     BatchNormalization,
     GroupNormalization,
@@ -53,7 +55,17 @@ from hybridflow.layers.normalization import (
     RMSNormalization,
     UnitNormalization,
 )
-from hybridflow.layers.picturing import CenterCrop, RandomCrop, RandomRotation, RandomTranslation, RandomZoom, Resizing
+from hybridflow.layers.padding import (
+    Cropping1D,
+    Cropping2D,
+    Cropping3D,
+    UpSampling1D,
+    UpSampling2D,
+    UpSampling3D,
+    ZeroPadding1D,
+    ZeroPadding2D,
+    ZeroPadding3D,
+)
 from hybridflow.layers.pooling import (
     AveragePooling1D,
     AveragePooling2D,
@@ -68,23 +80,18 @@ from hybridflow.layers.pooling import (
     MaxPooling2D,
     MaxPooling3D,
 )
-from hybridflow.layers.preparing import CategoryEncoding, Discretization, Normalization, RandomFlip, Rescaling
+from hybridflow.layers.preprocessing import CategoryEncoding, Discretization, Normalization, RandomFlip, Rescaling
 from hybridflow.layers.recurrent import GRU, LSTM, RNN, Bidirectional, SimpleRNN, TimeDistributed
-from hybridflow.layers.resizing import (
-    Cropping1D,
-    Cropping2D,
-    Cropping3D,
-    UpSampling1D,
-    UpSampling2D,
-    UpSampling3D,
-    ZeroPadding1D,
-    ZeroPadding2D,
-    ZeroPadding3D,
+from hybridflow.layers.regularization import (
+    AlphaDropout,
+    GaussianDropout,
+    GaussianNoise,
+    SpatialDropout1D,
+    SpatialDropout2D,
+    SpatialDropout3D,
 )
-from hybridflow.layers.scores import AdditiveAttention, Attention
-from hybridflow.layers.specs import InputSpec
-from hybridflow.layers.spectral import SpectralNormalization
-from hybridflow.layers.wrapping import Wrapper
+from hybridflow.layers.spectral_normalization import SpectralNormalization
+from hybridflow.layers.wrapper import Wrapper
 
 # Keras's other names of these.
 AvgPool1D = AveragePooling1D
@@ -109,6 +116,10 @@ SeparableConvolution1D = SeparableConv1D
 SeparableConvolution2D = SeparableConv2D
 
 __all__ = [
+    "ELU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "Activation",
     "ActivityRegularization",
     "Add",
@@ -125,6 +136,7 @@ __all__ = [
     "BatchNormalization",
     "Bidirectional",
     "CategoryEncoding",
+    "CenterCrop",
     "Concatenate",
     "Conv1D",
     "Conv1DTranspose",
@@ -132,6 +144,9 @@ __all__ = [
     "Conv2DTranspose",
     "Conv3D",
     "Conv3DTranspose",
+    "ConvLSTM1D",
+    "ConvLSTM2D",
+    "ConvLSTM3D",
     "Convolution1D",
     "Convolution1DTranspose",
     "Convolution2D",
@@ -147,11 +162,9 @@ __all__ = [
     "Discretization",
     "Dot",
     "Dropout",
-    "ELU",
     "EinsumDense",
     "Embedding",
     "Flatten",
-    "GRU",
     "GRUCell",
     "GaussianDropout",
     "GaussianNoise",
@@ -168,11 +181,11 @@ __all__ = [
     "GlobalMaxPooling2D",
     "GlobalMaxPooling3D",
     "GroupNormalization",
+    "GroupQueryAttention",
     "Identity",
     "Input",
     "InputLayer",
     "InputSpec",
-    "LSTM",
     "LSTMCell",
     "Lambda",
     "Layer",
@@ -188,30 +201,23 @@ __all__ = [
     "Maximum",
     "Minimum",
     "MultiHeadAttention",
-    "SpectralNormalization",
-    "ConvLSTM3D",
-    "ConvLSTM2D",
-    "ConvLSTM1D",
-    "GroupQueryAttention",
     "Multiply",
     "Normalization",
     "PReLU",
     "Permute",
     "RMSNormalization",
-    "RNN",
     "RandomBrightness",
     "RandomContrast",
     "RandomCrop",
     "RandomFlip",
-    "CenterCrop",
     "RandomRotation",
     "RandomTranslation",
     "RandomZoom",
-    "Resizing",
     "ReLU",
     "RepeatVector",
     "Rescaling",
     "Reshape",
+    "Resizing",
     "SeparableConv1D",
     "SeparableConv2D",
     "SeparableConvolution1D",
@@ -222,6 +228,7 @@ __all__ = [
     "SpatialDropout1D",
     "SpatialDropout2D",
     "SpatialDropout3D",
+    "SpectralNormalization",
     "StackedRNNCells",
     "Subtract",
     "TimeDistributed",
@@ -236,4 +243,4 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

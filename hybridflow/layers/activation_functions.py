@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from hybridflow.array.elementwise import exp, sigmoid, tanh
-from hybridflow.core.configured import kind_of
+from hybridflow.core.serialization import kind_of
 from hybridflow.errors import ArgumentTypeError
-from hybridflow.layers.further_activations import FURTHER
+from hybridflow.layers.named_activations import FURTHER
 from hybridflow.nn.functional import (
     elu,
     gelu,
@@ -70,8 +70,8 @@ def activation(identifier: Any) -> Callable[[Any], Any]:
     if identifier is None:
         return linear
     if isinstance(identifier, str):
-        found: Callable[[Any], Any] = kind_of(_BY_NAME, identifier, "activation")
-        return found
+        result: Callable[[Any], Any] = kind_of(_BY_NAME, identifier, "activation")
+        return result
     if not callable(identifier):
         raise ArgumentTypeError("activation", f"{identifier!r} is neither a name nor a function.")
     return identifier

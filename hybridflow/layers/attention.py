@@ -12,7 +12,7 @@ from hybridflow.array.linalg import einsum
 from hybridflow.array.selection import repeat
 from hybridflow.array.shapes import expand_dims, permute_dims
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core import calling
+from hybridflow.core import layer_context
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
@@ -129,12 +129,12 @@ class MultiHeadAttention(Layer, one_tensor=True):
         training: bool | None = None,
         use_causal_mask: bool = False,
     ) -> Any:
-        query_mask = calling.mask_of(query) if query_mask is None else query_mask
-        value_mask = calling.mask_of(value) if value_mask is None else value_mask
+        query_mask = layer_context.mask_of(query) if query_mask is None else query_mask
+        value_mask = layer_context.mask_of(value) if value_mask is None else value_mask
         if key is None:
             key = value
         elif key_mask is None:
-            key_mask = calling.mask_of(key)
+            key_mask = layer_context.mask_of(key)
         for x, kernel, name in ((query, self.query_kernel, "query"), (key, self.key_kernel, "key")):
             check_last_extent(self, x, kernel.shape[0], name)
         check_last_extent(self, value, self.value_kernel.shape[0], "value")

@@ -17,7 +17,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.layer import Layer, check_last_extent, last_extent
-from hybridflow.layers.windows import format_of
+from hybridflow.layers.window_arguments import format_of
 from hybridflow.nn.functional import dropout
 from hybridflow.regularizers import L1L2
 
@@ -324,9 +324,9 @@ class Dropout(Layer, one_tensor=True):
 def positive(value: Any, name: str, layer: Layer) -> int:
     """A positive int, or what is one as an index.  Raises ArgumentError, which names the layer, for anything else."""
     try:
-        found = 0 if isinstance(value, bool) else operator.index(value)
+        result = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        found = 0
-    if found < 1:
+        result = 0
+    if result < 1:
         raise ArgumentError(layer.name, f"{name} is {value!r}; it must be a positive integer.")
-    return found
+    return result

@@ -382,8 +382,8 @@ def build_cell(cell: Any, shape: Any) -> None:
 def prepared(cell: Any, batch: Any, training: bool | None) -> tuple[Project, Step]:
     """As ``Cell.prepared``, of any cell."""
     if hasattr(cell, "prepared"):
-        made: tuple[Project, Step] = cell.prepared(batch, training)
-        return made
+        result: tuple[Project, Step] = cell.prepared(batch, training)
+        return result
     return _same, cell
 
 

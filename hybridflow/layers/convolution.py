@@ -9,7 +9,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.basic import positive
-from hybridflow.layers.windows import WindowLayer
+from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.convolution import convolved, depthwise, transposed
 
 

@@ -16,7 +16,7 @@ from hybridflow.layers.basic import positive
 from hybridflow.layers.cells import Project, Step
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.recurrent import REMEMBERING, RNN, split_arguments
-from hybridflow.layers.windows import WindowLayer
+from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.convolution import convolved
 from hybridflow.nn.functional import dropout as dropped
 

@@ -15,20 +15,20 @@ from hybridflow.array.elementwise import astype, maximum
 from hybridflow.array.reductions import sum as total
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import known
-from hybridflow.core import calling, pytree
-from hybridflow.core.configured import Configured, described_of, description, snake_case
+from hybridflow.core import layer_context, pytree
+from hybridflow.core.allocation_limit import take_room
 from hybridflow.core.context import enter_narrow, recorded_by
 from hybridflow.core.promotion import to_dtype
-from hybridflow.core.room import take_room
+from hybridflow.core.serialization import Configured, described_of, description, snake_case
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, OperandError, ShapeError
 from hybridflow.layers.activation_functions import name_of_activation
-from hybridflow.layers.module import Module, walk
-from hybridflow.layers.policy import Policy, as_policy, policy_of
-from hybridflow.layers.specs import check_inputs
-from hybridflow.layers.symbols import Symbol, first_symbol
+from hybridflow.layers.dtype_policy import Policy, as_policy, policy_of
+from hybridflow.layers.input_spec import check_inputs
+from hybridflow.layers.keras_tensor import Symbol, first_symbol
+from hybridflow.layers.module import Module, traverse
 
 
 def _noting(build: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,11 +36,11 @@ def _noting(build: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(build)
     def noted(self: Layer, *args: Any, **kwargs: Any) -> None:
-        token = calling.enter_making(self._label)
+        token = layer_context.enter_making(self._label)
         try:
             build(self, *args, **kwargs)
         finally:
-            calling.leave_making(token)
+            layer_context.leave_making(token)
         if type(self).build is noted:  # and not that of a class above, called by the layer's own
             self._note_built()
 
@@ -132,14 +132,14 @@ class Layer(Module, Configured):
         activity_regularizer: Any = None,
     ) -> None:
         self.trainable = trainable
-        self._mark = calling.Mark()
+        self._mark = layer_context.Mark()
         if activity_regularizer is not None:
             self.activity_regularizer = regularizers.get(activity_regularizer)
         if batch_input_shape is not None:
             self._sample_count, *input_shape = batch_input_shape
         if input_shape is not None or input_dim is not None:
             self._sample_shape = (input_dim,) if input_shape is None else tuple(input_shape)
-        self._label = calling.Label()
+        self._label = layer_context.Label()
         self._name = name
         self._note_name()
         self._follow(policy_of(dtype))
@@ -217,7 +217,7 @@ class Layer(Module, Configured):
             check_inputs(self.input_spec, inputs[0], self.name)
         training = kwargs.get("training")
         if training is None and self._takes_training:
-            training = calling.training_now()
+            training = layer_context.training_now()
             if training is None:
                 training = self._trains_untold
             kwargs["training"] = training
@@ -225,24 +225,24 @@ class Layer(Module, Configured):
             del kwargs["training"]  # it is for layers within this one
         if not self.built:
             self._build(inputs)
-        token = calling.enter(training, self._label)
+        token = layer_context.enter(training, self._label)
         before = enter_narrow(self._narrow)
         try:
             mask = kwargs.get("mask")
             if mask is None and args:
-                mask = calling.mask_of(args[0])
+                mask = layer_context.mask_of(args[0])
                 if mask is not None and self._takes_mask:
                     kwargs["mask"] = mask
             result = self.call(*inputs, **kwargs)
             if args:
-                calling.keep_mask(result, self.compute_mask(inputs[0], mask))
+                layer_context.keep_mask(result, self.compute_mask(inputs[0], mask))
             if self.activity_regularizer is not None:
                 self._regularize(result)
             return result
         finally:
             self._tell(inputs)
             enter_narrow(before)
-            calling.leave(token, self._mark)
+            layer_context.leave(token, self._mark)
 
     def _tell(self, inputs: Sequence[Any]) -> None:
         """Where the call ends by an error of an operation, or of a layer within this one: note on it that it was here.
@@ -277,7 +277,7 @@ class Layer(Module, Configured):
                     self.name, f"add_loss was given {one!r}; give a tensor, in the call of a layer or model."
                 )
             value = as_tensor(one, self.name)
-            calling.add_loss(self._mark, value if value.ndim == 0 else total(value))
+            layer_context.add_loss(self._mark, value if value.ndim == 0 else total(value))
 
     def _regularize(self, result: Any) -> None:
         """Add what the regularizer of results makes of them, for each sample."""
@@ -285,7 +285,7 @@ class Layer(Module, Configured):
             if isinstance(one, Tensor):
                 penalty = self.activity_regularizer(astype(one, dtypes.compute_dtype(one.dtype)))
                 samples = one.shape[0] if one.ndim else 1
-                calling.add_loss(self._mark, penalty / maximum(as_tensor(samples, self.name, penalty.dtype), 1))
+                layer_context.add_loss(self._mark, penalty / maximum(as_tensor(samples, self.name, penalty.dtype), 1))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         """The mask of the result for inputs with that mask (lists of them for a list of inputs), or None."""
@@ -323,7 +323,7 @@ class Layer(Module, Configured):
         if not dtypes.is_float(value.dtype) or value.dtype == self._dtype:
             return value
         cast = astype(value, self._dtype)
-        calling.keep_mask(cast, calling.mask_of(value))
+        layer_context.keep_mask(cast, layer_context.mask_of(value))
         return cast
 
     def _build(self, inputs: Sequence[Any]) -> None:
@@ -368,7 +368,7 @@ class Layer(Module, Configured):
         take_room(self.name, shape)
         start = initializers.get(initializer)(tuple(shape), chosen)
         made = Variable(start, trainable=trainable, name=name)
-        around = calling.labels_now()
+        around = layer_context.labels_now()
         made._makers = around if around[-1:] == (self._label,) else (*around, self._label)
         return made._rule(regularizers.get(regularizer), constraints.get(constraint), autocast)
 
@@ -393,12 +393,12 @@ class Layer(Module, Configured):
         """What is to be added to the loss: what this layer and those in it added in their last call, and what
         regularizers make of their weights."""
         marks, regularized = [], []
-        for _, one, free in walk(self, "", True, set()):  # once: traces record each step of it
+        for _, one, free in traverse(self, "", True, set()):  # once: traces record each step of it
             if isinstance(one, Layer):
                 marks.append(one._mark)
             elif isinstance(one, Variable) and free and one.trainable and one.regularizer is not None:
                 regularized.append(one)
-        added: list[Tensor] = calling.losses_of(marks)
+        added: list[Tensor] = layer_context.losses_of(marks)
         return added + [v.regularizer(v) for v in regularized]
 
     def __setattr__(self, name: str, value: Any) -> None:

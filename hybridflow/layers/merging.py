@@ -212,7 +212,7 @@ class Concatenate(Merge):
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         if mask is None or all(one is None for one in mask):
             return None
-        wholes = [_whole_mask(x, one) for x, one in zip(inputs, mask)]
+        wholes = [_full_mask(x, one) for x, one in zip(inputs, mask)]
         return any_of(concat(wholes, axis=self.axis), axis=-1)
 
 
@@ -275,7 +275,7 @@ def _with_axes(x: Any, count: int) -> Any:
     return x
 
 
-def _whole_mask(x: Any, mask: Any) -> Any:
+def _full_mask(x: Any, mask: Any) -> Any:
     """A mask of the shape of ``x``: all True without one."""
     if mask is None:
         return ones(x.shape, dtype=dtypes.bool_)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hybridflow.array.random import Generator
-from hybridflow.core.configured import snake_case
+from hybridflow.core.serialization import snake_case
 from hybridflow.core.variable import Variable
 
 
@@ -53,17 +53,19 @@ class Module:
 
     def named_variables(self) -> dict[str, Variable]:
         """All variables by their path from here: ``{"layers.0.kernel": ...}``."""
-        return {path: variable for path, variable, _ in walk(self, "", True, set()) if isinstance(variable, Variable)}
+        return {
+            path: variable for path, variable, _ in traverse(self, "", True, set()) if isinstance(variable, Variable)
+        }
 
     @property
     def variables(self) -> list[Variable]:
         """All variables."""
-        return [found for _, found, _ in walk(self, "", True, set()) if isinstance(found, Variable)]
+        return [found for _, found, _ in traverse(self, "", True, set()) if isinstance(found, Variable)]
 
     @property
     def trainable_variables(self) -> list[Variable]:
         """The variables that are trainable, of modules that are."""
-        return [v for _, v, free in walk(self, "", True, set()) if isinstance(v, Variable) and free and v.trainable]
+        return [v for _, v, free in traverse(self, "", True, set()) if isinstance(v, Variable) and free and v.trainable]
 
     @property
     def non_trainable_variables(self) -> list[Variable]:
@@ -74,11 +76,11 @@ class Module:
     @property
     def submodules(self) -> list[Module]:
         """All modules within this one, at any depth."""
-        return [m for _, m, _ in walk(self, "", True, set()) if isinstance(m, Module) and m is not self]
+        return [m for _, m, _ in traverse(self, "", True, set()) if isinstance(m, Module) and m is not self]
 
     def _named_modules(self) -> Iterator[tuple[str, Module]]:
         """This module, whose path is empty, and all within it by their paths from here."""
-        return ((path, m) for path, m, _ in walk(self, "", True, set()) if isinstance(m, Module))
+        return ((path, m) for path, m, _ in traverse(self, "", True, set()) if isinstance(m, Module))
 
     _has_deferred_build = False  # whether it makes variables when it is first called, and was not
 
@@ -97,7 +99,7 @@ class Module:
         yield from sorted(vars(self).items())
 
 
-def walk(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[str, Any, bool]]:
+def traverse(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[str, Any, bool]]:
     """The variables and modules in one of ``_HOLDERS``: with their paths, and whether all around are trainable."""
     if isinstance(value, Generator):
         value = value.state
@@ -115,7 +117,7 @@ def walk(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[st
         parts = value.items() if isinstance(value, dict) else enumerate(value)
     for name, part in parts:
         if isinstance(part, _HOLDERS):  # most attributes are none: traces record each call
-            yield from walk(part, f"{path}.{name}" if path else str(name), free, seen)
+            yield from traverse(part, f"{path}.{name}" if path else str(name), free, seen)
 
 
 _HOLDERS = Generator, Variable, Module, list, tuple, dict

@@ -10,7 +10,7 @@ from hybridflow.array.shapes import broadcast_to, expand_dims
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.layer import Layer
-from hybridflow.layers.windows import WindowLayer
+from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.pooling import average, largest
 
 

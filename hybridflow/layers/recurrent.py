@@ -9,14 +9,14 @@ from typing import Any
 from hybridflow.array.creation import zeros, zeros_like
 from hybridflow.array.elementwise import add, divide, multiply, where
 from hybridflow.array.shapes import concat, expand_dims, flip, moveaxis, reshape
-from hybridflow.control.leaves import Nest
-from hybridflow.control.turns import run_for
-from hybridflow.core.room import take_room
+from hybridflow.control.eager_loops import run_for
+from hybridflow.control.loop_state import Nest
+from hybridflow.core.allocation_limit import take_room
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers import cells
 from hybridflow.layers.layer import Layer, as_layer, describe
-from hybridflow.layers.wrapping import Wrapper
+from hybridflow.layers.wrapper import Wrapper
 
 
 class RNN(Layer, one_tensor=True):
@@ -108,7 +108,7 @@ class RNN(Layer, one_tensor=True):
     def call(self, inputs: Any, initial_state: Any = None, mask: Any = None, training: bool | None = None) -> Any:
         if inputs.ndim != 3 and (inputs.ndim < 3 or cells.takes_vectors(self.cell)):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, steps, features].")
-        outputs, last, states = self._walk(inputs, self._first(inputs, initial_state), mask, training)
+        outputs, last, states = self._scan(inputs, self._first(inputs, initial_state), mask, training)
         if self.stateful:
             for variable, state in zip(Nest(self.states, "states").values, Nest(states, "states").values):
                 variable.assign(state)
@@ -132,14 +132,14 @@ class RNN(Layer, one_tensor=True):
             raise ArgumentError(self.name, f"there are {len(states)} initial states; the cell has {count}.")
         return [self._converted(state) for state in states]
 
-    def _walk(self, inputs: Any, states: list[Any], mask: Any, training: bool | None) -> tuple[Any, Any, list[Any]]:
+    def _scan(self, inputs: Any, states: list[Any], mask: Any, training: bool | None) -> tuple[Any, Any, list[Any]]:
         """The outputs step by step if these are asked for, the last output, and the last states."""
         project, step = cells.prepared(self.cell, inputs.shape[0], training)
         sequence = project(moveaxis(inputs, 1, 0))
         output = zeros((inputs.shape[0], *cells.output_shape(self.cell)), dtype=self.compute_dtype)
         carried = Nest([output, states], "the states")
 
-        def turn(values: Any, slices: Any) -> tuple[list[Any], list[Any]]:
+        def iteration(values: Any, slices: Any) -> tuple[list[Any], list[Any]]:
             before, old = carried.filled(values)
             out, new = step(slices[0], old)
             new = new if isinstance(new, (list, tuple)) else [new]
@@ -153,7 +153,7 @@ class RNN(Layer, one_tensor=True):
 
         walked = [sequence] if mask is None else [sequence, moveaxis(mask, 1, 0)]
         values, stacks = run_for(
-            self.name, inputs.shape[1], turn, carried.values, walked, carried.names, self.go_backwards
+            self.name, inputs.shape[1], iteration, carried.values, walked, carried.names, self.go_backwards
         )
         last, after = carried.filled(values)
         if not self.return_sequences:
@@ -190,9 +190,9 @@ _RULES = (
     *("kernel_regularizer", "recurrent_regularizer", "bias_regularizer", "activity_regularizer"),
     *("kernel_constraint", "recurrent_constraint", "bias_constraint", "dropout", "recurrent_dropout"),
 )
-_WALKS = "return_sequences", "return_state", "go_backwards", "stateful"
+_SCANS = "return_sequences", "return_state", "go_backwards", "stateful"
 _GATED = "activation", "recurrent_activation", "use_bias", *_STARTS
-REMEMBERING = (*_GATED, "unit_forget_bias", *_RULES, "seed", *_WALKS)
+REMEMBERING = (*_GATED, "unit_forget_bias", *_RULES, "seed", *_SCANS)
 
 
 def split_arguments(layer: str, order: Sequence[str], given: Sequence[Any], options: Any) -> tuple[Any, Any]:
@@ -242,7 +242,7 @@ class SimpleRNN(_OfOneCell):
     """
 
     _kind = cells.SimpleRNNCell
-    _order = ("activation", "use_bias", *_STARTS, *_RULES, *_WALKS, "unroll", "seed")
+    _order = ("activation", "use_bias", *_STARTS, *_RULES, *_SCANS, "unroll", "seed")
 
 
 class LSTM(_OfOneCell):
@@ -279,7 +279,7 @@ class GRU(_OfOneCell):
     """
 
     _kind = cells.GRUCell
-    _order = (*_GATED, *_RULES, "seed", *_WALKS, "unroll", "reset_after")
+    _order = (*_GATED, *_RULES, "seed", *_SCANS, "unroll", "reset_after")
 
 
 _MERGES = {"sum": add, "mul": multiply}
@@ -425,7 +425,7 @@ class TimeDistributed(Wrapper, one_tensor=True):
         parts = [inputs] if mask is None or not self.layer._takes_mask else [inputs, mask]
         lead = inputs.shape[:2]
         if training and lead[1] != 0 and (not self.layer.built or self.layer.non_trainable_weights):
-            return self._walk(parts)
+            return self._scan(parts)
         count = lead[0] * lead[1]
         out = self._step([_joined(part, count) for part in parts])
         return reshape(out, (*lead, *out.shape[1:]))
@@ -434,7 +434,7 @@ class TimeDistributed(Wrapper, one_tensor=True):
         """What the layer makes of inputs, and their mask if it is given."""
         return self.layer(parts[0]) if len(parts) == 1 else self.layer(parts[0], mask=parts[1])
 
-    def _walk(self, parts: list[Any]) -> Any:
+    def _scan(self, parts: list[Any]) -> Any:
         """What the layer makes of one step after another; the first builds it, which loops do not."""
         first = self._step([part[:, 0] for part in parts])
         rest = [moveaxis(part[:, 1:], 1, 0) for part in parts]

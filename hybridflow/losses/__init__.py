@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
-from hybridflow.core import other_names as _other_names
-from hybridflow.core.configured import identified
+from hybridflow.core import name_hints as _name_hints
+from hybridflow.core.serialization import identified
 from hybridflow.errors import entered
-from hybridflow.losses.objects import (
+from hybridflow.losses.classes import (
     CTC,
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
@@ -80,7 +80,7 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 _KINDS: dict[str, type[Loss]] = {
     name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Loss)

@@ -8,16 +8,16 @@ from typing import Any
 
 from hybridflow.array.shapes import moveaxis
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.ops.batched import in_front
-from hybridflow.control.leaves import is_value
+from hybridflow.compiler.ops.batching_rules import axis_to_front
+from hybridflow.control.loop_state import is_value
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, AxisError, entered
-from hybridflow.jit.observed import converted
+from hybridflow.jit.convert_call import converted
 from hybridflow.mapping.axes import size_of, spread
-from hybridflow.tracing.examples import over_examples
+from hybridflow.tracing.batch_trace import over_examples
 
 _RANDOM = ("different", "same", "error")
 
@@ -160,7 +160,7 @@ def _placed(stage: str, x: Any, own: bool, axis: int | None, size: Extent) -> Te
                 stage, "out_axes is None for a result that depends on the examples. Give the axis to stack it along."
             )
         return x
-    x = in_front(builder, x, own, size)
+    x = axis_to_front(builder, x, own, size)
     rank = len(x.shape)
     if not -rank <= axis < rank:
         raise AxisError(stage, f"out_axes has {axis} for a result that is {x.type} when it is stacked.")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
-from hybridflow.core import other_names as _other_names
-from hybridflow.core.configured import identified
+from hybridflow.core import name_hints as _name_hints
+from hybridflow.core.serialization import identified
 from hybridflow.errors import entered
 from hybridflow.losses import SHORT
 from hybridflow.metrics.accuracy import (
@@ -40,8 +40,8 @@ from hybridflow.metrics.confusion import (
     TrueNegatives,
     TruePositives,
 )
+from hybridflow.metrics.iou import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
 from hybridflow.metrics.metric import Mean, MeanMetricWrapper, Metric, Sum
-from hybridflow.metrics.overlap import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
 from hybridflow.metrics.regression import (
     BinaryCrossentropy,
     CategoricalCrossentropy,
@@ -119,7 +119,7 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 _KINDS: dict[str, type[Metric]] = {
     name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Metric)

@@ -13,7 +13,7 @@ from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError
-from hybridflow.losses.objects import alike, class_numbers
+from hybridflow.losses.classes import alike, class_numbers
 from hybridflow.metrics.metric import OfBatches
 
 

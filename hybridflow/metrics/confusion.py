@@ -28,11 +28,11 @@ from hybridflow.array.reductions import max, mean, sum
 from hybridflow.array.shapes import broadcast_to, reshape
 from hybridflow.array.sorting import top_k as largest
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core.room import take_room
+from hybridflow.core.allocation_limit import take_room
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.losses.objects import alike
+from hybridflow.losses.classes import alike
 from hybridflow.metrics.metric import Metric, one_of, ratio
 
 _EPSILON = 1e-7
@@ -447,15 +447,15 @@ class AUC(_OverThresholds):
         predictions = as_tensor(y_pred, self.name)
         if self.from_logits:
             predictions = sigmoid(predictions)
-        found = super()._prepared(y_true, predictions, sample_weight)
+        result = super()._prepared(y_true, predictions, sample_weight)
         if not self.multi_label:
-            return found
+            return result
         if predictions.ndim < 2:
             raise ShapeError(self.name, f"predictions {predictions.type} have no axis of labels (multi_label).")
         labels = predictions.shape[-1]
         if self._thresholds is None:
             self._begin(self._points(), (labels,))
-        return tuple(reshape(part, (-1, labels)) for part in found)  # type: ignore[return-value]
+        return tuple(reshape(part, (-1, labels)) for part in result)  # type: ignore[return-value]
 
     def result(self) -> Tensor:
         if not self._counts:

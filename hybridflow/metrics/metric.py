@@ -11,10 +11,10 @@ from hybridflow.array.elementwise import divide, equal, where
 from hybridflow.array.reductions import mean, sum
 from hybridflow.array.shapes import broadcast_to, reshape
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core import calling
-from hybridflow.core.configured import Configured, snake_case
+from hybridflow.core import layer_context
 from hybridflow.core.context import suspended
 from hybridflow.core.promotion import default_float, to_dtype
+from hybridflow.core.serialization import Configured, snake_case
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
@@ -73,10 +73,10 @@ class Metric(Configured):
         chosen = self._dtype if dtype is None else to_dtype(dtype, self.name)
         with suspended():  # it starts from nothing that a function being traced computes
             start = initializers.get(initializer)(tuple(shape), chosen)
-        made = Variable(start, trainable=False, name=name)
-        self._variables.append(made)
+        result = Variable(start, trainable=False, name=name)
+        self._variables.append(result)
         self._starts.append(start)
-        return made
+        return result
 
     add_weight = add_variable
 
@@ -114,7 +114,7 @@ class Metric(Configured):
 
     def _there(self, y_pred: Any, values: Any, sample_weight: Any) -> Any:
         """The weights, 0 where the mask of predictions says that there is nothing."""
-        mask = calling.mask_of(y_pred)
+        mask = layer_context.mask_of(y_pred)
         if mask is None or mask.ndim > as_tensor(values, self.name).ndim:
             return sample_weight
         there = cast(mask, self._dtype)

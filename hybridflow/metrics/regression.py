@@ -12,8 +12,8 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.losses import objects as losses
-from hybridflow.losses.objects import alike
+from hybridflow.losses import classes as losses
+from hybridflow.losses.classes import alike
 from hybridflow.metrics.metric import Averaging, Metric, OfBatches, one_of, ratio
 from hybridflow.nn.functional import l2_normalize
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
 from hybridflow.models.cloning import clone_model, model_from_json
-from hybridflow.models.drawing import plot_model
 from hybridflow.models.functional import Functional
+from hybridflow.models.graphviz import plot_model
 from hybridflow.models.model import Model
 from hybridflow.models.saving import load_model, save_model
 from hybridflow.models.sequential import Sequential
@@ -24,4 +24,4 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

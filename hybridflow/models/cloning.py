@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hybridflow.errors import ArgumentError, ArgumentTypeError
-from hybridflow.layers.graph import InputLayer
+from hybridflow.layers.functional_graph import InputLayer
 from hybridflow.layers.layer import Layer
 from hybridflow.models.functional import Functional
 from hybridflow.models.model import Model
 from hybridflow.models.sequential import Sequential
-from hybridflow.models.texts import from_text
+from hybridflow.models.serialization import from_text
 
 
 def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
@@ -34,10 +34,10 @@ def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None =
     >>> hf.models.model_from_json(model.to_json()).count_params()
     8
     """
-    made = from_text(json_string, "model_from_json", custom_objects)
-    if not isinstance(made, Model):
-        raise ArgumentError("model_from_json", f"the text describes {made!r:.60}, which is no model.")
-    return made
+    result = from_text(json_string, "model_from_json", custom_objects)
+    if not isinstance(result, Model):
+        raise ArgumentError("model_from_json", f"the text describes {result!r:.60}, which is no model.")
+    return result
 
 
 def clone_model(model: Any, clone_function: Callable[[Any], Any] | None = None) -> Any:

@@ -9,10 +9,10 @@ from typing import Any, Self
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError
-from hybridflow.layers.graph import InputLayer
+from hybridflow.layers.functional_graph import InputLayer
+from hybridflow.layers.keras_tensor import Call, Symbol
 from hybridflow.layers.layer import as_layer, describe
 from hybridflow.layers.naming import settle
-from hybridflow.layers.symbols import Call, Symbol
 from hybridflow.models.inputs import fitting
 from hybridflow.models.model import Model
 
@@ -257,8 +257,8 @@ Model._of_graph = Functional
 def _unique(names: list[str]) -> list[str]:
     """The names, with numbers behind those that come again."""
     seen: dict[str, int] = {}
-    found = []
+    result = []
     for name in names:
         count = seen[name] = seen.get(name, 0) + 1
-        found.append(name if count == 1 else f"{name}_{count - 1}")
-    return found
+        result.append(name if count == 1 else f"{name}_{count - 1}")
+    return result

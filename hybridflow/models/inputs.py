@@ -7,7 +7,7 @@ from typing import Any
 from hybridflow.array.shapes import expand_dims
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError
-from hybridflow.layers.symbols import Symbol
+from hybridflow.layers.keras_tensor import Symbol
 
 
 def fitting(value: Any, symbol: Symbol, model: str) -> Any:

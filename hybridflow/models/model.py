@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from hybridflow.checkpoint.checkpoint import load_variables, save_variables
-from hybridflow.core import configured, pytree
+from hybridflow.core import pytree, serialization
 from hybridflow.errors import ArgumentError
 from hybridflow.jit.function import function
 from hybridflow.layers import naming
-from hybridflow.layers.graph import build_for, symbols_of
+from hybridflow.layers.functional_graph import build_for, symbols_of
 from hybridflow.layers.layer import Layer, shape_of
+from hybridflow.models.serialization import to_text
 from hybridflow.models.summary import table
-from hybridflow.models.texts import to_text
 from hybridflow.models.trainer import CompileSettings, Trainer, TrainingRun, children
 
 
@@ -119,7 +119,7 @@ class Model(Trainer, Layer):
 
         ``custom_objects`` are classes by the names that the configuration has for them.
         """
-        with configured.custom_objects(custom_objects or {}):
+        with serialization.custom_objects(custom_objects or {}):
             if cls is Model and "calls" in config:
                 return cls._of_graph._from_config(config)
             return cls._from_config(config)
@@ -198,9 +198,9 @@ class Model(Trainer, Layer):
     @property
     def layers(self) -> list[Any]:
         """The layers that are attributes of the model, or in lists and dicts there, at any depth."""
-        found = [child for child in children(self) if isinstance(child, Layer)]
-        naming.settle(found)
-        return found
+        result = [child for child in children(self) if isinstance(child, Layer)]
+        naming.settle(result)
+        return result
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
         """The layer of that name or at that place.  Raises ArgumentError where there is none."""
@@ -218,18 +218,18 @@ class Model(Trainer, Layer):
 
 def _of_graph_too(kind: type[Model]) -> type[Model]:
     """A subclass of models as one of inputs and outputs."""
-    made: type[Model] | None = vars(kind).get("_with_graph")
-    if made is None:
+    result: type[Model] | None = vars(kind).get("_with_graph")
+    if result is None:
         named = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
         reduced = {"__reduce__": lambda self: (_empty_of_graph, (kind,), self.__getstate__())}
-        made = kind._with_graph = type(kind.__name__, (kind, Model._of_graph), named | reduced)
-    return made
+        result = kind._with_graph = type(kind.__name__, (kind, Model._of_graph), named | reduced)
+    return result
 
 
 def _empty_of_graph(kind: type[Model]) -> Model:
     """What copies and pickles fill with their state."""
-    made: Model = object.__new__(_of_graph_too(kind))
-    return made
+    result: Model = object.__new__(_of_graph_too(kind))
+    return result
 
 
 def _shapes(symbols: Any) -> Any:

@@ -8,13 +8,13 @@ from typing import Any
 
 from hybridflow.checkpoint import Checkpoint
 from hybridflow.checkpoint.checkpoint import opened, written
-from hybridflow.checkpoint.states import OF_MODELS, OF_SOME_MODELS
-from hybridflow.core.reading import reading
-from hybridflow.core.room import room_for
+from hybridflow.checkpoint.object_graph import OF_MODELS, OF_SOME_MODELS
+from hybridflow.core.allocation_limit import room_for
+from hybridflow.core.file_errors import reading
 from hybridflow.errors import ArgumentError, CheckpointError
-from hybridflow.layers.graph import build_for, symbols_of
+from hybridflow.layers.functional_graph import build_for, symbols_of
 from hybridflow.models.model import Model
-from hybridflow.models.texts import from_text, to_text
+from hybridflow.models.serialization import from_text, to_text
 
 _VERSION = 1
 
@@ -101,13 +101,13 @@ def load_model(
         reading(CheckpointError, "load_model", os.fspath(filepath), ArgumentError),
         room_for(map(file.shape, file.names)),
     ):
-        model = _made(os.fspath(filepath), told, custom_objects, compile)
+        model = _created(os.fspath(filepath), told, custom_objects, compile)
     known = [name for name in (*OF_MODELS, *OF_SOME_MODELS) if name in told]
     Checkpoint(**_parts(model), **dict.fromkeys(known)).restore(filepath, partial=not compile)
     return model
 
 
-def _made(path: str, told: Mapping[str, Any], custom_objects: Mapping[str, Any] | None, compile: bool) -> Any:
+def _created(path: str, told: Mapping[str, Any], custom_objects: Mapping[str, Any] | None, compile: bool) -> Any:
     """The model of a file, with what it was compiled with, before it has its state."""
     model = from_text(told["architecture"], "load_model", custom_objects)
     shape = from_text(told["shape"], "load_model")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
-from hybridflow.core import calling
+from hybridflow.core import layer_context
 from hybridflow.errors import ArgumentError, ArgumentTypeError
-from hybridflow.layers.graph import Input, InputLayer
+from hybridflow.layers.functional_graph import Input, InputLayer
+from hybridflow.layers.keras_tensor import Symbol
 from hybridflow.layers.layer import Layer, as_layer, describe
 from hybridflow.layers.naming import settle
-from hybridflow.layers.symbols import Symbol
 from hybridflow.models.inputs import fitting
 from hybridflow.models.model import Model
 
@@ -66,11 +66,11 @@ class Sequential(Model):
             raise ArgumentTypeError(
                 self.name, f"{layer!r} is a plain function behind an input; use hf.layers.Lambda for it."
             )
-        token = calling.enter_making(self._label)
+        token = layer_context.enter_making(self._label)
         try:
             self._ends.append(layer(last))
         finally:
-            calling.leave_making(token)
+            layer_context.leave_making(token)
         self.built = True
 
     def pop(self) -> Callable[..., Any]:

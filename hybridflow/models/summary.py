@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.layers.graph import Input
+from hybridflow.layers.functional_graph import Input
+from hybridflow.layers.keras_tensor import Symbol
 from hybridflow.layers.layer import Layer
-from hybridflow.layers.symbols import Symbol
 
 
 def table(model: Any, line_length: int | None = None, expand_nested: bool = False) -> str:

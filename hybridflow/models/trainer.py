@@ -11,7 +11,7 @@ import numpy as np
 from hybridflow import optimizers
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.callbacks.callback import History
-from hybridflow.callbacks.running import CallbackList
+from hybridflow.callbacks.callback_list import CallbackList
 from hybridflow.core import pytree
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
@@ -23,8 +23,8 @@ from hybridflow.layers import naming
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.module import Module
 from hybridflow.metrics import Mean, Metric
-from hybridflow.models.compiled import AllMetrics, CompiledLoss, CompiledMetrics
-from hybridflow.models.feeding import Batch, Feed, at_least, check_alike, expect_rest, feed, parts, split_off
+from hybridflow.models.compile_utils import AllMetrics, CompiledLoss, CompiledMetrics
+from hybridflow.models.data_adapter import Batch, Feed, at_least, check_alike, expect_rest, feed, parts, split_off
 
 if TYPE_CHECKING:
     _Base = Layer
@@ -333,7 +333,7 @@ class Trainer(_Base):
         number, every = 0, settings.steps_per_execution
         step, before = settings.train_step, None
         for number, batch in enumerate(source.epoch()):
-            if source.rest:
+            if source.partial_batch_size:
                 expect_rest(step, source, batch)
             if number % every == 0:
                 told.on_train_batch_begin(number)
@@ -393,7 +393,7 @@ class Trainer(_Base):
         logs: dict[str, Any] | None = None
         told.on_test_begin()
         for number, batch in enumerate(source.epoch()):
-            if source.rest:
+            if source.partial_batch_size:
                 expect_rest(step, source, batch)
             told.on_test_batch_begin(number)
             logs = _checked(step(*batch), "test_step")
@@ -419,7 +419,7 @@ class Trainer(_Base):
         try:
             told.on_predict_begin()
             for number, batch in enumerate(source.epoch()):
-                if source.rest:
+                if source.partial_batch_size:
                     expect_rest(step, source, batch[:1])
                 told.on_predict_batch_begin(number)
                 outputs = step(batch.x)
@@ -603,11 +603,11 @@ def _is_due(epoch: int, every: Any) -> bool:
 
 def _metrics_within(layer: Layer) -> list[Any]:
     """The metrics that are attributes of a layer, and of those in it."""
-    found: list[Any] = []
+    result: list[Any] = []
     for module in [layer, *layer.submodules]:
         if isinstance(module, Layer):
-            found += [one for one in children(module) if isinstance(one, Metric)]
-    return found
+            result += [one for one in children(module) if isinstance(one, Metric)]
+    return result
 
 
 def children(value: Any) -> list[Any]:

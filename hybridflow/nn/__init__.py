@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from hybridflow.array.elementwise import sigmoid, tanh
 from hybridflow.array.indexing import one_hot
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
 from hybridflow.nn.attention import scaled_dot_product_attention
 from hybridflow.nn.convolution import (
     conv1d,
@@ -112,4 +112,4 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

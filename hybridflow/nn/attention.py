@@ -31,7 +31,7 @@ from hybridflow.compiler.ir.types import Extent, broadcast_shapes, is_one, same_
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, float_operand, reshape_to, scalar
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.nn.functional import dropout
 

@@ -20,9 +20,9 @@ from hybridflow.compiler.ops import convolution as ops
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, common_dtype, reshape_to, to_shape
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
-from hybridflow.nn.windows import channels_first, check_fits, each, images, padding_of, restored
+from hybridflow.nn.window_geometry import channels_first, check_fits, each, images, padding_of, restored
 
 
 @operation

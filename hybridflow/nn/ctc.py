@@ -9,11 +9,11 @@ from hybridflow.array.elementwise import equal, less, logaddexp, logical_and, ma
 from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.shapes import broadcast_to, pad, permute_dims, reshape, stack
 from hybridflow.compiler.ir import dtypes
-from hybridflow.control.walks import foldl
+from hybridflow.control.scan import foldl
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, float_operand
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.nn.functional import log_softmax
 

@@ -35,11 +35,11 @@ from hybridflow.array.elementwise import (
 )
 from hybridflow.array.reductions import max, mean, sum, var
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ops import rules
+from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import cast, float_operand, own
-from hybridflow.eager.operations import operation
+from hybridflow.eager.operands import cast, exclusive, float_operand
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 # ---- activations
@@ -267,7 +267,7 @@ def _wide(x: Any, stage: str) -> tuple[Tensor, Any]:
 def _shifted(x: Tensor, axis: Any) -> Tensor:
     """``x`` less its maximum, through which no gradient needs to flow: softmax does not change under a shift.  Of no
     elements there is no maximum, and nothing to shift."""
-    if any(x.shape[k] == 0 for k in rules.axes("softmax", x.type, axis)):
+    if any(x.shape[k] == 0 for k in type_rules.axes("softmax", x.type, axis)):
         return x
     return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
 
@@ -451,7 +451,7 @@ def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, s
     if generator is not None and seed is not None:
         raise ArgumentError("dropout", "a generator and a seed are both given; give one.")
     if not training or rate == 0:
-        return own(x)
+        return exclusive(x)
     if seed is not None:
         kept = random.stateless_bernoulli(1 - rate, seed, x.shape)
     else:

@@ -12,11 +12,11 @@ from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.reductions import logsumexp, mean, sum
 from hybridflow.array.shapes import expand_dims, squeeze
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ops import rules
+from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, float_operand
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 
@@ -166,7 +166,7 @@ def softmax_cross_entropy(
         raise DTypeError(stage, f"the logits are {logits.type}; they must be floats. Labels come first, logits second.")
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(stage, f"label_smoothing is {label_smoothing}; it must lie in [0, 1].")
-    axis = rules.axis(stage, logits.type, axis)
+    axis = type_rules.axis(stage, logits.type, axis)
     dtype = logits.dtype
     x = cast(logits, dtypes.compute_dtype(dtype))
     per_example = (*x.shape[:axis], *x.shape[axis + 1 :])

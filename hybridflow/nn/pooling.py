@@ -21,9 +21,9 @@ from hybridflow.compiler.ir.extents import Extent
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, cast, float_operand
-from hybridflow.eager.operations import operation
+from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.nn.windows import Each, check_fits, each, images, padding_of, restored
+from hybridflow.nn.window_geometry import Each, check_fits, each, images, padding_of, restored
 
 
 @operation
@@ -232,12 +232,12 @@ def _folded(combine: Callable[[Any, Any], Tensor], x: Tensor, axis: int, size: i
     count = (extent - size) // step + 1
     if isinstance(count, int) and count < 1:  # of no places
         return _cut(x, axis, 0, 0, 1)
-    found: Tensor | None = None
+    result: Tensor | None = None
     for first in range(size):
         part = _cut(x, axis, first, first + (count - 1) * step + 1, step)
-        found = part if found is None else combine(found, part)
-    assert found is not None
-    return found
+        result = part if result is None else combine(result, part)
+    assert result is not None
+    return result
 
 
 def _cut(x: Tensor, axis: int, first: int, stop: Extent, step: int) -> Tensor:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
-from hybridflow.core import other_names as _other_names
-from hybridflow.core.configured import identified
+from hybridflow.core import name_hints as _name_hints
+from hybridflow.core.serialization import identified
 from hybridflow.errors import ArgumentTypeError, entered
 from hybridflow.optimizers import schedules
 from hybridflow.optimizers.adadelta import Adadelta
@@ -19,11 +19,11 @@ from hybridflow.optimizers.ftrl import Ftrl
 from hybridflow.optimizers.lamb import Lamb
 from hybridflow.optimizers.lazy_adam import LazyAdam
 from hybridflow.optimizers.lion import Lion
+from hybridflow.optimizers.loss_scale import LossScaleOptimizer
 from hybridflow.optimizers.muon import Muon
 from hybridflow.optimizers.nadam import Nadam
 from hybridflow.optimizers.optimizer import Optimizer
 from hybridflow.optimizers.rmsprop import RMSprop
-from hybridflow.optimizers.scaling import LossScaleOptimizer
 from hybridflow.optimizers.sgd import SGD
 
 __all__ = [
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 _KINDS: dict[str, type[Optimizer]] = {
     name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Optimizer)

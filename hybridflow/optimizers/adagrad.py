@@ -8,7 +8,7 @@ from hybridflow.array.elementwise import sqrt, square
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.optimizers.optimizer import Optimizer, Rate
-from hybridflow.optimizers.rows import Rows
+from hybridflow.optimizers.sparse_update import Rows
 
 
 class Adagrad(Optimizer):

@@ -23,7 +23,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast, float_operand
-from hybridflow.effects.checks import check_all
+from hybridflow.effects.runtime_raise import check_all
 from hybridflow.errors import ArgumentError
 
 

@@ -10,7 +10,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.optimizers.adam import Adam
-from hybridflow.optimizers.rows import Rows
+from hybridflow.optimizers.sparse_update import Rows
 
 
 class LazyAdam(Adam):

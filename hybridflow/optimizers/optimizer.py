@@ -15,13 +15,13 @@ from hybridflow import initializers
 from hybridflow.array.creation import full, zeros, zeros_like
 from hybridflow.array.elementwise import equal, maximum, minimum, multiply, remainder, where
 from hybridflow.array.indexed_slices import IndexedSlices
-from hybridflow.autodiff.late_rows import few_rows
+from hybridflow.autodiff.sparse_gradient import few_rows
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ops.added_rows import AddedRows, Terms, lookups
-from hybridflow.control.branches import cond
-from hybridflow.core.configured import Configured, description
+from hybridflow.compiler.ops.indexed_slices import SparseGrad, Terms, lookups
+from hybridflow.control.cond import cond
 from hybridflow.core.context import idle, now, suspended, users
+from hybridflow.core.serialization import Configured, description
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
@@ -30,8 +30,8 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, Grad
 from hybridflow.jit.function import function
 from hybridflow.optimizers import schedules
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm
-from hybridflow.optimizers.rows import Rows, rows_of
 from hybridflow.optimizers.schedules import LearningRateSchedule
+from hybridflow.optimizers.sparse_update import Rows, rows_of
 
 Rate = float | LearningRateSchedule | Callable[[], Any]
 
@@ -369,7 +369,7 @@ class Optimizer(Configured):
         self, gradients: Sequence[Any], variables: Sequence[Any]
     ) -> list[tuple[Tensor | IndexedSlices, Variable]]:
         """The gradients that there are, as tensors or rows, each with its variable."""
-        stage, found, seen = type(self).__name__, [], set()
+        stage, result, seen = type(self).__name__, [], set()
         missing = []
         for gradient, variable in zip(gradients, variables):
             if not isinstance(variable, Variable):
@@ -386,8 +386,8 @@ class Optimizer(Configured):
                 raise ShapeError(stage, f"the gradient {value.type} of {variable._title()} must have its shape.")
             if not dtypes.is_float(value.dtype) or not dtypes.is_float(variable.dtype):
                 raise DTypeError(stage, f"the gradient {value.type} and {variable._title()} must both be floats.")
-            found.append((value, variable))
-        if missing and not found:
+            result.append((value, variable))
+        if missing and not result:
             raise GradientError(
                 stage,
                 f"no variable has a gradient, {missing[0]._title()} among them: the loss does not depend on them, or "
@@ -396,19 +396,19 @@ class Optimizer(Configured):
         if missing:
             titles = ", ".join(v._title() for v in missing[:3]) + (", ..." if len(missing) > 3 else "")
             warnings.warn(f"no gradient for {titles}: left as they are", stacklevel=2)
-        return found
+        return result
 
     @function
     def _update(self, given: list[Tensor | Terms], variables: list[Variable]) -> None:
         """One call of ``apply``, as a program."""
-        found: Sequence[Tensor | AddedRows] = [_as_sum(g, v) for g, v in zip(given, variables)]
+        found: Sequence[Tensor | SparseGrad] = [_as_sum(g, v) for g, v in zip(given, variables)]
         if self.loss_scale_factor is not None:
-            found = [_whole(gradient) / self.loss_scale_factor for gradient in found]
+            found = [_densify(gradient) / self.loss_scale_factor for gradient in found]
         every = self.gradient_accumulation_steps
         if every is None:
             self._update_now(found, variables)
         else:
-            gradients = list(map(_whole, found))
+            gradients = list(map(_densify, found))
             is_last = equal(remainder(self._calls + 1, every), 0)
             cond(
                 is_last,
@@ -432,7 +432,7 @@ class Optimizer(Configured):
             total.assign(zeros_like(total))
         return means
 
-    def _update_now(self, gradients: Sequence[Tensor | AddedRows], variables: Sequence[Variable]) -> None:
+    def _update_now(self, gradients: Sequence[Tensor | SparseGrad], variables: Sequence[Variable]) -> None:
         rate = as_tensor(self.learning_rate, type(self).__name__, dtypes.float64)
         users(self.begin_update, self.name)()
         update_step = users(self.update_step, self.name)
@@ -444,7 +444,7 @@ class Optimizer(Configured):
             if rows is not None:
                 self.update_rows(rows._replace(gradient=cast(rows.gradient, dtype)), variable, own_rate)
                 continue
-            gradient = _whole(gradient)
+            gradient = _densify(gradient)
             if decay:
                 self.assign_sub(variable, variable * (decay * own_rate))
             update_step(cast(gradient, dtype), variable, own_rate)
@@ -500,10 +500,10 @@ class Optimizer(Configured):
 
     # What is done to gradients and variables
 
-    def _clipped(self, given: Sequence[Tensor | AddedRows]) -> Sequence[Any]:
+    def _clipped(self, given: Sequence[Tensor | SparseGrad]) -> Sequence[Any]:
         if self.clipvalue is self.clipnorm is self.global_clipnorm is None:
             return given
-        gradients = list(map(_whole, given))
+        gradients = list(map(_densify, given))
         if self.clipvalue is not None:
             return [maximum(minimum(g, self.clipvalue), -self.clipvalue) for g in gradients]
         if self.clipnorm is not None:
@@ -622,15 +622,15 @@ def _as_rows(gradient: Tensor | IndexedSlices) -> Tensor | Terms:
     return gradient if rows is None else rows
 
 
-def _as_sum(gradient: Tensor | Terms, variable: Variable) -> Tensor | AddedRows:
+def _as_sum(gradient: Tensor | Terms, variable: Variable) -> Tensor | SparseGrad:
     if isinstance(gradient, Tensor):
         return gradient
     dtype = next(lookups(gradient)).rows.dtype
-    return AddedRows(builder, variable.type.with_dtype(dtype), gradient)
+    return SparseGrad(builder, variable.type.with_dtype(dtype), gradient)
 
 
-def _whole(gradient: Tensor | AddedRows) -> Tensor:
-    return gradient() if isinstance(gradient, AddedRows) else gradient
+def _densify(gradient: Tensor | SparseGrad) -> Tensor:
+    return gradient() if isinstance(gradient, SparseGrad) else gradient
 
 
 def _computed(dtype: Any) -> Any:

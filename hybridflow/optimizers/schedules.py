@@ -14,7 +14,7 @@ from typing import Any
 
 from hybridflow.array.elementwise import ceil, cos, floor, less_equal, log, maximum, minimum, pow, where
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core.configured import Configured, described
+from hybridflow.core.serialization import Configured, described
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError

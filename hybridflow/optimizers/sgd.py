@@ -7,7 +7,7 @@ from typing import Any
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.optimizers.optimizer import Optimizer, Rate
-from hybridflow.optimizers.rows import Rows
+from hybridflow.optimizers.sparse_update import Rows
 
 
 class SGD(Optimizer):

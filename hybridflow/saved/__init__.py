@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from hybridflow.core import other_names as _other_names
+from hybridflow.core import name_hints as _name_hints
 from hybridflow.saved.loading import Loaded, SavedFunction, load
 from hybridflow.saved.saving import save
 
 __all__ = ["Loaded", "SavedFunction", "load", "save"]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours
-    __getattr__, __dir__ = _other_names.answers(__name__, __all__)
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)

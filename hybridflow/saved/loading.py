@@ -13,30 +13,30 @@ from typing import Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.checkpoint import files
-from hybridflow.compiler.inlining import apply_again, extents_of
+from hybridflow.compiler.graph_inlining import apply_again, extents_of
+from hybridflow.compiler.index.bounds_proofs import check_in_bounds, with_conditions
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import LEAST, affine, symbols, value_at
 from hybridflow.compiler.ir.graph import Graph, Role
 from hybridflow.compiler.ir.text import parse
 from hybridflow.compiler.ir.types import TensorType, is_static
-from hybridflow.compiler.loops.inside import check_inside, with_conditions
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core import pytree
+from hybridflow.core.call_binding import split
 from hybridflow.core.context import suspended
-from hybridflow.core.reading import reading
+from hybridflow.core.file_errors import reading
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, CheckpointError, ShapeError
-from hybridflow.jit.binding import split
 from hybridflow.jit.function import function
 from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
-from hybridflow.jit.value_keys import value_key
+from hybridflow.jit.value_key import value_key
 from hybridflow.layers.module import Module
 from hybridflow.saved.saving import DEFAULT, KIND, VERSION
-from hybridflow.saved.structures import fits, unpacked
-from hybridflow.tracing.assumptions import conditions_hold
+from hybridflow.saved.structure_json import fits, unpacked
+from hybridflow.tracing.shape_env import conditions_hold
 
 _KINDS = {
     kind.name: kind
@@ -191,16 +191,16 @@ def _source(node: Any, source: Any, variables: list[Variable], file: files.File)
         if source is not None:
             raise ValueError("an argument has a source")
         return None
-    found: Any
+    result: Any
     if role is Role.STATE and type(source) is int and source >= 0:
-        found = variables[source]
+        result = variables[source]
     elif role is Role.CAPTURE and isinstance(source, str):
-        found = file.tensor(source)
+        result = file.tensor(source)
     else:
         raise ValueError("an input is of another kind than its source")
-    if found.shape != node.type.shape or found.dtype != node.type.dtype:
+    if result.shape != node.type.shape or result.dtype != node.type.dtype:
         raise ValueError("a constant or variable is of another type")
-    return found
+    return result
 
 
 def _is_spec_of(wanted: Sequence[Any], shape: Sequence[Any]) -> bool:
@@ -306,14 +306,14 @@ class SavedFunction:
     def _converted(self, leaves: list[Any]) -> list[Any]:
         """Arrays and numbers as tensors where tensors are taken."""
         programs = [program for program in self.programs if len(program.leaves) == len(leaves)]
-        found = []
+        result = []
         for place, leaf in enumerate(leaves):
             wanted = next((p.leaves[place] for p in programs if isinstance(p.leaves[place], TensorSpec)), None)
             if wanted is not None and not isinstance(leaf, (str, type(None))):
                 dtype = None if hasattr(leaf, "dtype") else wanted.dtype
                 leaf = as_tensor(leaf, self.name) if dtype is None else asarray(leaf, dtype=dtype)
-            found.append(leaf)
-        return found
+            result.append(leaf)
+        return result
 
     def __repr__(self) -> str:
         return f"<SavedFunction {self.name}{self.__signature__}>"
@@ -371,7 +371,7 @@ def _read(file: files.File, version: int) -> Loaded:
             if version < _WITH_CONDITIONS and not all(is_static(node.type.shape) for node in graph.inputs):
                 graph = with_conditions(graph, ())
                 older = True
-            check_inside(graph)
+            check_in_bounds(graph)
             if graph.calls_host:
                 raise ValueError("a program calls Python")
             programs.append(_Program(graph, one, variables, file))

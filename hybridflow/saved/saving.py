@@ -14,21 +14,21 @@ import numpy as np
 
 from hybridflow.checkpoint import files
 from hybridflow.checkpoint.checkpoint import SUFFIX
+from hybridflow.compiler.index.bounds_proofs import with_conditions
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.ir.text import to_text
-from hybridflow.compiler.loops.inside import with_conditions
 from hybridflow.core import pytree
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError
-from hybridflow.jit.concrete import ARGUMENT, RESULT, VALUE, ConcreteFunction
+from hybridflow.jit.cache_key import Key, NumberKey, TensorKey
+from hybridflow.jit.concrete_function import ARGUMENT, RESULT, VALUE, ConcreteFunction
 from hybridflow.jit.function import Function, function
-from hybridflow.jit.keys import Key, NumberKey, TensorKey
 from hybridflow.jit.tensor_spec import TensorSpec
-from hybridflow.jit.value_keys import ValueKey
+from hybridflow.jit.value_key import ValueKey
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.module import Module
-from hybridflow.saved.sides import other_sides
-from hybridflow.saved.structures import packed
+from hybridflow.saved.shape_variants import shape_variants
+from hybridflow.saved.structure_json import packed
 from hybridflow.tracing.trace import State
 
 KIND, VERSION = "hybridflow-saved", 2
@@ -141,25 +141,25 @@ def _concrete(given: Any, what: str) -> list[Any]:
         )
     if given.input_signature is not None:
         first = given.get_concrete_function()
-        return [first, *(one for one in given._valid_concrete_functions() if one is not first and _can_be_kept(one))]
-    found: list[Any] = given._valid_concrete_functions() or given.concrete_functions()
-    exact = [one for one in found if not any(isinstance(key, NumberKey) for key in one.key.leaves)]
-    if len(exact) < len(found):
+        return [first, *(one for one in given._valid_concrete_functions() if one is not first and _can_be_saved(one))]
+    result: list[Any] = given._valid_concrete_functions() or given.concrete_functions()
+    exact = [one for one in result if not any(isinstance(key, NumberKey) for key in one.key.leaves)]
+    if len(exact) < len(result):
         warnings.warn(
             f"{what} is saved for the first numbers that it was called with, not for any: give them as tensors",
             stacklevel=3,
         )
-    found = exact
-    if not found:
+    result = exact
+    if not result:
         raise ArgumentError(
             "saved",
             f"{what} has not been called, so nothing says what its arguments are. Call it, give it an input_signature, "
             "or give signatures=f.get_concrete_function(hf.TensorSpec([None, 3])).",
         )
-    return found
+    return result
 
 
-def _can_be_kept(concrete: ConcreteFunction) -> bool:
+def _can_be_saved(concrete: ConcreteFunction) -> bool:
     """Whether arguments are such that a file can say what they are."""
     return all(
         not key.is_weak if isinstance(key, TensorKey) else isinstance(key, ValueKey) and key.kind in _READ
@@ -200,7 +200,7 @@ def _completed(found: Sequence[Any]) -> list[Any]:
         for concrete in (one, *small):
             programs[id(concrete)] = concrete
             if isinstance(concrete, ConcreteFunction):
-                programs.update((id(other), other) for other in other_sides(concrete))
+                programs.update((id(other), other) for other in shape_variants(concrete))
     return list(programs.values())
 
 
@@ -306,7 +306,7 @@ class _Writer:
                 "saved",
                 f"{concrete.name} calls Python functions (py_function, print, assert...), which no file can hold.",
             )
-        if concrete.staged.trace.spans:
+        if concrete.staged.trace.custom_vjps:
             raise ArgumentTypeError(
                 "saved", f"{concrete.name} has a custom_gradient, which is a Python function, and no file can hold it."
             )

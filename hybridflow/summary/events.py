@@ -122,14 +122,14 @@ def image(tag: str, data: Any, most: int) -> list[Any]:
         )
     if pictures.dtype != np.uint8:
         pictures = (np.clip(np.nan_to_num(np.asarray(pictures, np.float64)), 0, 1) * 255).round().astype(np.uint8)
-    found = []
+    result = []
     for number, picture in enumerate(pictures[:most]):
         height, width, channels = picture.shape
         content = summary_pb2.Summary.Image(
             height=height, width=width, colorspace=channels, encoded_image_string=png(picture)
         )
-        found.append(_value(_numbered(tag, number, min(most, len(pictures))), image=content))
-    return found
+        result.append(_value(_numbered(tag, number, min(most, len(pictures))), image=content))
+    return result
 
 
 def audio(tag: str, data: Any, rate: int, most: int) -> list[Any]:
@@ -141,7 +141,7 @@ def audio(tag: str, data: Any, rate: int, most: int) -> list[Any]:
     sounds = np.asarray(data, np.float64)
     if sounds.ndim != 3:
         raise ArgumentError("summary.audio", f"{tag!r} has the shape {sounds.shape}; it must be [k, frames, channels].")
-    found = []
+    result = []
     for number, sound in enumerate(sounds[:most]):
         frames, channels = sound.shape
         held = io.BytesIO()
@@ -157,8 +157,8 @@ def audio(tag: str, data: Any, rate: int, most: int) -> list[Any]:
             encoded_audio_string=held.getvalue(),
             content_type="audio/wav",
         )
-        found.append(_value(_numbered(tag, number, min(most, len(sounds))), audio=content))
-    return found
+        result.append(_value(_numbered(tag, number, min(most, len(sounds))), audio=content))
+    return result
 
 
 def text(tag: str, data: Any) -> list[Any]:

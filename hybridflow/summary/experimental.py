@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hybridflow.summary.writing import get_step, set_step
+from hybridflow.summary.writer import get_step, set_step
 
 __all__ = ["get_step", "set_step"]

@@ -20,25 +20,25 @@ from hybridflow.compiler.ir.graph import Effect, Graph, Node, Role
 from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.table import Kind
+from hybridflow.compiler.ops.op_table import Kind
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.core.variable import Variable
 from hybridflow.eager.execute import execute
 from hybridflow.errors import ConcretizationError, TraceError, short_location, user_location
-from hybridflow.tracing import numbers, scalars
-from hybridflow.tracing.assumptions import Assumptions
-from hybridflow.tracing.order import ORDER
-from hybridflow.tracing.symbolic import SymbolicTensor
+from hybridflow.tracing import numpy_scalar, symbolic_number
+from hybridflow.tracing.effect_token import ORDER
+from hybridflow.tracing.shape_env import ShapeEnv
+from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
 
-class Outside(Protocol):
+class GuardSink(Protocol):
     """What takes note of that which a program depends on besides its inputs, while that is traced."""
 
-    def foreign(self, value: Any, /) -> None:
+    def opaque_array(self, value: Any, /) -> None:
         """The elements of an object that is no array of NumPy's were read."""
 
-    def shared(self, tensor: Any, array: Any, /) -> None:
+    def shared_memory(self, tensor: Any, array: Any, /) -> None:
         """The elements of a tensor over the memory of an array that its owner may change were read."""
 
     def called(self, function: Callable[..., Any], text: str, /) -> Callable[..., Any]:
@@ -47,13 +47,13 @@ class Outside(Protocol):
     def slot_of(self, value: Any, /) -> int | None:
         """Where an object that was there before the trace is found; None for what the trace made itself."""
 
-    def sets(self, owner: Any, name: str, /) -> None:
+    def on_attribute_write(self, owner: Any, name: str, /) -> None:
         """An attribute of an object that was there before the trace is about to be set."""
 
-    def values_set(self) -> list[Any]:
+    def written_values(self) -> list[Any]:
         """What attributes of such objects hold that were set so far."""
 
-    def take(self, result: Any, /) -> list[tuple[Any, Any]]:
+    def collect_outputs(self, result: Any, /) -> list[tuple[Any, Any]]:
         """The attributes that each call sets beside its result, and to what: see ``jit.guards.left``."""
 
     @property
@@ -103,7 +103,7 @@ class State:
         return self.value._node is not self.parameter._node
 
 
-class Span(NamedTuple):
+class CustomVJP(NamedTuple):
     """Values with a derivative of their own: ``vjp(*cotangents of outputs)`` returns the cotangents of ``inputs``."""
 
     inputs: tuple[SymbolicTensor, ...]
@@ -134,22 +134,22 @@ class Trace:
         "_order",
         "_positions",
         "_states",
+        "added_losses",
         "assumptions",
         "created_variables",
+        "custom_vjps",
+        "depends_on_identity",
         "finished",
         "functions",
-        "kept",
+        "guard_builder",
         "lifted",
         "live_arrays",
         "name",
         "numbers",
-        "outside",
         "parent",
         "place",
         "sizes",
         "sources",
-        "spans",
-        "tells_apart",
         "wants_sizes",
     )
 
@@ -162,24 +162,24 @@ class Trace:
         everything_available: bool = False,
         borrowed: Iterable[Variable] = (),
         may_create_variables: bool = False,
-        assumptions: Assumptions | None = None,
+        assumptions: ShapeEnv | None = None,
     ) -> None:
         self.name = name
         self.parent = parent
-        self.assumptions: Assumptions = assumptions or (Assumptions(None, {}) if parent is None else parent.assumptions)
+        self.assumptions: ShapeEnv = assumptions or (ShapeEnv(None, {}) if parent is None else parent.assumptions)
         self.lifted: dict[Node, Node] = {}  # nodes of ancestors -> nodes here
         self.sources: list[Tensor | State | Node | None] = []  # per input: capture, state, ancestor's node, or argument
         self._positions: dict[Node, int] = {}  # of inputs
-        self.spans: list[Span] = []
+        self.custom_vjps: list[CustomVJP] = []
         self.numbers: dict[Any, SymbolicTensor] = {}
-        self.kept: dict[Any, Any] = {}  # what layers add to the loss
+        self.added_losses: dict[Any, Any] = {}  # what layers add to the loss
         self.live_arrays: Mapping[int, Any] = {}  # arrays of others, by id, that the program reads anew at each call
         self.place: str | None = None  # the user's line of what is recorded, if not the one that runs
-        self.outside: Outside | None = None  # takes note of what the program depends on besides its inputs
-        self.sizes: Any = None  # ``found_sizes.Sizes``, of a trace that is given some
+        self.guard_builder: GuardSink | None = None  # takes note of what the program depends on besides its inputs
+        self.sizes: Any = None  # ``data_dependent_sizes.Sizes``, of a trace that is given some
         self.wants_sizes = False  # whether it is given none, and needs some
         self.finished = False
-        self.tells_apart = False  # whether something looked at which tensors are one object: see ``aliases``
+        self.depends_on_identity = False  # whether something looked at which tensors are one object: see ``aliases``
         self.created_variables = False
         self._available, self._everything_available = available, everything_available
         self._may_create = may_create_variables
@@ -227,9 +227,9 @@ class Trace:
         node = tensor._node
         if tensor._trace is self:
             return node
-        found = self.lifted.get(node)
-        if found is not None:
-            return found
+        result = self.lifted.get(node)
+        if result is not None:
+            return result
         ancestor = self.parent
         while ancestor is not None:
             if tensor._trace is ancestor:
@@ -291,7 +291,7 @@ class Trace:
             for watch in watchers:
                 watch(op)
         for part in parts_of(node.type):
-            self.assumptions.settle(op.name, part.shape)
+            self.assumptions.specialize(op.name, part.shape)
         if isinstance(node.type, TupleType):
             return tuple([SymbolicTensor(part, self) for part in self._builder.results(node)])
         return SymbolicTensor(node, self)
@@ -299,20 +299,20 @@ class Trace:
     def widen(self, node: Node, type: TensorType) -> None:
         """Give a call of a function in Python, recorded here, another result, behind those that it has."""
         self._builder.change(node, types=(*node.attrs["types"], type))
-        self.assumptions.settle(node.op.name, type.shape)
+        self.assumptions.specialize(node.op.name, type.shape)
 
     def one_result(self, node: Node, index: int) -> SymbolicTensor:
         """One of the results of a node that was recorded here."""
         self._builder.location = node.where
         return SymbolicTensor(self._builder.project(node, index=index), self)
 
-    def add_span(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
+    def add_custom_vjp(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
         """Give ``outputs``, just recorded, their own derivative with respect to ``inputs``."""
         given, made = (
             tuple([SymbolicTensor(self._node(x), self) for x in inputs]),
             tuple([SymbolicTensor(x._node, self) for x in outputs if isinstance(x, SymbolicTensor)]),
         )
-        self.spans.append(Span(given, made, vjp))
+        self.custom_vjps.append(CustomVJP(given, made, vjp))
 
     def read_variable(self, variable: Variable) -> SymbolicTensor:
         """The variable's value at this point of the trace.
@@ -346,17 +346,25 @@ class Trace:
     # Going back
 
     def mark(self) -> Any:
-        """What ``back_to`` takes."""
+        """What ``rollback_to`` takes."""
         states = {key: (s, s.value, list(s.reads), s.fresh, s.is_assigned) for key, s in self._states.items()}
-        counts = len(self._builder.inputs), len(self._builder.nodes), len(self.sources), len(self.spans)
-        return counts, states, dict(self.lifted), dict(self.numbers), dict(self._captured), self._order, dict(self.kept)
+        counts = len(self._builder.inputs), len(self._builder.nodes), len(self.sources), len(self.custom_vjps)
+        return (
+            counts,
+            states,
+            dict(self.lifted),
+            dict(self.numbers),
+            dict(self._captured),
+            self._order,
+            dict(self.added_losses),
+        )
 
-    def back_to(self, mark: Any) -> None:
+    def rollback_to(self, mark: Any) -> None:
         """Forget what was recorded since ``mark`` was made."""
         (inputs, nodes, sources, spans), states, lifted, numbers, captured, self._order, kept = mark
-        del self._builder.inputs[inputs:], self._builder.nodes[nodes:], self.sources[sources:], self.spans[spans:]
+        del self._builder.inputs[inputs:], self._builder.nodes[nodes:], self.sources[sources:], self.custom_vjps[spans:]
         self.lifted, self.numbers, self._captured = dict(lifted), dict(numbers), dict(captured)
-        self.kept = dict(kept)
+        self.added_losses = dict(kept)
         self._states = {key: state for key, (state, *_) in states.items()}
         for state, value, reads, fresh, is_assigned in states.values():
             state.value, state.reads, state.fresh, state.is_assigned = value, list(reads), fresh, is_assigned
@@ -374,24 +382,24 @@ class Trace:
         return source if isinstance(source, Tensor) else None
 
     def read_foreign(self, value: Any) -> None:
-        outside = self._root().outside
+        outside = self._root().guard_builder
         if outside is not None:
-            outside.foreign(value)
+            outside.opaque_array(value)
 
     def read_shared(self, tensor: Any, array: Any) -> None:
-        outside = self._root().outside
+        outside = self._root().guard_builder
         if outside is not None:
-            outside.shared(tensor, array)
+            outside.shared_memory(tensor, array)
 
     def called(self, function: Callable[..., Any], text: str) -> Callable[..., Any]:
-        outside = self._root().outside
+        outside = self._root().guard_builder
         return function if outside is None else outside.called(function, text)
 
-    def sets(self, owner: Any, name: str) -> None:
+    def on_attribute_write(self, owner: Any, name: str) -> None:
         """Called when code of ours is about to set an attribute of the user's."""
-        outside = self._root().outside
+        outside = self._root().guard_builder
         if outside is not None:
-            outside.sets(owner, name)
+            outside.on_attribute_write(owner, name)
 
     def _root(self) -> Trace:
         root = self
@@ -438,8 +446,8 @@ class Trace:
                     values[node], _ = execute(node.op, given, dict(node.attrs))
         for state in written:
             state.variable._write(values[state.value._node])
-        found: Tensor = values[wanted]
-        return found
+        result: Tensor = values[wanted]
+        return result
 
     def _known_now(self, parameter: Node) -> Tensor:
         """What an input stood for when the trace began.  Raises TraceError for arguments."""
@@ -459,7 +467,7 @@ class Trace:
     def _needed(results: Iterable[Node], seen: set[Node]) -> list[Node]:
         """The nodes that results are computed from, themselves included, but for those that were seen before: each
         behind its inputs."""
-        found: list[Node] = []
+        result: list[Node] = []
         entered: set[Node] = set()
         waiting = list(results)
         while waiting:
@@ -469,11 +477,11 @@ class Trace:
             elif node in entered:
                 waiting.pop()
                 seen.add(node)
-                found.append(node)
+                result.append(node)
             else:
                 entered.add(node)
                 waiting += [n for n in node.inputs if n not in seen]
-        return found
+        return result
 
     # Results
 
@@ -507,5 +515,5 @@ class Trace:
         return self._builder.finish(outputs, updates)
 
 
-scalars.install()
-numbers.install()
+numpy_scalar.install()
+symbolic_number.install()

@@ -24,18 +24,18 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import ArgumentError, CompileError, of_user
-from hybridflow.runtime import apart, background, locks
-from hybridflow.runtime.calls import front_end, steps, turns
-from hybridflow.runtime.calls.log import Log, Recording
+from hybridflow.runtime import background, fork_safe_locks, uninterruptible
+from hybridflow.runtime.calls import front_end, guard_steps, variable_locks
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
-from hybridflow.runtime.calls.results import tuple_of
+from hybridflow.runtime.calls.result_steps import tuple_of
+from hybridflow.runtime.calls.tape_log import Recording, TapeLog
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY
-from hybridflow.runtime.machine import host, machine_code
-from hybridflow.runtime.memory import blocks
-from hybridflow.runtime.native import functions, layout
+from hybridflow.runtime.machine import host_target, machine_code
+from hybridflow.runtime.memory import memory_pool
+from hybridflow.runtime.native import native_functions, object_layout
 from hybridflow.runtime.native.records import Offsets, TapeOffsets
-from hybridflow.runtime.team_words import words as team_words
+from hybridflow.runtime.thread_pool_words import words as team_words
 
 if TYPE_CHECKING:
     from hybridflow.runtime.calls.guard_program import GuardProgram
@@ -77,8 +77,8 @@ def elementwise(executable: Executable, name: str = "elementwise") -> Callable[.
     addresses = enable()
     if addresses is None:
         return None
-    kernel._definition = functions.method_def(name, addresses["elementwise"])
-    return functions.builtin(kernel._definition, kernel)
+    kernel._definition = native_functions.method_def(name, addresses["elementwise"])
+    return native_functions.builtin(kernel._definition, kernel)
 
 
 def fixed(
@@ -97,8 +97,8 @@ def fixed(
     addresses = enable()
     if addresses is None:
         return None
-    kernel._definition = functions.method_def(executable.program.name, addresses["fixed"])
-    return functions.builtin(kernel._definition, kernel)
+    kernel._definition = native_functions.method_def(executable.program.name, addresses["fixed"])
+    return native_functions.builtin(kernel._definition, kernel)
 
 
 def answering(call: NativeCall) -> Callable[..., Any] | None:
@@ -122,7 +122,7 @@ def checking(program: GuardProgram) -> Callable[[], bool] | None:
     addresses = enable()
     if addresses is None:
         return None
-    return functions.builtin(_definition("holds", addresses["holds"], False), program)
+    return native_functions.builtin(_definition("holds", addresses["holds"], False), program)
 
 
 def on_tensors(executable: Any) -> Callable[..., Any] | None:
@@ -140,12 +140,12 @@ def on_tensors(executable: Any) -> Callable[..., Any] | None:
 
 def _of_call(name: str, call: NativeCall) -> Callable[..., Any] | None:
     addresses = enable()
-    return None if addresses is None else functions.builtin(_definition(name, addresses[name]), call)
+    return None if addresses is None else native_functions.builtin(_definition(name, addresses[name]), call)
 
 
 @functools.cache
-def _definition(name: str, address: int, keywords: bool = True) -> functions.MethodDef:
-    return functions.method_def(name, address, keywords)
+def _definition(name: str, address: int, keywords: bool = True) -> native_functions.MethodDef:
+    return native_functions.method_def(name, address, keywords)
 
 
 _uses = 0  # calls that native code could have answered
@@ -173,7 +173,7 @@ def _is_ready() -> bool:
 _is_made: list[bool] = []  # one item as soon as it was made behind, or that failed
 
 
-@apart.once
+@uninterruptible.once
 def _is_begun() -> bool:
     """Have it made behind; False where nothing is."""
     return background.begin(_make)
@@ -181,14 +181,14 @@ def _is_begun() -> bool:
 
 def _make() -> None:
     try:
-        pool = blocks.pool()
+        pool = memory_pool.pool()
         if pool is not None:
             _code_for(pool)
     finally:
         _is_made.append(True)  # who comes next meets the error, if there is one
 
 
-def _code_for(pool: blocks.Pool) -> dict[str, int]:
+def _code_for(pool: memory_pool.Pool) -> dict[str, int]:
     """The native code, loaded."""
     with _making:
         if not _made:
@@ -196,7 +196,7 @@ def _code_for(pool: blocks.Pool) -> dict[str, int]:
         return _made[0]
 
 
-_making = locks.make()
+_making = fork_safe_locks.make()
 _made: list[dict[str, int]] = []
 
 
@@ -226,24 +226,24 @@ def problem() -> str | None:
     return found if isinstance(found, str) else None
 
 
-@apart.once
+@uninterruptible.once
 def _enabled() -> dict[str, int] | str:
     """Addresses by symbol, or what is wrong: calls must work wherever Python does."""
     try:
-        pool = blocks.pool()
+        pool = memory_pool.pool()
         if pool is None:
-            return blocks.problem() or "there is no pool"
+            return memory_pool.problem() or "there is no pool"
         addresses = _code_for(pool)
     except (AttributeError, CompileError, OSError, TypeError) as error:  # no such symbol, field or library
         return f"native code does not load: {error}"
-    definition = functions.method_def("__call__", addresses["call"], keywords=True)
-    native_call = functions.method(definition, Dispatcher)
+    definition = native_functions.method_def("__call__", addresses["call"], keywords=True)
+    native_call = native_functions.method(definition, Dispatcher)
     if not _self_test(native_call, addresses):
         return "its self-test failed"
     state_type: Any = type(front_end.known().reasons.idle)
     with contextlib.suppress(AttributeError):  # an interrupt of one in Python would get lost, and leave it counted
-        kind = layout.slot_kind("__del__", GeneratorType)
-        state_type.__del__ = functions.slot(state_type, kind, addresses["forget_state"])
+        kind = object_layout.slot_kind("__del__", GeneratorType)
+        state_type.__del__ = native_functions.slot(state_type, kind, addresses["forget_state"])
     Dispatcher.__call__ = native_call  # type: ignore[method-assign]
     return addresses
 
@@ -252,40 +252,42 @@ def offsets() -> Offsets:
     """Where the slots of the classes lie that native code reads."""
     known = front_end.known()
     return Offsets(
-        tensor_array=layout.slot_offset(known.tensor_type, known.array_slot),
+        tensor_array=object_layout.slot_offset(known.tensor_type, known.array_slot),
         tensor_size=known.tensor_type.__basicsize__,
-        dispatch_table=layout.slot_offset(Dispatcher, "_dispatch"),
-        taped_table=layout.slot_offset(Dispatcher, "_taped"),
-        call_record=layout.slot_offset(_native_call().NativeCall, "_record"),
-        guard_record=layout.slot_offset(_guard_program().GuardProgram, "_record"),
-        elementwise_record=layout.slot_offset(ElementwiseCall, "_record"),
-        fixed_record=layout.slot_offset(FixedCall, "_record"),
-        operator_record=layout.slot_offset(ElementwiseOp, "_record"),
+        dispatch_table=object_layout.slot_offset(Dispatcher, "_dispatch"),
+        taped_table=object_layout.slot_offset(Dispatcher, "_taped"),
+        call_record=object_layout.slot_offset(_native_call().NativeCall, "_record"),
+        guard_record=object_layout.slot_offset(_guard_program().GuardProgram, "_record"),
+        elementwise_record=object_layout.slot_offset(ElementwiseCall, "_record"),
+        fixed_record=object_layout.slot_offset(FixedCall, "_record"),
+        operator_record=object_layout.slot_offset(ElementwiseOp, "_record"),
         tape=_tape_offsets(known.variable_type, type(known.reasons.idle)),
     )
 
 
 def _tape_offsets(variable: type, state: type) -> TapeOffsets:
     return TapeOffsets(
-        recording=layout.slot_offset(Recording, "_recording"),
-        takes_wholes=layout.slot_offset(Recording, "takes_wholes"),
-        watches_accessed=layout.slot_offset(Recording, "_watch_accessed"),
-        used=layout.slot_offset(Recording, "_used"),
-        persistent=layout.slot_offset(Recording, "persistent"),
-        is_plain=layout.slot_offset(Log, "_is_plain"),
-        **{name: layout.slot_offset(Log, f"_{name}") for name in ("values", "words", "table", "definitions")},
-        variable_tensor=layout.slot_offset(variable, "_tensor"),
-        variable_own=layout.slot_offset(variable, "_own"),
-        variable_gate=layout.slot_offset(variable, "_gate"),
-        variable_trainable=layout.slot_offset(variable, "trainable"),
-        gate_address=layout.slot_offset(turns.Gate, "address"),
-        whole=layout.slot_offset(_native_call().NativeCall, "whole"),
-        **{name: layout.slot_offset(state, name) for name in ("trace", "tapes", "device", "only_tape")},
-        is_counted=layout.slot_offset(state, "_is_counted"),
+        recording=object_layout.slot_offset(Recording, "_recording"),
+        takes_wholes=object_layout.slot_offset(Recording, "takes_wholes"),
+        watches_accessed=object_layout.slot_offset(Recording, "_watch_accessed"),
+        used=object_layout.slot_offset(Recording, "_used"),
+        persistent=object_layout.slot_offset(Recording, "persistent"),
+        is_plain=object_layout.slot_offset(TapeLog, "_is_plain"),
+        **{
+            name: object_layout.slot_offset(TapeLog, f"_{name}") for name in ("values", "words", "table", "definitions")
+        },
+        variable_tensor=object_layout.slot_offset(variable, "_tensor"),
+        variable_own=object_layout.slot_offset(variable, "_own"),
+        variable_gate=object_layout.slot_offset(variable, "_gate"),
+        variable_trainable=object_layout.slot_offset(variable, "trainable"),
+        gate_address=object_layout.slot_offset(variable_locks.VariableLock, "address"),
+        whole=object_layout.slot_offset(_native_call().NativeCall, "whole"),
+        **{name: object_layout.slot_offset(state, name) for name in ("trace", "tapes", "device", "only_tape")},
+        is_counted=object_layout.slot_offset(state, "_is_counted"),
     )
 
 
-def common_imports(pool: blocks.Pool) -> dict[str, int]:
+def common_imports(pool: memory_pool.Pool) -> dict[str, int]:
     """Addresses that every module that makes tensors uses."""
     known = front_end.known()
     return {
@@ -303,15 +305,15 @@ def common_imports(pool: blocks.Pool) -> dict[str, int]:
     }
 
 
-@apart.once
+@uninterruptible.once
 def _is_kept() -> bool:
-    if layout.problem() is not None:
+    if object_layout.problem() is not None:
         return False
     try:
         _, settings, symbols = _module(bool(flags.VERIFY.value))
     except (AttributeError, OSError, TypeError):  # as in ``_enabled``, which says so
         return False
-    return functions.is_kept(settings, symbols)
+    return native_functions.is_kept(settings, symbols)
 
 
 def _module(checked: bool) -> tuple[Offsets, tuple[object, ...], tuple[str, ...]]:
@@ -328,11 +330,17 @@ def _module(checked: bool) -> tuple[Offsets, tuple[object, ...], tuple[str, ...]
         *(("owned_references",) if checked else ()),
     )
     places = offsets()
-    settings = (places, *layout.SETTINGS, layout.finds_methods(), layout.finds_in_classes(), checked)
+    settings = (
+        places,
+        *object_layout.SETTINGS,
+        object_layout.finds_methods(),
+        object_layout.finds_in_classes(),
+        checked,
+    )
     return places, settings, (*own, *TAPE_SYMBOLS, *SLOT_SYMBOLS)
 
 
-def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
+def _loaded(pool: memory_pool.Pool, checked: bool) -> dict[str, int]:
     imports = {
         **common_imports(pool),
         "NativeCall_Type": id(_native_call().NativeCall),
@@ -341,33 +349,33 @@ def _loaded(pool: blocks.Pool, checked: bool) -> dict[str, int]:
         "Name_factory": id(_NAMES[2]),
         "Name_record": id(_NAMES[3]),
         "Object_new": id(_NEW),
-        "PyArray_NewFromDescr": layout.numpy_api(layout.API_NEW_FROM_DESCR),
-        "PyArray_NewCopy": layout.numpy_api(layout.API_NEW_COPY),
-        "Python_lookup": id(steps.lookup),
-        "Python_method": id(steps.method),
+        "PyArray_NewFromDescr": object_layout.numpy_api(object_layout.API_NEW_FROM_DESCR),
+        "PyArray_NewCopy": object_layout.numpy_api(object_layout.API_NEW_COPY),
+        "Python_lookup": id(guard_steps.lookup),
+        "Python_method": id(guard_steps.method),
         "Name_popitem": id(_NAMES[6]),
-        "running": ctypes.addressof(turns.running),
-        "closed": ctypes.addressof(turns.closed),
+        "running": ctypes.addressof(variable_locks.running),
+        "closed": ctypes.addressof(variable_locks.closed),
     }
     places, settings, symbols = _module(checked)
-    return functions.load(lambda: _entry_code().build(places, checked), settings, symbols, imports)
+    return native_functions.load(lambda: _entry_code().build(places, checked), settings, symbols, imports)
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _entry_code() -> ModuleType:
     from hybridflow.runtime.calls import entry_code  # only where the disk cache has no machine code for it
 
     return entry_code
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _guard_program() -> ModuleType:
     from hybridflow.runtime.calls import guard_program  # only where there is something to call
 
     return guard_program
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _native_call() -> ModuleType:
     from hybridflow.runtime.calls import native_call  # only where there is something to call
 
@@ -394,10 +402,10 @@ class _Sample(Dispatcher):
 def _self_test(native_call: Callable[..., Any], addresses: Mapping[str, int]) -> bool:
     """Whether calls of a known program give the right result, and every reference that they took back."""
     vector = Slot((Dim("n"),), "f32")
-    program = Program("sample", host.detect(), "", "sample", (vector,), (vector,), (DimSource("n", 0, 0),), 0)
+    program = Program("sample", host_target.detect(), "", "sample", (vector,), (vector,), (DimSource("n", 0, 0),), 0)
     executable = Executable(program, machine_code.Code({"sample": addresses["sample"]}))
     kernel = ElementwiseCall(executable)
-    kernel._definition = functions.method_def("sample", addresses["elementwise"])
+    kernel._definition = native_functions.method_def("sample", addresses["elementwise"])
     sample = _Sample()
     calls = _native_call()
     sample._dispatch = (calls.NativeCall(executable, [calls.TensorArg(NUMPY["f32"], vector.shape, 0)]),)
@@ -406,7 +414,7 @@ def _self_test(native_call: Callable[..., Any], addresses: Mapping[str, int]) ->
     probe = object()  # with as many references as a result that nobody else holds
     watched = (x, kernel, sample, sample._dispatch, sample._dispatch[0])
     before = list(map(sys.getrefcount, watched))
-    for call in (functions.builtin(kernel._definition, kernel), functools.partial(native_call, sample)):
+    for call in (native_functions.builtin(kernel._definition, kernel), functools.partial(native_call, sample)):
         for _ in range(3):
             result = call(x)
             if result is NotImplemented and not front_end.is_idle():

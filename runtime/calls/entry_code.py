@@ -17,19 +17,19 @@ from contextlib import contextmanager
 import llvmlite.ir as ir
 
 from hybridflow.compiler.program import INTERRUPTED
-from hybridflow.runtime import team_words as team
+from hybridflow.runtime import thread_pool_words as team
 from hybridflow.runtime.calls import (
-    arguments_code,
-    entry_match,
-    idle_code,
-    log_code,
+    argument_match_code,
+    array_match_code,
+    captures_code,
+    fast_path_check_code,
+    guard_steps_code,
     op_code,
-    results_code,
-    state_code,
-    step_code,
+    result_steps_code,
+    tape_log_code,
 )
-from hybridflow.runtime.calls.entry_words import extent_of, is_type, items
-from hybridflow.runtime.native import layout
+from hybridflow.runtime.calls.record_access import extent_of, is_type, items
+from hybridflow.runtime.native import object_layout
 from hybridflow.runtime.native.ir_builder import (
     BALANCE,
     FALSE,
@@ -66,23 +66,23 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     """The module's text.  A ``checked`` one counts the references that it owns, and a call that does not end with as
     many as before raises SystemError."""
     module = new_module(checked)
-    idle_code.define(module)
-    entry_match.define(module, offsets)
-    step_code.define(module)
-    arguments_code.define(module, offsets)
+    fast_path_check_code.define(module)
+    array_match_code.define(module, offsets)
+    guard_steps_code.define(module)
+    argument_match_code.define(module, offsets)
     define_make_tensor(module, offsets)
     define_run(module)
     _fail(module)
     _fresh_tensor(module)
     _make_outputs(module)
-    state_code.define(module)
-    results_code.define(module)
+    captures_code.define(module)
+    result_steps_code.define(module)
     _attempt(module, offsets)
     _bind(module, offsets)
-    log_code.define(module, offsets.tape)
-    _tell_python(module)
+    tape_log_code.define(module, offsets.tape)
+    _notify_python(module)
     _try_plans(module, offsets)
-    _try_told(module, offsets)
+    _try_notified(module, offsets)
     _untouched_here(module, offsets)
     _try_taped(module, offsets)
     _try_all(module, offsets)
@@ -100,7 +100,7 @@ def build(offsets: Offsets, checked: bool = False) -> str:
 
 def new_module(checked: bool) -> Module:
     """A module of functions that Python calls, which give back ``miss`` for what they do not know: an address
-    (``functions.MISS``) that is the same in all modules, as some call each other's functions."""
+    (``native_functions.MISS``) that is the same in all modules, as some call each other's functions."""
     module = Module(checked)
     if checked:
         module.variable(UNDER_WAY, I64)
@@ -143,7 +143,7 @@ def define_run(module: Module) -> None:
     with f.b.if_then(f.b.icmp_signed(">=", work, _team_word(f, team.LEAST)), likely=False):
         shared, workers = f.get(head.shared, I64), _team_word(f, team.THREADS)
         parallel_for = _team_word(f, team.PARALLEL_FOR)
-        made = f.b.icmp_unsigned(">", shared, i64(team.ASK))
+        made = f.b.icmp_unsigned(">", shared, i64(team.CORE_QUERY))
         ready = f.b.and_(f.b.icmp_signed(">", workers, i64(1)), f.ne(parallel_for, i64(0)))
         with f.b.if_then(f.b.and_(made, ready)):
             f.set(entry, f.b.inttoptr(shared, PTR))
@@ -170,7 +170,7 @@ def define_run(module: Module) -> None:
     f = module.function("ask", I1, PTR, PTR, I64, inline=True)
     program, owner, work = f.args
     with f.b.if_then(f.b.icmp_signed(">=", work, _team_word(f, team.LEAST)), likely=False):
-        wanted = f.eq(f.get(PROGRAM.at(f, program).shared, I64), i64(team.ASK))
+        wanted = f.eq(f.get(PROGRAM.at(f, program).shared, I64), i64(team.CORE_QUERY))
         with f.b.if_then(f.b.and_(wanted, f.ne(_team_word(f, team.THREADS), i64(1))), likely=False):
             given = f.local(PTR, owner)
             made = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_share"), given, i64(1), NULL)
@@ -261,7 +261,7 @@ def _fitting(f: Function, offsets: Offsets) -> Iterator[tuple[ir.Value, ir.Value
     known, args, positional, kwnames = f.args
     holder = f.load(known, offsets.call_record, PTR)
     f.ret_if(f.is_null(holder), f.module.symbol("miss"))
-    record = f.at(holder, layout.BYTES_DATA)
+    record = f.at(holder, object_layout.BYTES_DATA)
     head = HEAD.at(f, record)
     roots = f.b.add(f.b.add(head.positional, head.keywords), head.defaults)
     buffer_count = f.b.add(f.b.add(head.inputs, head.outputs), head.updates)
@@ -292,16 +292,16 @@ def _holds(module: Module, offsets: Offsets) -> None:
     """PyObject *holds(program, args, i64 nargs): whether every step of a GuardProgram passes."""
     f = module.function("holds", PTR, PTR, PTR, I64)
     holder = f.load(f.args[0], offsets.guard_record, PTR)
-    verdict = f.call("match_guards", I32, f.at(holder, layout.BYTES_DATA))
-    f.ret_if(f.eq(verdict, i32(step_code.ERROR)), NULL)
-    passes = f.eq(verdict, i32(step_code.HOLDS))
+    verdict = f.call("match_guards", I32, f.at(holder, object_layout.BYTES_DATA))
+    f.ret_if(f.eq(verdict, i32(guard_steps_code.ERROR)), NULL)
+    passes = f.eq(verdict, i32(guard_steps_code.HOLDS))
     answer = f.b.select(passes, module.symbol("_Py_TrueStruct"), module.symbol("_Py_FalseStruct"))
     f.ret(f.incref(answer))
 
 
 def _miss_if_repeated(f: Function, head: View, verdict: ir.Value) -> None:
     """Where there is no memory for copies of strided arguments, and calls that fail are made again: a miss."""
-    failed = f.b.and_(f.eq(verdict, i32(step_code.ERROR)), f.ne(head.repeats, i64(0)))
+    failed = f.b.and_(f.eq(verdict, i32(guard_steps_code.ERROR)), f.ne(head.repeats, i64(0)))
     with f.b.if_then(failed, likely=False):
         kind = f.get(f.module.symbol("PyExc_MemoryError"), PTR)
         with f.b.if_then(f.ne(f.call("PyErr_ExceptionMatches", I32, kind), i32(0))):
@@ -311,8 +311,8 @@ def _miss_if_repeated(f: Function, head: View, verdict: ir.Value) -> None:
 
 def _go_on_if(f: Function, verdict: ir.Value) -> None:
     """Return an error, or a miss, unless the verdict is HOLDS."""
-    with f.b.if_then(f.ne(verdict, i32(step_code.HOLDS)), likely=False):
-        f.ret_if(f.eq(verdict, i32(step_code.ERROR)), NULL)
+    with f.b.if_then(f.ne(verdict, i32(guard_steps_code.HOLDS)), likely=False):
+        f.ret_if(f.eq(verdict, i32(guard_steps_code.ERROR)), NULL)
         f.ret(f.module.symbol("miss"))
 
 
@@ -327,7 +327,7 @@ def _answer(
         f.ret_if(f.b.not_(f.call("make_outputs", I1, record, dims, outs)), NULL)
         with f.count(outputs) as i:
             array = f.call("array_of", PTR, f.get(f.element(outs, i, PTR), PTR))
-            f.set(f.element(buffers, f.b.add(head.inputs, i), PTR), f.load(array, layout.ARRAY_DATA, PTR))
+            f.set(f.element(buffers, f.b.add(head.inputs, i), PTR), f.load(array, object_layout.ARRAY_DATA, PTR))
         without_captures = f.eq(head.captures, i64(0))
         with f.b.if_else(without_captures, likely=True) as (alone, with_captures):
             with alone:
@@ -387,11 +387,11 @@ def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: 
         fresh = f.element(held, captures, PTR)
         olds = f.element(fresh, updates, PTR)
         found = f.local(I32, f.call("gather_captures", I32, record, buffers, dims, fresh))
-        elsewhere = f.eq(f.get(found, I32), i32(state_code.TARGETS))
+        elsewhere = f.eq(f.get(found, I32), i32(captures_code.TARGETS))
         with f.b.if_then(elsewhere, likely=False):
             f.ret_if(f.b.not_(f.call("make_targets", I1, record, dims, fresh)), NULL)
             f.set(found, f.call("gather_captures", I32, record, buffers, dims, fresh))
-        f.ret_if(f.ne(f.get(found, I32), i32(state_code.FITS)), miss)
+        f.ret_if(f.ne(f.get(found, I32), i32(captures_code.FITS)), miss)
         with f.b.if_then(large, likely=False):
             f.call("begin", VOID, record, held, fresh)
         status = f.call("run", I32, record, buffers, dims, *needs, large)
@@ -402,7 +402,7 @@ def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: 
             f.call("publish", VOID, record, fresh, olds)
 
 
-def _tell_python(module: Module) -> None:
+def _notify_python(module: Module) -> None:
     """i1 tell_python(tape, known, result, args, i64 nargs): tell of a call (see ``front_end.Reasons``); or false and an
     error."""
     f = module.function("tell_python", I1, PTR, PTR, PTR, PTR, I64)
@@ -432,7 +432,7 @@ def _try_taped(module: Module, offsets: Offsets) -> None:
         f.incref(tape)
     named = f.local(I64, i64(0))
     with f.b.if_then(f.b.not_(f.is_null(kwnames)), likely=False):
-        f.set(named, f.load(kwnames, layout.SIZE, I64))
+        f.set(named, f.load(kwnames, object_layout.SIZE, I64))
     total = f.b.add(nargs, f.get(named, I64))
     with f.owned(tape):
         with f.b.if_then(f.call("is_untouched", I1, tape, args, total), likely=False):
@@ -468,12 +468,12 @@ def _try_plans(module: Module, offsets: Offsets) -> None:
     f = module.function("try_plans", PTR, PTR, PTR, I64, PTR, PTR)
     table, args, nargs, kwnames, tape = f.args
     miss = module.symbol("miss")
-    with f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
-        known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
+    with f.owned(f.incref(table)), f.count(f.load(table, object_layout.SIZE, I64)) as i:
+        known = f.get(f.element(f.at(table, object_layout.TUPLE_ITEMS), i, PTR), PTR)
         with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
             holder = f.load(known, offsets.call_record, PTR)
             f.ret_if(f.is_null(holder), miss)
-            head = HEAD.at(f, f.at(holder, layout.BYTES_DATA))
+            head = HEAD.at(f, f.at(holder, object_layout.BYTES_DATA))
             untouched = f.call("is_untouched", I1, tape, head.default_objects, head.defaults)
             with f.b.if_then(f.b.and_(untouched, f.eq(head.captures, i64(0))), likely=True):
                 result = f.call("attempt", PTR, known, args, nargs, kwnames)
@@ -482,7 +482,7 @@ def _try_plans(module: Module, offsets: Offsets) -> None:
     f.ret(miss)
 
 
-def _try_told(module: Module, offsets: Offsets) -> None:
+def _try_notified(module: Module, offsets: Offsets) -> None:
     """PyObject *try_told(self, args, i64 nargs, kwnames, tape, i64 total): the result by the first NativeCall that
     fits, of which the tape is told, or ``miss``."""
     f = module.function("try_told", PTR, PTR, PTR, I64, PTR, PTR, I64)
@@ -490,7 +490,7 @@ def _try_told(module: Module, offsets: Offsets) -> None:
     miss, table = module.symbol("miss"), f.load(self, offsets.taped_table, PTR)
     f.ret_if(f.is_null(table), miss)
     f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
-    f.ret_if(f.eq(f.load(table, layout.SIZE, I64), i64(0)), miss)
+    f.ret_if(f.eq(f.load(table, object_layout.SIZE, I64), i64(0)), miss)
     given = f.local_array(PTR, total)
     with f.owned(f.incref(table)), f.owned_array(total) as read:
         with f.count(total) as i:  # variables stand for their values
@@ -502,23 +502,25 @@ def _try_told(module: Module, offsets: Offsets) -> None:
                 f.ret_if(f.is_null(tensor), NULL)
                 f.set(value, tensor)
             f.set(f.element(given, i, PTR), f.get(value, PTR))
-        with f.count(f.load(table, layout.SIZE, I64)) as i:
-            known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
+        with f.count(f.load(table, object_layout.SIZE, I64)) as i:
+            known = f.get(f.element(f.at(table, object_layout.TUPLE_ITEMS), i, PTR), PTR)
             with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
                 result = f.call("attempt", PTR, known, given, nargs, kwnames)
                 with f.b.if_then(f.ne(result, miss), likely=True):
                     f.ret_if(f.is_null(result), NULL)
                     with f.owned(result) as made:
-                        _tell_of(f, tape, known, made.value, given, total)
+                        _notify_tape(f, tape, known, made.value, given, total)
                         f.ret(made.given())
     f.ret(miss)
 
 
-def _tell_of(f: Function, tape: ir.Value, known: ir.Value, result: ir.Value, args: ir.Value, count: ir.Value) -> None:
+def _notify_tape(
+    f: Function, tape: ir.Value, known: ir.Value, result: ir.Value, args: ir.Value, count: ir.Value
+) -> None:
     """Tell a tape of a call; return an error."""
     told = f.call("tell", I32, tape, known, result, args, count)
-    f.ret_if(f.eq(told, i32(log_code.FAILED)), NULL)
-    with f.b.if_then(f.eq(told, i32(log_code.UNKNOWN)), likely=False):
+    f.ret_if(f.eq(told, i32(tape_log_code.FAILED)), NULL)
+    with f.b.if_then(f.eq(told, i32(tape_log_code.UNKNOWN)), likely=False):
         f.ret_if(f.b.not_(f.call("tell_python", I1, tape, known, result, args, count)), NULL)
 
 
@@ -527,13 +529,13 @@ def _try_all(module: Module, offsets: Offsets) -> None:
     f = module.function("try_all", PTR, PTR, PTR, I64, PTR)
     self, args, nargs, kwnames = f.args
     miss = module.symbol("miss")
-    with f.b.if_then(f.b.not_(idle_code.is_idle(f)), likely=False):
+    with f.b.if_then(f.b.not_(fast_path_check_code.is_idle(f)), likely=False):
         f.ret(f.call("try_taped", PTR, *f.args))
     table = f.load(self, offsets.dispatch_table, PTR)
     f.ret_if(f.is_null(table), miss)
     f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
-    with f.owned(f.incref(table)), f.count(f.load(table, layout.SIZE, I64)) as i:
-        known = f.get(f.element(f.at(table, layout.TUPLE_ITEMS), i, PTR), PTR)
+    with f.owned(f.incref(table)), f.count(f.load(table, object_layout.SIZE, I64)) as i:
+        known = f.get(f.element(f.at(table, object_layout.TUPLE_ITEMS), i, PTR), PTR)
         with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
             result = f.call("attempt", PTR, known, args, nargs, kwnames)
             with f.b.if_then(f.ne(result, miss), likely=True):

@@ -18,7 +18,8 @@ class Reasons:
     whole process, and there are others in the contexts in which ``state`` has another value than ``idle``.
 
     Where that value's slot ``only_tape`` holds anything, a call may take a shortcut all the same, of which it then
-    tells what is there, a ``recording.Recording``: in words, or by ``record_whole(native call, result, *arguments)``.
+    tells what is there, a ``guard_builder.GuardBuilder``: in words, or by ``record_whole(native call, result,
+    *arguments)``.
     """
 
     busy: ctypes.c_int32

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hybridflow.runtime.calls.steps import CHECK, HAS_OWNER, READ, Step, checked
-from hybridflow.runtime.native import layout, versions
+from hybridflow.runtime.calls.guard_steps import CHECK, HAS_OWNER, READ, GuardStep, checked
+from hybridflow.runtime.native import object_layout, version_tags
 from hybridflow.runtime.native.records import GROUP, GUARDS, MEMO, STEP, Writer
 
 MODES = ("object", "type", "dict")
@@ -35,15 +35,15 @@ class GuardProgram:
 
     __slots__ = ("__weakref__", "_record", "groups", "steps")
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[GuardStep]) -> None:
         self.steps = checked(steps)
-        self.groups = groups(self.steps) if versions.tracks_changes() else {}
+        self.groups = groups(self.steps) if version_tags.tracks_changes() else {}
         self._record = self._packed()
 
     @property
     def address(self) -> int:
         """Where the record lies."""
-        return id(self._record) + layout.BYTES_DATA
+        return id(self._record) + object_layout.BYTES_DATA
 
     @property
     def checks(self) -> int:
@@ -113,7 +113,7 @@ class GuardProgram:
         )
 
 
-def groups(steps: Sequence[Step]) -> dict[Owner, list[int]]:
+def groups(steps: Sequence[GuardStep]) -> dict[Owner, list[int]]:
     """The steps of each group, by owner, in their order.  A group's steps come where its first one is: they run no code
     of the user's, so nobody sees that they come earlier."""
     owners: list[Owner | None] = []
@@ -126,7 +126,7 @@ def groups(steps: Sequence[Step]) -> dict[Owner, list[int]]:
     return {owner: members for owner, members in found.items() if len(members) >= LEAST}
 
 
-def _owner(step: Step, steps: Sequence[Step], owners: Sequence[Owner | None]) -> Owner | None:
+def _owner(step: GuardStep, steps: Sequence[GuardStep], owners: Sequence[Owner | None]) -> Owner | None:
     """The owner of the group that a step with a settled outcome belongs to, if there is one."""
     if step.read not in ("class", "own", "method", "item", "lookup", "index", "slot"):
         return None
@@ -145,7 +145,7 @@ def _owner(step: Step, steps: Sequence[Step], owners: Sequence[Owner | None]) ->
     return None
 
 
-def _is_exact(step: Step, kind: type) -> bool:
+def _is_exact(step: GuardStep, kind: type) -> bool:
     """Whether a step says that its value is of that very type."""
     is_root = step.read == "root" and type(step.operand) is kind
     return is_root or (step.check == "type" and step.expected is kind)
@@ -154,7 +154,7 @@ def _is_exact(step: Step, kind: type) -> bool:
 _PLAIN_KEYS = (str, int, bytes, float, bool, type(None))  # that compare themselves without code of the user's
 
 
-def _is_settled(step: Step) -> bool:
+def _is_settled(step: GuardStep) -> bool:
     """Whether a check always says the same of the very same object; or, of an owner, while its tags stay."""
     of_owner = step.read == "slot"
     if step.check == "type":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import llvmlite.ir as ir
 
 from hybridflow.runtime.calls import entry_code
-from hybridflow.runtime.calls.entry_words import is_type
-from hybridflow.runtime.native import layout
+from hybridflow.runtime.calls.record_access import is_type
+from hybridflow.runtime.native import object_layout
 from hybridflow.runtime.native.ir_builder import I32, I64, NULL, PTR, Function, Module, i64
 from hybridflow.runtime.native.records import WORD, MethodOffsets
 
@@ -25,12 +25,12 @@ def _call(module: Module) -> None:
     keywords, else by the method that knows them."""
     f = module.function("slot_call", PTR, PTR, PTR, PTR)
     self, args, kwargs = f.args
-    count = f.load(args, layout.SIZE, I64)
+    count = f.load(args, object_layout.SIZE, I64)
     with f.b.if_then(f.b.not_(f.is_null(kwargs)), likely=False):
         some = f.ne(f.call("PyDict_Size", I64, kwargs), i64(0))
         with f.b.if_then(some):
             _call_with_keywords(f, count)
-    f.ret(f.call("call", PTR, self, f.at(args, layout.TUPLE_ITEMS), count, NULL))
+    f.ret(f.call("call", PTR, self, f.at(args, object_layout.TUPLE_ITEMS), count, NULL))
 
 
 def _call_with_keywords(f: Function, count: ir.Value) -> None:
@@ -40,7 +40,7 @@ def _call_with_keywords(f: Function, count: ir.Value) -> None:
         f.ret_if(f.is_null(longer.value), NULL)
         f.call("PyTuple_SetItem", I32, longer.value, i64(0), f.incref(self))
         with f.count(count) as i:
-            item = f.get(f.element(f.at(args, layout.TUPLE_ITEMS), i, PTR), PTR)
+            item = f.get(f.element(f.at(args, object_layout.TUPLE_ITEMS), i, PTR), PTR)
             f.call("PyTuple_SetItem", I32, longer.value, f.b.add(i, i64(1)), f.incref(item))
         f.ret(f.call("PyObject_Call", PTR, f.module.symbol("Call_method"), longer.value, kwargs))
 
@@ -59,7 +59,7 @@ def _try_get(module: Module, offsets: MethodOffsets) -> None:
     held = f.get(found, PTR)
     f.ret_if(f.is_null(held), miss)  # ints are hashed and compared without an error
     reference = _loaded(f, held, offsets.instance)
-    f.ret_if(f.ne(f.load(reference, layout.WEAKREF_OBJECT, PTR), instance), miss)
+    f.ret_if(f.ne(f.load(reference, object_layout.WEAKREF_OBJECT, PTR), instance), miss)
     own = _loaded(f, held, offsets.strong)
     f.ret_if(f.b.not_(is_type(f, own, "Function_Type")), miss)
     dispatch = _loaded(f, own, offsets.dispatch)

@@ -8,9 +8,9 @@ from typing import Any
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 from hybridflow.runtime.calls import entry
-from hybridflow.runtime.native import functions, layout
+from hybridflow.runtime.native import native_functions, object_layout
 from hybridflow.runtime.native.records import MethodOffsets
 
 
@@ -29,9 +29,9 @@ def install(function_type: type, bound_type: type, table_type: type, held_type: 
     call, get = entry.Dispatcher.__dict__["__call__"], function_type.__dict__["__get__"]
     try:
         loaded = _loaded(addresses["call"], call, get, function_type, bound_type, table_type, held_type)
-        kinds = layout.slot_kind("__call__", type), layout.slot_kind("__get__", type(lambda: None))
+        kinds = object_layout.slot_kind("__call__", type), object_layout.slot_kind("__get__", type(lambda: None))
         slots = [
-            functions.slot(owner, kind, loaded[symbol])
+            native_functions.slot(owner, kind, loaded[symbol])
             for owner, kind, symbol in zip((entry.Dispatcher, function_type), kinds, ("slot_call", "slot_get"))
         ]
     except (AttributeError, CompileError, OSError, TypeError):
@@ -44,22 +44,24 @@ def install(function_type: type, bound_type: type, table_type: type, held_type: 
 
 def _loaded(address: int, call: Any, get: Any, function: type, bound: type, table: type, held: type) -> dict[str, int]:
     offsets = MethodOffsets(
-        dispatch=layout.slot_offset(entry.Dispatcher, "_dispatch"),
-        instances=layout.slot_offset(function, "_instances"),
-        held=layout.slot_offset(table, "_held"),
-        instance=layout.slot_offset(held, "instance"),
-        strong=layout.slot_offset(held, "strong"),
-        bound_function=layout.slot_offset(bound, "_function"),
-        bound_self=layout.slot_offset(bound, "__self__"),
+        dispatch=object_layout.slot_offset(entry.Dispatcher, "_dispatch"),
+        instances=object_layout.slot_offset(function, "_instances"),
+        held=object_layout.slot_offset(table, "_held"),
+        instance=object_layout.slot_offset(held, "instance"),
+        strong=object_layout.slot_offset(held, "strong"),
+        bound_function=object_layout.slot_offset(bound, "_function"),
+        bound_self=object_layout.slot_offset(bound, "__self__"),
     )
     imports = {"call": address, "Call_method": id(call), "Get_method": id(get)}
     imports |= {"Function_Type": id(function), "Bound_Type": id(bound)}
     checked = bool(flags.VERIFY.value)
-    settings = ("methods", offsets, *layout.SETTINGS, checked)
-    return functions.load(lambda: _method_code().build(offsets, checked), settings, ("slot_call", "slot_get"), imports)
+    settings = ("methods", offsets, *object_layout.SETTINGS, checked)
+    return native_functions.load(
+        lambda: _method_code().build(offsets, checked), settings, ("slot_call", "slot_get"), imports
+    )
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _method_code() -> ModuleType:
     from hybridflow.runtime.calls import method_code  # only where the disk cache has no machine code for it
 

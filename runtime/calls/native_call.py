@@ -16,19 +16,19 @@ import numpy as np
 
 from hybridflow.compiler.program import Dim, Extent, Slot
 from hybridflow.errors import ArgumentError
-from hybridflow.runtime.calls.arguments import (
+from hybridflow.runtime.calls.argument_specs import (
     Argument,
     FloatArg,
     IntArg,
     SameArg,
     TensorArg,
-    in_order,
+    flatten_arguments,
     item as argument_item,
 )
-from hybridflow.runtime.calls.dims import Dims
-from hybridflow.runtime.calls.results import SINGLE, Make, depth, handed, item as result_item
+from hybridflow.runtime.calls.result_steps import SINGLE, Make, depth, handed, item as result_item
+from hybridflow.runtime.calls.symbolic_dims import Dims
 from hybridflow.runtime.dtypes import NUMPY, canonical
-from hybridflow.runtime.native import layout
+from hybridflow.runtime.native import object_layout
 from hybridflow.runtime.native.records import (
     CONSTANT,
     DIM_STEP,
@@ -131,7 +131,7 @@ class NativeCall:
         self.keywords = tuple(map(sys.intern, keywords))
         self.results, self.minimums = tuple(results), dict(minimums or {})
         self.conditions = tuple(conditions)
-        self._nodes = tuple(in_order(self.arguments))
+        self._nodes = tuple(flatten_arguments(self.arguments))
         if python is None:
             self._dims = Dims(executable.program.dims, self._named())
             self._check()
@@ -155,14 +155,15 @@ class NativeCall:
             not program.needs_python and (self.repeats or not program.callbacks), "native code cannot call Python"
         )
         self._require(
-            not (program.looks and self.executable.updated), "what interrupts it may ask for variables that it updates"
+            not (program.polls_interrupts and self.executable.updated),
+            "what interrupts it may ask for variables that it updates",
         )
         self._require(sorted(given) == list(range(len(program.inputs))), "each input of the program needs one source")
         named = len(self.keywords) + len(self.defaults)
         self._require(named <= len(self.arguments), "more keywords and defaults than arguments")
         for argument in self._nodes:
             if isinstance(argument, TensorArg) and argument.input is not None:
-                lying = argument.shape[::-1] if argument.turned else argument.shape
+                lying = argument.shape[::-1] if argument.transposed else argument.shape
                 self._check_slot(program.inputs[argument.input], argument.dtype, lying)
         sources = {Dim(source.name) * source.scale + source.offset for source in program.dims}
         self._require(sources <= set(self._named()), "each symbolic extent must be an extent of some argument")
@@ -180,9 +181,9 @@ class NativeCall:
                 if not isinstance(node, TensorArg):
                     self._require(False, "what is handed through is no tensor")
                 elif step.what == "view":
-                    self._require(node.bare, "what is seen is not bare")
+                    self._require(node.contiguous, "what is seen is not bare")
                 else:
-                    self._require(node.input is not None and not node.bare, "what is handed through is no input")
+                    self._require(node.input is not None and not node.contiguous, "what is handed through is no input")
 
     def _check_for_python(self) -> None:
         self._require(not self.captures and not self.apart, "what Python answers is told of arguments alone")
@@ -263,7 +264,7 @@ class NativeCall:
             result_items=results,
             depth=depth(made),
             repeats=int(self.repeats),
-            looks=int(program.looks),
+            looks=int(program.polls_interrupts),
             calls=0,
         )
 
@@ -308,5 +309,5 @@ class NativeCall:
 def _inherited_slot_offset(type_: type, name: str) -> int:
     for base in type_.__mro__:
         if name in base.__dict__:
-            return layout.slot_offset(base, name)
+            return object_layout.slot_offset(base, name)
     raise ArgumentError("native call", f"{type_.__name__} has no slot {name!r}.")

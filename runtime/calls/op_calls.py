@@ -13,7 +13,7 @@ from hybridflow.compiler.program import value_at
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.cpu import Executable
 from hybridflow.runtime.dtypes import NUMPY, canonical
-from hybridflow.runtime.native import functions, layout
+from hybridflow.runtime.native import native_functions, object_layout
 from hybridflow.runtime.native.records import (
     APPLICATION,
     DTYPES,
@@ -51,7 +51,7 @@ def _program_words(executable: Executable) -> dict[str, int] | None:
 class ElementwiseCall:
     """What stands behind a function made by ``elementwise``."""
 
-    _definition: functions.MethodDef
+    _definition: native_functions.MethodDef
     __slots__ = ("_definition", "_executable", "_record")
 
     def __init__(self, executable: Executable) -> None:
@@ -122,7 +122,7 @@ class ElementwiseOp:
     """
 
     WANTED = 8
-    _definition: functions.MethodDef
+    _definition: native_functions.MethodDef
     __slots__ = ("_applications", "_definition", "_make", "_record", "_table")
 
     def __init__(self, make: Callable[[np.dtype[Any], int], Application | None]) -> None:
@@ -142,13 +142,13 @@ class ElementwiseOp:
 
 def address_of(record: bytes) -> int:
     """Where native code finds the words of a record."""
-    return id(record) + layout.BYTES_DATA
+    return id(record) + object_layout.BYTES_DATA
 
 
 class FixedCall:
     """What stands behind a function made by ``fixed``."""
 
-    _definition: functions.MethodDef
+    _definition: native_functions.MethodDef
     __slots__ = ("_definition", "_executable", "_record")
 
     def __init__(

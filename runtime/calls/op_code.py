@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from hybridflow.runtime.calls.entry_words import is_type, items
-from hybridflow.runtime.native import layout
+from hybridflow.runtime.calls.record_access import is_type, items
+from hybridflow.runtime.native import object_layout
 from hybridflow.runtime.native.ir_builder import I1, I32, I64, NULL, PTR, VOID, Function, Module, i32, i64
 from hybridflow.runtime.native.records import (
     ELEMENTWISE,
@@ -33,13 +33,13 @@ def _elementwise(module: Module, offsets: Offsets) -> None:
     f = module.function("try_elementwise", PTR, PTR, PTR, I64)
     kernel, args, nargs = f.args
     miss = module.symbol("miss")
-    head = ELEMENTWISE.at(f, f.at(f.load(kernel, offsets.elementwise_record, PTR), layout.BYTES_DATA))
+    head = ELEMENTWISE.at(f, f.at(f.load(kernel, offsets.elementwise_record, PTR), object_layout.BYTES_DATA))
     f.ret_if(f.ne(nargs, head.inputs), miss)
     # The type of the first array is looked at before its fields; of the others, in check_array.
     like = f.call("array_of", PTR, f.get(args, PTR))
     f.ret_if(f.is_null(like), miss)
     f.ret_if(f.b.not_(is_type(f, like, "PyArray_Type")), miss)
-    ndim, shape = f.load(like, layout.ARRAY_NDIM, I32), f.load(like, layout.ARRAY_SHAPE, PTR)
+    ndim, shape = f.load(like, object_layout.ARRAY_NDIM, I32), f.load(like, object_layout.ARRAY_SHAPE, PTR)
     axes = f.b.sext(ndim, I64)
     buffers = f.local_array(PTR, i64(MAX_INPUTS + 1))
     with f.owned_array(nargs) as arrays:  # tensors may be given other ones meanwhile
@@ -48,7 +48,7 @@ def _elementwise(module: Module, offsets: Offsets) -> None:
             f.ret_if(f.is_null(array), miss)
             fits = f.call("check_array", I1, array, ELEMENTWISE_INPUT.at(f, item).dtype, axes, shape, NULL)
             f.ret_if(f.b.not_(fits), miss)
-            f.set(f.element(buffers, i, PTR), f.load(array, layout.ARRAY_DATA, PTR))
+            f.set(f.element(buffers, i, PTR), f.load(array, object_layout.ARRAY_DATA, PTR))
             f.put(f.element(arrays, i, PTR), f.incref(array))
         count = f.local(I64, i64(1))
         with f.count(axes) as axis:
@@ -65,7 +65,7 @@ def _fixed(module: Module, offsets: Offsets) -> None:
     f = module.function("try_fixed", PTR, PTR, PTR, I64)
     kernel, args, nargs = f.args
     miss = module.symbol("miss")
-    head = FIXED.at(f, f.at(f.load(kernel, offsets.fixed_record, PTR), layout.BYTES_DATA))
+    head = FIXED.at(f, f.at(f.load(kernel, offsets.fixed_record, PTR), object_layout.BYTES_DATA))
     f.ret_if(f.ne(nargs, head.inputs), miss)
     buffers = f.local_array(PTR, i64(MAX_INPUTS + 1))
     with f.owned_array(nargs) as arrays:  # tensors may be given other ones meanwhile
@@ -75,7 +75,7 @@ def _fixed(module: Module, offsets: Offsets) -> None:
             f.ret_if(f.is_null(array), miss)
             fits = f.call("check_array", I1, array, expected.dtype, expected.ndim, expected.extents, NULL)
             f.ret_if(f.b.not_(fits), miss)
-            f.set(f.element(buffers, i, PTR), f.load(array, layout.ARRAY_DATA, PTR))
+            f.set(f.element(buffers, i, PTR), f.load(array, object_layout.ARRAY_DATA, PTR))
             f.put(f.element(arrays, i, PTR), f.incref(array))
         f.ret_if(f.b.not_(f.call("ask", I1, head.start, kernel, head.work)), NULL)
         out = f.call("make_tensor", PTR, head.dtype, f.b.trunc(head.ndim, I32), head.shape, head.bytes)
@@ -87,7 +87,7 @@ def _finish(f: Function, head: View, out: ir.Value, buffers: ir.Value, dims: ir.
     kernel, _, nargs = f.args
     with f.owned(out) as tensor:
         f.ret_if(f.is_null(out), NULL)
-        f.set(f.element(buffers, nargs, PTR), f.load(f.call("array_of", PTR, out), layout.ARRAY_DATA, PTR))
+        f.set(f.element(buffers, nargs, PTR), f.load(f.call("array_of", PTR, out), object_layout.ARRAY_DATA, PTR))
         large = f.b.icmp_signed(">=", work, i64(RELEASE_GIL_WORK))
         status = f.call("run", I32, head.start, buffers, dims, head.arena, head.scratch, work, large)
         with f.b.if_then(f.ne(status, i32(0)), likely=False):

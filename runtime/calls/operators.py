@@ -1,4 +1,4 @@
-"""Python's operators on tensors as slots of the Tensor class, in native code (see ``slot_code``).
+"""Python's operators on tensors as slots of the Tensor class, in native code (see ``operators_code``).
 
 They take the place of methods in Python, which answer whatever native code does not know, and which are all there is
 where native code cannot run: ``install`` puts the slots over them, ``uninstall`` takes them away.
@@ -13,16 +13,16 @@ from typing import Any
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
-from hybridflow.runtime import apart, locks
+from hybridflow.runtime import fork_safe_locks, uninterruptible
 from hybridflow.runtime.calls import entry, front_end
 from hybridflow.runtime.calls.op_calls import ElementwiseOp, address_of
-from hybridflow.runtime.memory import blocks
-from hybridflow.runtime.native import functions, layout
+from hybridflow.runtime.memory import memory_pool
+from hybridflow.runtime.native import native_functions, object_layout
 from hybridflow.runtime.native.records import ARITHMETIC, COMPARISONS, OPS_OF_SLOTS, SLOTS, WORD
 
 _NAME_WANT = "_want"  # the object whose address native code holds
 _covered: dict[str, Any] = {}  # what the Tensor class itself had under the names of the slots, None for nothing
-_lock = locks.make()
+_lock = fork_safe_locks.make()
 
 
 def function(op: ElementwiseOp, operands: int, name: str) -> Callable[..., Any] | None:
@@ -34,8 +34,8 @@ def function(op: ElementwiseOp, operands: int, name: str) -> Callable[..., Any] 
     addresses = _addresses()
     if addresses is None:
         return None
-    op._definition = functions.method_def(name, addresses["unary" if operands == 1 else "binary"])
-    return functions.builtin(op._definition, op)
+    op._definition = native_functions.method_def(name, addresses["unary" if operands == 1 else "binary"])
+    return native_functions.builtin(op._definition, op)
 
 
 def install(ops: Mapping[str, ElementwiseOp]) -> bool:
@@ -49,7 +49,7 @@ def install(ops: Mapping[str, ElementwiseOp]) -> bool:
         with _lock:
             return bool(_covered) or _install(ops, addresses)
 
-    return apart.run(install)
+    return uninterruptible.run_uninterruptible(install)
 
 
 def _install(ops: Mapping[str, ElementwiseOp], addresses: Mapping[str, int]) -> bool:
@@ -61,7 +61,7 @@ def _install(ops: Mapping[str, ElementwiseOp], addresses: Mapping[str, int]) -> 
             ctypes.c_uint64.from_address(addresses[symbol] + WORD * k).value = value
     try:
         wrappers = {
-            name: functions.slot(tensor_type, layout.slot_kind(name), addresses[slot])
+            name: native_functions.slot(tensor_type, object_layout.slot_kind(name), addresses[slot])
             for name, slot in _methods().items()
         }
     except AttributeError:
@@ -106,26 +106,26 @@ def _kept(value: Any) -> Any:
     return value
 
 
-@apart.once
+@uninterruptible.once
 def _addresses() -> dict[str, int] | None:
     """Addresses by symbol, or None where operators stay in Python."""
-    pool, entries = blocks.pool(), entry.enable()
+    pool, entries = memory_pool.pool(), entry.enable()
     if pool is None or entries is None:
         return None
     checked = bool(flags.VERIFY.value)
     symbols = ("unary", "binary", "slot_operators", "slot_functions", "slot_wholes", *sorted({*_methods().values()}))
     places = entry.offsets()
-    settings = ("slots", places, *layout.SETTINGS, checked)
+    settings = ("slots", places, *object_layout.SETTINGS, checked)
     imports = {**entry.common_imports(pool), "Name_want": id(_NAME_WANT)}
     imports |= {name: entries[name] for name in entry.SLOT_SYMBOLS}
     try:
-        return functions.load(lambda: _slot_code().build(places, checked), settings, symbols, imports)
+        return native_functions.load(lambda: _slot_code().build(places, checked), settings, symbols, imports)
     except (CompileError, OSError):
         return None
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _slot_code() -> ModuleType:
-    from hybridflow.runtime.calls import slot_code  # only where the disk cache has no machine code for it
+    from hybridflow.runtime.calls import operators_code  # only where the disk cache has no machine code for it
 
-    return slot_code
+    return operators_code

@@ -1,5 +1,5 @@
 """Matrix products by cuBLASLt, through nvmath-python: what it is asked once for each kind of extents, and the words
-with which native code then calls it (see ``walk_words``).
+with which native code then calls it (see ``command_words``).
 
 Matrices of the library have columns side by side, so a product is asked for as that of its transposes.
 """
@@ -16,13 +16,13 @@ import numpy as np
 
 from hybridflow.compiler.program import LibraryCall, Matrix, value_at
 from hybridflow.errors import DeviceError
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 
 ALIGNMENT = 16  # of all operands
 WORKSPACE, WORKSPACE_ALIGNMENT = 1 << 25, 256  # bytes that a product may take besides them, as NVIDIA advises
 NOT_SUPPORTED = 15  # the status of a library that has nothing for a product
 
-Place = tuple[int, int]  # a base, and bytes behind it
+MatrixPlace = tuple[int, int]  # a base, and bytes behind it
 
 
 @functools.cache
@@ -40,7 +40,7 @@ class Bindings(NamedTuple):
     matmul: int
 
 
-@apart.once
+@uninterruptible.once
 def load() -> Bindings:
     """The library.  Raises DeviceError where it cannot be loaded."""
     try:
@@ -74,7 +74,7 @@ class Algorithm(NamedTuple):
     made: tuple[int, ...]
     found: Any  # which the words point to
 
-    def told(self, left: Place, right: Place, result: Place, workspace: Place) -> np.ndarray:
+    def told(self, left: MatrixPlace, right: MatrixPlace, result: MatrixPlace, workspace: MatrixPlace) -> np.ndarray:
         """What native code is told, of operands at these places."""
         return np.array([*self.words, *right, *left, *result, *workspace], np.int64)
 
@@ -96,13 +96,13 @@ class CublasLt:
 
         def layout(dtype: str, matrix: Matrix, rows: int, columns: int) -> int:
             """That of the transposed matrix."""
-            across, lines = (rows, columns) if matrix.turned else (columns, rows)
+            across, lines = (rows, columns) if matrix.transposed else (columns, rows)
             pitch = max(value_at(matrix.pitch, dims), across)  # a single line has none
-            made = lt.matrix_layout_create(self._type(dtype), across, lines, pitch)
+            result = lt.matrix_layout_create(self._type(dtype), across, lines, pitch)
             attributes = lt.MatrixLayoutAttribute
-            self._set("matrix_layout", made, attributes.BATCH_COUNT, batch)
-            self._set("matrix_layout", made, attributes.STRIDED_BATCH_OFFSET, value_at(matrix.stride, dims))
-            return made
+            self._set("matrix_layout", result, attributes.BATCH_COUNT, batch)
+            self._set("matrix_layout", result, attributes.STRIDED_BATCH_OFFSET, value_at(matrix.stride, dims))
+            return result
 
         kinds = self._cublas.ComputeType
         form = lt.matmul_desc_create(
@@ -111,7 +111,7 @@ class CublasLt:
         turned = self._cublas.Operation
         for name, matrix in (("TRANSA", call.right), ("TRANSB", call.left)):
             attribute = getattr(lt.MatmulDescAttribute, name)
-            self._set("matmul_desc", form, attribute, turned.T if matrix.turned else turned.N)
+            self._set("matmul_desc", form, attribute, turned.T if matrix.transposed else turned.N)
         right = layout(call.factors, call.right, k, n)
         left = layout(call.factors, call.left, m, k)
         result = layout(call.sums, call.result, m, n)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.runtime import locks
-from hybridflow.runtime.cuda import gpus
+from hybridflow.runtime import fork_safe_locks
+from hybridflow.runtime.cuda import gpu_memory
 from hybridflow.runtime.cuda.cublaslt import CublasLt
 from hybridflow.runtime.cuda.driver import MULTIPROCESSORS, Driver, driver
 from hybridflow.runtime.cuda.events import Events
-from hybridflow.runtime.cuda.pending import Ledger
-from hybridflow.runtime.cuda.transfers import Transfers
+from hybridflow.runtime.cuda.pending_checks import PendingChecks
+from hybridflow.runtime.cuda.pinned_transfers import Transfers
 
 
 class Device:
     """A GPU in use: the driver, events, programs whose checks are to be looked at, and copies under way."""
 
     def __init__(self, number: int) -> None:
-        gpus.check_device(number)
-        with gpus.on(number):
+        gpu_memory.check_device(number)
+        with gpu_memory.on(number):
             self.driver: Driver = driver()
             self.events = Events(self.driver)
-            self.ledger = Ledger(self.driver, self.events)
+            self.ledger = PendingChecks(self.driver, self.events)
             self.transfers = Transfers(self.driver, self.events)
             self.multiprocessors = self.driver.number(
                 "cuDeviceGetAttribute", MULTIPROCESSORS, self.driver.number("cuCtxGetDevice")
@@ -56,15 +56,15 @@ class Device:
 
 
 _devices: dict[int, Device] = {}
-_lock = locks.make()
+_lock = fork_safe_locks.make()
 
 
 def device(number: int) -> Device:
     """The GPU of a number.  Raises DeviceError where there is none that can be used."""
-    found = _devices.get(number)
-    if found is None:
+    result = _devices.get(number)
+    if result is None:
         with _lock:
-            found = _devices.get(number)
-            if found is None:
-                found = _devices[number] = Device(number)
-    return found
+            result = _devices.get(number)
+            if result is None:
+                result = _devices[number] = Device(number)
+    return result

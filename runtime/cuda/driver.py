@@ -48,7 +48,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuGraphLaunch": (_P, _P),
 }
 
-# Those that native code calls, in the order in which it finds them (see ``walk_code``).
+# Those that native code calls, in the order in which it finds them (see ``command_buffer_code``).
 WALKED = (
     "cuLaunchKernel",
     "cuMemcpyDtoDAsync_v2",

@@ -10,12 +10,12 @@ from typing import Any
 
 from hybridflow.compiler.program import SET_WORDS, Program
 from hybridflow.errors import DeviceMemoryError
-from hybridflow.runtime import arguments, locks
-from hybridflow.runtime.cuda import gpus, ptx
+from hybridflow.runtime import argument_checks, fork_safe_locks
+from hybridflow.runtime.cuda import gpu_memory, ptx
 from hybridflow.runtime.cuda.cublaslt import ALIGNMENT
 from hybridflow.runtime.cuda.device import Device, device
 from hybridflow.runtime.cuda.driver import MOST_MEMORY
-from hybridflow.runtime.cuda.plans import Plan
+from hybridflow.runtime.cuda.launch_plans import LaunchPlan
 from hybridflow.runtime.dtypes import NUMPY
 
 _BYTE = NUMPY["u8"]
@@ -31,16 +31,16 @@ class CudaExecutable:
 
     def __init__(self, program: Program, number: int) -> None:
         self.program, self.device = program, number
-        self.updated, self.in_place = arguments.updated(program), arguments.in_place(program)
-        with gpus.on(number):
+        self.updated, self.in_place = argument_checks.updated(program), argument_checks.in_place(program)
+        with gpu_memory.on(number):
             self._device: Device = device(number)
             self._device.tidy()
             self._functions = self._loaded()
         self._dtypes = [NUMPY[slot.dtype] for slot in program.inputs]
         # By the shapes of the inputs, and by whether libraries can read them.
-        self._known: dict[tuple[Any, ...], Plan] = {}
+        self._known: dict[tuple[Any, ...], LaunchPlan] = {}
         self._for_libraries = self._read_by_libraries()
-        self._lock = locks.make()
+        self._lock = fork_safe_locks.make()
 
     def _loaded(self) -> dict[str, int]:
         """The loaded entry points, by name."""
@@ -61,11 +61,11 @@ class CudaExecutable:
         Raises ShapeError or DTypeError where an array is not of its slot's type, and the error of a run-time check that
         fails, for which it waits.
         """
-        with gpus.on(self.device):
+        with gpu_memory.on(self.device):
             plan, inputs = self._ready(arrays)
             for i in self.updated:
                 if inputs[i] is not arrays[i]:
-                    raise arguments.not_updatable(self.program, i)
+                    raise argument_checks.not_updatable(self.program, i)
             inputs = self._without_aliases(inputs)
             targets = [
                 inputs[i] if self.program.inputs[i].in_place else self._empty(plan, *plan.updates[k])
@@ -80,7 +80,7 @@ class CudaExecutable:
     def compute(self, arrays: Sequence[Any], in_place: Collection[int] = ()) -> tuple[list[Any], list[Any]]:
         """The outputs, and the new values of the state: fresh arrays, or those of the old ones for inputs ``in_place``,
         whose slots allow it.  Raises as ``run`` does, or later; what is raised leaves the state as it was."""
-        with gpus.on(self.device):
+        with gpu_memory.on(self.device):
             plan, inputs = self._ready(arrays)
             targets = [
                 inputs[i] if i in in_place else self._empty(plan, *update)
@@ -94,8 +94,9 @@ class CudaExecutable:
         """Whether it calls functions in Python."""
         return self.program.needs_python
 
-    def _run(self, plan: Plan, inputs: list[Any], targets: list[Any], at_once: bool) -> list[Any]:
-        """Queue a run.  With ``at_once``, or where the rest of the run depends on it, its checks are waited for."""
+    def _run(self, plan: LaunchPlan, inputs: list[Any], targets: list[Any], at_once: bool) -> list[Any]:
+        """Queue a run.  With ``try_with_lock``, or where the rest of the run depends on it, its checks are waited
+        for."""
         outputs = [self._empty(plan, *output) for output in plan.outputs]
         arena = self._empty(plan, plan.arena, _BYTE) if plan.arena else None
         addresses = [array.data.ptr for array in (*inputs, *outputs, *targets)]
@@ -115,18 +116,18 @@ class CudaExecutable:
             plan.finish(bases)
         return outputs
 
-    def _ready(self, arrays: Sequence[Any]) -> tuple[Plan, list[Any]]:
+    def _ready(self, arrays: Sequence[Any]) -> tuple[LaunchPlan, list[Any]]:
         """The plan for these arrays, and the arrays as kernels may read them: contiguous.  Raises where one is not of
         its slot's type."""
         shapes = tuple([array.shape for array in arrays])
         key = shapes if not self.program.library_calls else (shapes, self._is_aligned(arrays))
         plan = self._known.get(key)
         if plan is None or [array.dtype for array in arrays] != self._dtypes:
-            dims = arguments.bind_dims(self.program, arrays)
+            dims = argument_checks.bind_dims(self.program, arrays)
             for i, array in enumerate(arrays):
-                arguments.check(self.program, i, array, dims)
+                argument_checks.check(self.program, i, array, dims)
             plan = self._plan(key, dims, libraries=key is not shapes and key[1])
-        return plan, [a if a.flags.c_contiguous else gpus.cupy().ascontiguousarray(a) for a in arrays]
+        return plan, [a if a.flags.c_contiguous else gpu_memory.cupy().ascontiguousarray(a) for a in arrays]
 
     def _read_by_libraries(self) -> list[int]:
         """The inputs that lie where calls of libraries read something."""
@@ -142,24 +143,24 @@ class CudaExecutable:
         read = (arrays[i] for i in self._for_libraries)
         return all(array.data.ptr % ALIGNMENT == 0 or not array.flags.c_contiguous for array in read)
 
-    def _plan(self, key: tuple[Any, ...], dims: dict[str, int], libraries: bool) -> Plan:
+    def _plan(self, key: tuple[Any, ...], dims: dict[str, int], libraries: bool) -> LaunchPlan:
         with self._lock:
-            found = self._known.get(key)
-            if found is None:
+            result = self._known.get(key)
+            if result is None:
                 while len(self._known) >= MOST_PLANS:
                     del self._known[next(iter(self._known))]
                 self._device.tidy()
-                found = self._known[key] = Plan(self.program, self._functions, dims, self._device, libraries)
-        return found
+                result = self._known[key] = LaunchPlan(self.program, self._functions, dims, self._device, libraries)
+        return result
 
-    def _empty(self, plan: Plan, shape: Any, dtype: Any) -> Any:
+    def _empty(self, plan: LaunchPlan, shape: Any, dtype: Any) -> Any:
         """Fresh memory for a run."""
         try:
-            return gpus.empty(shape, dtype)
+            return gpu_memory.empty(shape, dtype)
         except DeviceMemoryError:
             raise self._exhausted(plan) from None
 
-    def _exhausted(self, plan: Plan) -> DeviceMemoryError:
+    def _exhausted(self, plan: LaunchPlan) -> DeviceMemoryError:
         """What to say where a run finds no room."""
         sizes = [(plan.arena, "memory for values between kernels")]
         for kind, buffers in (("output", plan.outputs), ("a new value", plan.updates)):
@@ -182,13 +183,13 @@ class CudaExecutable:
                 if i == u or not _overlap(array, inputs[u]):
                     continue
                 if i in self.updated:
-                    raise arguments.both_updated(self.program, u, i)
+                    raise argument_checks.both_updated(self.program, u, i)
                 inputs[i] = array.copy()
         return inputs
 
     def _copy_bytes(self, source: Any, target: Any) -> None:
         driver = self._device.driver
-        driver.call("cuMemcpyDtoDAsync_v2", target.data.ptr, source.data.ptr, target.nbytes, gpus.stream())
+        driver.call("cuMemcpyDtoDAsync_v2", target.data.ptr, source.data.ptr, target.nbytes, gpu_memory.stream())
 
 
 def _overlap(a: Any, b: Any) -> bool:
@@ -198,5 +199,5 @@ def _overlap(a: Any, b: Any) -> bool:
 
 def load(program: Program, number: int) -> CudaExecutable:
     """A CUDA program, loaded onto a GPU.  Raises DeviceError where there is none of that number."""
-    gpus.check_device(number)
+    gpu_memory.check_device(number)
     return CudaExecutable(program, number)

@@ -6,7 +6,7 @@ import re
 
 from hybridflow.compiler.program import Program
 from hybridflow.errors import CompileError
-from hybridflow.runtime import apart
+from hybridflow.runtime import uninterruptible
 from hybridflow.runtime.cuda import intrinsics
 from hybridflow.runtime.machine import disk_cache, machine_code
 
@@ -21,7 +21,7 @@ def assemble(program: Program) -> str:
     registers.  It is taken from disk where this machine has made it before.  Raises CompileError where the code calls
     a function, or uses an instruction, that the GPU does not have.
     """
-    return apart.run(lambda: _assembled(program))
+    return uninterruptible.run_uninterruptible(lambda: _assembled(program))
 
 
 def _assembled(program: Program) -> str:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hybridflow import flags
-from hybridflow.runtime import locks
+from hybridflow.runtime import fork_safe_locks
 
 # hashlib and tempfile are imported where they are used: nothing is hashed or written before something is compiled, and
 # importing hybridflow should cost no more than it must.
@@ -42,7 +42,7 @@ _FRESH = 60.0  # seconds within which a use is not recorded again
 
 _BLOCK = 512  # bytes: the unit of st_blocks, whatever the file system's own
 
-_lock = locks.make()
+_lock = fork_safe_locks.make()
 _sizes: dict[str, int] = {}  # bytes in each folder that this process writes to, as far as it knows
 _clearings: list[str] = []
 _logged: set[str] = set()

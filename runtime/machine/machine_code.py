@@ -31,8 +31,8 @@ from typing import Any, Literal, ParamSpec, TypeVar
 from hybridflow import flags
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
-from hybridflow.runtime import apart, collector, locks
-from hybridflow.runtime.machine import disk_cache, host
+from hybridflow.runtime import fork_safe_locks, gc_pause, uninterruptible
+from hybridflow.runtime.machine import disk_cache, host_target
 
 Use = Literal["program", "runtime", "device"]  # what a module is: it decides how LLVM goes about it
 P = ParamSpec("P")
@@ -46,7 +46,7 @@ def _apart(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        return apart.run(functools.partial(function, *args, **kwargs))
+        return uninterruptible.run_uninterruptible(functools.partial(function, *args, **kwargs))
 
     return call
 
@@ -85,7 +85,7 @@ class _ForkGuard:
     def before(self) -> None:
         if _thread._count() > 0:
             # Another thread may be in the middle of an import, whose lock nobody would release in the child.
-            for load in apart.loaders:
+            for load in uninterruptible.loaders:
                 load()
         for lock in self._locks():
             lock.acquire()
@@ -103,25 +103,25 @@ class _ForkGuard:
 
 
 _fork_guard = _ForkGuard()
-locks.at_fork(before=_fork_guard.before, after_in_parent=_fork_guard.after, after_in_child=_fork_guard.after)
+fork_safe_locks.at_fork(before=_fork_guard.before, after_in_parent=_fork_guard.after, after_in_child=_fork_guard.after)
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _parts() -> ModuleType:
-    from hybridflow.runtime.machine import parts  # only where there is code to compile or to link
+    from hybridflow.runtime.machine import object_images  # only where there is code to compile or to link
 
-    return parts
+    return object_images
 
 
-@apart.loaded
+@uninterruptible.loaded
 def _import_all() -> None:
     import hashlib  # noqa: F401
     import tempfile  # noqa: F401
 
     import llvmlite.ir  # noqa: F401
 
-    from hybridflow.runtime import collector  # noqa: F401
-    from hybridflow.runtime.machine.llvm import binding
+    from hybridflow.runtime import gc_pause  # noqa: F401
+    from hybridflow.runtime.machine.llvm_binding import binding
 
     binding()
 
@@ -168,9 +168,9 @@ def versions() -> str:
     return f"llvmlite {llvmlite.__version__} LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
 
 
-@apart.once
+@uninterruptible.once
 def _llvm() -> Any:
-    from hybridflow.runtime.machine.llvm import binding  # only where there is code to compile or to link
+    from hybridflow.runtime.machine.llvm_binding import binding  # only where there is code to compile or to link
 
     llvm = binding()
     llvm.initialize_native_target()
@@ -178,7 +178,7 @@ def _llvm() -> Any:
     return llvm
 
 
-@apart.once
+@uninterruptible.once
 def _initialize_all_targets() -> None:
     llvm = _llvm()
     llvm.initialize_all_targets()
@@ -193,7 +193,7 @@ def level_of(use: Use = "program") -> int:
 
 def _target_machine(target: Target, level: int = 2, jit: bool = False) -> Any:
     llvm = _llvm()
-    if target.triple.partition("-")[0] != host.detect().triple.partition("-")[0]:
+    if target.triple.partition("-")[0] != host_target.detect().triple.partition("-")[0]:
         _initialize_all_targets()
     try:
         machine = llvm.Target.from_triple(target.triple)
@@ -223,7 +223,9 @@ class _Linkers:
     def next(self) -> Any:
         """A linker.  It never compiles, so its own target machine matters for the object format only."""
         if self._linked % self.MODULES == 0:
-            self._jit = _llvm().create_lljit_compiler(_target_machine(host.detect(), jit=True), use_jit_link=True)
+            self._jit = _llvm().create_lljit_compiler(
+                _target_machine(host_target.detect(), jit=True), use_jit_link=True
+            )
         self._linked += 1
         return self._jit
 
@@ -323,18 +325,18 @@ def compile_image(texts: Sequence[str], target: Target, use: Use = "program", le
     files.  ``level`` is LLVM's of code generation where it is not ``level_of(use)``."""
     level = level_of(use) if level is None else level
     work = [functools.partial(_object, text, target, use, level) for text in texts]
-    return bytes(_parts().joined(apart.side_by_side(work)))
+    return bytes(_parts().joined(uninterruptible.run_concurrently(work)))
 
 
 @_apart
-def compile_in_turn(texts: Sequence[str], target: Target, done: dict[str, bytes], check: Callable[[], None]) -> bytes:
+def compile_serially(texts: Sequence[str], target: Target, done: dict[str, bytes], check: Callable[[], None]) -> bytes:
     """The same of a program's modules one after the other, for who holds Python's collector back.  Before each
     of them ``check`` is called, which may raise;
     ``done`` keeps by texts what was compiled, for another time then."""
     for text in texts:
         check()
         if text not in done:
-            with collector.given_way():
+            with gc_pause.given_way():
                 done[text] = _object(text, target, "program", level_of())
     return bytes(_parts().joined([done[text] for text in texts]))
 
@@ -396,7 +398,9 @@ def cached_code(
     """Object code linked into the process (see ``load_object``): from disk where it was kept under ``key``, else, and
     where that does not link, of ``compile_``, and kept.  Without a key nothing is looked up or kept.  ``label`` says to
     people whose code it is, the first symbol if nobody does."""
-    return apart.run(lambda: _cached_code(key, compile_, symbols, imports, label or symbols[0]))
+    return uninterruptible.run_uninterruptible(
+        lambda: _cached_code(key, compile_, symbols, imports, label or symbols[0])
+    )
 
 
 def _cached_code(

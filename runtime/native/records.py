@@ -289,7 +289,7 @@ class TapeOffsets:
 
 @dataclass(frozen=True)
 class PassOffsets:
-    """Slots of ``recording.Pass``."""
+    """Slots of ``native_tape.BackwardPass``."""
 
     native: int
     numbers: int

@@ -15,15 +15,15 @@ import hybridflow as hf
 from hybridflow import errors, flags
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.batching import batch
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph, optimize
-from hybridflow.eager import programs
-from hybridflow.runtime.machine import host
+from hybridflow.eager import program_cache
+from hybridflow.runtime.machine import host_target
 
 pytestmark = pytest.mark.code
 
@@ -429,7 +429,7 @@ def test_graphs(symbolic: bool, tmp_path: Any) -> None:
     np.testing.assert_array_equal(batched[0], u * vt)
     with flags.CACHE_DIR(str(tmp_path)), flags.VERIFY(0):
         for _ in range(2):  # compiled, then found on disk, where the function is a name
-            program = programs.program_for(graph, host.target())
+            program = program_cache.program_for(graph, host_target.target())
             assert [callback.function.name for callback in program.callbacks] == ["svd"]
 
 

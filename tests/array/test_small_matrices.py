@@ -1,4 +1,5 @@
-"""Small matrices of ``hf.linalg``: bits by the twins of ``ops/elimination.py``, what is irregular by NumPy's LAPACK."""
+"""Small matrices of ``hf.linalg``: bits by the twins of ``ops/small_linalg.py``, what is irregular by NumPy's
+LAPACK."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors
-from hybridflow.compiler.ops import elimination
-from hybridflow.compiler.ops.elimination import MOST
-from hybridflow.runtime.machine import host
+from hybridflow.compiler.ops import small_linalg
+from hybridflow.compiler.ops.small_linalg import MOST
+from hybridflow.runtime.machine import host_target
 from tests.support.jit_helper import runnable_targets
 
 pytestmark = pytest.mark.code
@@ -37,9 +38,9 @@ def _same(found: Any, expected: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("op", elimination.OPS)
+@pytest.mark.parametrize("op", small_linalg.OPS)
 def test_bits_are_those_of_the_twin(op: str, dtype: str) -> None:
-    function, twin, numpys = getattr(L, op), getattr(elimination, op), getattr(np.linalg, op)
+    function, twin, numpys = getattr(L, op), getattr(small_linalg, op), getattr(np.linalg, op)
     compiled = hf.function(function)
     for n, m, front in (
         (1, 1, (3,)), (2, 1, (17,)), (2, 5, (4,)), (3, 1, ()), (3, 2, (2, 9)), (4, 1, (1,)), (4, 4, (8,)), (5, 3, (7,)),
@@ -55,15 +56,15 @@ def test_bits_are_those_of_the_twin(op: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_bits_are_those_of_any_machine(name: str) -> None:
-    with host.use(TARGETS[name]):
-        for op in elimination.OPS:
+    with host_target.use(TARGETS[name]):
+        for op in small_linalg.OPS:
             for dtype in ("float32", "float64"):
                 given = _given(op, dtype, (19,), 4, 2)
                 for run in (getattr(L, op), hf.function(getattr(L, op))):
-                    _same(run(*map(hf.asarray, given)), getattr(elimination, op)(*given))
+                    _same(run(*map(hf.asarray, given)), getattr(small_linalg, op)(*given))
 
 
-@pytest.mark.parametrize("op", elimination.OPS)
+@pytest.mark.parametrize("op", small_linalg.OPS)
 def test_a_matrix_has_the_bits_that_it_has_in_a_stack(op: str) -> None:
     given = _given(op, "float32", (21,), 5, 2)
     function = getattr(L, op)
@@ -74,16 +75,16 @@ def test_a_matrix_has_the_bits_that_it_has_in_a_stack(op: str) -> None:
     _same(hf.function(lambda *x: hf.vmap(function)(*x))(*map(hf.asarray, given)), stack)
 
 
-@pytest.mark.parametrize("op", elimination.OPS)
+@pytest.mark.parametrize("op", small_linalg.OPS)
 def test_strides_and_empty_stacks(op: str) -> None:
     function = getattr(L, op)
     given = _given(op, "float64", (10,), 3, 2)
     turned = [np.ascontiguousarray(x.swapaxes(-1, -2)) for x in given]
     for run in (function, hf.function(function)):
-        _same(run(*[hf.asarray(x)[::2] for x in given]), getattr(elimination, op)(*[x[::2] for x in given]))
+        _same(run(*[hf.asarray(x)[::2] for x in given]), getattr(small_linalg, op)(*[x[::2] for x in given]))
         _same(
             run(*[hf.matrix_transpose(hf.asarray(x)) for x in turned]),
-            getattr(elimination, op)(*given),
+            getattr(small_linalg, op)(*given),
         )
         for front, n in (((0,), 3), ((2, 0), 1), ((2,), 0)):
             empty = [np.zeros((*front, n, n)), *([np.zeros((*front, n, 1))] if op == "solve" else [])]
@@ -116,7 +117,7 @@ def test_singular_matrices(compiles: bool, position: int) -> None:
                 run(function, *given)
         found = np.asarray(run(L.det, a))
         assert found[position] == 0
-        _same(found[:position], elimination.det(a[:position]))
+        _same(found[:position], small_linalg.det(a[:position]))
         spd = _given("cholesky", "float64", (9,), 3)[0]
         spd[position] = matrix
         with pytest.raises(errors.LinAlgError, match="positive definite"):
@@ -141,7 +142,7 @@ def test_what_is_not_finite_is_as_with_numpy(compiles: bool) -> None:
                     for _ in range(2):
                         found = np.asarray(function(*map(hf.asarray, given)))
                         np.testing.assert_array_equal(np.isnan(found[2]), np.isnan(expected))
-                        _same(found[3:], getattr(elimination, op)(*[x[3:] for x in given]))
+                        _same(found[3:], getattr(small_linalg, op)(*[x[3:] for x in given]))
 
 
 def test_determinants_at_the_ends_of_the_range() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler.autodiff import Record, backward, records_of
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Node

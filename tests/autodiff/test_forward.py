@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler.autodiff import backward, records_of
-from hybridflow.compiler.forward import jvp
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.forward_mode import jvp
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, Role

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.autodiff import replay
+from hybridflow.autodiff import compiled_backward
 from hybridflow.core import tier_up
-from hybridflow.eager import quick
-from hybridflow.runtime.calls import entry, turns
+from hybridflow.eager import fast_path
+from hybridflow.runtime.calls import entry, variable_locks
 from tests.support.bits import same_bits
 from tests.support.compare_programs import gradients_replayed
 from tests.support.fresh_functions import forget_calls
@@ -30,7 +30,7 @@ def fresh():
     for _ in range(tier_up.TAPES.threshold):
         hf.GradientTape()
     forget_calls()
-    replay.passes.clear()
+    compiled_backward.passes.clear()
 
 
 def tensor(*shape, seed=0, dtype=np.float32):
@@ -203,10 +203,10 @@ def test_a_program_that_begins_to_write_while_a_log_is_made_is_waited_for(monkey
     def begin(phase, info):  # as another thread could in a collection
         gc.set_threshold(0)
         began.append(phase)
-        words[turns.RUNNING] = turns.IN_PLACE
+        words[variable_locks.RUNNING] = variable_locks.IN_PLACE
 
     def end(gate, replaced):
-        words[turns.RUNNING] = 0
+        words[variable_locks.RUNNING] = 0
         waited.append(gate)
         return True
 
@@ -216,7 +216,7 @@ def test_a_program_that_begins_to_write_while_a_log_is_made_is_waited_for(monkey
             y = hf.sum(v)
         return tape.gradient(y, v)
 
-    monkeypatch.setattr(turns.Gate, "wait_while_written", end)
+    monkeypatch.setattr(variable_locks.VariableLock, "wait_while_written", end)
     before = gc.get_threshold()
     gc.collect()
     try:
@@ -228,7 +228,7 @@ def test_a_program_that_begins_to_write_while_a_log_is_made_is_waited_for(monkey
     finally:
         if begin in gc.callbacks:
             gc.callbacks.remove(begin)
-        words[turns.RUNNING] = 0
+        words[variable_locks.RUNNING] = 0
         gc.set_threshold(*before)
     assert began and lists and waited == [v._gate] and np.array_equal(found, [1.0, 1.0])
 
@@ -319,14 +319,14 @@ def test_what_a_tape_tracks_is_found_wherever_a_function_has_it(how):
 
 
 def test_operators_that_python_answers_until_there_is_native_code():
-    quick.make_python()
+    fast_path.make_python()
     x = hf.asarray([1.0, -2.0, 3.0])
     for _ in range(3 * tier_up.OPERATORS.threshold):
         with hf.GradientTape() as tape:
             tape.watch(x)
             y = -(x * x) + abs(x) / 2.0
         np.testing.assert_array_equal(tape.gradient(y, x), -2 * x.numpy() + np.sign(x) / 2)
-    quick.make_python()
+    fast_path.make_python()
 
 
 def test_the_methods_are_still_documented():

@@ -17,7 +17,7 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors
 from hybridflow.checkpoint import files
-from hybridflow.data import folders, kept, numpy_files
+from hybridflow.data import file_cache, numpy_files, snapshot
 
 pytestmark = pytest.mark.code
 
@@ -198,7 +198,7 @@ def test_damaged_states_of_iterators(tmp_path: Path, state: str) -> None:
 def test_damaged_elements(header: str) -> None:
     data = header.encode()
     with pytest.raises(errors.DataError):
-        kept.unpacked(len(data).to_bytes(4, "little") + data + bytes(64), "here")
+        file_cache.unpacked(len(data).to_bytes(4, "little") + data + bytes(64), "here")
 
 
 # ---- folders of elements
@@ -214,13 +214,13 @@ def test_saving_that_is_killed_leaves_nothing_for_ever(tmp_path: Path) -> None:
     for _ in range(3):
         child = os.fork()
         if child == 0:
-            writer = folders.Writer(str(tmp_path), None, None, "Dataset.save")
+            writer = snapshot.Writer(str(tmp_path), None, None, "Dataset.save")
             writer.add(hf.asarray(1))
             writer._files[0].flush()
             os.kill(os.getpid(), signal.SIGKILL)
         os.waitpid(child, 0)
     assert len(os.listdir(tmp_path)) == 4, "the files of the last one alone are left"
-    other = folders.Writer(str(tmp_path), None, None, "Dataset.save")  # of somebody who is still writing
+    other = snapshot.Writer(str(tmp_path), None, None, "Dataset.save")  # of somebody who is still writing
     other.add(hf.asarray(7))
     elements(5).save(str(tmp_path))
     assert [int(x) for x in hf.data.Dataset.load(str(tmp_path))] == [0, 1, 2, 3, 4]

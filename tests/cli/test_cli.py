@@ -15,7 +15,7 @@ import pytest
 
 import hybridflow
 from hybridflow import flags
-from hybridflow.cli import bench, commands, fair, limits, measure, output, subject
+from hybridflow.cli import bench, commands, machine_peaks, measure, output, target, threads
 from hybridflow.cli.measure import Timing
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime.machine import disk_cache
@@ -98,7 +98,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     interleaved = measure.interleaved
     monkeypatch.setattr(measure, "interleaved", lambda candidates, budget=0: interleaved(candidates, 0, 3))
     monkeypatch.setattr(measure, "SAMPLE_SECONDS", 1e-5)
-    monkeypatch.setattr(limits, "_BYTES", 3 << 20)
+    monkeypatch.setattr(machine_peaks, "_BYTES", 3 << 20)
 
 
 # Wrong use
@@ -160,16 +160,16 @@ def test_wrong_shapes(run: Run, file: str, shapes: str, message: str) -> None:
 
 
 def test_shapes() -> None:
-    texts = [str(spec) for spec in subject.parse_shapes("32x128, 4:f64,scalar,10:int64,0x3:bool,scalar:u8", "bench")]
+    texts = [str(spec) for spec in target.parse_shapes("32x128, 4:f64,scalar,10:int64,0x3:bool,scalar:u8", "bench")]
     assert texts == ["f32[32,128]", "f64[4]", "f32[]", "i64[10]", "bool[0,3]", "u8[]"]
 
 
 def test_nested_shapes_and_ranges() -> None:
-    nested = subject.parse_shapes("{x=2x3, y=[4:i64:-5..5,{z=scalar}]} , 7", "bench")
-    assert [subject.text_of(spec) for spec in nested] == ["{x=f32[2,3], y=[i64[4], {z=f32[]}]}", "f32[7]"]
-    batch, last = subject.random_tensors(nested, "bench")
+    nested = target.parse_shapes("{x=2x3, y=[4:i64:-5..5,{z=scalar}]} , 7", "bench")
+    assert [target.text_of(spec) for spec in nested] == ["{x=f32[2,3], y=[i64[4], {z=f32[]}]}", "f32[7]"]
+    batch, last = target.random_tensors(nested, "bench")
     assert batch["x"].shape == (2, 3) and batch["y"][1]["z"].shape == () and last.shape == (7,)
-    (many,) = subject.random_tensors(subject.parse_shapes("1000:i8:-5..5", "bench"), "bench")
+    (many,) = target.random_tensors(target.parse_shapes("1000:i8:-5..5", "bench"), "bench")
     assert set(many.tolist()) == set(range(-5, 5))
 
 
@@ -192,12 +192,12 @@ def test_methods_and_dicts(run: Run, file: str) -> None:
 
 
 def test_random_tensors_are_the_same_every_time() -> None:
-    specs = subject.parse_shapes("3x2,4:i32,5:bool,2:bf16,scalar", "bench")
-    first, second = (subject.random_tensors(specs, "bench") for _ in range(2))
+    specs = target.parse_shapes("3x2,4:i32,5:bool,2:bf16,scalar", "bench")
+    first, second = (target.random_tensors(specs, "bench") for _ in range(2))
     assert [str(t.type) for t in first] == ["f32[3,2]", "i32[4]", "bool[5]", "bf16[2]", "f32[]"]
     assert all(a.numpy().tobytes() == b.numpy().tobytes() for a, b in zip(first, second))
     with pytest.raises(ArgumentError, match="leaves an extent open"):
-        subject.random_tensors([hybridflow.TensorSpec((None, 3))], "bench")
+        target.random_tensors([hybridflow.TensorSpec((None, 3))], "bench")
 
 
 def test_errors_of_the_program_name_its_line(run: Run, file: str) -> None:
@@ -433,7 +433,7 @@ def test_failure_leaves_the_old_output(run: Run, file: str, tmp_path: Path) -> N
 
 
 def test_no_winner_while_spreads_overlap() -> None:
-    machine = limits.Limits(1.0, 1.0, 1.0)
+    machine = machine_peaks.Limits(1.0, 1.0, 1.0)
 
     def winner(eager: Timing, graph: Timing) -> str | None:
         return bench.Result("p", eager, graph, 0.0, 1, 1, 1, machine, "memory", 0.5).winner
@@ -444,8 +444,8 @@ def test_no_winner_while_spreads_overlap() -> None:
 
 
 def test_limits() -> None:
-    found = limits.Limits(read=100e9, copy=50e9, flops=1e12)
-    large = limits.LARGE
+    found = machine_peaks.Limits(read=100e9, copy=50e9, flops=1e12)
+    large = machine_peaks.LARGE
     assert found.least_seconds(large, 4, 1) == (pytest.approx((large + 4) / 100e9), "memory")
     assert found.least_seconds(large, large, 1) == (pytest.approx(2 * large / 50e9), "memory")
     assert found.least_seconds(1000, 1000, 10**9) == (1e-3, "arithmetic")
@@ -514,10 +514,10 @@ def test_starts_anew_without_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Any] = []
     monkeypatch.setattr(os, "execve", lambda *arguments: started.append(arguments))
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
-    fair.restart_without_blas_overrides()
+    threads.restart_without_blas_overrides()
     assert not started
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
-    fair.restart_without_blas_overrides()
+    threads.restart_without_blas_overrides()
     ((executable, arguments, environment),) = started
     assert executable == arguments[0] == sys.executable and "OPENBLAS_CORETYPE" not in environment
 

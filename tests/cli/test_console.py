@@ -15,7 +15,7 @@ import hybridflow as hf
 from hybridflow import flags
 from hybridflow.cli import commands
 from hybridflow.errors import is_internal
-from hybridflow.jit.introspect import Table
+from hybridflow.jit.inspection import Table
 from tests.support.paths import ROOT
 
 

@@ -12,8 +12,8 @@ import pytest
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.compiler import target as targets
-from hybridflow.compiler.forward import jvp
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.forward_mode import jvp
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import types
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.verify import verify
@@ -21,7 +21,7 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import executable as cuda, ptx
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host_target, machine_code
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 from tests.support.jit_helper import runnable_targets
 
@@ -197,12 +197,12 @@ def test_gradients_by_the_interpreter_and_other_vector_widths(name: str) -> None
     verify(graph)
     assert to_text(parse(to_text(graph), TABLE)) == to_text(graph)
     arrays = [x.numpy() for x in args]
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     for expected, found in zip(interpret(graph, arrays)[0], want):
         np.testing.assert_allclose(expected, found, rtol=1e-4, atol=1e-5)
     others = [cpu.load(compile_graph(graph, target)) for target in runnable_targets().values()]
     with flags.SKIP("twins,control"):
-        others.append(cpu.load(compile_graph(graph, host.target())))
+        others.append(cpu.load(compile_graph(graph, host_target.target())))
     for other in others:
         assert [x.tobytes() for x in other.run(arrays)] == [x.tobytes() for x in want]
 
@@ -213,7 +213,7 @@ def test_gradients_on_an_emulated_gpu(name: str, emulated: Any) -> None:  # noqa
     args = draw(*shapes, seed=8, dtype=np.float32)
     graph = hf.function(lambda *args: gradients(loss, args)).get_concrete_function(*args).graph
     arrays = [x.numpy() for x in args]
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     found = cuda.load(compile_graph(graph, targets.CUDA_SM90), 0).run([Array(x.copy(), 0) for x in arrays])
     assert [x.get().tobytes() for x in found] == [x.tobytes() for x in want]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hybridflow as hf
-from hybridflow.core import configured
+from hybridflow.core import serialization
 from hybridflow.layers.layer import Layer
 from hybridflow.losses import Loss
 from hybridflow.metrics import Metric
@@ -88,7 +88,7 @@ def test_classes_of_users_say_their_arguments_themselves() -> None:
 
 
 def test_arguments_of_bases_are_passed_on_or_not() -> None:
-    names = configured._argument_names
+    names = serialization._argument_names
     assert "beta" not in names(hf.metrics.F1Score, Metric) and "beta" in names(hf.metrics.FBetaScore, Metric)
     assert names(hf.optimizers.AdamW, Optimizer) == ("beta_1", "beta_2", "epsilon", "amsgrad")
     assert names(hf.layers.LSTM, Layer) == ()  # its get_config says what its cell says

@@ -10,9 +10,9 @@ import pytest
 import hybridflow as hf
 from hybridflow.core.context import busy, idle, now
 from hybridflow.runtime.calls import entry
-from hybridflow.runtime.native import layout
+from hybridflow.runtime.native import object_layout
 
-native = pytest.mark.skipif(layout.problem() is not None, reason="native calls are off here")
+native = pytest.mark.skipif(object_layout.problem() is not None, reason="native calls are off here")
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from hybridflow.core.context import current
 from hybridflow.core.tensor import wrap
 from hybridflow.core.variable import current_values
 from hybridflow.errors import IndexRangeError
-from hybridflow.runtime.calls import turns
+from hybridflow.runtime.calls import variable_locks
 
 LARGE = 400_000  # elements: programs give up the interpreter's lock
 FOR_EVER = 300  # seconds, on a busy machine
@@ -148,8 +148,10 @@ def test_a_large_step_gives_up_the_interpreters_lock():
     for _ in range(3):
         step(x)
     seen = set()
-    look = lambda: seen.add(v._gate.words[turns.RUNNING])  # noqa: E731
-    together(lambda: step(x), look, until=lambda _: turns.IN_PLACE in seen)  # else nobody can look while it runs
+    look = lambda: seen.add(v._gate.words[variable_locks.RUNNING])  # noqa: E731
+    together(
+        lambda: step(x), look, until=lambda _: variable_locks.IN_PLACE in seen
+    )  # else nobody can look while it runs
     assert v._own is v._tensor
 
 
@@ -164,7 +166,7 @@ def test_different_models_run_at_the_same_time():
     most = [0]
 
     def look():
-        most[0] = max(most[0], sum(bool(v._gate.words[turns.RUNNING]) for v in models))
+        most[0] = max(most[0], sum(bool(v._gate.words[variable_locks.RUNNING]) for v in models))
 
     together(lambda: first(x), lambda: second(x), look, until=lambda _: most[0] == 2)
 
@@ -212,15 +214,15 @@ def test_a_finalizer_may_write_what_is_being_written():
     v = hf.Variable(np.zeros(4, np.float32))
 
     def action():
-        assert turns.in_turn((v._gate,), lambda: 5) == 5
+        assert variable_locks.with_locks((v._gate,), lambda: 5) == 5
         held = _Writing(v)
         del held
         return v.numpy()[0]
 
     others = hf.Variable(0.0)
     counts = together(
-        lambda: turns.in_turn((v._gate,), action),
-        lambda: turns.in_turn((others._gate, v._gate), lambda: _Writing(others) and None),
+        lambda: variable_locks.with_locks((v._gate,), action),
+        lambda: variable_locks.with_locks((others._gate, v._gate), lambda: _Writing(others) and None),
     )
     assert same(v.numpy()) == counts[0] and others.item() == counts[1]
 
@@ -229,22 +231,24 @@ def test_an_interrupted_turn_holds_nobody_up():
     v = hf.Variable(0.0)
     for error in (KeyboardInterrupt, SystemExit, ValueError):
         with pytest.raises(error):
-            turns.in_turn((v._gate,), lambda error=error: (_ for _ in ()).throw(error))
+            variable_locks.with_locks((v._gate,), lambda error=error: (_ for _ in ()).throw(error))
     entered, over = threading.Event(), threading.Event()
 
     def hold():
-        turns.in_turn((v._gate,), lambda: (entered.set(), over.wait(300)))
+        variable_locks.with_locks((v._gate,), lambda: (entered.set(), over.wait(300)))
 
     holder = threading.Thread(target=hold)
     holder.start()
     entered.wait(300)
-    waiting = turns._Claim((v._gate,))  # one that is interrupted while it waits: it never comes to an end properly
+    waiting = variable_locks._LockRequest(
+        (v._gate,)
+    )  # one that is interrupted while it waits: it never comes to an end properly
     with waiting.lock:
         waiting.enter()
     waiting.leave()
     third = []
     action = lambda: (third.append(over.is_set()), v.assign_add(1.0))  # noqa: E731
-    last = threading.Thread(target=lambda: turns.in_turn((v._gate,), action))
+    last = threading.Thread(target=lambda: variable_locks.with_locks((v._gate,), action))
     last.start()
     last.join(0.2)
     assert not third, "it did not wait for the first"
@@ -255,7 +259,7 @@ def test_an_interrupted_turn_holds_nobody_up():
     step = hf.function(lambda: v.assign_add(1.0).shape)
     for _ in range(3):
         step()
-    assert v.item() == 4 and not v._gate.words[turns.CLAIMED]
+    assert v.item() == 4 and not v._gate.words[variable_locks.CLAIMED]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
@@ -362,12 +366,12 @@ class _Writers:
 
     def begin(self):
         words = [v._gate.words for v in self.variables]
-        if any(w[turns.CLAIMED] or w[turns.RUNNING] for w in words):
+        if any(w[variable_locks.CLAIMED] or w[variable_locks.RUNNING] for w in words):
             return
         for v, word in zip(self.variables, words):
             own = v._own is v._tensor
             (self.in_place if own else self.fresh).append(v)
-            word[turns.RUNNING] = turns.IN_PLACE if own else turns.ELSEWHERE
+            word[variable_locks.RUNNING] = variable_locks.IN_PLACE if own else variable_locks.ELSEWHERE
             if own:
                 v._tensor._array[:1] = self.number + 1  # the first half
 
@@ -381,7 +385,7 @@ class _Writers:
         for v in self.fresh:
             v._tensor = v._own = wrap(np.full(2, self.number, np.float32))
         for v in self.variables:
-            v._gate.words[turns.RUNNING] = 0
+            v._gate.words[variable_locks.RUNNING] = 0
         self.in_place, self.fresh = [], []
 
     def see(self):
@@ -402,12 +406,12 @@ def test_a_reader_is_right_whatever_others_do_between_its_steps(count, chance, m
         rng = random.Random(seed)
         variables = [hf.Variable(np.zeros(2, np.float32)) for _ in range(count)]
         writers = _Writers(variables, rng)
-        monkeypatch.setattr(turns, "_wait", writers.wait)
+        monkeypatch.setattr(variable_locks, "_wait", writers.wait)
         for v in variables:
             v._own = v._tensor
 
         def look(frame, event, arg, writers=writers, rng=rng):
-            if frame.f_globals.get("__name__") not in (variable_module.__name__, turns.__name__):
+            if frame.f_globals.get("__name__") not in (variable_module.__name__, variable_locks.__name__):
                 return None
             frame.f_trace_opcodes = True
             if event == "opcode" and frame.f_code.co_name not in ("wait", "enter", "leave") and rng.random() < chance:
@@ -426,7 +430,7 @@ def test_a_reader_is_right_whatever_others_do_between_its_steps(count, chance, m
             writers.step()
         writers.end()
         assert [same(x.numpy()) for x in found] == values, "somebody writes into what was read"
-        assert not any(v._gate.words[turns.CLAIMED] for v in variables)
+        assert not any(v._gate.words[variable_locks.CLAIMED] for v in variables)
         done += writers.done
     assert done > 300
 
@@ -442,7 +446,7 @@ def test_a_signal_handler_may_write_what_its_thread_waits_for():
         order.append("handler")
 
     def hold():
-        turns.in_turn((v._gate,), lambda: (entered.set(), over.wait(300), order.append("holder")))
+        variable_locks.with_locks((v._gate,), lambda: (entered.set(), over.wait(300), order.append("holder")))
 
     def interrupt():
         while v._gate.last.thread != threading.main_thread().ident:
@@ -457,13 +461,13 @@ def test_a_signal_handler_may_write_what_its_thread_waits_for():
         threads[0].start()
         entered.wait(300)
         threads[1].start()
-        turns.in_turn((v._gate,), lambda: order.append(f"main {v._gate.words[turns.CLAIMED]}"))
+        variable_locks.with_locks((v._gate,), lambda: order.append(f"main {v._gate.words[variable_locks.CLAIMED]}"))
         for thread in threads:
             thread.join(300)
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert order == ["holder", "handler", "main 1"]
-    assert v.item() == 1 and not v._gate.words[turns.CLAIMED] and v._gate.last is None
+    assert v.item() == 1 and not v._gate.words[variable_locks.CLAIMED] and v._gate.last is None
 
 
 def test_a_tape_that_another_thread_has_closed_is_forgotten():

@@ -24,8 +24,8 @@ from hypothesis import given, settings, strategies as st
 import hybridflow as hf
 from hybridflow import errors
 from hybridflow.data import AUTOTUNE, Dataset, threads
-from hybridflow.data.grouping import Batch
-from hybridflow.data.node import OneSource, Positions, Runner, Table, TableNode
+from hybridflow.data.batch import Batch
+from hybridflow.data.pipeline import OneSource, PipelineIterator, Positions, Table, TableNode
 
 INFINITE, UNKNOWN = hf.data.INFINITE_CARDINALITY, hf.data.UNKNOWN_CARDINALITY
 
@@ -1084,15 +1084,15 @@ def test_runs_declare_their_state() -> None:
     """Fields of a base class come behind; a state stays what it was while runs go on that gave it, or were given it."""
     first, last = Held(), Held()
     assert list(first.state()) == ["kept", "runs", "source"]
-    first.runs[1].taker()(4)
+    first.runs[1].next_batch()(4)
     state = first.state()
     wanted = {"kept": [[1], (2, [3])], "runs": [{"position": 0}, {"position": 4}], "source": {"position": 0}}
     first.kept[0].append("later")
-    first.source.taker()(2)
+    first.source.next_batch()(2)
     assert state == wanted
     last.restore(state)
     last.kept[0].append("later")
-    assert state == wanted and last.runs[1].taker()(9) == [4, 5] and last.source.taker()(1) == [0]
+    assert state == wanted and last.runs[1].next_batch()(9) == [4, 5] and last.source.next_batch()(1) == [0]
 
 
 @pytest.mark.parametrize(
@@ -1110,6 +1110,6 @@ def test_a_state_of_another_dataset_is_no_state(wrong: dict[str, Any]) -> None:
 def test_a_run_that_declares_nothing_has_no_state() -> None:
     """Rather than an empty one, from which it would begin again."""
     with pytest.raises(NotImplementedError, match="Runner has to declare state_fields"):
-        Runner().state()
+        PipelineIterator().state()
     with pytest.raises(NotImplementedError, match="state_fields"):
-        Runner().restore({})
+        PipelineIterator().restore({})

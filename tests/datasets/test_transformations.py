@@ -18,7 +18,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors
-from hybridflow.data import Dataset, kept
+from hybridflow.data import Dataset, file_cache
 from tests.support.dataset_runs import listed, plain, resumed_everywhere
 
 pytestmark = pytest.mark.code
@@ -322,7 +322,7 @@ def test_two_runs_that_fill_a_cache(tmp_path: Path) -> None:
 
 def test_full_disks(tmp_path: Path, monkeypatch: Any) -> None:
     """No file is left, the error says what was being done, and the next iteration may succeed."""
-    make = kept.tempfile.NamedTemporaryFile
+    make = file_cache.tempfile.NamedTemporaryFile
 
     def full(**given: Any) -> Any:
         file = make(**given)
@@ -339,7 +339,7 @@ def test_full_disks(tmp_path: Path, monkeypatch: Any) -> None:
 
     data = Dataset.range(50).cache(tmp_path / "kept")
     with monkeypatch.context() as patch:
-        patch.setattr(kept.tempfile, "NamedTemporaryFile", full)
+        patch.setattr(file_cache.tempfile, "NamedTemporaryFile", full)
         with pytest.raises(OSError, match="No space left") as caught:
             listed(data)
     assert "could not be kept in" in caught.value.__notes__[0]

@@ -22,9 +22,9 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.dtypes import bfloat16
 from hybridflow.core import tier_up
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.eager import native_operators, quick
+from hybridflow.eager import fast_path, native_operators
 from hybridflow.runtime.calls import operators as slots
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.native.records import FORMS, SLOTS_OF_ONE, SLOTS_OF_TWO
 from tests.support.bits import same_bits
 from tests.support.fresh_functions import forget_calls
@@ -55,10 +55,10 @@ OF_ONE: dict[str, Callable[[Any], Any]] = {"neg": operator.neg, "abs": abs, "inv
 
 @pytest.fixture
 def native_slots(native: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(quick, "_uses_left", math.inf)
-    assert quick.make_native()
+    monkeypatch.setattr(fast_path, "_uses_left", math.inf)
+    assert fast_path.make_native()
     yield
-    quick.make_python()
+    fast_path.make_python()
 
 
 def outcome(function: Callable[..., Any], *operands: Any) -> Any:
@@ -71,9 +71,9 @@ def outcome(function: Callable[..., Any], *operands: Any) -> Any:
 
 def assert_native_is_python(function: Callable[..., Any], cases: Sequence[Sequence[Any]]) -> None:
     """The outcome in Python, and in native code, which knows the operands of the last calls."""
-    quick.make_python()
+    fast_path.make_python()
     python = [outcome(function, *operands) for operands in cases]
-    assert quick.make_native()
+    assert fast_path.make_native()
     for expected, operands in zip(python, cases):
         for _ in range(3):
             assert_alike(expected, outcome(function, *operands))
@@ -250,7 +250,7 @@ def test_numbers_of_dtypes_that_are_registered_have_places(native_slots: Any) ->
 
 
 def test_the_other_byte_order_is_not_taken(native_slots: Any) -> None:
-    function = quick.natives[native_operators.TABLE["add"]]
+    function = fast_path.natives[native_operators.TABLE["add"]]
     x = hf.ones(3)
     x + x, x + x
     swapped = wrap(np.ones(3, np.dtype("float32").newbyteorder()))
@@ -307,9 +307,9 @@ def test_subscripts_are_the_ones_in_python() -> None:
 
 def native_operators_are_python(function: Callable[..., Any], cases: Sequence[Sequence[Any]]) -> None:
     """As ``assert_native_is_python``; views may lie elsewhere."""
-    quick.make_python()
+    fast_path.make_python()
     expected = [outcome(function, *operands) for operands in cases]
-    assert quick.make_native()
+    assert fast_path.make_native()
     for value, operands in zip(expected, cases):
         found = outcome(function, *operands)
         assert type(found) is type(value), operands
@@ -478,13 +478,13 @@ def test_operators_leak_nothing() -> None:
         work()
     watched = (x, y, half, bad, obj, number, Tensor, x._array, x.dtype, None, NotImplemented)
     collect_all()
-    before, live = list(map(sys.getrefcount, watched)), blocks.stats().live
+    before, live = list(map(sys.getrefcount, watched)), memory_pool.stats().live
     for _ in range(2000):
         work()
     collect_all()
     after = list(map(sys.getrefcount, watched))
     assert all(abs(a - b) < 50 for a, b in zip(after, before)), list(zip(before, after))
-    assert blocks.stats().live <= live
+    assert memory_pool.stats().live <= live
 
 
 @pytest.mark.usefixtures("native_slots")
@@ -493,13 +493,13 @@ def test_a_hundred_thousand_results_come_and_go() -> None:
     for _ in range(3):
         x = x + y * 0.5
     collect_all()
-    objects, stats = len(gc.get_objects()), blocks.stats()
+    objects, stats = len(gc.get_objects()), memory_pool.stats()
     counts = [sys.getrefcount(v) for v in (Tensor, y, y.dtype)]
     for _ in range(100_000):
         x = x + y * 0.5
     collect_all()
     assert len(gc.get_objects()) - objects < 1000
-    assert blocks.stats().live - stats.live < 1024 and blocks.stats().misses - stats.misses < 100
+    assert memory_pool.stats().live - stats.live < 1024 and memory_pool.stats().misses - stats.misses < 100
     assert [sys.getrefcount(v) for v in (Tensor, y, y.dtype)] == counts
     assert sys.getrefcount(x) == 2
 
@@ -534,8 +534,8 @@ def test_threads_share_operators() -> None:
     for thread in threads:
         thread.start()
     for _ in range(50):  # the slots come and go meanwhile
-        quick.make_python()
-        quick.make_native()
+        fast_path.make_python()
+        fast_path.make_native()
     for thread in threads:
         thread.join()
     assert not wrong
@@ -552,7 +552,7 @@ def test_operands_that_get_other_values_in_another_thread() -> None:
     def give_values() -> None:
         for k in range(40):
             for value in (k, -5):  # the second into the memory of what nobody holds any more
-                array = blocks.empty((size,), np.dtype(np.float32))
+                array = memory_pool.empty((size,), np.dtype(np.float32))
                 array.fill(value)
                 if value == k:
                     x._array = array
@@ -570,11 +570,11 @@ def test_operands_that_get_other_values_in_another_thread() -> None:
 def test_large_results_are_of_the_pool() -> None:
     x = hf.ones((1 << 19,))
     x + x, x + x
-    live = blocks.stats().live
+    live = memory_pool.stats().live
     y = x + x
-    assert blocks.stats().live - live >= y._array.nbytes
+    assert memory_pool.stats().live - live >= y._array.nbytes
     del y
-    assert blocks.stats().live <= live
+    assert memory_pool.stats().live <= live
 
 
 # ---- when native code is loaded
@@ -626,9 +626,9 @@ print("done")
 @pytest.mark.parametrize("broken", ["PyLong_AsLongLongAndOverflow", "no wrapper"])
 def test_where_slots_cannot_be_made_operators_stay_in_python(broken: str) -> None:
     program = f"""
-from hybridflow.runtime.native import layout, functions
+from hybridflow.runtime.native import object_layout, native_functions
 import hybridflow as hf
-from hybridflow.eager import quick
+from hybridflow.eager import fast_path
 from hybridflow.runtime.calls import entry
 
 if {broken!r} == "no wrapper":

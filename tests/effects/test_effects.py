@@ -15,7 +15,7 @@ import pytest
 
 from hybridflow import errors, flags
 from hybridflow.compiler import target as targets
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, Role
@@ -24,13 +24,13 @@ from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.passes.standard import PASSES
+from hybridflow.compiler.passes.pass_pipeline import PASSES
 from hybridflow.compiler.pipeline import compile_graph, optimize
-from hybridflow.eager import programs
+from hybridflow.eager import program_cache
 from hybridflow.runtime import cpu
-from hybridflow.runtime.calls.arguments import TensorArg
+from hybridflow.runtime.calls.argument_specs import TensorArg
 from hybridflow.runtime.calls.native_call import NativeCall
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host_target, machine_code
 from tests.support.cutting_host import cutting
 from tests.support.fuzz import fast_compiler
 from tests.support.jit_helper import runnable_targets
@@ -218,7 +218,7 @@ def run_with(executable: cpu.Executable, functions: list[Any], arrays: list[np.n
 
 
 def compiled(graph: Graph, target: Any = None) -> cpu.Executable:
-    return cpu.load(compile_graph(graph, target or host.target()), Log().functions)
+    return cpu.load(compile_graph(graph, target or host_target.target()), Log().functions)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -419,7 +419,7 @@ def test_a_function_may_run_the_same_program():
 
 
 def test_programs_need_their_functions():
-    program = compile_graph(graph_of("in a loop"), host.target())
+    program = compile_graph(graph_of("in a loop"), host_target.target())
     with pytest.raises(errors.ArgumentError, match="it calls 2 functions in Python, 1 given"):
         cpu.load(program, [print])
     slots = [TensorArg(np.dtype(np.int64), slot.shape, k) for k, slot in enumerate(program.inputs)]
@@ -441,7 +441,7 @@ def test_programs_with_callbacks_are_kept_with_their_lines(tmp_path):
     with flags.CACHE_DIR(str(tmp_path)), flags.VERIFY(0):
         for line in (5, 6):
             for _ in range(2):
-                program = programs.program_for(graph(line), host.target())
+                program = program_cache.program_for(graph(line), host_target.target())
                 assert [callback.where for callback in program.callbacks] == [f"user.py:{line}"]
                 assert {check.where for check in program.checks} == {f"user.py:{line}"}
 
@@ -477,7 +477,7 @@ def test_random_programs(block, request):
         text = to_text(graph)
         assert to_text(parse(text, TABLE)) == text
         with flags.SKIP(("", "cse", "dce,fold", "simplify", "control")[seed % 5]), fast_compiler():
-            executable = cpu.load(compile_graph(graph, host.target()), generator.functions([]))
+            executable = cpu.load(compile_graph(graph, host_target.target()), generator.functions([]))
         want = random_outcome(generator, lambda f, g=graph, a=arrays: interpret(g, a, f)[0])
         for workers in (0, 3):
             with cutting(seed, workers) if workers else contextlib.nullcontext():

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.compiler.codegen import together
-from hybridflow.compiler.loops.limits import PANEL_TEAM
-from hybridflow.compiler.ops.order import CHUNK, K_BLOCK, LANES
-from hybridflow.compiler.passes import panel_heights, panel_regions
+from hybridflow.compiler.codegen.gpu import cooperative
+from hybridflow.compiler.loops.tuning import ROW_BLOCK_GROUP
+from hybridflow.compiler.ops.evaluation_order import CHUNK, K_BLOCK, LANES
+from hybridflow.compiler.passes import tile_heights, tile_regions
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import executable as cuda, ptx
-from hybridflow.runtime.machine import host
-from tests.compiler.passes.test_panels import (
+from hybridflow.runtime.machine import host_target
+from tests.compiler.passes.test_tile_and_fuse import (
     WAYS,
     attend,
     by_hand,
@@ -42,8 +42,8 @@ IN_BLOCK, ON_DEVICE = "memory of the block", "memory of the device for each team
 
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch):
-    monkeypatch.setattr(panel_regions, "LEAST", 1)
-    monkeypatch.setattr(panel_heights, "FEW_TEAMS", 1)
+    monkeypatch.setattr(tile_regions, "LEAST", 1)
+    monkeypatch.setattr(tile_heights, "FEW_GROUPS", 1)
 
 
 def by_teams(program):
@@ -59,9 +59,9 @@ def check(emulated, program, arrays, orders=("shuffled",), target=CUDA_SM90, whe
     assert found and all(where in how for how in found), found
     for launch in compiled.launches:
         assert launch.memory <= target.block_memory
-        assert not launch.memory or launch.block == launch.team == PANEL_TEAM
+        assert not launch.memory or launch.block == launch.group_size == ROW_BLOCK_GROUP
     with np.errstate(all="ignore"):
-        want = cpu.load(compile_graph(graph, host.target())).run([np.array(a) for a in arrays])
+        want = cpu.load(compile_graph(graph, host_target.target())).run([np.array(a) for a in arrays])
     executable = cuda.load(compiled, 0)
     for order in orders:
         emulated.order = order
@@ -180,7 +180,7 @@ def test_derivatives_of_open_keys_keep_their_scores(emulated):  # noqa: F811
 
 
 def test_few_panels_are_left_to_what_is_cut_finer(monkeypatch):
-    monkeypatch.setattr(panel_heights, "FEW_TEAMS", 32)
+    monkeypatch.setattr(tile_heights, "FEW_GROUPS", 32)
     assert not by_teams(compile_graph(graph_of(by_hand, heads(64, 64, 8, 4)), CUDA_SM90))
     assert by_teams(compile_graph(graph_of(by_hand, heads(128, 64, 8, 4)), CUDA_SM90))
 
@@ -201,7 +201,7 @@ def test_within_a_loop_all_threads_do_it_together(emulated):  # noqa: F811
     graph = graph_of(program, arrays)
     compiled = compile_graph(graph, CUDA_SM90)
     assert not by_teams(compiled)
-    (want,) = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    (want,) = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     (got,) = cuda.load(compiled, 0).run([placed(a) for a in arrays])
     assert same_bits(got.get(), want)
 
@@ -221,7 +221,7 @@ def test_tensor_cores_multiply_where_bits_are_given_up(emulated):  # noqa: F811
 
 
 def test_a_barrier_that_is_missing_is_found(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(together.Block, "barrier", lambda self: None)
+    monkeypatch.setattr(cooperative.CooperativeBlock, "barrier", lambda self: None)
     with pytest.raises((AssertionError, StuckThreads)):
         check(emulated, by_hand, heads(80, 33, 4, 2), tuple(ORDERS))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.structured import Code
-from hybridflow.compiler.codegen.together import Together
+from hybridflow.compiler.codegen.core.emitter import Emitter
+from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder
+from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
+from hybridflow.compiler.codegen.gpu.cooperative import CooperativeGrid
 from hybridflow.compiler.target import CUDA_SM90
 from tests.support.cuda_blocks import ORDERS, Blocks, StuckThreads, words_of
 
@@ -161,9 +161,9 @@ def test_what_is_not_emulated_is_said():
 
 def exchange_between_blocks(order, blocks=3, meets=True, astray=False, together=True):
     """Twice each of 64 threads of a block adds to its cell what the same thread of the next block has."""
-    module = ModuleText(CUDA_SM90)
-    code = Code(Emitter(CUDA_SM90, 1), ())
-    launch, e = Together(module, code, "%word"), code.e
+    module = LLVMModule(CUDA_SM90)
+    code = KernelBuilder(Emitter(CUDA_SM90, 1), ())
+    launch, e = CooperativeGrid(module, code, "%word"), code.e
     own, other = (code.at("%cells", code.rem(code.add(launch.number, k), launch.count), 8) for k in (0, 64))
     for _ in range(2):
         read, mine, total = (e.fresh("v") for _ in range(3))

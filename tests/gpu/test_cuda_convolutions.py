@@ -9,8 +9,8 @@ import hybridflow as hf
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.compiler.loops import bundles
-from hybridflow.compiler.loops.bundles import Bundle
+from hybridflow.compiler.loops import grouped_conv_tiles
+from hybridflow.compiler.loops.grouped_conv_tiles import RegisterTile
 from hybridflow.compiler.ops import TABLE
 from tests.gpu.test_cuda_products import check, floats, graph_of, small  # noqa: F401
 from tests.support.cuda_emulator import emulated  # noqa: F401
@@ -163,7 +163,7 @@ GROUPS = {
 @pytest.fixture(params=["large", "small"])
 def bundled(request, monkeypatch):
     """The largest bundles, or as small ones as so few threads leave."""
-    monkeypatch.setattr(bundles, "ENOUGH_ON_GPU", 1 if request.param == "large" else 60)
+    monkeypatch.setattr(grouped_conv_tiles, "ENOUGH_ON_GPU", 1 if request.param == "large" else 60)
 
 
 def with_extremes(array, seed):
@@ -194,11 +194,11 @@ def test_derivatives_by_the_filter_of_few_columns(emulated, bundled, name, offse
 def test_bundles_are_of_neighbouring_groups_and_places():
     """Of as many as leave enough threads: places are given up first."""
     of = {"channels": 1, "columns": 1, "itemsize": 4, "depth": 9, "taps": 3}
-    assert bundles.choose(256, lines=32 * 56, line=56, **of) == Bundle(4, 4, 3)
-    assert bundles.choose(256, lines=14, line=14, **of) == Bundle(2, 1, 3)
-    assert bundles.choose(512, lines=28, line=5, **of) == Bundle(4, 1, 3)
-    assert bundles.choose(255, lines=32 * 56, line=56, **of) == Bundle(1, 4, 3)
-    assert bundles.choose(2, **of | {"depth": 300, "channels": 3}, lines=1 << 16, line=9) is None
+    assert grouped_conv_tiles.choose(256, lines=32 * 56, line=56, **of) == RegisterTile(4, 4, 3)
+    assert grouped_conv_tiles.choose(256, lines=14, line=14, **of) == RegisterTile(2, 1, 3)
+    assert grouped_conv_tiles.choose(512, lines=28, line=5, **of) == RegisterTile(4, 1, 3)
+    assert grouped_conv_tiles.choose(255, lines=32 * 56, line=56, **of) == RegisterTile(1, 4, 3)
+    assert grouped_conv_tiles.choose(2, **of | {"depth": 300, "channels": 3}, lines=1 << 16, line=9) is None
 
 
 @pytest.mark.parametrize("dtype", [hf.float64, hf.float16, hf.bfloat16, hf.int8], ids=str)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.compiler.loops import team_products
-from hybridflow.compiler.loops.team_products import FragmentTile
+from hybridflow.compiler.loops import gpu_matmul_tiles
+from hybridflow.compiler.loops.gpu_matmul_tiles import TensorCoreTile
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.runtime.cuda import executable as cuda
@@ -51,9 +51,9 @@ def test_edges_of_tiles(emulated, m, n, k, dtype):  # noqa: F811
     near(got, x.astype(np.float64) @ y.astype(np.float64))
 
 
-@pytest.mark.parametrize("tile", team_products.FRAGMENT_TILES, ids=str)
+@pytest.mark.parametrize("tile", gpu_matmul_tiles.FRAGMENT_TILES, ids=str)
 def test_tiles(emulated, monkeypatch, tile):  # noqa: F811
-    monkeypatch.setattr(team_products, "FRAGMENT_TILES", (tile,))
+    monkeypatch.setattr(gpu_matmul_tiles, "FRAGMENT_TILES", (tile,))
     x, y = narrow(70, 40), narrow(40, 130)
     for order in ORDERS:
         _, got = run(emulated, graph_of(wide, [x, y]), [x, y], str(tile), order)
@@ -160,9 +160,9 @@ def test_rounded_transposes(emulated, left, right, offset):  # noqa: F811
     near(run_high(emulated, graph, given, offset=offset), rounded(x) @ rounded(y))
 
 
-@pytest.mark.parametrize("tile", team_products.FRAGMENT_TILES, ids=str)
+@pytest.mark.parametrize("tile", gpu_matmul_tiles.FRAGMENT_TILES, ids=str)
 def test_rounded_tiles(emulated, monkeypatch, tile):  # noqa: F811
-    monkeypatch.setattr(team_products, "FRAGMENT_TILES", (tile,))
+    monkeypatch.setattr(gpu_matmul_tiles, "FRAGMENT_TILES", (tile,))
     x, y, bias = floats(70, 40), floats(40, 130), floats(130)
     graph = graph_of(lambda x, y, b: hf.nn.relu(hf.matmul(x * 2, y, precision="high") + b), [x, y, bias])
     near(run_high(emulated, graph, [x, y, bias]), np.maximum(rounded(2 * x) @ rounded(y) + bias, 0))
@@ -219,7 +219,7 @@ def test_precision_is_the_cpu_s_own_business():
 
 
 def test_each_barrier_is_needed(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(team_products, "FRAGMENT_TILES", (FragmentTile(64, 64, 32, 32),))
+    monkeypatch.setattr(gpu_matmul_tiles, "FRAGMENT_TILES", (TensorCoreTile(64, 64, 32, 32),))
     x, y = narrow(64, 64), narrow(64, 64)
     program, want = run(emulated, graph_of(wide, [x, y]), [x, y])
     call = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"

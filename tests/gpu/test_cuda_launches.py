@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.compiler.codegen import cuda as codegen
+from hybridflow.compiler.codegen.gpu import cuda_launches as codegen
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
@@ -21,8 +21,17 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.errors import DeviceError, DeviceMemoryError, IndexRangeError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import device, driver, events, executable as cuda, pending, plans, transfers, walk_words
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.cuda import (
+    command_words,
+    device,
+    driver,
+    events,
+    executable as cuda,
+    launch_plans,
+    pending_checks,
+    pinned_transfers,
+)
+from hybridflow.runtime.machine import host_target
 from tests.support import fake_driver
 from tests.support.bits import same_bits
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
@@ -55,7 +64,7 @@ def square(extent=40):
 
 
 def on_cpu(graph, *arrays):
-    return cpu.load(compile_graph(graph, host.target())).run([np.array(a) for a in arrays])
+    return cpu.load(compile_graph(graph, host_target.target())).run([np.array(a) for a in arrays])
 
 
 def assert_runs(executable, graph, *arrays):
@@ -81,7 +90,7 @@ def test_more_operands_than_parameters_hold(emulated, count, monkeypatch):  # no
     for module, name, most in ((codegen, "BY_VALUE", 32), (fake_driver, "MOST_PARAMETERS", 256)):
         monkeypatch.setattr(module, name, most)
     monkeypatch.setattr(codegen, "WORDS_AT_ONCE", 16)
-    monkeypatch.setattr(plans, "WORDS_AT_ONCE", 16)
+    monkeypatch.setattr(launch_plans, "WORDS_AT_ONCE", 16)
     b = GraphBuilder(TABLE, "many")
     n = Dim("n")
     given = [b.parameter(TensorType((n if k == 3 else 1 + k % 3,), dt.float32)) for k in range(count)]
@@ -201,14 +210,14 @@ def test_random_programs_with_kernels_side_by_side(emulated, seed):  # noqa: F81
     assert plan.is_graph
 
 
-@pytest.mark.parametrize("left_out", [(walk_words.WAIT, 1), (walk_words.WAIT, 0)], ids=["fork", "join"])
+@pytest.mark.parametrize("left_out", [(command_words.WAIT, 1), (command_words.WAIT, 0)], ids=["fork", "join"])
 def test_the_stand_in_notices_waits_that_are_missing(emulated, monkeypatch, left_out):  # noqa: F811
-    whole, (kind, others) = plans._side_by_side, left_out
+    whole, (kind, others) = launch_plans._side_by_side, left_out
 
     def without(*given):
         return [s for s in whole(*given) if s[0] != kind or (s[6] != 0) != bool(others)]
 
-    monkeypatch.setattr(plans, "_side_by_side", without)
+    monkeypatch.setattr(launch_plans, "_side_by_side", without)
     graph = side_by_side()
     executable = cuda.load(compile_graph(graph, CUDA_SM90), 0)
     executable.compute([Array(square()[:33], 0)])
@@ -279,7 +288,7 @@ def test_errors_come_in_the_order_of_calls(emulated):  # noqa: F811
 
 
 def test_more_checks_than_places(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(pending, "PLACES", 2)
+    monkeypatch.setattr(pending_checks, "CHECK_SLOTS", 2)
     f = hf.function(lambda x, i: hf.take(x, i))
     x, good = hf.arange(5.0).to_device("gpu:0"), hf.asarray([1, 4]).to_device("gpu:0")
     found = [f(x, good) for _ in range(7)]
@@ -308,7 +317,7 @@ def test_state_is_left_alone_by_what_fails(emulated):  # noqa: F811
 
 
 def test_copies_to_the_device_keep_no_host_memory(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(transfers, "PIECE", 1000)
+    monkeypatch.setattr(pinned_transfers, "PINNED_CHUNK", 1000)
     array = np.arange(3000.0)
     x = hf.asarray(array).to_device("gpu:0")
     assert not emulated.driver.is_idle()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.compiler.codegen import library
+from hybridflow.compiler.codegen.gpu import library_calls
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import LibraryCall
@@ -28,7 +28,7 @@ def lt(emulated, monkeypatch):  # noqa: F811
     """The stand-in, for products of any size."""
     fake = FakeCublasLt(emulated.driver)
     monkeypatch.setattr(cublaslt, "load", lambda: fake.bindings)
-    monkeypatch.setattr(library, "LEAST", 1)
+    monkeypatch.setattr(library_calls, "LEAST", 1)
     return fake
 
 
@@ -133,7 +133,7 @@ def test_integers_are_generated(lt):
 
 def test_small_products_are_generated(lt, monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr(library, "LEAST", 64**3)
+    monkeypatch.setattr(library_calls, "LEAST", 64**3)
     for size, count in ((63, 0), (64, 1)):
         x = floats(size, size)
         program = compile_graph(graph_of(lambda x: hf.matmul(x, x), [x]), TARGET, fastmath=True)
@@ -200,7 +200,7 @@ def test_symbolic_extents(lt, monkeypatch):
     from hybridflow.compiler.ir.types import Dim, TensorType
     from hybridflow.compiler.ops import TABLE
 
-    monkeypatch.setattr(library, "LEAST", 40 * 40 * 40)
+    monkeypatch.setattr(library_calls, "LEAST", 40 * 40 * 40)
     b = GraphBuilder(TABLE, "symbolic")
     n = Dim("n")
     x, y = (b.parameter(TensorType(shape, dt.float32)) for shape in ((n, 40), (40, 40)))

@@ -13,8 +13,8 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import executable as cuda, plans, ptx
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.cuda import executable as cuda, launch_plans, ptx
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
 from tests.support.cuda_blocks import ORDERS
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
@@ -45,7 +45,7 @@ def check(function, arrays, lanes, offset=0, specs=None):
     program = compile_graph(graph, CUDA_SM90)
     (kernel,) = program.kernels
     assert (f"{lanes} lanes" in kernel.schedule) == (lanes > 1), kernel.schedule
-    want = cpu.load(compile_graph(graph, host.target())).run([np.array(a) for a in arrays])
+    want = cpu.load(compile_graph(graph, host_target.target())).run([np.array(a) for a in arrays])
     got = cuda.load(program, 0).run([on_device(a, offset) for a in arrays])
     assert all(same_bits(g.get(), w) for g, w in zip(got, want, strict=True))
 
@@ -90,7 +90,7 @@ def test_padding_and_rows_that_are_looked_up():
     index = np.array([2, 0, -1, 2])
     graph = hf.function(lambda x, i: hf.exp(hf.take(x, i, axis=0))).get_concrete_function(floats(3, 8), index).graph
     arrays = [floats(3, 8), index]
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     got = cuda.load(compile_graph(graph, CUDA_SM90), 0).run([on_device(a, 0) for a in arrays])
     assert same_bits(got[0].get(), want[0])
 
@@ -113,14 +113,14 @@ TURNED = {
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", TURNED)
 def test_tiles_are_turned_by_teams(emulated, monkeypatch, name, order):  # noqa: F811
-    monkeypatch.setattr(plans, "MOST_THREADS", 512)  # two teams have all tiles
+    monkeypatch.setattr(launch_plans, "MOST_THREADS", 512)  # two teams have all tiles
     emulated.order = order
     function, shape, team = TURNED[name]
     arrays = [floats(*shape)]
     graph = hf.function(function).get_concrete_function(*arrays).graph
     program = compile_graph(graph, CUDA_SM90)
-    assert [launch.team for launch in program.launches] == [team]
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    assert [launch.group_size for launch in program.launches] == [team]
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     (got,) = cuda.load(program, 0).run([on_device(arrays[0], 0)])
     assert same_bits(got.get(), want[0])
 
@@ -168,7 +168,7 @@ def test_parts_one_after_another(emulated, name, offset):  # noqa: F811
     graph = hf.function(function).get_concrete_function(*arrays).graph
     program = compile_graph(graph, CUDA_SM90)
     assert any("segments one after another" in k.schedule for k in program.kernels) == (name != "padded short rows")
-    want = cpu.load(compile_graph(graph, host.target())).run([np.array(a) for a in arrays])
+    want = cpu.load(compile_graph(graph, host_target.target())).run([np.array(a) for a in arrays])
     for order in ORDERS:
         emulated.order = order
         got = cuda.load(program, 0).run([on_device(a, offset) for a in arrays])
@@ -199,7 +199,7 @@ def test_values_between_elements(name, offset):
     (kernel,) = program.kernels
     assert kernel.schedule.startswith("map") and (f"{lanes} lanes" in kernel.schedule) == (lanes > 1), kernel.schedule
     array = (8 * floats(*shape)).astype(dtype)
-    want = cpu.load(compile_graph(graph, host.target())).run([array])
+    want = cpu.load(compile_graph(graph, host_target.target())).run([array])
     got = cuda.load(program, 0).run([on_device(array, offset)])
     assert same_bits(got[0].get(), want[0])
 
@@ -210,7 +210,7 @@ def test_parts_of_open_extents(sizes):
     graph = hf.function(lambda x, y: hf.concat([x, y, x * 2])).get_concrete_function(*specs).graph
     arrays = [floats(n, 4) for n in sizes]
     program = compile_graph(graph, CUDA_SM90)
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     got = cuda.load(program, 0).run([on_device(a, 0) for a in arrays])
     assert same_bits(got[0].get(), want[0])
 
@@ -232,6 +232,6 @@ def test_parts_within_a_loop():
     graph = hf.function(function).get_concrete_function(floats(12)).graph
     program = compile_graph(graph, CUDA_SM90)
     assert any("segments one after another" in kernel.schedule for kernel in program.kernels)
-    want = cpu.load(compile_graph(graph, host.target())).run([floats(12)])
+    want = cpu.load(compile_graph(graph, host_target.target())).run([floats(12)])
     got = cuda.load(program, 0).run([on_device(floats(12), 0)])
     assert same_bits(got[0].get(), want[0])

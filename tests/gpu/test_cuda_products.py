@@ -12,16 +12,16 @@ import hybridflow as hf
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.compiler.loops import team_products
-from hybridflow.compiler.loops.team_products import TeamTile
+from hybridflow.compiler.loops import gpu_matmul_tiles
+from hybridflow.compiler.loops.gpu_matmul_tiles import GroupTile
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.order import CHUNK, K_BLOCK, SUPERCHUNK
+from hybridflow.compiler.ops.evaluation_order import CHUNK, K_BLOCK, SUPERCHUNK
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.errors import IndexRangeError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import executable as cuda, plans
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.cuda import executable as cuda, launch_plans
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
 from tests.support.cuda_blocks import ORDERS, StuckThreads
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
@@ -51,7 +51,7 @@ def check(emulated, graph, arrays, how, orders=("forward", "shuffled"), offset=0
     program = compile_graph(graph, CUDA_SM90)
     found = [kernel.schedule for kernel in program.kernels]
     assert not how or any(how in schedule for schedule in found), found
-    want = cpu.load(compile_graph(graph, host.target())).run([np.array(a) for a in arrays])
+    want = cpu.load(compile_graph(graph, host_target.target())).run([np.array(a) for a in arrays])
     executable = cuda.load(program, 0)
     for order in orders:
         emulated.order = order
@@ -67,7 +67,9 @@ def multiplied(x, y):
 @pytest.fixture
 def small(monkeypatch):
     """Tiles that take little to emulate."""
-    monkeypatch.setattr(team_products, "_tiles", lambda itemsize, *_: [TeamTile(32, 32, 4, 4, min(16 // itemsize, 4))])
+    monkeypatch.setattr(
+        gpu_matmul_tiles, "_tiles", lambda itemsize, *_: [GroupTile(32, 32, 4, 4, min(16 // itemsize, 4))]
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,18 +91,18 @@ def test_edges_of_tiles(emulated, small, m, n, k):  # noqa: F811
 
 
 TILES = [
-    TeamTile(8, 64, 4, 4, 4),
-    TeamTile(64, 8, 4, 4, 4),
-    TeamTile(64, 64, 8, 8, 4),
-    TeamTile(16, 128, 4, 8, 4),
-    TeamTile(128, 128, 8, 8, 4),
-    TeamTile(32, 32, 4, 4, 2),
+    GroupTile(8, 64, 4, 4, 4),
+    GroupTile(64, 8, 4, 4, 4),
+    GroupTile(64, 64, 8, 8, 4),
+    GroupTile(16, 128, 4, 8, 4),
+    GroupTile(128, 128, 8, 8, 4),
+    GroupTile(32, 32, 4, 4, 2),
 ]
 
 
 @pytest.mark.parametrize("tile", TILES, ids=str)
 def test_tiles(emulated, monkeypatch, tile):  # noqa: F811
-    monkeypatch.setattr(team_products, "_tiles", lambda *_: [tile])
+    monkeypatch.setattr(gpu_matmul_tiles, "_tiles", lambda *_: [tile])
     dtype = np.float32 if tile.vector == 4 else np.float64
     arrays = [floats(70, 12, dtype=dtype), floats(12, 68, dtype=dtype)]
     check(emulated, graph_of(multiplied, arrays), arrays, str(tile))
@@ -111,10 +113,10 @@ def test_all_tiles_that_there_are(emulated, monkeypatch, seed):  # noqa: F811
     """Extents beside those of tiles, one block of the depth or two, in vectors and without."""
     draw = np.random.default_rng(seed)
     m, n, k = (4 * draw.integers((20, 20, 50), (60, 60, 80)) + draw.integers(0, 2, 3)).tolist()
-    tiles = team_products._tiles(4, True, False)
+    tiles = gpu_matmul_tiles._tiles(4, True, False)
     tile = tiles[int(draw.integers(len(tiles)))]
-    monkeypatch.setattr(team_products, "_choose_tile", lambda *_: tile)
-    monkeypatch.setattr(team_products, "ENOUGH_TEAMS", 1)
+    monkeypatch.setattr(gpu_matmul_tiles, "_choose_tile", lambda *_: tile)
+    monkeypatch.setattr(gpu_matmul_tiles, "ENOUGH_GROUPS", 1)
     left, right = draw.integers(0, 2, 2)
     arrays = [floats(k, m) if left else floats(m, k), floats(n, k) if right else floats(k, n)]
     graph = graph_of(lambda x, y: (x.T if left else x) @ (y.T if right else y), arrays)
@@ -215,13 +217,13 @@ def test_blocks_of_the_depth(emulated):  # noqa: F811
 
 
 def test_teams_take_several_tiles(emulated, small, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(plans, "MOST_THREADS", 128)
+    monkeypatch.setattr(launch_plans, "MOST_THREADS", 128)
     arrays = [floats(70, 10), floats(10, 70)]
     check(emulated, graph_of(multiplied, arrays), arrays, "tiles", tuple(ORDERS))
 
 
 def test_each_barrier_is_needed(emulated, small, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(plans, "MOST_THREADS", 64)
+    monkeypatch.setattr(launch_plans, "MOST_THREADS", 64)
     arrays = [floats(40, 20), floats(20, 40)]
     assert_each_barrier_is_needed(emulated, graph_of(multiplied, arrays), arrays, 4)
 
@@ -229,7 +231,7 @@ def test_each_barrier_is_needed(emulated, small, monkeypatch):  # noqa: F811
 def assert_each_barrier_is_needed(emulated, graph, arrays, count):  # noqa: F811
     """That without one of them some order of threads gives something else."""
     program = compile_graph(graph, CUDA_SM90)
-    (want,) = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    (want,) = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     call = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
     parts = program.text.split(call)
     assert len(parts) == count + 1
@@ -292,7 +294,7 @@ def test_neighbouring_lines(emulated, lines, depth):  # noqa: F811
 
 
 def test_lines_need_each_barrier(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(plans, "MOST_THREADS", 256)
+    monkeypatch.setattr(launch_plans, "MOST_THREADS", 256)
     b = GraphBuilder(TABLE, "lines")
     x, y = (b.parameter(TensorType(shape, dt.float32)) for shape in ((70, 40), (70, 1)))
     assert_each_barrier_is_needed(
@@ -308,7 +310,7 @@ SIZES = [(4096, 4096, 4096), (1000, 1000, 1000), (64, 64, 1 << 16), (8, 4096, 40
 def test_the_choice(size, itemsize):
     """Tiles fit registers and the memory of a block, and small products are cut into enough of them."""
     m, n, k = (Dim(name) if extent is None else extent for name, extent in zip("mnk", size))
-    how = team_products.choose((), m, n, k, itemsize, True, False)
+    how = gpu_matmul_tiles.choose((), m, n, k, itemsize, True, False)
     tile = how.tile
     assert 64 <= tile.threads <= 256 and tile.nbytes(itemsize) <= 48 * 1024
     assert tile.warp[0] * tile.warp[1] == 32 and tile.threads_across % tile.warp[1] == 0

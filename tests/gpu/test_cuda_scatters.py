@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybridflow.compiler.codegen import team_radix, team_scatter
+from hybridflow.compiler.codegen.gpu import group_scatter, radix_sort
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Role
@@ -17,7 +17,7 @@ from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.errors import IndexRangeError
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import executable as cuda
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
 from tests.support.cuda_blocks import ORDERS
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
@@ -29,7 +29,7 @@ MORE = [256, 256, 512]  # of each pass but the first, before the last launch
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(team_radix, "MOVED_BYTES", 8 * 256)
+    monkeypatch.setattr(radix_sort, "MOVED_BYTES", 8 * 256)
 
 
 def scatter_of(name, shape, indices, dtype=dt.float32, axis=0, state=False):
@@ -57,9 +57,9 @@ def arrays_of(shape, indices, updates, dtype=np.float32, n=None, seed=0):
 
 def check(emulated, graph, arrays, teams, orders=tuple(ORDERS)):  # noqa: F811
     program = compile_graph(graph, CUDA_SM90)
-    assert [launch.team for launch in program.launches] == teams
+    assert [launch.group_size for launch in program.launches] == teams
     theirs = [np.array(a) for a in arrays]
-    want = cpu.load(compile_graph(graph, host.target())).run(theirs)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(theirs)
     executable = cuda.load(program, 0)
     for order in orders:
         emulated.order = order
@@ -118,7 +118,7 @@ def test_few_updates_take_a_thread_for_a_column(emulated, name):  # noqa: F811
 
 
 def test_many_columns_have_a_thread_each(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(team_scatter, "ENOUGH_COLUMNS", 12)
+    monkeypatch.setattr(group_scatter, "ENOUGH_COLUMNS", 12)
     graph = scatter_of("scatter_add", (4, 12), (30,))
     check(emulated, graph, arrays_of((4, 12), (30,), (30, 12)), [CHECK, COPY, 1])
 
@@ -137,7 +137,7 @@ def test_symbolic(emulated, small_blocks, name, n, count, columns):  # noqa: F81
     paired = name.endswith("axis")
     graph = scatter_of(name, (sizes[0], sizes[2]), (sizes[1], sizes[2]) if paired else (sizes[1],))
     program = compile_graph(graph, CUDA_SM90)
-    teams = [launch.team for launch in program.launches]
+    teams = [launch.group_size for launch in program.launches]
     indices = (count, columns) if paired else (count,)
     check(emulated, graph, arrays_of((n, columns), indices, (count, columns)), teams, ("shuffled",))
 
@@ -147,7 +147,7 @@ def test_memory_of_open_extents(name):
     """Where threads walk columns there is none."""
     paired, (n, c, k) = name.endswith("axis"), map(Dim, "nck")
     program = compile_graph(scatter_of(name, (n, k), (c, k) if paired else (c,)), CUDA_SM90)
-    for rows, count, columns in ((1000, 8, 500), (2, 50, team_scatter.ENOUGH_COLUMNS), (5000, 40_000, 1)):
+    for rows, count, columns in ((1000, 8, 500), (2, 50, group_scatter.ENOUGH_COLUMNS), (5000, 40_000, 1)):
         arena = value_at(program.arena_bytes, {"n": rows, "c": count, "k": columns})
         given = 4 * count * columns + 64  # what is computed on the way
         assert arena <= given + (60 * count + 8 * rows if count * columns == 40_000 else 0)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler import pipeline
-from hybridflow.compiler.codegen import module_builder, sort
+from hybridflow.compiler.codegen import module_builder
+from hybridflow.compiler.codegen.ordering import argsort
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Literal, Role
@@ -20,8 +21,8 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM90
 from hybridflow.errors import ArgumentError, DTypeError, HybridflowError, IndexRangeError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import executable as cuda, plans
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.cuda import executable as cuda, launch_plans
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 from tests.support.device_programs import PROGRAMS, graph_of, largest_sample, traced, typical_dtypes
@@ -51,7 +52,7 @@ def test_ops_have_the_bits_of_the_cpu(name):
         arrays, attrs = largest_sample(op, dtype)
         graph = graph_of(op, arrays, attrs)
         try:
-            want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+            want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
         except HybridflowError as error:
             with pytest.raises(type(error), match=re.escape(str(error).partition("  (")[0])):
                 on_gpu(compile_graph(graph, CUDA_SM90), arrays)
@@ -62,7 +63,7 @@ def test_ops_have_the_bits_of_the_cpu(name):
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_programs_have_the_bits_of_the_cpu(name):
     graph, arrays = traced(name), [np.asarray(a) for a in PROGRAMS[name][1]]
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     assert_same(on_gpu(compile_graph(graph, CUDA_SM90), arrays), want)
 
 
@@ -74,7 +75,7 @@ def test_symbolic_extents(rows, columns):
     spread = b.broadcast(row, shape=x.shape, axes=(0,))
     graph = b.finish([row, column, b.subtract(x, spread), b.transpose(x, perm=(1, 0))])
     arrays = [np.random.default_rng(3).normal(size=(rows, columns)).astype(np.float32)]
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     assert_same(on_gpu(compile_graph(graph, CUDA_SM90), arrays), want)
 
 
@@ -82,14 +83,14 @@ def test_few_threads_share_many_units_and_own_their_scratch(monkeypatch):
     arrays = [np.random.default_rng(4).normal(size=(37, 100)).astype(np.float32)]
     graph = graph_of(TABLE["argsort"], arrays, {"axis": 1})
     # A thread for each line, as in branches and loops.
-    monkeypatch.setattr(module_builder.team_sort, "emit_team_sort", sort.emit_argsort)
+    monkeypatch.setattr(module_builder.group_sort, "emit_group_sort", argsort.emit_argsort)
     program = compile_graph(graph, CUDA_SM90)
     (launch,) = program.launches
     assert launch.units == 37 and launch.scratch_bytes > 0
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     for scratch_bytes, most in ((1, 1 << 20), (5 * launch.scratch_bytes, 1 << 20), (1 << 28, 3)):
-        monkeypatch.setattr(plans, "SCRATCH_BYTES", scratch_bytes)
-        monkeypatch.setattr(plans, "MOST_THREADS", most)
+        monkeypatch.setattr(launch_plans, "SCRATCH_BYTES", scratch_bytes)
+        monkeypatch.setattr(launch_plans, "MOST_THREADS", most)
         assert_same(on_gpu(program, arrays), want)
 
 
@@ -118,7 +119,7 @@ def state_arrays(index):
 def test_state_is_updated_in_place():
     graph = state_graph()
     ours, theirs = state_arrays([3, -4]), state_arrays([3, -4])
-    want = cpu.load(compile_graph(graph, host.target())).run(theirs)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(theirs)
     assert_same(on_gpu(compile_graph(graph, CUDA_SM90), ours), want)
     assert_same(ours, theirs)
 
@@ -135,13 +136,13 @@ def test_rows_take_the_memory_of_what_is_folded_in_the_same_pass(columns):
     taken = []
 
     def overwritten(*args):
-        taken.extend(schedule.overwritten_in_rows(*args))
+        taken.extend(schedule.overwritten_inputs(*args))
         return set(taken)
 
-    with mock.patch.object(pipeline, "overwritten_in_rows", overwritten):
+    with mock.patch.object(pipeline, "overwritten_inputs", overwritten):
         program = compile_graph(graph, CUDA_SM90)
     assert [n.op.name for n in taken if not n.is_parameter] == ["sort"]
-    assert_same(on_gpu(program, arrays), cpu.load(compile_graph(graph, host.target())).run(arrays))
+    assert_same(on_gpu(program, arrays), cpu.load(compile_graph(graph, host_target.target())).run(arrays))
 
 
 def test_a_failed_check_leaves_state_as_it_was():

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybridflow.compiler.codegen import team_radix, team_sort
+from hybridflow.compiler.codegen.gpu import group_sort, radix_sort
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.compiler.loops.limits import ALL_PAIRS
+from hybridflow.compiler.loops.tuning import ALL_PAIRS
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import value_at
 from hybridflow.compiler.target import CUDA_SM90
-from hybridflow.runtime.cuda import plans
+from hybridflow.runtime.cuda import launch_plans
 from tests.gpu.test_cuda_teams import check
 from tests.support.cuda_emulator import emulated  # noqa: F401
 
@@ -54,9 +54,9 @@ def passes(dtype=dt.float32):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(team_radix, "MOVED_BYTES", 16 * SMALL)  # of elements or positions of 8 bytes; more of less
-    monkeypatch.setattr(team_sort, "NETWORK_BYTES", 6 * 128)
-    monkeypatch.setattr(team_sort, "LEAST_NETWORK", 64)
+    monkeypatch.setattr(radix_sort, "MOVED_BYTES", 16 * SMALL)  # of elements or positions of 8 bytes; more of less
+    monkeypatch.setattr(group_sort, "NETWORK_BYTES", 6 * 128)
+    monkeypatch.setattr(group_sort, "MIN_NETWORK", 64)
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -93,7 +93,7 @@ def test_each_dtype(emulated, small_blocks, dtype, name):  # noqa: F811
     for shape, teams in (((2, 40), [WARP]), ((1, 130), None), ((1, 800), passes(dtype))):
         graph = sort_of(shape, dtype, name=name, descending=shape[1] == 130)
         program = compile_graph(graph, CUDA_SM90)
-        found = [launch.team for launch in program.launches]
+        found = [launch.group_size for launch in program.launches]
         assert teams is None or found == teams
         check(emulated, graph, values(shape, dtype), found, ("shuffled",))
 
@@ -119,7 +119,7 @@ def test_lines_that_do_not_lie_side_by_side(emulated, small_blocks, run, team, n
 def test_the_first_few_of_long_lines(emulated, small_blocks, count, dtype):  # noqa: F811
     for n in (129, 64 * 17, 64 * 40 + 1):
         graph = sort_of((2, n), dtype, name="first_positions", count=count, descending=True)
-        teams = [launch.team for launch in compile_graph(graph, CUDA_SM90).launches]
+        teams = [launch.group_size for launch in compile_graph(graph, CUDA_SM90).launches]
         assert set(teams) == {64}
         check(emulated, graph, values((2, n), dtype), teams, ("forward", "shuffled"))
 
@@ -156,7 +156,7 @@ def test_memory_of_open_extents(name):
 
 
 def test_teams_take_several_units(emulated, small_blocks, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(plans, "MOST_THREADS", 64)
+    monkeypatch.setattr(launch_plans, "MOST_THREADS", 64)
     for run, teams in ((50, [WARP]), (120, [64]), (900, passes())):
         for name in ("sort", "argsort"):
             check(emulated, sort_of((5, run), name=name), values((5, run)), teams, ("forward", "shuffled"))

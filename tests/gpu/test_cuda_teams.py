@@ -11,12 +11,12 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.loops import schedule
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.order import CHUNK, SUPERCHUNK
+from hybridflow.compiler.ops.evaluation_order import CHUNK, SUPERCHUNK
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import executable as cuda, plans
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.cuda import executable as cuda, launch_plans
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
 from tests.support.cuda_blocks import ORDERS
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
@@ -39,8 +39,8 @@ def values(shape, dtype=np.float32):
 def check(emulated, graph, arrays, teams, orders=tuple(ORDERS), target=CUDA_SM90):  # noqa: F811
     """That a program has the launches of those teams, and the bits of the CPU."""
     program = compile_graph(graph, target)
-    assert [launch.team for launch in program.launches] == teams
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    assert [launch.group_size for launch in program.launches] == teams
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     executable = cuda.load(program, 0)
     for order in orders:
         emulated.order = order
@@ -75,19 +75,19 @@ def test_few_long_rows_by_pieces(emulated, run):  # noqa: F811
 
 
 def test_pieces_of_a_superchunk(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(schedule, "ENOUGH_TEAMS", 2)
+    monkeypatch.setattr(schedule, "ENOUGH_GROUPS", 2)
     run = SUPERCHUNK + 5
     check(emulated, folds_of((1, run), (1,), ops=("sum",)), values((1, run)), [512, 1], ("forward", "shuffled"))
 
 
 def test_more_superchunks_than_a_team_has_warps(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(schedule, "MOST_WARPS", 2)
+    monkeypatch.setattr(schedule, "MAX_WARPS", 2)
     run = 4 * SUPERCHUNK + 5
     check(emulated, folds_of((run,), (0,), ops=("sum",)), values((run,)), [32, 64])
 
 
 def test_teams_take_several_units(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(plans, "MOST_THREADS", 128)
+    monkeypatch.setattr(launch_plans, "MOST_THREADS", 128)
     for run, team in ((100, 32), (CHUNK + 9, 64)):
         check(emulated, folds_of((9, run), (1,), ops=("sum", "argmin")), values((9, run)), [team])
 
@@ -131,8 +131,8 @@ def test_folds_that_end_before_others_begin(emulated, shape):  # noqa: F811
     arrays = [*values(shape), *values(shape[-1:])]
     graph = hf.function(around_a_mean).get_concrete_function(*arrays).graph
     program = compile_graph(graph, CUDA_SM90)
-    check(emulated, graph, arrays, [launch.team for launch in program.launches], ("forward", "shuffled"))
-    assert any(launch.team > 1 for launch in program.launches)
+    check(emulated, graph, arrays, [launch.group_size for launch in program.launches], ("forward", "shuffled"))
+    assert any(launch.group_size > 1 for launch in program.launches)
 
 
 def test_branches_fold_by_warps(emulated):  # noqa: F811

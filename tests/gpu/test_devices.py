@@ -10,7 +10,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.core.context import busy
 from hybridflow.errors import DeviceError
-from hybridflow.runtime.cuda import gpus
+from hybridflow.runtime.cuda import gpu_memory
 from tests.support.bits import same_bits
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 from tests.support.device_programs import PROGRAMS
@@ -30,7 +30,7 @@ def no_cupy(monkeypatch):
     def missing():
         raise DeviceError("cuda", "CuPy cannot be imported (No module named 'cupy'). Install CuPy.")
 
-    monkeypatch.setattr(gpus, "cupy", missing)
+    monkeypatch.setattr(gpu_memory, "cupy", missing)
 
 
 @pytest.mark.usefixtures("no_cupy")

@@ -14,15 +14,15 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.core.pytree import flatten
 from hybridflow.errors import DeviceError, HybridflowError, IndexRangeError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.cuda import copies, executable as cuda, gpus
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.cuda import device_copies, executable as cuda, gpu_memory
+from hybridflow.runtime.machine import host_target
 from tests.gpu import test_cuda_control as control
 from tests.support.bits import same_bits
 from tests.support.device_programs import PROGRAMS, graph_of, largest_sample, traced
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(not gpus.count(), reason="needs CuPy and an NVIDIA GPU"),
+    pytest.mark.skipif(not gpu_memory.count(), reason="needs CuPy and an NVIDIA GPU"),
 ]
 
 
@@ -31,8 +31,8 @@ def gpu(value):
 
 
 def on_gpu(graph, arrays):
-    executable = cuda.load(compile_graph(graph, gpus.target(0)), 0)
-    return [out.get() for out in executable.run([copies.to_device(a, 0) for a in arrays])]
+    executable = cuda.load(compile_graph(graph, gpu_memory.target(0)), 0)
+    return [out.get() for out in executable.run([device_copies.to_device(a, 0) for a in arrays])]
 
 
 @pytest.mark.parametrize("name", [name for name, op in TABLE.items() if op.dtypes])
@@ -42,7 +42,7 @@ def test_ops_have_the_bits_of_the_cpu(name):
         arrays, attrs = largest_sample(op, dtype)
         graph = graph_of(op, arrays, attrs)
         try:
-            want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+            want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
         except HybridflowError as error:
             with pytest.raises(type(error)):
                 on_gpu(graph, arrays)
@@ -54,7 +54,7 @@ def test_ops_have_the_bits_of_the_cpu(name):
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_programs_have_the_bits_of_the_cpu(name):
     graph, arrays = traced(name), [np.asarray(a) for a in PROGRAMS[name][1]]
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     got = on_gpu(graph, arrays)
     assert all(same_bits(g, w) for g, w in zip(got, want, strict=True))
 
@@ -95,7 +95,7 @@ def teams(x):
 def test_teams_of_threads(shape):
     arrays = [np.random.default_rng(7).normal(size=shape).astype(np.float32)]
     graph = hf.function(teams).get_concrete_function(*arrays).graph
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     for got, value in zip(on_gpu(graph, arrays), want, strict=True):
         assert same_bits(got, value)
 
@@ -105,7 +105,7 @@ def test_teams_where_extents_are_symbolic(size):
     graph = hf.function(teams).get_concrete_function(hf.TensorSpec([None, None], hf.float32)).graph
     shape = (3, size) if size else (0, 5)
     arrays = [np.random.default_rng(size).normal(size=shape).astype(np.float32)]
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, arrays), want, strict=True))
 
 
@@ -117,7 +117,7 @@ def test_products(size, dtype):
     draw = np.random.default_rng(m)
     arrays = [(3 * draw.normal(size=shape)).astype(getattr(hf, dtype)) for shape in ((m, k), (k, n), (n, k))]
     graph = hf.function(lambda x, y, z: (x @ y, hf.nn.relu(x @ z.T) + 1)).get_concrete_function(*arrays).graph
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, arrays), want, strict=True))
 
 
@@ -137,9 +137,9 @@ def test_attention(keys, heads):
     shapes = (2, 4, 512, 64), (2, heads, keys, 64), (2, heads, keys, 64)
     arrays = [draw.standard_normal(shape, np.float32) for shape in shapes]
     graph = hf.function(program).get_concrete_function(*arrays).graph
-    compiled = compile_graph(graph, gpus.target(0))
+    compiled = compile_graph(graph, gpu_memory.target(0))
     assert sum("rows a team" in kernel.schedule for kernel in compiled.kernels) >= 2
-    want = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    want = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, arrays), want, strict=True))
 
 
@@ -167,7 +167,7 @@ def test_convolutions():
         return loss, tape.gradient(loss, f)
 
     graph = hf.function(layer).get_concrete_function(x, f).graph
-    want = cpu.load(compile_graph(graph, host.target())).run([x, f])
+    want = cpu.load(compile_graph(graph, host_target.target())).run([x, f])
     assert all(same_bits(g, w) for g, w in zip(on_gpu(graph, [x, f]), want, strict=True))
 
 
@@ -178,9 +178,9 @@ def test_tensor_cores(size, dtype):
     draw = np.random.default_rng(n)
     x, y = (draw.normal(size=shape).astype(getattr(hf, dtype)) for shape in ((m, k), (k, n)))
     graph = hf.function(lambda x, y: hf.matmul(x, y, sum_dtype=hf.float32)).get_concrete_function(x, y).graph
-    executable = cuda.load(compile_graph(graph, gpus.target(0), fastmath=True), 0)
+    executable = cuda.load(compile_graph(graph, gpu_memory.target(0), fastmath=True), 0)
     assert "mma" in executable.program.text
-    (got,) = executable.run([copies.to_device(a, 0) for a in (x, y)])
+    (got,) = executable.run([device_copies.to_device(a, 0) for a in (x, y)])
     want = x.astype(np.float64) @ y.astype(np.float64)
     np.testing.assert_allclose(got.get(), want, 1e-4, 1e-4 * np.abs(want).max())
 

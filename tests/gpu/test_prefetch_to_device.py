@@ -11,7 +11,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.compat import tf
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DeviceError, DeviceMemoryError
-from hybridflow.runtime.cuda import transfers
+from hybridflow.runtime.cuda import pinned_transfers
 from tests.support.cuda_emulator import emulated  # noqa: F401  # a fixture
 
 Dataset = hf.data.Dataset
@@ -37,7 +37,7 @@ def test_elements_are_the_same_on_the_device(emulated, size, count):  # noqa: F8
 
 def test_copies_go_beside_the_work(emulated, monkeypatch):  # noqa: F811
     """The steps run as late as they may, and what they read is what was sent for them."""
-    monkeypatch.setattr(transfers, "PIECE", 100)
+    monkeypatch.setattr(pinned_transfers, "PINNED_CHUNK", 100)
     step = hf.function(lambda total, x: total + hf.sum(x, axis=0))
     total = hf.zeros(40, dtype=hf.float64).to_device("gpu:0")
     for x in Dataset.from_tensor_slices(rows(12)).batch(3).prefetch_to_device("gpu:0", 2):

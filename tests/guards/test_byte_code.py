@@ -18,12 +18,13 @@ from typing import Any
 import pytest
 
 import hybridflow as hf
+from hybridflow.autograph.hooks.bytecode_recorder import CODE_RECORDER
+from hybridflow.autograph.hooks.recorder import RECORDER
+from hybridflow.autograph.source import bytecode
+from hybridflow.autograph.source.bytecode import assemble, disassemble
+from hybridflow.autograph.transform import instrument_bytecode
 from hybridflow.errors import TraceError
-from hybridflow.jit.guards import twins
-from hybridflow.jit.guards.code_recorder import CODE_RECORDER
-from hybridflow.jit.guards.recorder import RECORDER
-from hybridflow.tracing.convert import bytecode, instrument_code
-from hybridflow.tracing.convert.bytecode import assemble, disassemble
+from hybridflow.guards import instrumented_code
 from tests.support.guard_lab import Warnings
 from tests.support.paths import ROOT
 
@@ -45,7 +46,7 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from codes(constant)
 
 
-MODULES = [dis, inspect, subprocess, textwrap, threading, bytecode, instrument_code]
+MODULES = [dis, inspect, subprocess, textwrap, threading, bytecode, instrument_bytecode]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
@@ -61,8 +62,8 @@ def test_what_is_taken_apart_and_put_together_is_the_same(module: types.ModuleTy
 
 def test_every_instruction_of_a_function_is_known() -> None:
     """But for those of a module's top and of the interpreter itself."""
-    known = {*instrument_code._QUIET, *instrument_code._QUIET_INTRINSICS, *instrument_code._BEFORE}
-    known |= {*instrument_code._REPLACED, *instrument_code._NOTED}
+    known = {*instrument_bytecode._QUIET, *instrument_bytecode._QUIET_INTRINSICS, *instrument_bytecode._BEFORE}
+    known |= {*instrument_bytecode._REPLACED, *instrument_bytecode._NOTED}
     others = {"CACHE", "EXTENDED_ARG", "IMPORT_STAR", "PRINT_EXPR", "INTERPRETER_EXIT", "RESERVED"}
     others |= {"ENTER_EXECUTOR", "EXIT_INIT_CHECK"}
     names = {name for name, number in dis.opmap.items() if number < 256 and not name.startswith("INSTRUMENTED_")}
@@ -70,7 +71,7 @@ def test_every_instruction_of_a_function_is_known() -> None:
 
 
 def twin(function: types.FunctionType) -> types.CodeType:
-    return instrument_code.instrument_code(function.__code__, CODE_RECORDER)
+    return instrument_bytecode.instrument_code(function.__code__, CODE_RECORDER)
 
 
 def test_twins_have_the_lines_and_columns_of_the_instructions() -> None:
@@ -210,7 +211,7 @@ def test_what_reads_nothing_from_outside_needs_no_guard_but_its_code() -> None:
 
 def test_what_is_not_known_is_traced_at_each_call_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     warned = listen(monkeypatch)
-    monkeypatch.setattr(instrument_code, "_QUIET", instrument_code._QUIET - {"BUILD_SET"})
+    monkeypatch.setattr(instrument_bytecode, "_QUIET", instrument_bytecode._QUIET - {"BUILD_SET"})
     names = without_text("def helper(x): return x * len({x.ndim, k})\ndef f(x): return helper(x)", k=3)
     function = hf.function(names["f"])
     for k in (3, 1, 3):
@@ -224,7 +225,7 @@ def test_what_is_not_known_is_traced_at_each_call_and_said(monkeypatch: pytest.M
 
 
 def test_byte_code_of_another_python_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instrument_code, "IS_KNOWN", False)
+    monkeypatch.setattr(instrument_bytecode, "IS_KNOWN", False)
     names = without_text("def f(x): return x * k", k=2.0)
     function = hf.function(names["f"])
     for k in (2.0, 3.0):
@@ -258,9 +259,9 @@ def test_the_text_is_preferred_where_there_is_one() -> None:
     def f(x: Any) -> Any:
         return x * 2
 
-    assert twins.is_converted(twins.twin_of(f, RECORDER, CODE_RECORDER))
-    made = twins.twin_of(without_text("def f(x): return x * 2")["f"], RECORDER, CODE_RECORDER)
-    assert twins.is_twin(made) and not twins.is_converted(made)
+    assert instrumented_code.is_converted(instrumented_code.instrumented(f, RECORDER, CODE_RECORDER))
+    made = instrumented_code.instrumented(without_text("def f(x): return x * 2")["f"], RECORDER, CODE_RECORDER)
+    assert instrumented_code.is_instrumented(made) and not instrumented_code.is_converted(made)
 
 
 def test_functions_with_text_call_functions_without() -> None:
@@ -298,7 +299,7 @@ def test_other_threads_run_the_twin_meanwhile() -> None:
     assert names["g"](1.0) == 5.0 and hf.function(names["g"])(hf.ones(1)).item() == 5.0
     over.set()
     thread.join(300)
-    assert twins.is_twin(own) and not twins.is_twin(names["g"].__code__)
+    assert instrumented_code.is_instrumented(own) and not instrumented_code.is_instrumented(names["g"].__code__)
 
 
 # Programs as they are pasted

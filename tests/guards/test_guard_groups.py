@@ -15,8 +15,8 @@ from hypothesis import given, settings, strategies as st
 
 from hybridflow.runtime.calls import guard_program
 from hybridflow.runtime.calls.guard_program import GuardProgram
-from hybridflow.runtime.calls.steps import Step, holds
-from hybridflow.runtime.native import versions
+from hybridflow.runtime.calls.guard_steps import GuardStep, holds
+from hybridflow.runtime.native import version_tags
 from tests.guards.test_guard_steps import Derived, Guarded, Plain, World, X, agree, fits, loaded, root
 from tests.support.garbage import collect_all
 
@@ -24,7 +24,7 @@ assert loaded
 
 pytestmark = [
     pytest.mark.usefixtures("loaded"),
-    pytest.mark.skipif(not versions.tracks_changes(), reason="no version tags to rely on"),
+    pytest.mark.skipif(not version_tags.tracks_changes(), reason="no version tags to rely on"),
 ]
 
 
@@ -43,11 +43,14 @@ class Asked:
 
 def of_instance(owner, *names, asked=None):
     """Steps for attributes of an instance's own, and a method."""
-    steps = [root(owner), Step("class", 0, None, "is", type(owner)), Step("own", 0, None, "type", dict)]
-    steps += [Step("item", 2, name, "is", vars(owner)[name]) for name in names]
-    steps += [Step("lookup", 1, "shared", "is", type(owner).shared), Step("method", 0, "run", "is", type(owner).run)]
+    steps = [root(owner), GuardStep("class", 0, None, "is", type(owner)), GuardStep("own", 0, None, "type", dict)]
+    steps += [GuardStep("item", 2, name, "is", vars(owner)[name]) for name in names]
+    steps += [
+        GuardStep("lookup", 1, "shared", "is", type(owner).shared),
+        GuardStep("method", 0, "run", "is", type(owner).run),
+    ]
     if asked is not None:
-        steps.append(Step("slot", 2, None, "call", asked))
+        steps.append(GuardStep("slot", 2, None, "call", asked))
     return steps
 
 
@@ -166,7 +169,7 @@ def test_what_is_changed_back_passes_again():
 
 def test_copies_are_others():
     owner = Plain(a=1, b=[2])
-    f = Guarded(*of_instance(owner, "a", "b"), Step("item", 2, "b", "is", owner.b))
+    f = Guarded(*of_instance(owner, "a", "b"), GuardStep("item", 2, "b", "is", owner.b))
     assert fits(f) and fits(f) and fits(f)
     for twin in (copy.copy(owner), copy.deepcopy(owner), pickle.loads(pickle.dumps(owner))):
         vars(owner).update(vars(twin))
@@ -191,14 +194,14 @@ def test_items_of_tuples_and_what_follows_from_bits():
     settled = Settled()
     steps = [
         root(owner),
-        Step("own", 0, None, "type", dict),
-        Step("item", 1, "a", "type", tuple),
-        Step("slot", 2, None, "length", 2),
-        Step("index", 2, 0, "type", tuple),
-        Step("index", 4, 0, "is", inner[0]),
-        Step("item", 1, "b", "call", settled),
-        Step("index", 4, 1, "type", list),
-        Step("index", 7, 0, "number", 1),
+        GuardStep("own", 0, None, "type", dict),
+        GuardStep("item", 1, "a", "type", tuple),
+        GuardStep("slot", 2, None, "length", 2),
+        GuardStep("index", 2, 0, "type", tuple),
+        GuardStep("index", 4, 0, "is", inner[0]),
+        GuardStep("item", 1, "b", "call", settled),
+        GuardStep("index", 4, 1, "type", list),
+        GuardStep("index", 7, 0, "number", 1),
     ]
     f = Guarded(*steps)
     assert f._dispatch[0].guards.checks == 3
@@ -218,14 +221,14 @@ def test_items_of_tuples_and_what_follows_from_bits():
 def test_attributes_that_are_read_by_code_are_read_again():
     """A property may give anything; a class that is given one later gives what that says."""
     owner = made("a", "b")
-    steps = [*of_instance(owner, "a", "b"), Step("attribute", 0, "shared", "is", Plain.shared)]
+    steps = [*of_instance(owner, "a", "b"), GuardStep("attribute", 0, "shared", "is", Plain.shared)]
     f = Guarded(*steps)
     shared = Plain.shared
     assert fits(f) and fits(f) and fits(f)
     answers = iter([shared, shared, "other"])
     type(owner).shared = property(lambda self: next(answers))
     assert not fits(f)  # the class has another thing there
-    only = Guarded(root(owner), *[Step("attribute", 0, "shared", "is", shared)] * 3)
+    only = Guarded(root(owner), *[GuardStep("attribute", 0, "shared", "is", shared)] * 3)
     assert not fits(only)
 
 
@@ -240,14 +243,14 @@ def test_the_dict_of_a_module_and_of_a_class():
         namespace = namespace or next(d for d in gc.get_referents(kind.__dict__) if type(d) is dict)
         f = Guarded(
             root(namespace),
-            *(Step("item", 0, name, "is", namespace[name]) for name in "abc"),
-            Step("item", 0, "d", "absent"),
+            *(GuardStep("item", 0, name, "is", namespace[name]) for name in "abc"),
+            GuardStep("item", 0, "d", "absent"),
         )
         assert f._dispatch[0].guards.checks == 2
         assert fits(f) and fits(f) and fits(f)
         change("d", 1)
         assert not fits(f)
-    f = Guarded(root(kind), *(Step("lookup", 0, name, "is", getattr(kind, name)) for name in "abc"))
+    f = Guarded(root(kind), *(GuardStep("lookup", 0, name, "is", getattr(kind, name)) for name in "abc"))
     assert f._dispatch[0].guards.checks == 2 and fits(f) and fits(f)
     kind.b = 5
     assert not fits(f)
@@ -271,15 +274,22 @@ def test_objects_without_tags_of_their_own():
     numbers.a = numbers.b = numbers.c = 1
     slots = Slots()
     slots.a = 1
-    assert agree(*[root(slots), *[Step("method", 0, "run")] * 3, Step("class", 0), Step("class", 0, None, "is", Slots)])
+    assert agree(
+        *[
+            root(slots),
+            *[GuardStep("method", 0, "run")] * 3,
+            GuardStep("class", 0),
+            GuardStep("class", 0, None, "is", Slots),
+        ]
+    )
     for owner, change in ((numbers, lambda: setattr(numbers, "a", 2)),):
-        f = Guarded(root(owner), Step("own", 0), *(Step("item", 1, name, "number", 1) for name in "abc"))
+        f = Guarded(root(owner), GuardStep("own", 0), *(GuardStep("item", 1, name, "number", 1) for name in "abc"))
         assert fits(f) and fits(f) and fits(f)
         change()
         assert not fits(f)
     held = Plain()
     held.__dict__ = Texts(a=1, b=1, c=1)
-    f = Guarded(root(held), Step("own", 0), *(Step("item", 1, name, "number", 1) for name in "abc"))
+    f = Guarded(root(held), GuardStep("own", 0), *(GuardStep("item", 1, name, "number", 1) for name in "abc"))
     assert fits(f) and fits(f) and fits(f)
     held.a = 2
     assert not fits(f)
@@ -287,9 +297,14 @@ def test_objects_without_tags_of_their_own():
 
 def test_a_group_holds_nothing_alive():
     owner = Plain(a=Plain(), b=Plain(), c=Plain())
-    steps = [Step("weak", -1, weakref.ref(owner)), Step("own", 0, None, "type", dict)]
-    steps += [Step("item", 1, name, "weak", weakref.ref(vars(owner)[name])) for name in "abc"]
-    steps += [Step("class", 2), Step("own", 2), Step("method", 2, "run"), Step("class", 3, None, "is", Plain)]
+    steps = [GuardStep("weak", -1, weakref.ref(owner)), GuardStep("own", 0, None, "type", dict)]
+    steps += [GuardStep("item", 1, name, "weak", weakref.ref(vars(owner)[name])) for name in "abc"]
+    steps += [
+        GuardStep("class", 2),
+        GuardStep("own", 2),
+        GuardStep("method", 2, "run"),
+        GuardStep("class", 3, None, "is", Plain),
+    ]
     f = Guarded(*steps)
     assert fits(f) and fits(f) and fits(f)
     part = weakref.ref(owner.a)
@@ -306,8 +321,13 @@ def test_what_takes_the_place_in_memory_is_another():
     """Objects that lie where those lay that a group knew."""
     for _ in range(300):
         owner = Plain(a=Plain(), b=None, c=None)
-        steps = [root([owner]), Step("index", 0, 0), Step("own", 1), *(Step("item", 2, name) for name in "bc")]
-        steps += [Step("item", 2, "a", "weak", weakref.ref(owner.a)), Step("own", 5), Step("class", 5)]
+        steps = [
+            root([owner]),
+            GuardStep("index", 0, 0),
+            GuardStep("own", 1),
+            *(GuardStep("item", 2, name) for name in "bc"),
+        ]
+        steps += [GuardStep("item", 2, "a", "weak", weakref.ref(owner.a)), GuardStep("own", 5), GuardStep("class", 5)]
         f = Guarded(*steps)
         assert fits(f) and fits(f) and fits(f)
         held = steps[0].operand
@@ -329,20 +349,20 @@ def test_a_property_drops_what_a_group_found():
     trap = Trap()
     steps = [
         root(owner),
-        Step("own", 0, None, "type", dict),
-        *(Step("item", 1, name) for name in "abc"),
+        GuardStep("own", 0, None, "type", dict),
+        *(GuardStep("item", 1, name) for name in "abc"),
         root(trap),
-        Step("attribute", 5, "sprung", "number", 200),
-        Step("own", 2),
-        Step("item", 7, "x", "length", 1),
-        Step("index", 8, 0, "text", "found"),
+        GuardStep("attribute", 5, "sprung", "number", 200),
+        GuardStep("own", 2),
+        GuardStep("item", 7, "x", "length", 1),
+        GuardStep("index", 8, 0, "text", "found"),
     ]
     f = Guarded(*steps)
     for _ in range(4):  # the first times its steps run, then the group is passed over
         assert fits(f)
         assert not fits(f)
         vars(owner).update(a=Plain(x=["found"]), b=1, c=2)
-        without = Guarded(*steps[:5], Step("own", 2))
+        without = Guarded(*steps[:5], GuardStep("own", 2))
         assert fits(without) and fits(without)
 
 
@@ -444,7 +464,7 @@ def test_random_programs_in_groups(seed, count, least):
 
 
 def test_without_tags_every_step_runs(monkeypatch):
-    monkeypatch.setattr(versions, "tracks_changes", lambda: False)
+    monkeypatch.setattr(version_tags, "tracks_changes", lambda: False)
     owner = made("a", "b")
     asked = Asked("ab")
     steps = of_instance(owner, "a", "b", asked=asked)

@@ -24,8 +24,8 @@ from hybridflow.runtime import cpu
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.calls.guard_program import GuardProgram
+from hybridflow.runtime.calls.guard_steps import CHECK, READ, GuardStep, first_failing, holds
 from hybridflow.runtime.calls.native_call import NativeCall, TensorArg
-from hybridflow.runtime.calls.steps import CHECK, READ, Step, first_failing, holds
 from tests.support.garbage import collect_all
 from tests.support.runtime_programs import plus_one
 
@@ -167,7 +167,7 @@ Pair = namedtuple("Pair", "a b")
 
 
 def root(value):
-    return Step("root", operand=value)
+    return GuardStep("root", operand=value)
 
 
 # What each read gives.
@@ -219,11 +219,11 @@ ITEMS = {"a": 1, 2: "b", (3, 4): "c", Key("k"): "d", 2.5: None}
     ],
 )
 def test_reads(owner, read, operand, value):
-    assert agree(root(owner), Step(read, 0, operand, "is", value))
-    assert not agree(root(owner), Step(read, 0, operand, "is", object()))
-    assert not agree(root(owner), Step(read, 0, operand, "absent"))
-    assert agree(root(owner), Step(read, 0, operand), Step("slot", 1, None, "is", value))
-    assert agree(root(owner), Step(read, 0, operand), Step("slot", 1, None, "type", type(value)))
+    assert agree(root(owner), GuardStep(read, 0, operand, "is", value))
+    assert not agree(root(owner), GuardStep(read, 0, operand, "is", object()))
+    assert not agree(root(owner), GuardStep(read, 0, operand, "absent"))
+    assert agree(root(owner), GuardStep(read, 0, operand), GuardStep("slot", 1, None, "is", value))
+    assert agree(root(owner), GuardStep(read, 0, operand), GuardStep("slot", 1, None, "type", type(value)))
 
 
 @pytest.mark.parametrize(
@@ -246,12 +246,12 @@ def test_reads(owner, read, operand, value):
     ],
 )
 def test_what_is_not_there_is_absent(owner, read, operand):
-    assert agree(root(owner), Step(read, 0, operand, "absent"))
-    assert not agree(root(owner), Step(read, 0, operand))
-    assert not agree(root(owner), Step(read, 0, operand, "is", None))
-    assert agree(root(owner), Step(read, 0, operand, "absent"), Step("slot", 1, None, "absent"))
-    assert not agree(root(owner), Step(read, 0, operand, "absent"), Step("class", 1, None))
-    assert not agree(root(owner), Step(read, 0, operand, "absent"), Step("item", 1, "a", "absent"))
+    assert agree(root(owner), GuardStep(read, 0, operand, "absent"))
+    assert not agree(root(owner), GuardStep(read, 0, operand))
+    assert not agree(root(owner), GuardStep(read, 0, operand, "is", None))
+    assert agree(root(owner), GuardStep(read, 0, operand, "absent"), GuardStep("slot", 1, None, "absent"))
+    assert not agree(root(owner), GuardStep(read, 0, operand, "absent"), GuardStep("class", 1, None))
+    assert not agree(root(owner), GuardStep(read, 0, operand, "absent"), GuardStep("item", 1, "a", "absent"))
 
 
 @pytest.mark.parametrize(
@@ -289,22 +289,22 @@ def test_what_is_not_there_is_absent(owner, read, operand):
     ],
 )
 def test_what_cannot_be_read_fails(owner, read, operand):
-    assert not agree(root(owner), Step(read, 0, operand))
-    assert not agree(root(owner), Step(read, 0, operand, "absent"))
+    assert not agree(root(owner), GuardStep(read, 0, operand))
+    assert not agree(root(owner), GuardStep(read, 0, operand, "absent"))
 
 
 def test_the_dict_of_an_instance():
     for owner in (Plain(a=1), Derived(), types.SimpleNamespace(a=1), types, Shadowing()):
         real = vars(owner) if type(owner) is not Shadowing else None
         if real is not None:
-            assert agree(root(owner), Step("own", 0, None, "is", real))
+            assert agree(root(owner), GuardStep("own", 0, None, "is", real))
         for name in ("a", "own"):
-            assert agree(root(owner), Step("own", 0), Step("item", 1, name)) != agree(
-                root(owner), Step("own", 0), Step("item", 1, name, "absent")
+            assert agree(root(owner), GuardStep("own", 0), GuardStep("item", 1, name)) != agree(
+                root(owner), GuardStep("own", 0), GuardStep("item", 1, name, "absent")
             )
     shadowing = Shadowing()
     shadowing.own = 5
-    assert agree(root(shadowing), Step("own", 0), Step("item", 1, "own", "number", 5))
+    assert agree(root(shadowing), GuardStep("own", 0), GuardStep("item", 1, "own", "number", 5))
 
 
 # What each check says.
@@ -353,26 +353,26 @@ NAN, BIG = float("nan"), 10**40
     ],
 )
 def test_checks(value, check, expected, passes):
-    assert agree(Step("root", -1, value, check, expected)) == passes
-    assert agree(root([value]), Step("index", 0, 0, check, expected)) == passes
-    assert agree(root(Plain(own=value)), Step("attribute", 0, "computed", check, expected)) == passes
-    assert agree(root({}), Step("item", 0, 1, "absent"), Step("slot", 1, None, check, expected)) is False
+    assert agree(GuardStep("root", -1, value, check, expected)) == passes
+    assert agree(root([value]), GuardStep("index", 0, 0, check, expected)) == passes
+    assert agree(root(Plain(own=value)), GuardStep("attribute", 0, "computed", check, expected)) == passes
+    assert agree(root({}), GuardStep("item", 0, 1, "absent"), GuardStep("slot", 1, None, check, expected)) is False
 
 
 def test_same():
     a, b = [], []
     owner = {"a": a, "b": b, "c": a}
-    steps = [root(owner), *(Step("item", 0, key) for key in "abc")]
-    assert agree(*steps, Step("slot", 3, None, "same", 1))
-    assert not agree(*steps, Step("slot", 3, None, "same", 2))
-    assert not agree(root(owner), Step("item", 0, "x", "absent"), Step("slot", 0, None, "same", 1))
+    steps = [root(owner), *(GuardStep("item", 0, key) for key in "abc")]
+    assert agree(*steps, GuardStep("slot", 3, None, "same", 1))
+    assert not agree(*steps, GuardStep("slot", 3, None, "same", 2))
+    assert not agree(root(owner), GuardStep("item", 0, "x", "absent"), GuardStep("slot", 0, None, "same", 1))
 
 
 def test_weak_references():
     owner, expected = Plain(), Plain()
     owner.own = expected
     weak_owner, weak_expected = weakref.ref(owner), weakref.ref(expected)
-    f = Guarded(Step("weak", -1, weak_owner), Step("attribute", 0, "own", "weak", weak_expected))
+    f = Guarded(GuardStep("weak", -1, weak_owner), GuardStep("attribute", 0, "own", "weak", weak_expected))
     assert fits(f)
     owner.own = None
     assert not fits(f)
@@ -384,7 +384,7 @@ def test_weak_references():
     assert not fits(f) and not holds(f._dispatch[0].guards.steps)
     del owner
     assert weak_owner() is None and not fits(f)
-    assert agree(Step("weak", -1, weak_owner, "absent"))
+    assert agree(GuardStep("weak", -1, weak_owner, "absent"))
 
 
 def test_a_dying_object_is_dead():
@@ -394,7 +394,7 @@ def test_a_dying_object_is_dead():
 
     class Late:
         def __init__(self, reference):
-            self.function = Guarded(Step("weak", -1, reference))
+            self.function = Guarded(GuardStep("weak", -1, reference))
 
         def __del__(self):
             seen.append(fits(self.function))
@@ -436,15 +436,15 @@ class Failing:
 def test_exceptions_make_a_guard_fail(error):
     owner = Failing()
     owner.error = None
-    key = Step("item", 0, owner)
+    key = GuardStep("item", 0, owner)
     f = Guarded(root({owner: 1}), key)
     assert fits(f)
     owner.error = error
     assert not fits(f) and not holds(f._dispatch[0].guards.steps)
-    assert not agree(root(owner), Step("attribute", 0, "value"))
-    assert agree(root(owner), Step("attribute", 0, "value", "absent")) == isinstance(error, AttributeError)
-    assert not agree(Step("root", -1, owner, "call", bool))
-    assert not agree(Step("root", -1, owner, "call", lambda value: value))
+    assert not agree(root(owner), GuardStep("attribute", 0, "value"))
+    assert agree(root(owner), GuardStep("attribute", 0, "value", "absent")) == isinstance(error, AttributeError)
+    assert not agree(GuardStep("root", -1, owner, "call", bool))
+    assert not agree(GuardStep("root", -1, owner, "call", lambda value: value))
     assert sys.exc_info() == (None, None, None)
 
 
@@ -452,13 +452,13 @@ def test_exceptions_make_a_guard_fail(error):
 def test_other_exceptions_reach_the_caller(error):
     owner = Failing()
     owner.error = None
-    in_key = Guarded(root({owner: 1}), Step("item", 0, owner))
+    in_key = Guarded(root({owner: 1}), GuardStep("item", 0, owner))
     owner.error = error("stop")
     functions = [
         in_key,
-        Guarded(root(owner), Step("class", 0), Step("attribute", 0, "value"), Step("slot", 1)),
-        Guarded(Step("root", -1, owner, "call", bool)),
-        Guarded(Step("root", -1, owner, "call", lambda value: value)),
+        Guarded(root(owner), GuardStep("class", 0), GuardStep("attribute", 0, "value"), GuardStep("slot", 1)),
+        Guarded(GuardStep("root", -1, owner, "call", bool)),
+        Guarded(GuardStep("root", -1, owner, "call", lambda value: value)),
     ]
     for f in functions:
         with pytest.raises(error, match="stop"):
@@ -471,25 +471,25 @@ def test_other_exceptions_reach_the_caller(error):
 @pytest.mark.parametrize(
     "steps",
     [
-        [Step("nonsense")],
-        [Step("root", check="nonsense")],
-        [Step("item", 0, "a")],
-        [root({}), Step("item", 1, "a")],
-        [root({}), Step("item", -1, "a")],
-        [root({}), Step("item", 0, [])],
-        [Step("weak", -1, Plain)],
-        [root([]), Step("index", 0, "0")],
-        [root([]), Step("index", 0, 1 << 70)],
-        [root([]), Step("attribute", 0, 5)],
-        [root([]), Step("member", 0, type.__dict__["__basicsize__"])],
-        [root([]), Step("lookup", 0, Text("name"))],
-        [Step("root", -1, [], "same", 0)],
-        [Step("root", -1, [], "type", 5)],
-        [Step("root", -1, [], "number", True)],
-        [Step("root", -1, [], "text", 5)],
-        [Step("root", -1, [], "length", -1)],
-        [Step("root", -1, [], "weak", Plain)],
-        [Step("root", -1, [], "call", 5)],
+        [GuardStep("nonsense")],
+        [GuardStep("root", check="nonsense")],
+        [GuardStep("item", 0, "a")],
+        [root({}), GuardStep("item", 1, "a")],
+        [root({}), GuardStep("item", -1, "a")],
+        [root({}), GuardStep("item", 0, [])],
+        [GuardStep("weak", -1, Plain)],
+        [root([]), GuardStep("index", 0, "0")],
+        [root([]), GuardStep("index", 0, 1 << 70)],
+        [root([]), GuardStep("attribute", 0, 5)],
+        [root([]), GuardStep("member", 0, type.__dict__["__basicsize__"])],
+        [root([]), GuardStep("lookup", 0, Text("name"))],
+        [GuardStep("root", -1, [], "same", 0)],
+        [GuardStep("root", -1, [], "type", 5)],
+        [GuardStep("root", -1, [], "number", True)],
+        [GuardStep("root", -1, [], "text", 5)],
+        [GuardStep("root", -1, [], "length", -1)],
+        [GuardStep("root", -1, [], "weak", Plain)],
+        [GuardStep("root", -1, [], "call", 5)],
     ],
 )
 def test_steps_without_meaning_are_refused(steps):
@@ -499,12 +499,12 @@ def test_steps_without_meaning_are_refused(steps):
 
 def test_any_number_of_steps():
     """Their values are on the heap, for threads with small stacks, too."""
-    chain = [root([]), *(Step("slot", k) for k in range(30_000))]
+    chain = [root([]), *(GuardStep("slot", k) for k in range(30_000))]
     found = []
     before = threading.stack_size(64 << 10)
     try:
         thread = threading.Thread(
-            target=lambda: found.extend((agree(*chain), agree(*chain, Step("slot", 29_999, None, "length", 1))))
+            target=lambda: found.extend((agree(*chain), agree(*chain, GuardStep("slot", 29_999, None, "length", 1))))
         )
         thread.start()
         thread.join()
@@ -544,18 +544,18 @@ def test_a_property_drops_what_was_found():
         owner = {"a": {"b": Plain(own=["x"])}}
         trap = Treacherous(owner)
         middle = (
-            Step("attribute", 1, "trap", "number", 200)
+            GuardStep("attribute", 1, "trap", "number", 200)
             if key == "attribute"
-            else Step("slot", 1, None, "call", lambda value: value.trap)
+            else GuardStep("slot", 1, None, "call", lambda value: value.trap)
         )
         steps = [
             root(owner),
             root(trap),
-            Step("item", 0, "a"),
+            GuardStep("item", 0, "a"),
             middle,
-            Step("item", 2, "b"),
-            Step("attribute", 4, "own", "length", 1),
-            Step("index", 5, 0, "text", "x"),
+            GuardStep("item", 2, "b"),
+            GuardStep("attribute", 4, "own", "length", 1),
+            GuardStep("index", 5, 0, "text", "x"),
         ]
         f = Guarded(*steps)
         assert fits(f) and not owner  # the objects lived as long as steps needed them
@@ -566,7 +566,13 @@ def test_a_key_drops_what_was_found():
     a, b = TreacherousKey("k"), TreacherousKey("k")
     owner = {"a": {"b": Plain()}}
     a.owner = b.owner = owner
-    steps = [root(owner), root({a: 1}), Step("item", 0, "a"), Step("item", 1, b), Step("item", 2, "b", "type", Plain)]
+    steps = [
+        root(owner),
+        root({a: 1}),
+        GuardStep("item", 0, "a"),
+        GuardStep("item", 1, b),
+        GuardStep("item", 2, "b", "type", Plain),
+    ]
     f = Guarded(*steps)
     assert fits(f) and not owner and not fits(f)
 
@@ -580,7 +586,7 @@ def test_the_value_of_a_predicate_outlives_its_owner():
         kept.append(list(value))
         return value == [1, 2, 3]
 
-    assert fits(Guarded(root(owner), Step("item", 0, "a", "call", predicate))) and kept == [[1, 2, 3]]
+    assert fits(Guarded(root(owner), GuardStep("item", 0, "a", "call", predicate))) and kept == [[1, 2, 3]]
 
 
 def test_a_guard_drops_its_own_signature():
@@ -589,7 +595,7 @@ def test_a_guard_drops_its_own_signature():
         collect_all()
         return True
 
-    f = Guarded(root({"a": 1}), Step("item", 0, "a", "call", predicate), Step("item", 0, "a", "number", 1))
+    f = Guarded(root({"a": 1}), GuardStep("item", 0, "a", "call", predicate), GuardStep("item", 0, "a", "number", 1))
     assert fits(f) and not fits(f)
 
 
@@ -612,11 +618,11 @@ def test_other_threads_change_what_is_read():
     try:
         f = Guarded(
             root(owner),
-            Step("attribute", 0, "own"),
-            Step("slot", 1, None, "call", slow),
-            Step("item", 1, "a"),
-            Step("slot", 3, None, "call", slow),
-            Step("index", 3, 0, "number", 1),
+            GuardStep("attribute", 0, "own"),
+            GuardStep("slot", 1, None, "call", slow),
+            GuardStep("item", 1, "a"),
+            GuardStep("slot", 3, None, "call", slow),
+            GuardStep("index", 3, 0, "number", 1),
         )
         for _ in range(3000):
             f(X)
@@ -640,32 +646,32 @@ def every_kind():
     mapping = {"o": owner, "f": 2.5, "i": BIG, "t": "text", "c": types.CellType(owner)}
     steps = [
         root(mapping),
-        Step("item", 0, "o", "type", Plain),
-        Step("weak", -1, weakref.ref(owner), "same", 1),
-        Step("slot", 1, None, "weak", weakref.ref(owner)),
-        Step("class", 1, None, "is", Plain),
-        Step("lookup", 4, "run", "is", FUNCTION),
-        Step("method", 1, "run", "same", 5),
-        Step("own", 1),
-        Step("item", 7, "own"),
-        Step("attribute", 1, "computed", "same", 8),
-        Step("slot", 9, None, "length", 3),
-        Step("index", 8, 1, "text", "two"),
-        Step("index", 8, 2, "is", target),
-        Step("item", 7, "run", "absent"),
-        Step("item", 0, "f", "number", float("2.5")),
-        Step("item", 0, "i", "number", int(str(BIG))),
-        Step("item", 0, "c"),
-        Step("cell", 16, None, "same", 1),
-        Step("slot", 9, None, "call", lambda value: value[1] == "two"),
-        Step("attribute", 1, "nothing", "absent"),
-        Step("code", 5, None, "is", FUNCTION.__code__),
+        GuardStep("item", 0, "o", "type", Plain),
+        GuardStep("weak", -1, weakref.ref(owner), "same", 1),
+        GuardStep("slot", 1, None, "weak", weakref.ref(owner)),
+        GuardStep("class", 1, None, "is", Plain),
+        GuardStep("lookup", 4, "run", "is", FUNCTION),
+        GuardStep("method", 1, "run", "same", 5),
+        GuardStep("own", 1),
+        GuardStep("item", 7, "own"),
+        GuardStep("attribute", 1, "computed", "same", 8),
+        GuardStep("slot", 9, None, "length", 3),
+        GuardStep("index", 8, 1, "text", "two"),
+        GuardStep("index", 8, 2, "is", target),
+        GuardStep("item", 7, "run", "absent"),
+        GuardStep("item", 0, "f", "number", float("2.5")),
+        GuardStep("item", 0, "i", "number", int(str(BIG))),
+        GuardStep("item", 0, "c"),
+        GuardStep("cell", 16, None, "same", 1),
+        GuardStep("slot", 9, None, "call", lambda value: value[1] == "two"),
+        GuardStep("attribute", 1, "nothing", "absent"),
+        GuardStep("code", 5, None, "is", FUNCTION.__code__),
         root(_with_all),
-        Step("defaults", 21, None, "type", tuple),
-        Step("keyword defaults", 21, None, "type", dict),
-        Step("closure", 21, None, "length", 1),
+        GuardStep("defaults", 21, None, "type", tuple),
+        GuardStep("keyword defaults", 21, None, "type", dict),
+        GuardStep("closure", 21, None, "length", 1),
         root(slotted),
-        Step("member", 25, Slotted.__dict__["own"], "is", target),
+        GuardStep("member", 25, Slotted.__dict__["own"], "is", target),
     ]
     return steps, mapping, owner, target
 
@@ -679,8 +685,8 @@ def test_every_kind_passes_and_every_exit_gives_back():
         wrong = step._replace(check="any" if step.check == "absent" else "absent", expected=None)
         functions.append(Guarded(*steps[:k], wrong, *steps[k + 1 :]))
         assert first_failing(functions[-1]._dispatch[0].guards.steps) == k
-        raising = Step("slot", 0, None, "call", exec)  # of a dict: a TypeError
-        functions.append(Guarded(*steps[:k], raising) if k else Guarded(Step("root", -1, {}, "call", exec)))
+        raising = GuardStep("slot", 0, None, "call", exec)  # of a dict: a TypeError
+        functions.append(Guarded(*steps[:k], raising) if k else Guarded(GuardStep("root", -1, {}, "call", exec)))
     watched = [
         *(mapping, owner, target, owner.own, Plain, vars(owner), FUNCTION, mapping["c"], mapping["f"], None, exec),
         *(step.operand for step in steps),
@@ -715,8 +721,8 @@ def test_what_guards_hold_goes_with_them():
 def test_without_the_private_functions_of_the_interpreter():
     """Where the process does not offer them, native code asks Python."""
     program = """
-from hybridflow.runtime.native import layout
-layout.finds_methods = layout.finds_in_classes = lambda: False
+from hybridflow.runtime.native import object_layout
+object_layout.finds_methods = object_layout.finds_in_classes = lambda: False
 import pytest, sys
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *sys.argv[1:]]))
 """
@@ -798,9 +804,9 @@ class World:
         """A step that reads something, with every check."""
         read = self.random.choice([*READ]) if steps else "root"
         owner = -1 if read in ("root", "weak") else self.random.randrange(len(steps))
-        step = Step(read, owner, self.operand(read))
+        step = GuardStep(read, owner, self.operand(read))
         if read == "weak" and step.operand is None:
-            step = Step("root", -1, self.value())
+            step = GuardStep("root", -1, self.value())
         return [step._replace(check=check, expected=expected) for check, expected in self.expectations(steps, step)]
 
     def operand(self, read):

@@ -25,8 +25,8 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.autograph.source import source_locations
 from hybridflow.errors import HybridflowError, TraceError
-from hybridflow.tracing.convert import texts
 from tests.support import guard_batch, guard_lab
 from tests.support.guard_lab import Lab, Outcome, Probe, Warnings, difference
 
@@ -217,7 +217,7 @@ def of_kind(kind: str) -> list[Probe]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_eager_runs_agree_wherever_the_program_comes_from(kind: str) -> None:
-    texts.listen()  # as it does once a program was typed
+    source_locations.listen()  # as it does once a program was typed
     for probe in of_kind(kind):
         for place in ("exec",) if "module" in probe.flags else ("exec", "console"):
             assert difference(eagerly(probe), run(probe, "eager", place)) is None, probe.id

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.jit.guards import unseen
+from hybridflow.guards import untracked_code
 
 PROGRAM = """if True:
     import sys
@@ -42,9 +42,9 @@ def test_what_an_import_runs_does_not_spend_the_trace(result: str) -> None:
 
 def test_code_of_libraries_is_looked_at_once(monkeypatch: Any) -> None:
     """Where ``sys.settrace`` is the net each call of a function comes to it; code of the user's is still seen."""
-    monkeypatch.setattr(unseen, "_tool", lambda: None)
-    looked, look = [], unseen._look
-    monkeypatch.setattr(unseen, "_look", lambda code, recording: (looked.append(code), look(code, recording)))
+    monkeypatch.setattr(untracked_code, "_tool", lambda: None)
+    looked, look = [], untracked_code._look
+    monkeypatch.setattr(untracked_code, "_look", lambda code, recording: (looked.append(code), look(code, recording)))
     scale = [2.0]
 
     class Hidden:

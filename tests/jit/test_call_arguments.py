@@ -17,7 +17,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.memory import memory_pool
 from tests.support.garbage import collect_all
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -595,13 +595,13 @@ def test_nothing_leaks():
 
     calls(100)
     collect_all()
-    before, live = [sys.getrefcount(o) for o in watched], blocks.stats().live
+    before, live = [sys.getrefcount(o) for o in watched], memory_pool.stats().live
     native = native_calls(f)
     calls(100_000 // 2)
     collect_all()
     assert native_calls(f) - native == 100_000
     after = [sys.getrefcount(o) for o in watched]
-    assert [b - a for a, b in zip(before, after) if abs(b - a) > 20] == [] and blocks.stats().live <= live
+    assert [b - a for a, b in zip(before, after) if abs(b - a) > 20] == [] and memory_pool.stats().live <= live
 
 
 def test_defaults_and_arguments_die_with_the_function():
@@ -716,7 +716,7 @@ def test_nothing_leaks_under_tapes():
     watched = [x, x._array, d, d["x"], v, v._tensor, f, None]
     calls(50)
     collect_all()
-    before, live = [sys.getrefcount(o) for o in watched], blocks.stats().live
+    before, live = [sys.getrefcount(o) for o in watched], memory_pool.stats().live
     calls(3000)
     collect_all()
-    assert all(abs(sys.getrefcount(o) - n) < 20 for o, n in zip(watched, before)) and blocks.stats().live <= live
+    assert all(abs(sys.getrefcount(o) - n) < 20 for o, n in zip(watched, before)) and memory_pool.stats().live <= live

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.jit import native_calls
-from hybridflow.jit.guards import report
+from hybridflow.jit import guard_report, native_entry
 from hybridflow.runtime.calls import entry
 
 pytestmark = pytest.mark.usefixtures("native")
@@ -21,7 +20,7 @@ X = hf.asarray([1.0, 2.0, 3.0])
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch):
-    monkeypatch.setattr(report, "told", {})
+    monkeypatch.setattr(guard_report, "reported", {})
 
 
 @dataclasses.dataclass
@@ -178,7 +177,7 @@ def test_refusals_have_words():
     import ast
     import inspect
 
-    tree = ast.parse(inspect.getsource(native_calls))
+    tree = ast.parse(inspect.getsource(native_entry))
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "_require"]
     raised = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "_InPythonError"]
     assert len(calls) > 10 and all(len(call.args) >= 2 for call in calls)

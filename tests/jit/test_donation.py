@@ -12,7 +12,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DeviceError, DonatedError, IndexRangeError
-from hybridflow.runtime.cuda import gpus
+from hybridflow.runtime.cuda import gpu_memory
 from tests.support.bits import same_bits
 from tests.support.cuda_emulator import emulated  # noqa: F401
 
@@ -437,7 +437,7 @@ def test_a_gpu_without_memory_gives_nothing_up(emulated, giving, monkeypatch):  
         raise DeviceError("gpu:0", "there is no memory left.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(gpus, "empty", full)
+        patch.setattr(gpu_memory, "empty", full)
         with pytest.raises(DeviceError, match="no memory"):
             giving(p, g)
     assert same_bits(p.numpy(), values(300)) and same_bits(giving(p * 1, g).numpy(), want)

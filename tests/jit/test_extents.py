@@ -11,7 +11,7 @@ from hybridflow.compiler.ir.extents import symbols
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import value_at
 from hybridflow.errors import HybridflowError, ShapeError
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
 
 pytestmark = pytest.mark.code
@@ -387,7 +387,7 @@ def test_values_of_open_size_take_no_more_room_than_others():
         return x
 
     open_size = hf.function(rows, input_signature=[hf.TensorSpec([None, 3], hf.float32)])
-    program = compile_graph(open_size.get_concrete_function().graph, host.target())
+    program = compile_graph(open_size.get_concrete_function().graph, host_target.target())
     (n,) = symbols(program.arena_bytes)
     for size in (2, 1000, 1001):
         assert 2 * 12 * size <= value_at(program.arena_bytes, {n: size}) <= 2 * 12 * size + 512

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.jit import bound, function as compiled
+from hybridflow.jit import bound_method, function as compiled
 from hybridflow.runtime.calls.entry import Dispatcher
 from tests.support.garbage import collect_all
 
@@ -78,7 +78,7 @@ def test_what_is_taken_from_an_instance() -> None:
     for _ in range(3):
         layer.scaled(x)
     taken = layer.scaled
-    assert type(taken) is bound.BoundFunction and taken.__self__ is layer and taken == first
+    assert type(taken) is bound_method.BoundFunction and taken.__self__ is layer and taken == first
     assert Layer.scaled is Layer.__dict__["scaled"] and Layer.scaled.__get__(None, Layer) is Layer.scaled
     assert Layer.scaled.__get__(layer)(x).tolist() == [2, 2]
     assert isinstance(taken, Dispatcher) and callable(taken) and taken.kernels()
@@ -91,7 +91,7 @@ def test_calls_of_methods_leave_no_references() -> None:
     for _ in range(3):
         layer.scaled(x), layer.scaled(x, by=2.0)
     own = Layer.scaled._instances.get(layer)
-    watched = (layer, own, x, Layer.scaled, own._dispatch, bound.BoundFunction)
+    watched = (layer, own, x, Layer.scaled, own._dispatch, bound_method.BoundFunction)
     counts = list(map(sys.getrefcount, watched))
     for _ in range(1000):
         layer.scaled(x), layer.scaled(x, by=2.0), layer.scaled
@@ -132,8 +132,8 @@ def test_where_slots_cannot_be_made_methods_stay_in_python() -> None:
     program = """
 import sys
 sys.path.insert(0, ".")
-from hybridflow.runtime.native import layout
-layout.WRAPPER_KIND = 16  # where the class is
+from hybridflow.runtime.native import object_layout
+object_layout.WRAPPER_KIND = 16  # where the class is
 from tests.jit.test_method_slots import Layer, compiled, Dispatcher
 import hybridflow as hf
 x, layer = hf.ones(2), Layer(2.0)

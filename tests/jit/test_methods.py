@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 import hybridflow as hf
-from hybridflow.jit import methods
+from hybridflow.jit import instance_functions
 
 
 class Model:
@@ -231,6 +231,6 @@ def test_collections_are_heard_once(monkeypatch):
             return x
 
     for _ in range(3):
-        monkeypatch.setattr(methods, "_tables", set())
+        monkeypatch.setattr(instance_functions, "_tables", set())
         Passing().call(hf.ones(2))
-    assert gc.callbacks.count(methods._around_collection) == 1
+    assert gc.callbacks.count(instance_functions._around_collection) == 1

@@ -17,14 +17,14 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import add_process_reason, reasons
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.runtime import cpu
-from hybridflow.runtime.calls import entry, front_end, turns
-from hybridflow.runtime.calls.arguments import LiteralArg, SequenceArg, TensorArg
+from hybridflow.runtime.calls import entry, front_end, variable_locks
+from hybridflow.runtime.calls.argument_specs import LiteralArg, SequenceArg, TensorArg
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.calls.guard_program import GuardProgram
+from hybridflow.runtime.calls.guard_steps import GuardStep
 from hybridflow.runtime.calls.native_call import ConstantInput, NativeCall, VariableInput
-from hybridflow.runtime.calls.results import Make, tuple_of
-from hybridflow.runtime.calls.steps import Step
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.calls.result_steps import Make, tuple_of
+from hybridflow.runtime.memory import memory_pool
 from tests.support.garbage import collect_all
 from tests.support.runtime_programs import accumulate, add, plus_one, pointwise, square_table
 
@@ -52,7 +52,7 @@ class Variable:
     __slots__ = ("__weakref__", "_gate", "_own", "_tensor")
 
     def __init__(self, array, own=False):
-        self._tensor, self._gate = wrap(array), turns.Gate()
+        self._tensor, self._gate = wrap(array), variable_locks.VariableLock()
         self._own = self._tensor if own else None
 
 
@@ -206,12 +206,12 @@ def test_guards():
             [vector()],
             guards=GuardProgram(
                 [
-                    Step("root", operand=cell),
-                    Step("cell", 0, None, "number", 1.5),
-                    Step("root", operand=module),
-                    Step("item", 2, "w", "is", F32),
-                    Step("root", operand=owner),
-                    Step("attribute", 4, "w", "is", F64),
+                    GuardStep("root", operand=cell),
+                    GuardStep("cell", 0, None, "number", 1.5),
+                    GuardStep("root", operand=module),
+                    GuardStep("item", 2, "w", "is", F32),
+                    GuardStep("root", operand=owner),
+                    GuardStep("attribute", 4, "w", "is", F64),
                 ]
             ),
         )
@@ -291,20 +291,20 @@ def test_a_program_that_must_not_write_in_place_gets_other_memory():
     assert variable._own is variable._tensor
 
 
-@pytest.mark.parametrize("word", [turns.CLAIMED, turns.RUNNING, turns.READERS])
+@pytest.mark.parametrize("word", [variable_locks.CLAIMED, variable_locks.RUNNING, variable_locks.READERS])
 def test_a_variable_that_somebody_is_at_work_on_is_left_alone(word):
     variable, f = state_function(np.arange(4.0), own=True)
     array = variable._tensor._array
     variable._gate.words[word] = 1
     result = f(wrap(np.ones(4)))
     np.testing.assert_array_equal(array, np.arange(4.0))
-    if word == turns.READERS:  # of the old memory: the new value goes elsewhere
+    if word == variable_locks.READERS:  # of the old memory: the new value goes elsewhere
         check(result, np.arange(4.0))
         np.testing.assert_array_equal(variable._tensor._array, np.arange(4.0) + 1)
     else:
         assert is_slow(result)
     variable._gate.words[word] = 0
-    check(f(wrap(np.ones(4))), np.arange(4.0) + (word == turns.READERS))
+    check(f(wrap(np.ones(4))), np.arange(4.0) + (word == variable_locks.READERS))
 
 
 # Results.
@@ -371,7 +371,7 @@ def test_results_that_cannot_be_made():
     def f(*steps):
         return NativeCall(executable, [vector()], results=steps)
 
-    live = blocks.stats().live
+    live = memory_pool.stats().live
     for _ in range(20):
         with pytest.raises(KeyError, match="broken"):
             Callable(f(FIRST, Make("call", lambda out: {}["broken"], 1)))(x)
@@ -379,7 +379,7 @@ def test_results_that_cannot_be_made():
             Callable(f(SECOND, FIRST, Make("dict", (key,), 1), Make("tuple", None, 2)))(x)
         with pytest.raises(AttributeError):
             Callable(f(FIRST, Make("instance", (Sealed, ("x",)), 1)))(x)
-    assert blocks.stats().live <= live
+    assert memory_pool.stats().live <= live
     for steps in (
         (),
         (FIRST, SECOND),
@@ -398,12 +398,12 @@ def test_results_that_cannot_be_made():
 def test_failed_check():
     f = Callable(NativeCall(cpu.load(plus_one(unlucky=3)), [vector()]))
     e = entry.elementwise(cpu.load(plus_one(unlucky=3)))
-    live = blocks.stats().live
+    live = memory_pool.stats().live
     for call in (f, e) * 20:
         with pytest.raises(errors.DivisionError, match=r"\[pointwise\] 3 elements.  \(train.py:7\)"):
             call(tensor(1, 2, 3))
         check(call(tensor(1)), np.array([2], np.float32))
-    assert blocks.stats().live <= live and f.slow_calls == 0
+    assert memory_pool.stats().live <= live and f.slow_calls == 0
 
 
 def test_slow_path_errors_pass():
@@ -434,10 +434,10 @@ def test_busy():
 def test_no_memory():
     f = Callable(NativeCall(cpu.load(square_table()), [vector(dtype=np.dtype("u1"))]))
     assert f(wrap(np.zeros(10, np.uint8)))._array.shape == (10, 10)
-    live = blocks.stats().live
+    live = memory_pool.stats().live
     with pytest.raises(MemoryError, match="an array of 140737488355328 bytes"):
         f(wrap(np.zeros(1 << 22, np.uint8)))  # 128 TiB
-    assert blocks.stats().live <= live
+    assert memory_pool.stats().live <= live
     with pytest.raises(MemoryError):
         f(wrap(np.broadcast_to(np.zeros(1, np.uint8), (1,)).repeat(1 << 22)))
     assert f(wrap(np.zeros(3, np.uint8)))._array.shape == (3, 3)
@@ -467,12 +467,12 @@ def test_nothing_leaks():
 
     calls()
     collect_all()
-    before, live, objects = [sys.getrefcount(o) for o in watched], blocks.stats().live, len(gc.get_objects())
+    before, live, objects = [sys.getrefcount(o) for o in watched], memory_pool.stats().live, len(gc.get_objects())
     calls()
     collect_all()
     after = [sys.getrefcount(o) for o in watched]
     assert all(abs(b - a) <= 3 for a, b in zip(before, after)), (before, after)
-    assert blocks.stats().live <= live and len(gc.get_objects()) - objects < 100
+    assert memory_pool.stats().live <= live and len(gc.get_objects()) - objects < 100
 
 
 def test_everything_goes_with_its_function():
@@ -626,7 +626,7 @@ def test_arguments_that_get_other_values_in_another_thread(native):
     def give_values():
         for k in range(40):
             for value in (k, -5):  # the second into the memory of what nobody holds any more
-                array = blocks.empty((size,), np.dtype(np.float32))
+                array = memory_pool.empty((size,), np.dtype(np.float32))
                 array.fill(value)
                 if value == k:
                     x._array = array

@@ -14,14 +14,14 @@ from hypothesis import given, settings, strategies as st
 from hybridflow.compiler.ir.extents import Dim, value_at
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.runtime import cpu
-from hybridflow.runtime.calls.arguments import (
+from hybridflow.runtime.calls.argument_specs import (
     InstanceArg,
     LiteralArg,
     MappingArg,
     ObjectArg,
     SequenceArg,
     TensorArg,
-    in_order,
+    flatten_arguments,
 )
 from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.runtime.calls.native_call import NativeCall
@@ -181,14 +181,18 @@ def random_signature(rng):
     if rng.random() < 0.3:
         arguments[0] = SequenceArg(list, (arguments[0],))
     keywords = ["k", "l", "m"][: rng.randrange(min(4, len(arguments) + 1))]
-    known = {str(e) for a in in_order(arguments) if isinstance(a, TensorArg) for e in a.shape if isinstance(e, Dim)}
+    known = {
+        str(e) for a in flatten_arguments(arguments) if isinstance(a, TensorArg) for e in a.shape if isinstance(e, Dim)
+    }
     minimums = {name: rng.randrange(4) for name in sorted(known) if rng.random() < 0.5}
     defaults, extra = [], []
     if rng.random() < 0.3:
         extra = [random_argument(rng)]
         dims = {name: rng.randrange(4) for name in "nm"}
         defaults = [value_for(rng, extra[0], dims)]
-        known |= {str(e) for a in in_order(extra) if isinstance(a, TensorArg) for e in a.shape if isinstance(e, Dim)}
+        known |= {
+            str(e) for a in flatten_arguments(extra) if isinstance(a, TensorArg) for e in a.shape if isinstance(e, Dim)
+        }
     return NativeCall(EXECUTABLE[0], [*arguments, *extra], keywords=keywords, defaults=defaults, minimums=minimums)
 
 

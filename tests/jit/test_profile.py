@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.compiler.codegen import driver
+from hybridflow.compiler.codegen.control import driver
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import TensorType
@@ -17,10 +17,10 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DeviceError, IndexRangeError, TraceError
 from hybridflow.jit.profiling import Profile
-from hybridflow.runtime import cpu, program_host
-from hybridflow.runtime.machine import host
-from hybridflow.runtime.timing import TimingHost
-from hybridflow.tracing.staged import Staged
+from hybridflow.runtime import cpu, host_interface
+from hybridflow.runtime.machine import host_target
+from hybridflow.runtime.profiling_host import ProfilingHost
+from hybridflow.tracing.compiled_trace import CompiledTrace
 from tests.support.bits import same_bits
 from tests.support.cutting_host import outcome
 from tests.support.device_programs import PROGRAMS, traced
@@ -28,9 +28,9 @@ from tests.support.device_programs import PROGRAMS, traced
 
 def timed_outcome(program, arrays):
     """As ``outcome``, of a program that is timed."""
-    timing = TimingHost(len(program.tasks))
+    timing = ProfilingHost(len(program.tasks))
     timing.begin()
-    with program_host.use(timing.struct):
+    with host_interface.use(timing.struct):
         found = outcome(program, arrays)
     return found, timing.seconds()
 
@@ -39,8 +39,8 @@ def timed_outcome(program, arrays):
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_timed_programs_have_the_bits_of_others(name, shared):
     graph, arrays = traced(name), [np.asarray(a) for a in PROGRAMS[name][1]]
-    expected = outcome(compile_graph(graph, host.target()), arrays)
-    found, seconds = timed_outcome(compile_graph(graph, host.target(), timed=True, shared=shared), arrays)
+    expected = outcome(compile_graph(graph, host_target.target()), arrays)
+    found, seconds = timed_outcome(compile_graph(graph, host_target.target(), timed=True, shared=shared), arrays)
     assert found[0] == expected[0] and len(found) == len(expected)
     assert all(same_bits(a, b) for a, b in zip(found[1:], expected[1:]))
     assert (seconds >= 0).all() and (expected[0] or not len(seconds) or seconds.any())
@@ -61,9 +61,9 @@ def chain(count):
 def test_each_task_is_that_of_its_kernel(count):
     """After the task of a kernel, and not before, its result is there."""
     graph = chain(count)
-    program = compile_graph(graph, host.target(), timed=True)
+    program = compile_graph(graph, host_target.target(), timed=True)
     assert sorted(set(program.tasks)) == list(range(len(program.kernels))) and len(program.kernels) == 2 * count
-    plain = compile_graph(graph, host.target())
+    plain = compile_graph(graph, host_target.target())
     assert plain.tasks is None and plain.kernels == program.kernels
     x = np.random.default_rng(0).normal(size=40).astype(np.float32)
     expected = cpu.load(plain).run([x])
@@ -71,11 +71,11 @@ def test_each_task_is_that_of_its_kernel(count):
     done: list[list[int]] = []
 
     def run_task(host, task, args, units, grain, least, work):
-        program_host.TASK(task)(args, 0, units, 0)
+        host_interface.TASK(task)(args, 0, units, 0)
         done.append([k for k, (a, b) in enumerate(zip(outputs, expected)) if same_bits(a, b)])
 
-    runner = program_host.Host(workers=1)
-    runner.parallel_for = program_host.TYPES["parallel_for"](run_task)
+    runner = host_interface.Host(workers=1)
+    runner.parallel_for = host_interface.TYPES["parallel_for"](run_task)
     executable = cpu.load(program)
     pointers = (ctypes.c_void_p * (1 + len(outputs)))(*(a.ctypes.data for a in (x, *outputs)))
     arena = np.empty(program.memory() + 64, np.uint8)
@@ -220,7 +220,7 @@ def test_errors(monkeypatch):
         f.profile(hf.TensorSpec((3,)), hf.TensorSpec((1,), "int64"))
     with pytest.raises(TraceError, match="outside"):
         hf.function(lambda x: [f.profile(x, x), x][1])(x)
-    monkeypatch.setattr(Staged, "device_for", lambda *_: "cuda:0")
+    monkeypatch.setattr(CompiledTrace, "device_for", lambda *_: "cuda:0")
     with pytest.raises(DeviceError, match="on the CPU alone"):
         f.profile(x, hf.asarray([1]))
 

@@ -20,8 +20,8 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors, flags
 from hybridflow.runtime import background, tiers
-from hybridflow.runtime.machine import machine_code, store
-from hybridflow.runtime.threads import team
+from hybridflow.runtime.machine import code_store, machine_code
+from hybridflow.runtime.threads import thread_pool
 from tests.support.paths import ROOT
 
 X = np.random.default_rng(0).random((17, 33), np.float32)
@@ -30,13 +30,13 @@ X = np.random.default_rng(0).random((17, 33), np.float32)
 @pytest.fixture(autouse=True)
 def tiered(tmp_path: Path) -> Iterator[None]:
     """As users have it who say nothing, with nothing on disk."""
-    before = team.threads()
-    team.set_threads(2)
-    store.forget()
+    before = thread_pool.threads()
+    thread_pool.set_threads(2)
+    code_store.forget()
     with flags.OPT("auto"), flags.CACHE_DIR(str(tmp_path)):
         yield
     background.wait()
-    team.set_threads(before)
+    thread_pool.set_threads(before)
 
 
 @contextlib.contextmanager
@@ -63,13 +63,13 @@ def tiers_of(f: Any) -> tiers.Tiers:
 
 
 def test_threads_are_there() -> None:
-    assert sys.platform != "linux" or team.problem() is None
+    assert sys.platform != "linux" or thread_pool.problem() is None
 
 
 def test_a_short_first_call_starts_at_level_0_and_comes_to_level_2_with_the_same_bits() -> None:
     with flags.OPT("2"), flags.CACHE_DIR("off"):
         expected = bits(hf.function(normalized)(hf.asarray(X)))
-    store.forget()
+    code_store.forget()
     f = hf.function(normalized)
     with held():
         first = bits(f(hf.asarray(X)))
@@ -111,7 +111,7 @@ def test_another_process_starts_at_level_2_where_it_was_made() -> None:
     f = hf.function(normalized)
     expected = bits(f(hf.asarray(X)))
     background.wait()
-    store.forget()  # as a new process begins
+    code_store.forget()  # as a new process begins
     g = hf.function(normalized)
     with held():
         assert bits(g(hf.asarray(X))) == expected
@@ -122,11 +122,11 @@ def test_another_process_goes_on_where_level_2_was_not_made() -> None:
     with held():
         expected = bits(hf.function(normalized)(hf.asarray(X)))
         background._waiting.clear()
-        store.forget()
-        before = store.counts().compiled
+        code_store.forget()
+        before = code_store.counts().compiled
         g = hf.function(normalized)
         assert bits(g(hf.asarray(X))) == expected
-        assert store.counts().compiled == before  # the quick code is on disk
+        assert code_store.counts().compiled == before  # the quick code is on disk
         assert tiers_of(g).level == 0
     background.wait()
     assert tiers_of(g).level == 2
@@ -142,7 +142,7 @@ def test_a_level_for_all(level: str) -> None:
 
 
 def test_one_thread_has_nothing_behind() -> None:
-    team.set_threads(1)
+    thread_pool.set_threads(1)
     f = hf.function(normalized)
     f(hf.asarray(X))
     assert tiers_of(f).level == 2 and not background._waiting and background._thread is None
@@ -252,41 +252,41 @@ def test_nothing_is_made_for_functions_that_are_gone() -> None:
     with held():
         f(hf.asarray(X))
         gone = weakref.ref(f.concrete_functions()[0].executable)
-        before = store.counts().compiled
+        before = code_store.counts().compiled
         f.cache_clear()
         del f
         gc.collect()
         assert gone() is None
     background.wait()
-    assert store.counts().compiled == before
+    assert code_store.counts().compiled == before
 
 
 def test_errors_behind_leave_the_quick_code(monkeypatch: pytest.MonkeyPatch) -> None:
     f = hf.function(normalized)
-    real = machine_code.compile_in_turn
+    real = machine_code.compile_serially
 
     def fail(*_: Any) -> bytes:
         raise errors.CompileError("machine code", "no")
 
-    monkeypatch.setattr(machine_code, "compile_in_turn", fail)
+    monkeypatch.setattr(machine_code, "compile_serially", fail)
     expected = bits(f(hf.asarray(X)))
     background.wait()
     assert tiers_of(f).level == 0 and bits(f(hf.asarray(X))) == expected
-    monkeypatch.setattr(machine_code, "compile_in_turn", real)
+    monkeypatch.setattr(machine_code, "compile_serially", real)
     f.compile(hf.asarray(X))
     assert tiers_of(f).level == 2 and bits(f(hf.asarray(X))) == expected
 
 
 def test_first_calls_do_not_wait_for_what_is_made_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even those of an equal program."""
-    inside, go_on, real = threading.Event(), threading.Event(), machine_code.compile_in_turn
+    inside, go_on, real = threading.Event(), threading.Event(), machine_code.compile_serially
 
     def slow(*given: Any) -> bytes:
         inside.set()
         assert go_on.wait(60)
         return real(*given)
 
-    monkeypatch.setattr(machine_code, "compile_in_turn", slow)
+    monkeypatch.setattr(machine_code, "compile_serially", slow)
     f = hf.function(normalized)
     expected = bits(f(hf.asarray(X)))
     assert inside.wait(60)

@@ -12,7 +12,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors, layers, losses
-from hybridflow.core import calling
+from hybridflow.core import layer_context
 
 pytestmark = pytest.mark.every_python
 
@@ -285,9 +285,9 @@ def test_masks_go_with_results_outside_of_models() -> None:
 def test_masks_end_with_their_tensors_and_compiled_functions(eagerly: bool) -> None:
     numbers = np.array([[1, 2, 0, 0]])
     table, mean = layers.Embedding(4, 2, mask_zero=True), layers.GlobalAveragePooling1D()
-    before = len(calling._everywhere)
+    before = len(layer_context._everywhere)
     x = table(numbers)
-    assert len(calling._everywhere) == before + 1 and calling.mask_of(x).tolist() == (numbers != 0).tolist()
+    assert len(layer_context._everywhere) == before + 1 and layer_context.mask_of(x).tolist() == (numbers != 0).tolist()
     hf.config.run_functions_eagerly(eagerly)
     try:
         compiled, inner = hf.function(mean), hf.function(table)
@@ -295,11 +295,11 @@ def test_masks_end_with_their_tensors_and_compiled_functions(eagerly: bool) -> N
         nested = hf.function(lambda numbers: (compiled(table(numbers)), mean(inner(numbers))))
         for found in nested(numbers):
             assert found.tolist() == compiled(x).tolist()
-        assert calling.mask_of(inner(numbers)) is None
+        assert layer_context.mask_of(inner(numbers)) is None
     finally:
         hf.config.run_functions_eagerly(False)
     del x
-    assert len(calling._everywhere) == before
+    assert len(layer_context._everywhere) == before
 
 
 @pytest.mark.parametrize("decorate", [lambda f: f, hf.function])

@@ -10,7 +10,7 @@ import pytest
 
 from hybridflow import errors
 from hybridflow.compiler.batching import batch
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Role
@@ -18,7 +18,7 @@ from hybridflow.compiler.ir.text import to_text
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
-from hybridflow.eager import one_op
+from hybridflow.eager import single_op_programs
 from hybridflow.errors import HybridflowError
 from tests.autodiff.test_forward import of_op
 from tests.support.bits import same_bits
@@ -36,7 +36,7 @@ def results(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
         if node.op.kind is Kind.PROJECT:
             values[node] = np.asarray(given[0][node.attrs["index"]], node.dtype)
         else:
-            found = one_op.run(node.op, given, node.attrs, node.type)
+            found = single_op_programs.run(node.op, given, node.attrs, node.type)
             values[node] = found if isinstance(found, tuple) else np.asarray(found, node.dtype)
     return [values[node] for node in graph.results]
 

@@ -89,7 +89,7 @@ def test_compiled_is_eager_on_any_number_of_threads(name: str) -> None:
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_steps_that_give_up_their_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is large enough to be cut is, results lie over operands, and variables are written in place."""
-    monkeypatch.setattr(schedules, "SPLIT", 1)
+    monkeypatch.setattr(schedules, "SPLIT_REDUCTION", 1)
     monkeypatch.setattr(schedules, "SMALL", 1)
     found, values, batch = drawn(name)
     values, batch = narrowed(values), narrowed(batch)

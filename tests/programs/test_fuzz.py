@@ -17,19 +17,19 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import flags
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.table import Kind
-from hybridflow.compiler.passes.driver import run
-from hybridflow.compiler.passes.standard import PASSES, SIMPLIFY_PIPELINE
+from hybridflow.compiler.ops.op_table import Kind
+from hybridflow.compiler.passes.pass_manager import run
+from hybridflow.compiler.passes.pass_pipeline import PASSES, SIMPLIFY_PIPELINE
 from hybridflow.compiler.pipeline import compile_graph
-from hybridflow.eager import one_op
+from hybridflow.eager import single_op_programs
 from hybridflow.errors import HybridflowError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
 from tests.support.compare_programs import compare, difference
 from tests.support.fuzz import failure, fast_compiler
@@ -101,14 +101,14 @@ def eager_results(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """One op at a time, each by the program that serves all shapes."""
     values = dict(zip(graph.inputs, arrays))
     for node in graph.nodes:
-        result = one_op.run(node.op, tuple(values[n] for n in node.inputs), node.attrs, node.type)
+        result = single_op_programs.run(node.op, tuple(values[n] for n in node.inputs), node.attrs, node.type)
         values[node] = np.asarray(result, node.dtype)
     return [values[node] for node in graph.results]
 
 
 def compiled_results(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
     arrays = [x.copy() for x in arrays]  # state is updated in place
-    outputs = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    outputs = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     return [*outputs, *(arrays[i] for i in sorted(graph.updates))]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import IndexRangeError
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.memory import memory_pool
 from tests.support.garbage import collect_all
 
 CALLS = 300
@@ -187,7 +187,7 @@ def test_calls_keep_nothing(case: Callable[[], Case]) -> None:
     def counts() -> tuple[list[int], int, int]:
         """References of the watched objects, bytes of live buffers, and blocks of Python's memory."""
         collect_all()
-        return [sys.getrefcount(o) for o in watched], blocks.stats().live, sys.getallocatedblocks()
+        return [sys.getrefcount(o) for o in watched], memory_pool.stats().live, sys.getallocatedblocks()
 
     calls()
     grown = []

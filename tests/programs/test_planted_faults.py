@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from hybridflow.compiler import pipeline
-from hybridflow.compiler.codegen import maps
-from hybridflow.compiler.codegen.cut import Cut
+from hybridflow.compiler.codegen.core.unit_ranges import UnitRanges
+from hybridflow.compiler.codegen.nests import elementwise
 from hybridflow.compiler.ir.graph import Graph
-from hybridflow.compiler.loops import buffers
+from hybridflow.compiler.loops import buffer_assignment
 from hybridflow.compiler.target import Target
 from tests.support import compare_programs
 from tests.support.fuzz import fast_compiler, found_difference
@@ -36,23 +36,23 @@ def _as_found(*_: Any) -> None:
 
 def planes_of_tiles(patch: pytest.MonkeyPatch) -> None:
     """Where a map goes in tiles each piece does whole planes, as it did when it asked for its part too early."""
-    text = textwrap.dedent(inspect.getsource(maps.Map._map_in_tiles))
+    text = textwrap.dedent(inspect.getsource(elementwise.ElementwiseNest._map_in_tiles))
     asks = "start, stop = self._bounds(across)"
     assert text.count(asks) == 1
-    namespace = dict(vars(maps))
+    namespace = dict(vars(elementwise))
     exec(text.replace(asks, f"{asks}; start, stop = 0, code.extent(across.extent)"), namespace)
-    patch.setattr(maps.Map, "_map_in_tiles", namespace["_map_in_tiles"])
+    patch.setattr(elementwise.ElementwiseNest, "_map_in_tiles", namespace["_map_in_tiles"])
 
 
 def lost_barrier(patch: pytest.MonkeyPatch) -> None:
     """All kernels share one wave, whatever they read of each other's."""
-    right = buffers.waves
+    right = buffer_assignment.waves
 
     def wrong(*given: Any) -> tuple[list[Any], list[int]]:
         kernels, numbers = right(*given)
         return kernels, [0] * len(numbers)
 
-    patch.setattr(buffers, "waves", wrong)
+    patch.setattr(buffer_assignment, "waves", wrong)
     patch.setattr(pipeline, "check_plan", _as_found)
 
 
@@ -72,18 +72,18 @@ def swapped_operand(patch: pytest.MonkeyPatch) -> None:
 
 def whole_planes(patch: pytest.MonkeyPatch) -> None:
     """A piece does all turns of an inner loop, where it should begin and end within."""
-    right = Cut.bounds
+    right = UnitRanges.bounds
 
-    def wrong(cut: Cut, var: Any) -> tuple[Any, Any]:
+    def wrong(cut: UnitRanges, var: Any) -> tuple[Any, Any]:
         part = right(cut, var)
         return (0, cut._code.extent(var.extent)) if len(cut._loops) > 1 else part
 
-    patch.setattr(Cut, "bounds", wrong)
+    patch.setattr(UnitRanges, "bounds", wrong)
 
 
 def read_after_written(patch: pytest.MonkeyPatch) -> None:
     """A result may take the memory of any operand, wherever its elements are read."""
-    patch.setattr(buffers, "read_in_place", lambda kernel, is_leaf: set(kernel.inputs))
+    patch.setattr(buffer_assignment, "read_in_place", lambda kernel, is_leaf: set(kernel.inputs))
 
 
 FAULTS: dict[str, tuple[Plant, str, int]] = {  # the fault, which programs, and of how many it is seen in one at least

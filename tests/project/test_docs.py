@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.core import other_names
+from hybridflow.core import name_hints
 from tests.support.paths import ROOT
 
 HEAD = """# Names from other libraries
@@ -34,9 +34,9 @@ def names_page() -> str:
     )
     parts = [HEAD.format(methods=methods)]
     for title, table in (
-        ("Functions and modules", other_names.OF_MODULE),
-        ("Attributes of tensors", other_names.OF_TENSOR),
-        *((f"In `hf.{room}`", table) for room, table in other_names.OF_ROOM.items()),
+        ("Functions and modules", name_hints.OF_MODULE),
+        ("Attributes of tensors", name_hints.OF_TENSOR),
+        *((f"In `hf.{room}`", table) for room, table in name_hints.OF_ROOM.items()),
     ):
         rows = [f"| `{name}` | {answer} |" for name, answer in sorted(table.items())]
         parts.append("\n".join([f"\n## {title}\n", "| there | here |", "|---|---|", *rows, ""]))
@@ -51,7 +51,7 @@ def test_the_page_of_names(pytestconfig: pytest.Config) -> None:
 
 
 def test_answers_name_what_is_there() -> None:
-    tables = (other_names.OF_MODULE, other_names.OF_TENSOR, *other_names.OF_ROOM.values())
+    tables = (name_hints.OF_MODULE, name_hints.OF_TENSOR, *name_hints.OF_ROOM.values())
     answers = " ".join(answer for table in tables for answer in table.values())
     for path in set(re.findall(r"\bhf\.([a-z_]\w*(?:\.\w+)*)", answers)):
         found: Any = hf

@@ -20,101 +20,213 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.code
 
 
-# Levels by the longest prefix that fits.  Whatever is below ``hybridflow`` needs an entry of its own here, but for the
-# modules of a room.
-LEVELS = {
-    "hybridflow.errors": 0,
-    "hybridflow.flags": 0,
-    "hybridflow.compiler": 1,  # the package itself, not what is in it
-    "hybridflow.compiler.ir": 1,
-    "hybridflow.compiler.program": 1,
-    "hybridflow.compiler.target": 1,
-    "hybridflow.compiler.ops": 2,
-    "hybridflow.compiler.autodiff": 2,
-    "hybridflow.compiler.batching": 2,
-    "hybridflow.compiler.forward": 2,
-    "hybridflow.compiler.inlining": 3,
-    "hybridflow.compiler.parts": 3,
-    "hybridflow.compiler.passes": 3,
-    "hybridflow.compiler.loops": 4,
-    "hybridflow.compiler.loops.index": 2,  # what a view does, to passes and to loops
-    "hybridflow.compiler.loops.operands": 2,
-    "hybridflow.compiler.codegen": 4,
-    "hybridflow.compiler.pipeline": 5,
-    "hybridflow.compiler.interpret": 5,
-    "hybridflow.runtime": 6,  # the package itself
-    "hybridflow.runtime.arguments": 6,
-    "hybridflow.runtime.dtypes": 6,
-    "hybridflow.runtime.apart": 6,
-    "hybridflow.runtime.locks": 6,
-    "hybridflow.runtime.handlers": 6,
-    "hybridflow.runtime.collector": 6,
-    "hybridflow.runtime.callbacks": 6,
-    "hybridflow.runtime.program_host": 6,
-    "hybridflow.runtime.team_words": 6,
-    "hybridflow.runtime.machine": 6.1,
-    "hybridflow.runtime.native": 6.2,
-    "hybridflow.runtime.memory": 6.3,
-    "hybridflow.runtime.threads": 6.3,
-    "hybridflow.runtime.checksums": 6.3,
-    "hybridflow.runtime.timing": 6.3,
-    "hybridflow.runtime.background": 6.3,
-    "hybridflow.runtime.interrupts": 6.3,
-    "hybridflow.runtime.interrupts_code": 6.3,
-    "hybridflow.runtime.tiers": 6.35,
-    "hybridflow.runtime.cpu": 6.4,
-    "hybridflow.runtime.cuda": 6.4,
-    "hybridflow.runtime.calls": 6.5,
-    "hybridflow.core": 7.0,
-    "hybridflow.config": 7.0,
-    "hybridflow.memory": 7.0,
-    "hybridflow.eager": 7.1,
-    "hybridflow.array": 7.2,
-    "hybridflow.linalg": 7.2,
-    "hybridflow.random": 7.2,
-    "hybridflow.special": 7.65,
-    "hybridflow.tree": 7.1,
-    "hybridflow.tracing": 7.4,
-    "hybridflow.autodiff": 7.42,
-    "hybridflow.control": 7.45,
-    "hybridflow.effects": 7.45,
-    "hybridflow.jit": 7.5,
-    "hybridflow.debugging": 7.5,
-    "hybridflow.mapping": 7.55,
-    "hybridflow.nn": 7.6,
-    "hybridflow.data": 7.6,
-    "hybridflow.losses": 7.6,
-    "hybridflow.initializers": 7.7,
-    "hybridflow.regularizers": 7.7,
-    "hybridflow.constraints": 7.7,
-    "hybridflow.metrics": 7.8,
-    "hybridflow.layers": 7.8,
-    "hybridflow.checkpoint": 7.3,  # knows no layer, optimizer or dataset: these follow protocols of core
-    "hybridflow.saved": 7.825,
-    "hybridflow.summary": 7.55,
-    "hybridflow.callbacks": 7.83,
-    "hybridflow.models": 7.85,
-    "hybridflow.mixed_precision": 7.87,
-    "hybridflow.optimizers": 7.7,
-    "hybridflow": 7.9,  # the package itself: all that is public
-    "hybridflow.compat": 7.88,  # the package itself, and what needs nothing public
-    "hybridflow.compat.adapters": 7.95,
-    "hybridflow.compat.entries": 7.96,
-    "hybridflow.compat.tf": 7.99,
-    "hybridflow.compat.v1": 7.995,
-    "hybridflow.compat.tf.compat.v1": 7.997,
-    "hybridflow.cli": 8,
-    "hybridflow.__main__": 8,
-}
+# What may import what: each subject what stands above it here.  Modules by the longest prefix that fits;
+# whatever is below ``hybridflow`` needs an entry of its own, but for the modules of a room.
+SUBJECTS = (
+    (
+        "errors and flags",
+        (
+            "hybridflow.errors",
+            "hybridflow.flags",
+        ),
+    ),
+    (
+        "graphs",
+        (
+            "hybridflow.compiler",
+            "hybridflow.compiler.ir",
+            "hybridflow.compiler.program",
+            "hybridflow.compiler.target",
+        ),
+    ),
+    (
+        "ops, their derivatives and index expressions",
+        (
+            "hybridflow.compiler.ops",
+            "hybridflow.compiler.autodiff",
+            "hybridflow.compiler.batching",
+            "hybridflow.compiler.forward_mode",
+            "hybridflow.compiler.index",
+        ),
+    ),
+    (
+        "passes",
+        (
+            "hybridflow.compiler.graph_inlining",
+            "hybridflow.compiler.device_partition",
+            "hybridflow.compiler.passes",
+        ),
+    ),
+    (
+        "fusion, schedules and code generation",
+        (
+            "hybridflow.compiler.loops",
+            "hybridflow.compiler.codegen",
+        ),
+    ),
+    (
+        "the compiler's pipeline",
+        (
+            "hybridflow.compiler.pipeline",
+            "hybridflow.compiler.interpreter",
+        ),
+    ),
+    (
+        "basics of the runtime",
+        (
+            "hybridflow.runtime",
+            "hybridflow.runtime.argument_checks",
+            "hybridflow.runtime.dtypes",
+            "hybridflow.runtime.uninterruptible",
+            "hybridflow.runtime.fork_safe_locks",
+            "hybridflow.runtime.signal_handlers",
+            "hybridflow.runtime.gc_pause",
+            "hybridflow.runtime.host_callbacks",
+            "hybridflow.runtime.host_interface",
+            "hybridflow.runtime.thread_pool_words",
+        ),
+    ),
+    ("machine code and its caches", ("hybridflow.runtime.machine",)),
+    ("native code of the runtime", ("hybridflow.runtime.native",)),
+    (
+        "memory and threads",
+        (
+            "hybridflow.runtime.memory",
+            "hybridflow.runtime.threads",
+            "hybridflow.runtime.checksums",
+            "hybridflow.runtime.profiling_host",
+            "hybridflow.runtime.background",
+            "hybridflow.runtime.interrupt_checks",
+            "hybridflow.runtime.interrupt_checks_code",
+        ),
+    ),
+    ("tier-up", ("hybridflow.runtime.tiers",)),
+    (
+        "devices",
+        (
+            "hybridflow.runtime.cpu",
+            "hybridflow.runtime.cuda",
+        ),
+    ),
+    ("native calls", ("hybridflow.runtime.calls",)),
+    (
+        "tensors, variables and settings",
+        (
+            "hybridflow.core",
+            "hybridflow.config",
+            "hybridflow.memory",
+        ),
+    ),
+    (
+        "eager execution",
+        (
+            "hybridflow.eager",
+            "hybridflow.tree",
+        ),
+    ),
+    (
+        "array functions",
+        (
+            "hybridflow.array",
+            "hybridflow.linalg",
+            "hybridflow.random",
+        ),
+    ),
+    ("checkpoints", ("hybridflow.checkpoint",)),
+    (
+        "source of functions, and its conversion",
+        (
+            "hybridflow.autograph",
+            "hybridflow.autograph.source",
+            "hybridflow.autograph.transform",
+        ),
+    ),
+    ("tracing", ("hybridflow.tracing",)),
+    ("automatic differentiation", ("hybridflow.autodiff",)),
+    ("control flow as functions", ("hybridflow.control",)),
+    (
+        "effects, and converted control flow while it is traced",
+        (
+            "hybridflow.effects",
+            "hybridflow.autograph.runtime",
+        ),
+    ),
+    ("guards", ("hybridflow.guards",)),
+    ("hooks that converted code calls", ("hybridflow.autograph.hooks",)),
+    (
+        "compiled functions",
+        (
+            "hybridflow.jit",
+            "hybridflow.debugging",
+        ),
+    ),
+    (
+        "vmap and summaries",
+        (
+            "hybridflow.mapping",
+            "hybridflow.summary",
+        ),
+    ),
+    (
+        "neural networks as functions, data, losses",
+        (
+            "hybridflow.nn",
+            "hybridflow.data",
+            "hybridflow.losses",
+        ),
+    ),
+    ("special functions", ("hybridflow.special",)),
+    (
+        "initializers, regularizers, constraints, optimizers",
+        (
+            "hybridflow.initializers",
+            "hybridflow.regularizers",
+            "hybridflow.constraints",
+            "hybridflow.optimizers",
+        ),
+    ),
+    (
+        "layers and metrics",
+        (
+            "hybridflow.metrics",
+            "hybridflow.layers",
+        ),
+    ),
+    ("saved functions", ("hybridflow.saved",)),
+    ("callbacks", ("hybridflow.callbacks",)),
+    ("models", ("hybridflow.models",)),
+    ("mixed precision", ("hybridflow.mixed_precision",)),
+    ("TensorFlow's names: what needs nothing public", ("hybridflow.compat",)),
+    ("public names", ("hybridflow",)),
+    ("TensorFlow's names: adapters", ("hybridflow.compat.adapters",)),
+    ("TensorFlow's names: entries", ("hybridflow.compat.entries",)),
+    ("TensorFlow's names: version 2", ("hybridflow.compat.tf",)),
+    ("TensorFlow's names: version 1", ("hybridflow.compat.v1",)),
+    ("TensorFlow's names: version 1 inside of version 2", ("hybridflow.compat.tf.compat.v1",)),
+    (
+        "the command line",
+        (
+            "hybridflow.cli",
+            "hybridflow.__main__",
+        ),
+    ),
+)
+LEVELS = {name: level for level, (_, names) in enumerate(SUBJECTS) for name in names}
 # Those whose modules need entries of their own.
 HOUSES = ("hybridflow", "hybridflow.compiler", "hybridflow.runtime")
-THIRD_PARTY = {0: set(), 4: {"numpy"}, 5: {"numpy"}, 6: {"numpy", "ml_dtypes", "llvmlite", "cupy"}}
+RUNTIME = range(6, 13)
+THIRD_PARTY = {
+    0: set(),
+    4: {"numpy"},
+    5: {"numpy"},
+    **{level: {"numpy", "ml_dtypes", "llvmlite", "cupy"} for level in RUNTIME},
+}
 USUAL_THIRD_PARTY = {"numpy", "ml_dtypes"}
 # Optional ones, each with the one module that may import it, when it is asked for what needs that.
 OPTIONAL = {
     "hybridflow.callbacks.progress": {"tqdm"},
     "hybridflow.compat.adapters.keras_names": {"PIL"},
-    "hybridflow.models.drawing": {"pydot"},
+    "hybridflow.models.graphviz": {"pydot"},
     "hybridflow.runtime.cuda.cublaslt": {"cuda", "nvmath"},
     "hybridflow.summary.events": {"tensorboardX"},
 }
@@ -122,7 +234,7 @@ OPTIONAL = {
 RUNTIME_SEES = ("hybridflow.errors", "hybridflow.flags", "hybridflow.compiler.program", "hybridflow.compiler.target")
 
 
-def level(module: str) -> float:
+def level(module: str) -> int:
     """The level of a module.  Raises LookupError for one that was given none."""
     parts = module.split(".")
     for end in range(len(parts), 0, -1):
@@ -178,12 +290,12 @@ def test_imports_point_downwards(module: str) -> None:
         if top == "hybridflow":
             if level(name) > own:
                 wrong.append(f"{place}, which lies above")
-            if 6 <= own < 7 and level(name) < 6 and name not in RUNTIME_SEES:
+            if own in RUNTIME and level(name) < RUNTIME[0] and name not in RUNTIME_SEES:
                 wrong.append(f"{place}, which is none of the runtime's business")
         elif top in ("compiler", "runtime"):
             wrong.append(f"{place}: write hybridflow.{name}")
         elif top not in sys.stdlib_module_names and top not in (
-            THIRD_PARTY.get(int(own), USUAL_THIRD_PARTY) | OPTIONAL.get(module, set())
+            THIRD_PARTY.get(own, USUAL_THIRD_PARTY) | OPTIONAL.get(module, set())
         ):
             wrong.append(f"{place}, which is not among what level {own} may use")
     assert not wrong, "\n".join(wrong)

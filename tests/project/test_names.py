@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.core import other_names
+from hybridflow.core import name_hints
 
 pytestmark = pytest.mark.code
 
@@ -119,7 +119,7 @@ def test_gradients_pass_through_methods() -> None:
     assert found.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize("name", sorted(other_names.OF_MODULE))
+@pytest.mark.parametrize("name", sorted(name_hints.OF_MODULE))
 def test_the_module_answers(name: str) -> None:
     assert name not in hf.__all__, "it is there: take it out of the table"
     assert not hasattr(hf, name)
@@ -127,7 +127,7 @@ def test_the_module_answers(name: str) -> None:
         getattr(hf, name)
 
 
-@pytest.mark.parametrize("name", sorted(other_names.OF_TENSOR))
+@pytest.mark.parametrize("name", sorted(name_hints.OF_TENSOR))
 def test_tensors_answer(name: str) -> None:
     for value in (hf.ones(2), *([] if name in dir(hf.Variable) else [hf.Variable([1.0])])):
         assert not hasattr(value, name) and getattr(value, name, 5) == 5
@@ -178,7 +178,7 @@ def test_wrong_use_that_others_allow() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "name"), [(room, name) for room, table in other_names.OF_ROOM.items() for name in table]
+    ("room", "name"), [(room, name) for room, table in name_hints.OF_ROOM.items() for name in table]
 )
 def test_rooms_answer_too(room: str, name: str) -> None:
     module = getattr(hf, room)
@@ -321,7 +321,7 @@ IN_OTHER_WORDS = (  # the name, the variables of its answer, what NumPy computes
 def computed(name: str, variables: dict[str, Any]) -> Any:
     """What comes of an answer; of several statements the last one counts."""
     room, _, last = name.rpartition(".")
-    answer = other_names.OF_ROOM[room][last] if room else other_names.OF_MODULE[last]
+    answer = name_hints.OF_ROOM[room][last] if room else name_hints.OF_MODULE[last]
     *steps, final = answer.partition(" of ")[0].split("; ")
     given = {key: hf.asarray(v) if isinstance(v, np.ndarray) else v for key, v in variables.items()} | {"hf": hf}
     exec("\n".join(steps), given)

@@ -17,12 +17,12 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors
 from hybridflow.checkpoint import files
+from hybridflow.compiler.index.bounds_proofs import check_in_bounds, with_conditions
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim, symbols, value_at
 from hybridflow.compiler.ir.graph import Graph, Literal, Node, parameter
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.loops.inside import check_inside, with_conditions
 from hybridflow.compiler.ops import TABLE
 from hybridflow.errors import HybridflowError, VerifyError
 from tests.support.paths import ROOT
@@ -249,7 +249,7 @@ def test_the_graphs_are_refused_for_their_own_fault() -> None:
         for old, new in zip(mended[::2], mended[1::2]):
             assert old in text, name
             text = text.replace(old, new)
-        check_inside(parse(text, TABLE))
+        check_in_bounds(parse(text, TABLE))
 
 
 def test_ops_that_passes_alone_write_are_internal() -> None:
@@ -307,7 +307,7 @@ def is_taken(g: Graph) -> bool:
     except (AttributeError, KeyError, TypeError):  # of values that no text spells
         return False
     try:
-        check_inside(parse(text, TABLE))
+        check_in_bounds(parse(text, TABLE))
     except HybridflowError:
         return False
     return True
@@ -540,7 +540,7 @@ TAKES_LONG = {
 def test_limits_come_before_work(name: str) -> None:
     """Each of them took minutes, or more memory than there is."""
     with pytest.raises(HybridflowError):
-        check_inside(parse(TAKES_LONG[name], TABLE))
+        check_in_bounds(parse(TAKES_LONG[name], TABLE))
 
 
 def test_marks_take_no_memory() -> None:

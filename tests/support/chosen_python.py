@@ -1,6 +1,7 @@
 """Ordinary programs in which a tensor chooses: values, functions, objects, numbers of turns, and what is raised.
 
-``PROGRAMS`` has each with the arguments of its calls; ``tests/tracing/test_chosen_python.py`` runs them eagerly and compiled.
+``PROGRAMS`` has each with the arguments of its calls; ``tests/autograph/test_chosen_python.py`` runs them eagerly and
+compiled.
 """
 
 # ruff: noqa

@@ -16,13 +16,13 @@ import numpy as np
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.compiler import target
-from hybridflow.compiler.loops import cluster, reader, stored
+from hybridflow.compiler.loops import access_analysis, fusion, materialization
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.tier_up import BACKWARD_PASSES
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor
-from hybridflow.runtime.machine import host
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.machine import host_target
+from hybridflow.runtime.memory import memory_pool
 from tests.support.bits import same_bits
 from tests.support.phase_host import small_pieces
 from tests.support.programs import Program, Settings, Values
@@ -30,16 +30,16 @@ from tests.support.teams import threads
 
 # The limits of fusion: any numbers give the same results.
 LIMITS: dict[str, types.ModuleType] = {
-    "MAX_MEMBERS": cluster,
-    "MAX_WORK": cluster,
-    "MAX_REDUCTIONS": cluster,
-    "RECENT": cluster,
-    "CHEAP": stored,
-    "MAX_DEPTH": stored,
-    "MAX_MOVED": stored,
-    "MAX_AGAIN": stored,
-    "MAX_DIVISIONS": reader,
-    "MAX_VIEWS": reader,
+    "MAX_MEMBERS": fusion,
+    "MAX_WORK": fusion,
+    "MAX_REDUCTIONS": fusion,
+    "RECENT": fusion,
+    "CHEAP": materialization,
+    "MAX_DEPTH": materialization,
+    "MAX_MOVED": materialization,
+    "MAX_RECOMPUTED": materialization,
+    "MAX_DIVISIONS": access_analysis,
+    "MAX_VIEWS": access_analysis,
 }
 FILE = "<program>"  # where errors say that they arose
 CACHES = ("l2", "l3")  # of the machine, in bytes: what fits into them decides likewise
@@ -143,7 +143,7 @@ def gradients_replayed(on: bool) -> Iterator[None]:
 @contextlib.contextmanager
 def poisoned() -> Iterator[None]:
     """Memory that programs get is full of NaN, so that what is read before it is written shows."""
-    pool = blocks.pool()
+    pool = memory_pool.pool()
     if pool is None:
         yield
         return
@@ -171,10 +171,10 @@ def applied(settings: Settings, number: int = 0) -> Iterator[None]:
 def _compiled_so(settings: Settings) -> Iterator[None]:
     before = {name: getattr(module, name) for name, module in LIMITS.items()}
     limits = dict(settings.limits)
-    machine = target.NAMED[settings.target] if settings.target else host.target()
-    machine = machine if host.can_run(machine) else host.target()
+    machine = target.NAMED[settings.target] if settings.target else host_target.target()
+    machine = machine if host_target.can_run(machine) else host_target.target()
     machine = machine.with_(**{name: limits.pop(name) for name in CACHES if name in limits})
-    with flags.SKIP(settings.skip), host.use(machine):
+    with flags.SKIP(settings.skip), host_target.use(machine):
         try:
             for name, value in limits.items():
                 setattr(LIMITS[name], name, value)

@@ -25,8 +25,8 @@ import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
 
-from hybridflow.compiler.codegen.together import BARRIER
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.compiler.codegen.gpu.cooperative import BARRIER
+from hybridflow.runtime.machine import host_target, machine_code
 from tests.support import jit_helper
 
 WARP = 32
@@ -516,7 +516,7 @@ def _object(text: str) -> bytes:
     """Machine code of a module for this machine, made in the shortest time: a few threads run it, once or twice."""
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
-    return jit_helper.machine(host.detect(), opt=0).emit_object(module)
+    return jit_helper.machine(host_target.detect(), opt=0).emit_object(module)
 
 
 _rooms: list[tuple[int, Any]] = []  # for how many threads, those that nobody uses

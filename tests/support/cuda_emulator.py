@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from hybridflow.core import dlpack
-from hybridflow.eager import one_op
-from hybridflow.runtime.cuda import device, driver, executable, gpus
+from hybridflow.eager import single_op_programs
+from hybridflow.runtime.cuda import device, driver, executable, gpu_memory
 from tests.support.cuda_blocks import MOST_SHARED
 from tests.support.fake_driver import FakeDriver, Memory
 
@@ -241,18 +241,22 @@ class _Loaded(executable.CudaExecutable):
 def emulating(monkeypatch: pytest.MonkeyPatch, devices: int) -> Iterator[Emulator]:
     """Emulated GPUs in the place of CuPy's, and of the driver's."""
     emulator = Emulator(devices)
-    monkeypatch.setattr(gpus, "cupy", lambda: emulator)
-    monkeypatch.setattr(gpus, "_bound", type(gpus._bound)())
+    monkeypatch.setattr(gpu_memory, "cupy", lambda: emulator)
+    monkeypatch.setattr(gpu_memory, "_bound", type(gpu_memory._bound)())
     monkeypatch.setattr(device, "_devices", {})
     monkeypatch.setattr(device, "driver", lambda: driver.Driver(emulator.driver.library))
     monkeypatch.setattr(executable, "ptx", types.SimpleNamespace(assemble=lambda program: program.text))
-    here = {key: found for key, found in one_op._programs.items() if not isinstance(found, executable.CudaExecutable)}
+    here = {
+        key: found
+        for key, found in single_op_programs._programs.items()
+        if not isinstance(found, executable.CudaExecutable)
+    }
     monkeypatch.setattr(executable, "CudaExecutable", _Loaded)
-    monkeypatch.setattr(one_op, "_programs", here)
+    monkeypatch.setattr(single_op_programs, "_programs", here)
     monkeypatch.setattr(Emulator, "now", emulator)
-    gpus.target.cache_clear()
+    gpu_memory.target.cache_clear()
     yield emulator
-    gpus.target.cache_clear()
+    gpu_memory.target.cache_clear()
     assert not emulator.driver.broken, "\n".join(emulator.driver.broken)
 
 

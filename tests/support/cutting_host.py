@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.program import Program
-from hybridflow.runtime import cpu, program_host
+from hybridflow.runtime import cpu, host_interface
 from tests.support.bits import same_bits
 
 MOST_CUTS = 40
@@ -28,7 +28,7 @@ class CuttingHost:
         self._workers = workers
         self.loops: list[tuple[int, int]] = []
         self.errors: list[BaseException] = []
-        self.struct = program_host.Host(workers=workers)
+        self.struct = host_interface.Host(workers=workers)
         kind = type(self.struct.parallel_for)
         self.struct.parallel_for = kind(self._parallel_for)
 
@@ -37,7 +37,7 @@ class CuttingHost:
             pieces = self._pieces(units, grain)
             self.loops.append((units, len(pieces)))
             self._random.shuffle(pieces)
-            function = program_host.TASK(task)
+            function = host_interface.TASK(task)
 
             def work(worker: int) -> None:
                 while pieces:
@@ -68,7 +68,7 @@ def cutting(seed: int, workers: int = 3) -> Iterator[CuttingHost]:
     """Programs that Python starts inside of the block (not those that native code calls) run on such a host."""
     host = CuttingHost(seed, workers)
     try:
-        with program_host.use(host.struct):
+        with host_interface.use(host.struct):
             yield host
     finally:
         host.close()

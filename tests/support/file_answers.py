@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.checkpoint import files
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir.text import parse
 from hybridflow.compiler.ops import TABLE
 from hybridflow.errors import ShapeError

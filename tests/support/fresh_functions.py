@@ -6,15 +6,15 @@ import sys
 
 import hybridflow as hf
 from hybridflow.array import elementwise
-from hybridflow.eager.operations import Operation
-from hybridflow.eager.wholes import Wholes
+from hybridflow.eager.public_op import PublicOp
+from hybridflow.eager.taped_calls import TapedCalls
 
 
-def public_functions() -> list[Operation]:
+def public_functions() -> list[PublicOp]:
     """All that may have plans or wholes, those behind operators and methods included."""
     rooms = [vars(module) for name, module in sys.modules.items() if name.startswith("hybridflow")]
     rooms += [*map(vars, hf.random.Generator.__mro__[:-1]), elementwise._taped]
-    return list({id(f): f for room in rooms for f in list(room.values()) if type(f) is Operation}.values())
+    return list({id(f): f for room in rooms for f in list(room.values()) if type(f) is PublicOp}.values())
 
 
 def forget_calls() -> None:
@@ -24,4 +24,4 @@ def forget_calls() -> None:
         function._dispatch, function._taped = (), ()
         function._tier_up.clear()
         function._plans = {}
-        function._wholes = Wholes(function)
+        function._taped_calls = TapedCalls(function)

@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.eager import operations, wholes
+from hybridflow.autograph.source import source_locations
+from hybridflow.eager import public_op, taped_calls
 from hybridflow.errors import HybridflowError
-from hybridflow.tracing.convert import texts
 from hybridflow.tracing.trace import Trace
 from tests.support.paths import DATA
 
@@ -265,7 +265,7 @@ class Lab(Outcome):
         def count(trace: Trace, *args: Any, **kwargs: Any) -> None:
             # Public functions that are compiled as a whole do not count, nor do traces inside of traces.
             if type(trace) is Trace:
-                self.traces += not (operations._planning._is_owned() or wholes._making._is_owned())
+                self.traces += not (public_op._planning._is_owned() or taped_calls._making._is_owned())
             make(trace, *args, **kwargs)
 
         # Traces inside of traces run it too, where code of the user's would be noticed.
@@ -328,7 +328,7 @@ def run_module(lab: Lab, folder: pathlib.Path) -> None:
 
 def run_console(lab: Lab, folder: pathlib.Path) -> None:
     """Typed into an ``InteractiveConsole``."""
-    texts.listen()  # as hybridflow does where it is imported by what is typed
+    source_locations.listen()  # as hybridflow does where it is imported by what is typed
     console = code.InteractiveConsole(lab.names() | {"__name__": "guard_program"}, "<console>")
     errors = io.StringIO()
     with contextlib.redirect_stderr(errors):

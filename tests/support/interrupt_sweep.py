@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.autograph.runtime import state as flow
 from hybridflow.core import transaction
 from hybridflow.core.context import now, reasons
-from hybridflow.jit.guards.recording import active
-from hybridflow.runtime import apart
-from hybridflow.tracing.flow import state as flow
+from hybridflow.guards.guard_builder import active
+from hybridflow.runtime import uninterruptible
 
 HANG = 120  # seconds for one attempt
 BURST = 0.0005  # seconds between two interrupts of a burst
@@ -140,10 +140,10 @@ class Work:
         assert now().trace is None and not now().tapes and reasons.none_here(), "a trace or a tape is open"
         k = self.next()
         assert hf.function(lambda x: x * k)(self.x)[1, 2].item() == 0.75 * k, "a wrong value of a new function"
-        assert active.recording is None and flow.active.path is None, "reads are recorded"
+        assert active.recording is None and flow.active.scope is None, "reads are recorded"
         assert not transaction.is_open(), "a transaction is open"
         end = time.monotonic() + HANG / 2
-        while apart._jobs:  # it holds the collector back
+        while uninterruptible._jobs:  # it holds the collector back
             assert time.monotonic() < end, "work never ends"
             time.sleep(0.001)
         assert gc.isenabled(), "the collector is off"

@@ -9,12 +9,12 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from hybridflow.compiler import target as targets
-from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.codegen.core.emitter import Emitter
+from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
+from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.target import Target
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target as machine_host_target
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
@@ -45,7 +45,9 @@ def product_targets() -> dict[str, Target]:
     for name, extra in (("avx2", "avxvnni"), ("avx512", "avx512vnni")):
         if name in found and features.get(extra):
             found[f"{name}+{extra}"] = found[name].with_(features=f"+{extra}")
-    if host.detect().has("amx-int8") and host.detect().has("amx-bf16"):  # which takes the system's permission
+    if machine_host_target.detect().has("amx-int8") and machine_host_target.detect().has(
+        "amx-bf16"
+    ):  # which takes the system's permission
         found["avx512+amx"] = targets.AVX512.with_(features="+amx-int8,+amx-bf16,+amx-tile")
     return found
 
@@ -78,7 +80,7 @@ def loop_text(
     e.branch_if(more.ref, loop, done)
     e.label(done)
     e.line("ret void")
-    module = ModuleText(target)
+    module = LLVMModule(target)
     parameters = ", ".join(["i64 %n", "ptr %out", *(f"ptr %a{k}" for k in range(len(inputs)))])
     module.function(e, "kernel", parameters, linkage="ptx_kernel" if cuda else "")
     return module.render(), out.dtype

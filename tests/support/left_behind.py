@@ -22,14 +22,14 @@ import hybridflow as hf
 from hybridflow import flags
 from hybridflow.core import context
 from hybridflow.core.context import everywhere, now
-from hybridflow.jit.guards import recording, unseen
-from hybridflow.runtime import collector, program_host
-from hybridflow.runtime.calls import turns
-from hybridflow.runtime.machine import host
+from hybridflow.guards import guard_builder, untracked_code
+from hybridflow.runtime import gc_pause, host_interface
+from hybridflow.runtime.calls import variable_locks
+from hybridflow.runtime.machine import host_target
 
-_POLICIES = "hybridflow.layers.policy"
+_POLICIES = "hybridflow.layers.dtype_policy"
 _PATIENCE = 60.0  # seconds in which threads that were told to end may do so
-_OURS = (unseen._collection_starts, unseen._collection_stops)  # for as long as a trace goes on
+_OURS = (untracked_code._collection_starts, untracked_code._collection_stops)  # for as long as a trace goes on
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGCHLD")]
 
 
@@ -56,12 +56,14 @@ def _scopes() -> dict[str, Any]:
         "functions run eagerly": hf.config.functions_run_eagerly(),
         "reasons everywhere": everywhere.value,
         "states that count as busy": context.busy.value,
-        "a recording": recording.active.recording,
-        "a host of programs": program_host.current(),
-        "another target": host._override,
-        "claims to variables": [claim for claim in (*turns._active, *turns._forks) if claim.is_active],
-        "programs of variables": (turns.running.value, turns.closed.value),
-        "a collector held back": bool(collector._holders),
+        "a recording": guard_builder.active.recording,
+        "a host of programs": host_interface.current(),
+        "another target": host_target._override,
+        "claims to variables": [
+            claim for claim in (*variable_locks._active, *variable_locks._forks) if claim.is_active
+        ],
+        "programs of variables": (variable_locks.running.value, variable_locks.closed.value),
+        "a collector held back": bool(gc_pause._holders),
         "threads": {thread for thread in threading.enumerate() if not isinstance(thread, threading._DummyThread)},
     }
 

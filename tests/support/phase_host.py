@@ -1,4 +1,4 @@
-"""What a phase promises (``compiler/codegen/phases.py``), looked at piece by piece.
+"""What a phase promises (``compiler/codegen/core/phases.py``), looked at piece by piece.
 
 All memory of a run lies in one array: inputs, outputs, new values of state, the arena and the scratch memory of each
 worker, with gaps between them.  So what a piece has read and written is seen by running it on a copy of all that the
@@ -22,15 +22,15 @@ from unittest import mock
 
 import numpy as np
 
-from hybridflow.compiler.codegen import driver
-from hybridflow.compiler.codegen.tasks import COMMON, FIRST_PLACE
+from hybridflow.compiler.codegen.control import driver
+from hybridflow.compiler.codegen.control.host_tasks import COMMON, FIRST_PLACE
 from hybridflow.compiler.ir.graph import Graph, Role
 from hybridflow.compiler.loops import schedule
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import Program, Slot, value_at
 from hybridflow.compiler.target import Target
 from hybridflow.jit.donation import matched
-from hybridflow.runtime import arguments, cpu, program_host
+from hybridflow.runtime import argument_checks, cpu, host_interface
 from hybridflow.runtime.dtypes import NUMPY
 from tests.support.bits import same_bits
 
@@ -49,8 +49,8 @@ class PhaseError(AssertionError):
 def compiled(graph: Graph, target: Target) -> Program:
     """The program, whose shared entry hands its host one phase after another, also those of kernels that may run side
     by side."""
-    steps = driver.Steps
-    with mock.patch.object(driver, "Steps", lambda *args, one_by_one=False: steps(*args, one_by_one=True)):
+    steps = driver.DispatchSteps
+    with mock.patch.object(driver, "DispatchSteps", lambda *args, one_by_one=False: steps(*args, one_by_one=True)):
         return compile_graph(graph, target)
 
 
@@ -67,14 +67,14 @@ class Memory:
     """One array of bytes with room for all of a run; ``address`` is that of its first byte."""
 
     def __init__(self, program: Program, arrays: Sequence[np.ndarray], rng: np.random.Generator) -> None:
-        self.program, self.dims = program, arguments.bind_dims(program, arrays)
+        self.program, self.dims = program, argument_checks.bind_dims(program, arrays)
         self.inputs, self.outputs, self.updates = [], [], []
         self._end = 0
         slots = program.inputs
         self.inputs = [self._place(slot) for slot in slots]
         self.outputs = [self._place(slot) for slot in program.outputs]
         self.updates = [
-            self.inputs[i] if slots[i].in_place else self._place(slots[i]) for i in arguments.updated(program)
+            self.inputs[i] if slots[i].in_place else self._place(slots[i]) for i in argument_checks.updated(program)
         ]
         stride = value_at(program.scratch_bytes, self.dims)
         arena = value_at(program.arena_bytes, self.dims)
@@ -86,7 +86,7 @@ class Memory:
             self.bytes[start:end] = np.frombuffer(np.array(array, order="C").tobytes(), np.uint8)
 
     def _place(self, slot: Slot) -> Range:
-        count = int(np.prod(arguments.extents(slot, self.dims), dtype=np.int64))
+        count = int(np.prod(argument_checks.extents(slot, self.dims), dtype=np.int64))
         return self._room(count * NUMPY[slot.dtype].itemsize)
 
     def _room(self, nbytes: int) -> Range:
@@ -99,10 +99,10 @@ class Memory:
 
     def results(self) -> list[np.ndarray]:
         """The outputs and the new values of state."""
-        slots = [*self.program.outputs, *(self.program.inputs[i] for i in arguments.updated(self.program))]
+        slots = [*self.program.outputs, *(self.program.inputs[i] for i in argument_checks.updated(self.program))]
         found = []
         for slot, (start, end) in zip(slots, (*self.outputs, *self.updates)):
-            shape = arguments.extents(slot, self.dims)
+            shape = argument_checks.extents(slot, self.dims)
             found.append(np.frombuffer(self.bytes[start:end].tobytes(), NUMPY[slot.dtype]).reshape(shape))
         return found
 
@@ -133,8 +133,8 @@ class PhaseHost:
 
     def __init__(self, memory: Memory, rng: np.random.Generator) -> None:
         self.memory, self.rng = memory, rng
-        self.struct = program_host.Host(workers=WORKERS)
-        self.struct.parallel_for = program_host.TYPES["parallel_for"](self._parallel_for)
+        self.struct = host_interface.Host(workers=WORKERS)
+        self.struct.parallel_for = host_interface.TYPES["parallel_for"](self._parallel_for)
         self.phases = 0
         self.errors: list[BaseException] = []
 
@@ -153,7 +153,7 @@ class PhaseHost:
 class _Phase:
     def __init__(self, memory: Memory, rng: np.random.Generator, task: int, args: int, units: int, grain: int) -> None:
         self.memory, self.rng, self.units, self.grain = memory, rng, units, grain
-        self.task, self.args = program_host.TASK(task), args
+        self.task, self.args = host_interface.TASK(task), args
         common = (ctypes.c_int64 * len(COMMON)).from_address(_word(args, 0))
         self.scratch, self.stride = common[COMMON.index("scratch")], common[COMMON.index("stride")]
         status = common[COMMON.index("status")]
@@ -322,6 +322,6 @@ def _call(entry: object, memory: Memory, host: int | None) -> int:
 def small_pieces(enough: int = schedule.ENOUGH) -> Iterator[None]:
     """Everything is cut as if it were large."""
     with contextlib.ExitStack() as stack:
-        for name, value in (("SPLIT", 1), ("SMALL", 1), ("ENOUGH", enough)):
+        for name, value in (("SPLIT_REDUCTION", 1), ("SMALL", 1), ("ENOUGH", enough)):
             stack.enter_context(mock.patch.object(schedule, name, value))
         yield

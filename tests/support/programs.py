@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ops.arrays import convert
+from hybridflow.compiler.ops.reference_arrays import convert
 from hybridflow.compiler.ops.samples import edges
 
 # Names: v values, p parameters of a nested function, x i d k arguments (values, indices, divisors, samples), C captured

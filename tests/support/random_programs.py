@@ -22,9 +22,9 @@ import hybridflow as hf
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ops import TABLE, Kind
-from hybridflow.compiler.ops.checked import WRAPPING
-from hybridflow.compiler.ops.table import OpDef
-from hybridflow.compiler.passes.standard import PASSES
+from hybridflow.compiler.ops.checked_integers import WRAPPING
+from hybridflow.compiler.ops.op_table import OpDef
+from hybridflow.compiler.passes.pass_pipeline import PASSES
 from tests.support.compare_programs import CACHES, LIMITS, TARGETS, load, op
 from tests.support.graph_shapes import GRAPH_SHAPES
 from tests.support.program_texts import ALGEBRA, BINARY, FLOAT_ALGEBRA, KERNELS, VIEWS, Refused, call_text
@@ -55,7 +55,7 @@ LIMIT_VALUES = {
     "CHEAP": (0, 3, 100),
     "MAX_DEPTH": (0, 1, 2),
     "MAX_MOVED": (0, 8, 40),
-    "MAX_AGAIN": (0, 8, 60),
+    "MAX_RECOMPUTED": (0, 8, 60),
     "MAX_DIVISIONS": (0, 2),
     "MAX_VIEWS": (0, 1, 3),
     "l2": (0, 64, 4096),

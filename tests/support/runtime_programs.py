@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hybridflow.compiler.program import Check, Dim, DimSource, Extent, Program, Slot
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 
 _LLVM = {"f32": "float", "f64": "double", "i32": "i32", "i64": "i64", "u8": "i8"}
 
@@ -47,7 +47,7 @@ def pointwise(
     first = scalars.index(False) if False in scalars else 0
     return Program(
         "pointwise",
-        host.target(),
+        host_target.target(),
         "\n".join(lines),
         "pointwise",
         tuple(Slot(() if scalar else (n,), dtype, f"x{k}") for k, scalar in enumerate(scalars)),
@@ -92,7 +92,7 @@ define i32 @accumulate(ptr %buffers, ptr %dims, ptr %arena, ptr %host) {
     slots = (Slot((4,), "f64", "total", updated=True, in_place=in_place), Slot((4,), "f64", "x"))
     text = text.replace("OUTPUT", store if outputs else "").replace("UPDATE", str(2 + outputs))
     made = (Slot((4,), "f64"),) * outputs
-    return Program("accumulate", host.target(), text, "accumulate", slots, made, (), 0)
+    return Program("accumulate", host_target.target(), text, "accumulate", slots, made, (), 0)
 
 
 def square_table() -> Program:
@@ -108,4 +108,4 @@ define i32 @table(ptr %buffers, ptr %dims, ptr %arena, ptr %host) {
 """
     dims = (DimSource("n", 0, 0),)
     inputs, outputs = (Slot((Dim("n"),), "u8"),), (Slot((Dim("n"), Dim("n")), "f64"),)
-    return Program("table", host.target(), text, "table", inputs, outputs, dims, Dim("n") * 8)
+    return Program("table", host_target.target(), text, "table", inputs, outputs, dims, Dim("n") * 8)

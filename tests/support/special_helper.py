@@ -9,38 +9,43 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.codegen import scan, scatter, sort, sort_values, top
-from hybridflow.compiler.codegen.contract import Epilogue, Shape, Source, emit_product
-from hybridflow.compiler.codegen.elements import Place
-from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.operand import Flat, Operand
-from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
-from hybridflow.compiler.codegen.sort import SortOperand
-from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.codegen.core.elements import MemoryPlace
+from hybridflow.compiler.codegen.core.emitter import Emitter
+from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder
+from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
+from hybridflow.compiler.codegen.core.operand import LinearOperand, Operand
+from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel_parameters
+from hybridflow.compiler.codegen.ordering import argsort, prefix_scan, scatter_add, top_k, vector_sort
+from hybridflow.compiler.codegen.ordering.argsort import SortOperand
+from hybridflow.compiler.codegen.products.matmul import (
+    Epilogue,
+    MatmulOperands,
+    MatmulShape,
+    emit_matmul as matmul_emit_matmul,
+)
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import parameter
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import OpDef
-from hybridflow.compiler.ops.lowering import Adding, Ranking
+from hybridflow.compiler.ops.lowering import ScatterAdd, Sort
 from hybridflow.compiler.program import Check, value_at
 from hybridflow.compiler.target import Target
 from hybridflow.runtime.machine import machine_code
 
-Emit = Callable[[ModuleText, Emitter], KernelCode]
+Emit = Callable[[LLVMModule, Emitter], EmittedKernel]
 
 
 def kernel_text(
     emit: Emit, target: Target, buffers: int, checks: list[Check] | None = None, in_place: bool = False
-) -> tuple[str, KernelCode]:
+) -> tuple[str, EmittedKernel]:
     """A module with the kernel ``k`` that ``emit`` adds, and functions ``entry0``, ``entry1``, ... of the same
     parameters, one for each of its phases, that can be called; those of a single thread if ``in_place``."""
-    module, e = ModuleText(target), Emitter(target)
+    module, e = LLVMModule(target), Emitter(target)
     noted = [] if checks is None else checks
     e.status = "%status"
     e.on_check = lambda check: (noted.append(check), len(noted))[1]
     kernel = emit(module, e)
-    kernel = kernel.in_place() if in_place else kernel
+    kernel = kernel.single_threaded() if in_place else kernel
     parameters = kernel_parameters(buffers)
 
     def write_callers() -> None:
@@ -55,7 +60,7 @@ def kernel_text(
 
 
 def emit_matmul(
-    module: ModuleText,
+    module: LLVMModule,
     e: Emitter,
     symbol: str,
     dtype: Any,
@@ -70,22 +75,22 @@ def emit_matmul(
     epilogue: Epilogue | None = None,
     at_home: bool = False,
     symmetric: bool = False,
-) -> KernelCode:
+) -> EmittedKernel:
     """Add the kernel of a product of two matrices of ``sizes`` m, n, k that lie in memory: %a0 = x[batch, m, k],
     %a1 = y[batch, k, n] (each perhaps with its last two axes swapped), and without ``epilogue`` %a2 = out, where totals
     may grow if they are ``at_home`` there."""
     leading, (m, n, k) = (tuple(Dim(s) if isinstance(s, str) else s for s in group) for group in (batch, sizes))
     result = np.dtype(sum_dtype or dtype)
-    shape = Shape(leading, m, n, k)
+    shape = MatmulShape(leading, m, n, k)
 
-    def source() -> Source:
-        code = Code(e.beside(), dims)
+    def source() -> MatmulOperands:
+        code = KernelBuilder(e.sibling(), dims)
 
         def operand(pointer: str, rows: Any, columns: Any, free: int, summed: int) -> Operand:
             node = parameter(TensorType((*leading, rows, columns), np.dtype(dtype)), pointer)
             axes = len(leading)
             parts = (tuple(range(axes)), (axes + free,), (axes + summed,))
-            return Operand(code, node, parts, {node: Place(pointer)})
+            return Operand(code, node, parts, {node: MemoryPlace(pointer)})
 
         left = operand("%a0", k, m, 1, 0) if transpose_a else operand("%a0", m, k, 0, 1)
         right = operand("%a1", n, k, 0, 1) if transpose_b else operand("%a1", k, n, 1, 0)
@@ -95,27 +100,29 @@ def emit_matmul(
             position = code.add(code.mul(line, code.extent(n)), col)
             e.store(value, code.at("%a2", position, value.dtype.itemsize), mask)
 
-        return Source(code, left, right, epilogue or store, "%a2" if at_home else None)
+        return MatmulOperands(code, left, right, epilogue or store, "%a2" if at_home else None)
 
-    return emit_product(module, source, symbol, shape, buffers, result, lanes, symmetric=symmetric)[0]
+    return matmul_emit_matmul(module, source, symbol, shape, buffers, result, lanes, symmetric=symmetric)[0]
 
 
-def _flat(dtype: Any, shape: Any, pointer: str) -> Flat:
+def _flat(dtype: Any, shape: Any, pointer: str) -> LinearOperand:
     node = parameter(TensorType(tuple(shape), np.dtype(dtype)), pointer)
-    return Flat(node, {node: Place(pointer)})
+    return LinearOperand(node, {node: MemoryPlace(pointer)})
 
 
 def emit_scan(
-    module: ModuleText, e: Emitter, symbol: str, op: OpDef, dtype: Any, shape: Any, axis: int, dims: Sequence[str] = ()
-) -> KernelCode:
+    module: LLVMModule, e: Emitter, symbol: str, op: OpDef, dtype: Any, shape: Any, axis: int, dims: Sequence[str] = ()
+) -> EmittedKernel:
     """Add the kernel of a scan of arrays in memory: the inputs, then the output."""
     inputs = [_flat(dtype, shape, f"%a{k}") for k in range(op.arity or 0)]
     running = op.lower((), {"axis": axis})
-    return scan.emit_scan(module, e, symbol, op, dtype, shape, running, dims, inputs, len(inputs) + 1, teams=False)
+    return prefix_scan.emit_scan(
+        module, e, symbol, op, dtype, shape, running, dims, inputs, len(inputs) + 1, thread_groups=False
+    )
 
 
 def emit_argsort(
-    module: ModuleText,
+    module: LLVMModule,
     e: Emitter,
     symbol: str,
     dtype: Any,
@@ -123,14 +130,14 @@ def emit_argsort(
     axis: int,
     descending: bool = False,
     dims: Sequence[str] = (),
-) -> KernelCode:
+) -> EmittedKernel:
     """Add the kernel that sorts %a0 = x in memory: %a1 = positions."""
     x = _flat(dtype, shape, "%a0")
-    return sort.emit_argsort(module, e, symbol, SortOperand(Ranking(axis, descending), x, dims, 2))
+    return argsort.emit_argsort(module, e, symbol, SortOperand(Sort(axis, descending), x, dims, 2))
 
 
 def emit_sort(
-    module: ModuleText,
+    module: LLVMModule,
     e: Emitter,
     symbol: str,
     dtype: Any,
@@ -138,39 +145,41 @@ def emit_sort(
     axis: int,
     descending: bool = False,
     dims: Sequence[str] = (),
-) -> KernelCode:
+) -> EmittedKernel:
     """Add the kernel that sorts %a0 = x in memory: %a1 = its elements, by vectors where the target has any."""
-    x, ranking = _flat(dtype, shape, "%a0"), Ranking(axis, descending, values=True)
-    emit = sort_values.emit_sort if sort_values.sorts_vectors(e.target, x.node.dtype) else sort.emit_argsort
+    x, ranking = _flat(dtype, shape, "%a0"), Sort(axis, descending, values=True)
+    emit = vector_sort.emit_vector_sort if vector_sort.sorts_vectors(e.target, x.node.dtype) else argsort.emit_argsort
     return emit(module, e, symbol, SortOperand(ranking, x, dims, 2))
 
 
 def emit_top(
-    module: ModuleText, e: Emitter, symbol: str, dtype: Any, shape: Any, count: int, descending: bool, dims: Any = ()
-) -> KernelCode:
+    module: LLVMModule, e: Emitter, symbol: str, dtype: Any, shape: Any, count: int, descending: bool, dims: Any = ()
+) -> EmittedKernel:
     """Add the kernel that finds the first elements of %a0 = x in memory along its last axis: %a1 = positions."""
-    ranking = Ranking(len(shape) - 1, descending, count=count)
-    return top.emit_top(module, e, symbol, SortOperand(ranking, _flat(dtype, shape, "%a0"), dims, 2))
+    ranking = Sort(len(shape) - 1, descending, count=count)
+    return top_k.emit_top_k(module, e, symbol, SortOperand(ranking, _flat(dtype, shape, "%a0"), dims, 2))
 
 
 def emit_scatter_add(
-    module: ModuleText,
+    module: LLVMModule,
     e: Emitter,
     symbol: str,
-    adding: Adding,
+    adding: ScatterAdd,
     dtype: Any,
     index_dtype: Any,
     shape: Any,
     extents: Any,
     dims: Sequence[str] = (),
-) -> KernelCode:
+) -> EmittedKernel:
     """Add the kernel of a scatter of arrays in memory: %a0 = x of ``shape``, %a1 = indices of the shape ``extents``,
     %a2 = updates, %a3 = out."""
     axis = adding.axis
     updated = extents if adding.paired else (*shape[:axis], *extents, *shape[axis + 1 :])
     x, updates = _flat(dtype, shape, "%a0"), _flat(dtype, updated, "%a2")
     indices = _flat(index_dtype, extents, "%a1")
-    return scatter.emit_scatter_add(module, e, symbol, scatter.Scattering(adding, x, indices, updates, dims, 4))
+    return scatter_add.emit_scatter_add(
+        module, e, symbol, scatter_add.ScatterOperands(adding, x, indices, updates, dims, 4)
+    )
 
 
 class Kernel:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from hybridflow.runtime.team_words import LEAST, LOOKING, PIECE, SLEEPING, THREADS, words
-from hybridflow.runtime.threads import team
+from hybridflow.runtime.thread_pool_words import LEAST, LOOKING, PIECE, SLEEPING, THREADS, words
+from hybridflow.runtime.threads import thread_pool
 
 
 @contextlib.contextmanager
 def threads(number: int, all_programs: bool = True) -> Iterator[None]:
     """Inside of the block programs run on so many threads, ``all_programs`` in as many pieces as their grains allow."""
-    assert team.problem() is None
+    assert thread_pool.problem() is None
     before = words[:]
     words[THREADS] = number
     if all_programs:

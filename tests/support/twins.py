@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ops import order
+from hybridflow.compiler.ops import evaluation_order
 
 _MOST = 128  # results that are kept
 _LARGE = 1 << 20  # bytes of one that is not
@@ -40,4 +40,4 @@ def _once(twin: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     return call
 
 
-ordered_product = _once(order.ordered_product)
+ordered_product = _once(evaluation_order.ordered_product)

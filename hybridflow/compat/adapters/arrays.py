@@ -9,6 +9,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.array import scattering
+from hybridflow.autograph.runtime.tensor_range import TensorRange
 from hybridflow.compat.adapters.values import (
     Extents,
     TensorShape,
@@ -26,8 +27,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.tracing.flow.ranges import TensorRange
-from hybridflow.tracing.symbolic import SymbolicTensor
+from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
 
 class TopK(NamedTuple):
@@ -124,11 +124,11 @@ def one_hot(
 ) -> Any:
     """``tf.one_hot``."""
     kind = dtype or next((operand(x).dtype for x in (on_value, off_value) if x is not None), dtypes.float32)
-    found = hf.one_hot(operand(indices), int(depth), -1 if axis is None else axis, kind)
+    result = hf.one_hot(operand(indices), int(depth), -1 if axis is None else axis, kind)
     if on_value is None and off_value is None:
-        return found
+        return result
     on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
-    return hf.where(found == 1, hf.astype(operand(on), kind), hf.astype(operand(off), kind))
+    return hf.where(result == 1, hf.astype(operand(on), kind), hf.astype(operand(off), kind))
 
 
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
@@ -327,11 +327,11 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Any:
 
 def positions(places: Any, shape: Any) -> list[Any]:
     """The position along each axis of a tensor of that shape, of numbers of elements in row-major order."""
-    found: list[Any] = []
+    result: list[Any] = []
     for extent in reversed(shape):
-        found.insert(0, places % extent)
+        result.insert(0, places % extent)
         places = places // extent
-    return found
+    return result
 
 
 def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> ListDiff:
@@ -465,9 +465,9 @@ def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | N
 def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_update``."""
     x, values = operands([tensor, updates], [0, 1])
-    found = hf.asarray(x).copy()
-    found[_places(indices)] = values
-    return found
+    result = hf.asarray(x).copy()
+    result[_places(indices)] = values
+    return result
 
 
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Any]:
@@ -477,16 +477,16 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
 
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
     """``tf.ensure_shape``.  Raises ShapeError where the tensor has another."""
-    found = operand(x)
-    if getattr(found, "_is_shapeless", False):
-        found.set_shape(shape)
-        return found
+    result = operand(x)
+    if getattr(result, "_is_shapeless", False):
+        result.set_shape(shape)
+        return result
     wanted = tuple(shape)
-    if len(wanted) != found.ndim or any(
-        w is not None and isinstance(d, int) and w != d for w, d in zip(wanted, found.shape)
+    if len(wanted) != result.ndim or any(
+        w is not None and isinstance(d, int) and w != d for w, d in zip(wanted, result.shape)
     ):
-        raise ShapeError("ensure_shape", f"the tensor is {found.type}. Expected {wanted}.")
-    return found
+        raise ShapeError("ensure_shape", f"the tensor is {result.type}. Expected {wanted}.")
+    return result
 
 
 def identity(input: Any, name: str | None = None) -> Any:
@@ -613,6 +613,6 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     rows = [hf.reshape(operand(x), (-1, *rest)) for x in data]
     remedy = "Give the indices as lists or arrays"
     every = np.concatenate([np.ravel(known_values(i, "dynamic_stitch", remedy)) for i in indices])
-    found = hf.zeros((int(every.max()) + 1 if every.size else 0, *rest), rows[0].dtype).copy()
-    found[every] = hf.concat(rows, axis=0)
-    return found
+    result = hf.zeros((int(every.max()) + 1 if every.size else 0, *rest), rows[0].dtype).copy()
+    result[every] = hf.concat(rows, axis=0)
+    return result

@@ -111,13 +111,13 @@ def map_fn(
     swap_memory: bool = False, infer_shape: bool = True, name: str | None = None, fn_output_signature: Any = None,
 ) -> Any:  # fmt: skip
     """``tf.map_fn``; the dtype of what the function returns is checked where one is given."""
-    found = hf.map_fn(fn, _walked(elems))
+    result = hf.map_fn(fn, _walked(elems))
     wanted = dtype if fn_output_signature is None else fn_output_signature
     if wanted is not None:
-        for x, kind in zip(pytree.flatten(found)[0], pytree.flatten(wanted)[0]):
+        for x, kind in zip(pytree.flatten(result)[0], pytree.flatten(wanted)[0]):
             if not x.dtype == getattr(kind, "dtype", kind):
                 raise ArgumentError("map_fn", f"the function returned {x.type}, and {kind} was said to come.")
-    return found
+    return result
 
 
 def _walked(elems: Any) -> Any:

@@ -58,7 +58,7 @@ class _Reader(pickle.Unpickler):
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an npz file."""
-    found = {}
+    result = {}
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             data = archive.read(name)
@@ -66,8 +66,8 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
                 array = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
             except ValueError:
                 array = _of_objects(io.BytesIO(data))
-            found[name.removesuffix(".npy")] = array
-    return found
+            result[name.removesuffix(".npy")] = array
+    return result
 
 
 def _of_objects(file: io.BytesIO) -> np.ndarray:
@@ -103,7 +103,7 @@ def _batches(name: str, files: list[str]) -> list[dict[Any, Any]]:
     """The pickled dicts of a CIFAR folder, or of its archive."""
     archive = folder() / f"{name}.tar.gz"
     inside = _found(name, f"{name}-target/{name}", f"{name}.tar.gz")
-    found = []
+    result = []
     for file in files:
         if inside == archive:
             with tarfile.open(archive) as tar:
@@ -111,8 +111,8 @@ def _batches(name: str, files: list[str]) -> list[dict[Any, Any]]:
                 data = member.read() if member is not None else b""
         else:
             data = _found(str(inside / file)).read_bytes()
-        found.append(_Reader(io.BytesIO(data), encoding="bytes").load())
-    return found
+        result.append(_Reader(io.BytesIO(data), encoding="bytes").load())
+    return result
 
 
 def _pictures(batches: list[dict[Any, Any]], label: bytes) -> tuple[np.ndarray, np.ndarray]:

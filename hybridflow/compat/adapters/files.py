@@ -19,7 +19,7 @@ from hybridflow.compat.adapters.records import Record
 from hybridflow.compat.adapters.settings import device_of
 from hybridflow.compat.adapters.values import DType, TensorSpec, as_dtype, convert_to_tensor
 from hybridflow.compat.facade import Facade
-from hybridflow.data.delimited import column, dialect_of, fields_in
+from hybridflow.data.csv_files import column, dialect_of, fields_in
 from hybridflow.errors import ArgumentError
 from hybridflow.saved.saving import in_folder
 
@@ -79,9 +79,9 @@ class Dataset(hf.data.Dataset):
 
     @staticmethod
     def _of(node: Any) -> Dataset:
-        made = object.__new__(Dataset)
-        made._made = node
-        return made
+        result = object.__new__(Dataset)
+        result._made = node
+        return result
 
     @classmethod
     def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Any:

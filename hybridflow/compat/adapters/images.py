@@ -12,7 +12,7 @@ from hybridflow.compat.adapters.draws import generator_of
 from hybridflow.compat.adapters.values import array_of, operand, saturate_cast
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.nn.pictures import SAMPLERS, resized
+from hybridflow.nn.image_resize import SAMPLERS, resized
 
 _ROWS, _COLUMNS = -3, -2
 

@@ -12,11 +12,11 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters import models
 from hybridflow.compat.adapters.values import as_dtype, operand
-from hybridflow.core import configured
-from hybridflow.core.configured import Configured, described, described_of, description, kinds_of
+from hybridflow.core import serialization
+from hybridflow.core.serialization import Configured, described, described_of, description, kinds_of
 from hybridflow.errors import ArgumentError, ArgumentTypeError
-from hybridflow.layers.further_activations import FURTHER
-from hybridflow.layers.symbols import Symbol
+from hybridflow.layers.keras_tensor import Symbol
+from hybridflow.layers.named_activations import FURTHER
 
 # ---- descriptions
 
@@ -32,7 +32,7 @@ serialize_keras_object = serialize
 def _deserializing(get: Callable[[Any], Any]) -> Callable[..., Any]:
     def deserialize(config: Any, custom_objects: Any = None, safe_mode: bool = True) -> Any:
         """What ``serialize`` described."""
-        with configured.custom_objects(custom_objects or {}):
+        with serialization.custom_objects(custom_objects or {}):
             return get(config)
 
     return deserialize
@@ -64,7 +64,7 @@ def deserialize_keras_object(config: Any, custom_objects: Any = None, safe_mode:
     known: dict[str, Any] = {}
     for base in _ROOMS:
         known |= kinds_of(base)
-    with configured.custom_objects(custom_objects or {}):
+    with serialization.custom_objects(custom_objects or {}):
         return described(known, config, "deserialize_keras_object")
 
 
@@ -166,17 +166,17 @@ def load_img(
     kinds = {"rgb": "RGB", "rgba": "RGBA", "grayscale": "L"}
     if color_mode not in kinds:
         raise ArgumentError("load_img", f"color_mode is {color_mode!r}; it must be one of {', '.join(kinds)}.")
-    found = Image.open(path).convert(kinds[color_mode])
+    result = Image.open(path).convert(kinds[color_mode])
     if target_size is None:
-        return found
+        return result
     high, wide = target_size
     box = None
     if keep_aspect_ratio:  # the largest part from the middle that has the target's ratio
-        width, height = found.size
+        width, height = result.size
         part = min(width, height * wide // high), min(height, width * high // wide)
         left, top = (width - part[0]) // 2, (height - part[1]) // 2
         box = (left, top, left + part[0], top + part[1])
-    return found.resize((wide, high), getattr(Image, interpolation.upper()), box)
+    return result.resize((wide, high), getattr(Image, interpolation.upper()), box)
 
 
 def save_img(path: Any, x: Any, data_format: str | None = None, file_format: Any = None, scale: bool = True) -> None:
@@ -235,7 +235,7 @@ def standardize_dtype(dtype: Any) -> str:
 
 def get_custom_objects() -> dict[str, Any]:
     """``tf.keras.utils.get_custom_objects``: what ``custom_object_scope`` has given."""
-    return dict(configured._given.get())
+    return dict(serialization._custom_objects.get())
 
 
 def get_registered_name(obj: Any) -> str:

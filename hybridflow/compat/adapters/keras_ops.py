@@ -312,19 +312,19 @@ def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None, so
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """``keras.ops.select``: the first choice whose condition holds."""
-    found: Any = default
+    result: Any = default
     for chosen, choice in zip(reversed(list(condlist)), reversed(list(choicelist))):
-        found = hf.where(operand(chosen), operand(choice), found)
-    return found
+        result = hf.where(operand(chosen), operand(choice), result)
+    return result
 
 
 def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Any:
     """``keras.ops.slice_update``."""
     x, new = operands([inputs, updates], [0, 1])
-    found = hf.asarray(x).copy()
+    result = hf.asarray(x).copy()
     starts = [int(s) for s in start_indices]
-    found[tuple(slice(s, s + n) for s, n in zip(starts, new.shape))] = new
-    return found
+    result[tuple(slice(s, s + n) for s, n in zip(starts, new.shape))] = new
+    return result
 
 
 def solve_triangular(a: Any, b: Any, lower: bool = False) -> Any:

@@ -101,10 +101,10 @@ def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 def reduce_prod(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_prod``: in the operand's dtype."""
     if isinstance(input_tensor, Extents):
-        found: Any = 1
+        result: Any = 1
         for extent in input_tensor:
-            found = extent * found
-        return found
+            result = extent * result
+        return result
     x = operand(input_tensor)
     return hf.prod(x, axis=axes(axis), dtype=x.dtype, keepdims=keepdims)
 
@@ -218,10 +218,10 @@ def round(x: Any, name: str | None = None) -> Any:
 def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:
     """``tf.math.polyval``: the coefficient of the highest power comes first."""
     at = operand(x)
-    found = hf.zeros_like(at)
+    result = hf.zeros_like(at)
     for coefficient in coeffs:
-        found = found * at + coefficient
-    return found
+        result = result * at + coefficient
+    return result
 
 
 def bincount(

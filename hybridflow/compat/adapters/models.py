@@ -287,13 +287,13 @@ def pad_sequences(
     rows = [np.asarray(row) for row in sequences]
     length = max((len(row) for row in rows), default=0) if maxlen is None else maxlen
     inner = next((row.shape[1:] for row in rows if len(row)), ())
-    found = np.full((len(rows), length, *inner), value, dtype)
+    result = np.full((len(rows), length, *inner), value, dtype)
     for k, row in enumerate(rows):
         kept = (row[-length:] if truncating == "pre" else row[:length]) if length else row[:0]
         if len(kept):
             place = slice(length - len(kept), None) if padding == "pre" else slice(0, len(kept))
-            found[k, place] = kept
-    return found
+            result[k, place] = kept
+    return result
 
 
 def fixed_setting(value: Any) -> None:

@@ -364,14 +364,14 @@ def _morphology(
         around = [(m // 2, m - m // 2) for m in missing]
     x = hf.pad(x, [(0, 0), *around, (0, 0)], constant_values=np.inf if erodes else -np.inf)
     rows, columns = ((n - k) // s + 1 for n, k, s in zip(x.shape[1:3], spans, (down, right)))
-    found: Any = None
+    result: Any = None
     for i in range(high):
         for j in range(wide):
             top, left = i * apart, j * beside
             part = x[:, top : top + (rows - 1) * down + 1 : down, left : left + (columns - 1) * right + 1 : right]
             part = part - weights[high - 1 - i, wide - 1 - j] if erodes else part + weights[i, j]
-            found = part if found is None else (hf.minimum if erodes else hf.maximum)(found, part)
-    return found
+            result = part if result is None else (hf.minimum if erodes else hf.maximum)(result, part)
+    return result
 
 
 def dilation2d(

@@ -76,11 +76,11 @@ def _function(name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         given = args if keep else tuple(_operands(args, several))
         options = {key: _dtype(value) if key == "dtype" else value for key, value in kwargs.items()}
-        found = _tensors(theirs(*given, **options))
-        if isinstance(found, hf.Tensor) and found.dtype == hf.float32 and not _has_floats((given, options)):
+        result = _tensors(theirs(*given, **options))
+        if isinstance(result, hf.Tensor) and result.dtype == hf.float32 and not _has_floats((given, options)):
             given, options = hf.tree.map(_wide, (given, options))  # what NumPy makes of integers is float64
-            found = theirs(*given, **options)
-        return found
+            result = theirs(*given, **options)
+        return result
 
     functools.update_wrapper(call, theirs, ("__name__", "__qualname__", "__doc__"))
     return call

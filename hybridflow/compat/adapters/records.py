@@ -10,7 +10,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters.values import string
 from hybridflow.compat.facade import Facade
-from hybridflow.data.examples import decoded
+from hybridflow.data.tf_example import decoded
 from hybridflow.errors import ArgumentError
 
 
@@ -112,9 +112,9 @@ class Example:
     @staticmethod
     def FromString(serialized: bytes) -> Example:
         """The example of these bytes."""
-        made = Example()
-        made.ParseFromString(serialized)
-        return made
+        result = Example()
+        result.ParseFromString(serialized)
+        return result
 
     def __repr__(self) -> str:
         return f"Example(features={self.features!r})"

@@ -55,12 +55,12 @@ def lbeta(x: Any, name: str | None = None) -> Any:
 def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Any:
     """``tf.nn.log_poisson_loss``."""
     z, c = operands([targets, log_input], [0, 1])
-    found = hf.exp(c) - c * z
+    result = hf.exp(c) - c * z
     if not compute_full_loss:
-        return found
+        return result
     over = hf.where(z > 1, z, 1.0)
     stirling = over * hf.log(over) - over + 0.5 * hf.log(2 * math.pi * over)
-    return found + hf.where(z > 1, stirling, 0.0)
+    return result + hf.where(z > 1, stirling, 0.0)
 
 
 def cumulative_logsumexp(

@@ -8,7 +8,7 @@ from typing import Any
 
 import hybridflow as hf
 from hybridflow.core import pytree
-from hybridflow.layers.symbols import Symbol, first_symbol
+from hybridflow.layers.keras_tensor import Symbol, first_symbol
 
 
 def over_symbols(function: Callable[..., Any]) -> Callable[..., Any]:

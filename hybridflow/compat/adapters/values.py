@@ -9,12 +9,12 @@ import ml_dtypes
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.autodiff.late_rows import traced_rows
+from hybridflow.autodiff.sparse_gradient import traced_rows
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now
-from hybridflow.core.late import parts_of
+from hybridflow.core.lazy_tensor import parts_of
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, DTypeError, TraceError
@@ -187,21 +187,21 @@ def operand(value: Any) -> Any:
 def operands(args: Sequence[Any], places: Iterable[int]) -> list[Any]:
     """The arguments, with those at ``places`` as a function of several tensors works with them: lists and arrays take
     the dtype of a tensor that is there, if it holds their kind, and Python's numbers stay what they are beside one."""
-    found = list(args)
+    result = list(args)
     known = [args[k] for k in places if isinstance(args[k], Operators)]
     if not known:
         arrays = any(isinstance(args[k], (np.ndarray, np.generic)) for k in places)
         for k in places:
             if not arrays or isinstance(args[k], (list, tuple, np.ndarray)):
-                found[k] = convert_to_tensor(args[k])
-        return found
+                result[k] = convert_to_tensor(args[k])
+        return result
     dtype = known[0].dtype
     for k in places:
         if isinstance(args[k], (list, tuple, np.ndarray)):
             made = convert_to_tensor(args[k])
             holds = dtypes.is_float(dtype) or (dtypes.is_integer(dtype) and dtypes.is_integer(made.dtype))
-            found[k] = hf.astype(made, dtype) if holds else made
-    return found
+            result[k] = hf.astype(made, dtype) if holds else made
+    return result
 
 
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:

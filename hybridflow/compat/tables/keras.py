@@ -9,7 +9,7 @@ Optimizer: optimizers.Optimizer
 Initializer: initializers.Initializer
 Regularizer: regularizers.Regularizer
 InputSpec: layers.InputSpec
-KerasTensor: layers.symbols.Symbol
+KerasTensor: layers.keras_tensor.Symbol
 Variable: ~values.KerasVariable
 DTypePolicy: mixed_precision.Policy
 name_scope: ~control.name_scope
@@ -241,14 +241,14 @@ normalize: ~models.normalize
 set_random_seed: ~models.set_random_seed
 register_keras_serializable: ~models.register_keras_serializable
 timeseries_dataset_from_array: ~files.timeseries_dataset_from_array
-CustomObjectScope, custom_object_scope: core.configured.custom_objects(custom_objects>objects, /)
+CustomObjectScope, custom_object_scope: core.serialization.custom_objects(custom_objects>objects, /)
 
 [keras.saving]
 serialize_keras_object: ~keras_names.serialize_keras_object
 deserialize_keras_object: ~keras_names.deserialize_keras_object
 get_custom_objects: ~keras_names.get_custom_objects
 get_registered_name: ~keras_names.get_registered_name
-CustomObjectScope, custom_object_scope: core.configured.custom_objects(custom_objects>objects, /)
+CustomObjectScope, custom_object_scope: core.serialization.custom_objects(custom_objects>objects, /)
 load_model: models.load_model
 register_keras_serializable: ~models.register_keras_serializable
 save_model: models.save_model

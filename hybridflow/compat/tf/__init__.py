@@ -3,7 +3,7 @@
 What a name stands for is in ``names``; arguments, defaults and dtypes are TensorFlow's.
 """
 
-from hybridflow.autodiff.late_rows import show_all as _show_all
+from hybridflow.autodiff.sparse_gradient import show_all as _show_all
 from hybridflow.compat.tf import names as _names
 
 _show_all()  # TensorFlow's gradients of look-ups are IndexedSlices, however small the table

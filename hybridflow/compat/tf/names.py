@@ -19,21 +19,21 @@ _LATER = {"compat": {"v1": "hybridflow.compat.v1"}, ".": {"compat": f"{TF}.compa
 @functools.cache
 def rooms() -> dict[str, dict[str, Entry]]:
     """The entries of each room: ``"."`` is ``tf`` itself, ``"keras.layers"`` is ``tf.keras.layers``."""
-    found: dict[str, dict[str, Entry]] = {}
+    result: dict[str, dict[str, Entry]] = {}
     current: list[str] = []
     for line in filter(None, map(str.strip, tables.TABLES.splitlines())):
         if line.startswith("["):
             current = line.strip("[]").split()
             for room in current:
-                found.setdefault(room, {})
+                result.setdefault(room, {})
         elif line.startswith("*: "):
             for room in current:
-                found[room] = {**_all_of(line[3:]), **found[room]}
+                result[room] = {**_all_of(line[3:]), **result[room]}
         else:
             names, entry = parse(line)
             for room in current:
-                found[room].update(dict.fromkeys(names, entry))
-    return found
+                result[room].update(dict.fromkeys(names, entry))
+    return result
 
 
 def _all_of(path: str) -> dict[str, Entry]:
@@ -46,12 +46,12 @@ def _all_of(path: str) -> dict[str, Entry]:
 @functools.cache
 def absent() -> dict[str, str]:
     """Dotted names that are not here, each with what to do instead."""
-    found = {}
+    result = {}
     for line in tables.ABSENT.strip().splitlines():
         place, answer = line.split(": ", 1)
         room, name = place.split()
-        found[name if room == "." else f"{room}.{name}"] = answer
-    return found
+        result[name if room == "." else f"{room}.{name}"] = answer
+    return result
 
 
 def inner_rooms(room: str) -> list[str]:

@@ -366,13 +366,13 @@ def _fallback(name: str) -> Any:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    found = _NAMES.get(name)
-    if found is None:
-        found = _fallback(name)
-    if found is None:
+    result = _NAMES.get(name)
+    if result is None:
+        result = _fallback(name)
+    if result is None:
         raise AttributeError(_naming.missing("tf", name, dict.fromkeys(__dir__())))
-    globals()[name] = found
-    return found
+    globals()[name] = result
+    return result
 
 
 def __dir__() -> list[str]:

@@ -74,8 +74,8 @@ class ExponentialMovingAverage:
 
     def variables_to_restore(self, moving_avg_variables: Any = None) -> dict[str, Variable]:
         """What a saver takes to restore averages into variables."""
-        found = {self.average_name(v): v for v in trainable_variables()}
+        result = {self.average_name(v): v for v in trainable_variables()}
         for variable in default_graph().get_collection(GLOBAL):
             if variable not in trainable_variables() and variable not in self._averages.values():
-                found[variable.op.name] = variable
-        return found
+                result[variable.op.name] = variable
+        return result

@@ -15,7 +15,7 @@ from hybridflow.compat.v1.nodes import Info, Operation, Tensor
 from hybridflow.compat.v1.recording import as_graph_tensor
 from hybridflow.compat.v1.tensor_arrays import like
 from hybridflow.compiler.ir.dtypes import int32
-from hybridflow.control import branches, loops, walks
+from hybridflow.control import cond as control_cond, loops, scan as control_scan
 from hybridflow.core import pytree
 from hybridflow.core.variable import Variable as Held
 
@@ -99,7 +99,7 @@ def cond(
 
 
 def _of_two(which: Any, taken: Sequence[Callable[[], Any]]) -> Any:
-    return branches.cond(which, *taken)
+    return control_cond.cond(which, *taken)
 
 
 def _branching(chooser: Tensor, functions: Sequence[Any], name: str, choose: Any) -> Any:
@@ -123,8 +123,8 @@ def _branching(chooser: Tensor, functions: Sequence[Any], name: str, choose: Any
         def compute(run: Any, values: Sequence[Any]) -> list[Any]:
             known = dict(zip(captured, values[1:]))
             taken = [lambda body=body: _call(body, run, known, []) for body in bodies]
-            found: list[Any] = choose(as_value(values[0]), taken)
-            return found
+            result: list[Any] = choose(as_value(values[0]), taken)
+            return result
 
         op = _note(graph.add("If", "If", [chooser, *captured], merged, compute), bodies)
     return rebuild(op.outputs) if op.outputs else op  # where functions return operations, one for all of them
@@ -158,7 +158,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
 
     def choose(which: Any, taken: Sequence[Callable[[], Any]]) -> Any:
         own = dict(zip(numbers, taken))
-        return branches.switch_case(which, own, default=None if default is None else taken[-1])
+        return control_cond.switch_case(which, own, default=None if default is None else taken[-1])
 
     return _branching(as_graph_tensor(branch_index), every, name, choose)
 
@@ -188,15 +188,15 @@ def while_loop(
     with graph.name_scope(name or "while") as scope:
         infos = _opened([t.info for t in start], shape_invariants)
         condition, _ = _built(graph, cond, infos, scope, arranged)
-        turn, _ = _built(graph, body, infos, scope, arranged)
-        if len(turn.results) != len(start):
+        iteration, _ = _built(graph, body, infos, scope, arranged)
+        if len(iteration.results) != len(start):
             raise ValueError(
-                f"The body of {name or 'the loop'} returns {len(turn.results)} tensors for {len(start)} variables."
+                f"The body of {name or 'the loop'} returns {len(iteration.results)} tensors for {len(start)} variables."
             )
         if shape_invariants is None:
-            _check_kept(start, turn.results)
-        grows = any(map(_grows, start, turn.results))
-        bodies = [condition, turn]
+            _check_kept(start, iteration.results)
+        grows = any(map(_grows, start, iteration.results))
+        bodies = [condition, iteration]
         captured = _inputs(bodies)
 
         def compute(run: Any, values: Sequence[Any]) -> list[Any]:
@@ -205,13 +205,13 @@ def while_loop(
             run_loop = grown if grows else loops.while_loop
             found = run_loop(
                 lambda *now: _call(condition, run, known, now)[0],
-                lambda *now: tuple(_call(turn, run, known, now)),
+                lambda *now: tuple(_call(iteration, run, known, now)),
                 held,
                 maximum_iterations,
             )
             return list(found)
 
-        results = [_merged(a, b.info) for a, b in zip(infos, turn.results)]
+        results = [_merged(a, b.info) for a, b in zip(infos, iteration.results)]
         op = _note(graph.add("While", "While", [*start, *captured], results, compute), bodies)
         op.is_eager = op.is_eager or grows
     found = pytree.unflatten(structure, like(leaves, op.outputs))
@@ -263,7 +263,7 @@ def map_fn(
     name: str | None = None,
 ) -> Any:
     """``fn`` of each row, stacked."""
-    return _walked("Map", fn, elems, None, name or "map", walks.map_fn)
+    return _walked("Map", fn, elems, None, name or "map", control_scan.map_fn)
 
 
 def scan(
@@ -279,10 +279,10 @@ def scan(
 ) -> Any:
     """The values of ``a = fn(a, row)``, stacked; without ``initializer`` it begins with the first row."""
 
-    def walk(turn: Any, rows: Any, start: Any) -> Any:
-        return walks.scan(turn, rows, start, reverse=reverse)
+    def scanned(iteration: Any, rows: Any, start: Any) -> Any:
+        return control_scan.scan(iteration, rows, start, reverse=reverse)
 
-    return _walked("Scan", fn, elems, initializer, name or "scan", walk)
+    return _walked("Scan", fn, elems, initializer, name or "scan", scanned)
 
 
 def foldl(
@@ -295,7 +295,7 @@ def foldl(
     name: str | None = None,
 ) -> Any:
     """The last value of ``a = fn(a, row)``."""
-    return _walked("Foldl", fn, elems, initializer, name or "foldl", walks.foldl)
+    return _walked("Foldl", fn, elems, initializer, name or "foldl", control_scan.foldl)
 
 
 def foldr(
@@ -308,10 +308,10 @@ def foldr(
     name: str | None = None,
 ) -> Any:
     """The same from the last row to the first."""
-    return _walked("Foldr", fn, elems, initializer, name or "foldr", walks.foldr)
+    return _walked("Foldr", fn, elems, initializer, name or "foldr", control_scan.foldr)
 
 
-def _walked(type: str, fn: Callable[..., Any], elems: Any, start: Any, name: str, walk: Any) -> Any:
+def _walked(type: str, fn: Callable[..., Any], elems: Any, start: Any, name: str, scanned: Any) -> Any:
     graph = default_graph()
     leaves, structure = pytree.flatten(elems)
     rows = [convert_to_tensor(leaf) for leaf in leaves]
@@ -332,9 +332,9 @@ def _walked(type: str, fn: Callable[..., Any], elems: Any, start: Any, name: str
             known = dict(zip(captured, values[len(rows) + len(carry) :]))
             arrays = [as_value(x) for x in values[: len(rows)]]
             if not of_carry:
-                return list(walk(lambda row: _call(body, run, known, row), arrays))
+                return list(scanned(lambda row: _call(body, run, known, row), arrays))
             begin = [as_value(x) for x in values[len(rows) : len(rows) + len(carry)]]
-            return list(walk(lambda now, row: _call(body, run, known, [*now, *row]), arrays, begin or None))
+            return list(scanned(lambda now, row: _call(body, run, known, [*now, *row]), arrays, begin or None))
 
         count = None if rows[0].info.shape is None else rows[0].info.shape[0]
         front = (count,) if type in ("Map", "Scan") else ()

@@ -52,15 +52,15 @@ def gradients(
     weights = _listed(grad_ys)
     reached = _reached(targets, set(constants))
     connected = [k for k, x in enumerate(sources) if _tensor_of(x) in reached]
-    found: list[Any] = [None] * len(sources)
+    result: list[Any] = [None] * len(sources)
     with graph.name_scope(name):
         if connected:
             made = _recorded(graph, Request(targets, [sources[k] for k in connected], constants), weights)
             for k, gradient in zip(connected, made):
-                found[k] = gradient
+                result[k] = gradient
         if str(unconnected_gradients).lower().endswith("zero"):
-            found = [tf["zeros_like"](_tensor_of(x)) if g is None else g for x, g in zip(sources, found)]
-    return found
+            result = [tf["zeros_like"](_tensor_of(x)) if g is None else g for x, g in zip(sources, result)]
+    return result
 
 
 def _recorded(graph: Graph, request: Request, weights: Sequence[Any]) -> list[Tensor]:
@@ -78,8 +78,8 @@ def _recorded(graph: Graph, request: Request, weights: Sequence[Any]) -> list[Te
             for k, value in zip(places, values[count : count + len(given)]):
                 own[k] = value
             own = [zeros_like(t) + 1 if w is None else w for t, w in zip(targets, own)]
-        found: list[Any] = run.gradient(targets, sources, own)
-        return found
+        result: list[Any] = run.gradient(targets, sources, own)
+        return result
 
     infos = [Info(_tensor_of(x).info.shape, _tensor_of(x).dtype) for x in request.sources]
     inputs = [*request.targets, *given, *tensors]
@@ -110,21 +110,21 @@ def _tensor_of(x: Any) -> Tensor:
 
 def _reached(targets: Sequence[Tensor], constants: set[Tensor]) -> set[Tensor]:
     """The tensors through which targets depend on something differentiably."""
-    found: set[Tensor] = set()
+    result: set[Tensor] = set()
     waiting = list(targets)
     while waiting:
         tensor = waiting.pop()
-        if tensor in found or (tensor.dtype is not None and not is_float(np.dtype(tensor.dtype))):
+        if tensor in result or (tensor.dtype is not None and not is_float(np.dtype(tensor.dtype))):
             continue
-        found.add(tensor)
+        result.add(tensor)
         if tensor in constants or tensor.op.type in _CUTS:
             continue
         waiting += tensor.op.inputs
         if tensor.op.is_reference:
-            found.add(tensor.op.source.value())
+            result.add(tensor.op.source.value())
         for body in getattr(tensor.op, "bodies", ()):
             waiting += body.results
-    return found
+    return result
 
 
 def hessians(
@@ -136,7 +136,7 @@ def hessians(
     aggregation_method: Any = None,
 ) -> list[Tensor]:
     """The second derivatives of ``ys``, of the shape of each x twice."""
-    found = []
+    result = []
     for x in _listed(xs):
         (gradient,) = gradients(ys, x, name=name)
         tensor = _tensor_of(x)
@@ -147,8 +147,8 @@ def hessians(
         flat = tf["reshape"](gradient, [-1])
         rows = [gradients(flat[k], x, name=name)[0] for k in range(count)]
         rows = [tf["zeros_like"](tensor) if row is None else row for row in rows]
-        found.append(tf["reshape"](tf["stack"](rows), [*extents, *extents]))
-    return found
+        result.append(tf["reshape"](tf["stack"](rows), [*extents, *extents]))
+    return result
 
 
 __all__ = ["gradients", "hessians"]

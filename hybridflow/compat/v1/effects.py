@@ -58,10 +58,10 @@ def _of_texts(func: Callable[..., Any], inputs: Sequence[Any], dtypes: Sequence[
         values = list(found) if isinstance(found, (list, tuple)) else [found]
         return [encoded(x) if d == STRING else np.asarray(x, d) for x, d in zip(values, dtypes)]
 
-    found = on_host("PyFunc", name or "PyFunc", inputs, [Info(None, d) for d in dtypes], compute)
+    result = on_host("PyFunc", name or "PyFunc", inputs, [Info(None, d) for d in dtypes], compute)
     if not dtypes:  # an operation
-        return found
-    return list(found) if several and len(dtypes) > 1 else [found] if several else found
+        return result
+    return list(result) if several and len(dtypes) > 1 else [result] if several else result
 
 
 def Print(
@@ -149,8 +149,10 @@ def assert_positive(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None
 ) -> Operation:
     """The same for elements that must be more than 0."""
-    made: Operation = NAMES["assert_greater"](x, tf["zeros_like"](convert_to_tensor(x)), data, summarize, message, name)
-    return made
+    result: Operation = NAMES["assert_greater"](
+        x, tf["zeros_like"](convert_to_tensor(x)), data, summarize, message, name
+    )
+    return result
 
 
 NAMES["assert_positive"] = assert_positive

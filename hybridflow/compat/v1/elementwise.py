@@ -47,12 +47,12 @@ def _of_numbers_alone(x: Any, other: Any) -> Any:
         return x
     if not all(isinstance(leaf, (bool, int, float)) for leaf in pytree.flatten(x)[0]):
         return x
-    found = literal(x)
+    result = literal(x)
     if not isinstance(other, Value):
-        return found
+        return result
     kind = other.dtype
-    holds = dtypes.is_float(kind) or (dtypes.is_integer(kind) and dtypes.is_integer(found.dtype))
-    return hf.astype(found, kind) if holds and found.dtype != dtypes.bool_ else found
+    holds = dtypes.is_float(kind) or (dtypes.is_integer(kind) and dtypes.is_integer(result.dtype))
+    return hf.astype(result, kind) if holds and result.dtype != dtypes.bool_ else result
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:

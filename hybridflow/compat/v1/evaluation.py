@@ -16,7 +16,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now, recorded_by
 from hybridflow.core.tensor import Tensor as Value
 from hybridflow.core.variable import Variable
-from hybridflow.eager.operands import as_tensor, cast, own
+from hybridflow.eager.operands import as_tensor, cast, exclusive
 
 
 def needed(targets: Iterable[Any], fed: Iterable[Tensor], body: Any = None) -> tuple[list[Operation], set[Tensor]]:
@@ -117,8 +117,8 @@ class Run:
 
     def variable(self, variable: Any) -> Variable:
         """The session's own of a graph's variable."""
-        found: Variable = self.state.variable(variable)
-        return found
+        result: Variable = self.state.variable(variable)
+        return result
 
     def held(self, variable: Any) -> Any:
         """What stands for a variable's value in this run: the session's own, or what is fed in its place."""
@@ -169,9 +169,9 @@ class Run:
         if (cut or watched) and isinstance(value, Value):
             if cut:
                 with recorded_by(tuple([tape for tape in now().tapes if tape not in cut])):
-                    value = own(value)
+                    value = exclusive(value)
             else:
-                value = own(value)  # another tensor may have the very same value
+                value = exclusive(value)  # another tensor may have the very same value
             for tape in watched or ():
                 tape.watch(value)
         self._values[tensor] = value
@@ -211,8 +211,8 @@ class Run:
         tape = self._tapes[self._op]
         others = tuple([t for t in now().tapes if t is not tape and self._is_outside(t, tape)])
         with recorded_by(others):
-            found: list[Any] = tape.gradient(list(targets), list(sources), weights, unconnected_gradients="zero")
-        return found
+            result: list[Any] = tape.gradient(list(targets), list(sources), weights, unconnected_gradients="zero")
+        return result
 
     def _is_outside(self, tape: Any, inner: Any) -> bool:
         tapes = now().tapes

@@ -16,22 +16,22 @@ from hybridflow.errors import InvalidArgumentError
 
 def flat_feeds(feed_dict: Mapping[Any, Any]) -> dict[Any, Any]:
     """Feeds of one tensor each, where several were given as one key."""
-    found: dict[Any, Any] = {}
+    result: dict[Any, Any] = {}
     for key, value in feed_dict.items():
         if isinstance(key, (tuple, list)):
-            found |= flat_feeds(dict(zip(key, value)))
+            result |= flat_feeds(dict(zip(key, value)))
         else:
-            found[key] = value
-    return found
+            result[key] = value
+    return result
 
 
 def fed(graph: Graph, feed: Any) -> Tensor:
     """The tensor that a key of a ``feed_dict`` means.  Raises TypeError for what is none."""
     try:
-        found: Tensor = graph.as_graph_element(feed, allow_operation=False)
+        result: Tensor = graph.as_graph_element(feed, allow_operation=False)
     except (KeyError, ValueError) as error:
         raise TypeError(f"Cannot interpret feed_dict key as Tensor: {error.args[0]}") from None
-    return found
+    return result
 
 
 class Feed:

@@ -41,13 +41,13 @@ class Graph:
 
     def session_for(self, session: Any) -> Any:
         """The session, or the innermost default one.  Raises ValueError where there is none."""
-        found = session or default_session()
-        if found is None:
+        result = session or default_session()
+        if result is None:
             raise ValueError(
                 "Cannot evaluate without a session: use `with sess.as_default()`, or pass an explicit session to "
                 "`eval(session=sess)`."
             )
-        return found
+        return result
 
     # Operations
 
@@ -151,14 +151,14 @@ class Graph:
         if mark_as_used:
             self._names[key] = count + 1
         if count:
-            found = f"{whole}_{count}"
-            while found.lower() in self._names:
+            result = f"{whole}_{count}"
+            while result.lower() in self._names:
                 count += 1
-                found = f"{whole}_{count}"
+                result = f"{whole}_{count}"
             if mark_as_used:
-                self._names[found.lower()] = 1
+                self._names[result.lower()] = 1
                 self._names[key] = count + 1
-            return found
+            return result
         return whole
 
     @contextmanager
@@ -225,11 +225,11 @@ class Graph:
 
     def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
         """A copy of a collection; with ``scope`` those whose name it matches at the beginning."""
-        found = list(self._collections.get(name, []))
+        result = list(self._collections.get(name, []))
         if scope:
             pattern = re.compile(scope)
-            found = [x for x in found if hasattr(x, "name") and pattern.match(x.name)]
-        return found
+            result = [x for x in result if hasattr(x, "name") and pattern.match(x.name)]
+        return result
 
     def get_collection_ref(self, name: Any) -> list[Any]:
         return self._collections.setdefault(name, [])
@@ -251,8 +251,8 @@ def default_graph() -> Graph:
     """The innermost open graph, or that of the process."""
     opened = GRAPHS.get()
     if opened:
-        found: Graph = opened[-1]
-        return found
+        result: Graph = opened[-1]
+        return result
     if Process.graph is None:
         Process.graph = Graph()
     whole: Graph = Process.graph

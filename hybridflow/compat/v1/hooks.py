@@ -93,10 +93,10 @@ class SecondOrStepTimer:
 
 
 def _step_tensor(what: str) -> Any:
-    found = get_global_step()
-    if found is None:
+    result = get_global_step()
+    if result is None:
         raise RuntimeError(f"Global step should be created to use {what}: tf.train.get_or_create_global_step().")
-    return found
+    return result
 
 
 class StopAtStepHook(SessionRunHook):

@@ -14,11 +14,11 @@ from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.variables import Variable
 from hybridflow.core import pytree
 from hybridflow.core.variable import Variable as Held
-from hybridflow.layers.graph import Input
-from hybridflow.layers.symbols import Symbol
-from hybridflow.runtime import locks
+from hybridflow.layers.functional_graph import Input
+from hybridflow.layers.keras_tensor import Symbol
+from hybridflow.runtime import fork_safe_locks
 
-_lock = locks.make()
+_lock = fork_safe_locks.make()
 
 
 def connect(layer: Any, args: Any, kwargs: Any) -> Any:

@@ -23,21 +23,21 @@ def _weighted(losses: Any, weights: Any, scope: str | None, collection: Any, red
         x = convert_to_tensor(losses)
         weighted = x if isinstance(weights, (int, float)) and weights == 1.0 else x * _outer(weights, x)
         if reduction == "none":
-            found = weighted
+            result = weighted
         else:
             total = tf["reduce_sum"](weighted)
             if reduction == "weighted_sum":
-                found = total
+                result = total
             elif reduction == "weighted_mean":
-                found = tf["div_no_nan"](total, tf["reduce_sum"](tf["ones_like"](x) * _outer(weights, x)))
+                result = tf["div_no_nan"](total, tf["reduce_sum"](tf["ones_like"](x) * _outer(weights, x)))
             elif reduction == "weighted_sum_over_batch_size":
-                found = tf["div_no_nan"](total, tf["cast"](tf["size"](x), x.dtype))
+                result = tf["div_no_nan"](total, tf["cast"](tf["size"](x), x.dtype))
             else:
                 present = tf["cast"](tf["not_equal"](tf["zeros_like"](x) + _outer(weights, x), 0.0), x.dtype)
-                found = tf["div_no_nan"](total, tf["reduce_sum"](present))
+                result = tf["div_no_nan"](total, tf["reduce_sum"](present))
         if collection:
-            default_graph().add_to_collection(collection, found)
-        return found
+            default_graph().add_to_collection(collection, result)
+        return result
 
 
 def _outer(weights: Any, x: Tensor) -> Any:

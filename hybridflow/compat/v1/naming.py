@@ -28,14 +28,14 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = self._names.get(name)
-        if found is None and self._fallback is not None:
-            found = self._fallback(name)
-            if found is not None:
-                self._names[name] = found
-        if found is None:
+        result = self._names.get(name)
+        if result is None and self._fallback is not None:
+            result = self._fallback(name)
+            if result is not None:
+                self._names[name] = result
+        if result is None:
             raise AttributeError(missing(self._path, name, self._names))
-        return found
+        return result
 
     def __dir__(self) -> list[str]:
         return sorted(self._names)

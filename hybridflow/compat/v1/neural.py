@@ -188,10 +188,10 @@ def dropout(
         raise ValueError("You must provide a rate to dropout.")
     if rate is None and not is_symbolic(keep_prob) and not 0 < keep_prob <= 1:
         raise ValueError(f"keep_prob must be in (0, 1], got {keep_prob!r}.")
-    found = _dropout(x, 1 - keep_prob if rate is None else rate, noise_shape, name=name, op_seed=seed)
-    if is_symbolic(x) and is_symbolic(found):
-        found.set_shape(as_graph_tensor(x).shape)
-    return found
+    result = _dropout(x, 1 - keep_prob if rate is None else rate, noise_shape, name=name, op_seed=seed)
+    if is_symbolic(x) and is_symbolic(result):
+        result.set_shape(as_graph_tensor(x).shape)
+    return result
 
 
 TABLE["dropout"] = dropout

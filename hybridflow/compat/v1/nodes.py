@@ -10,7 +10,7 @@ import numpy as np
 from hybridflow.compat.v1.kinds import shown
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.core import pytree
-from hybridflow.layers.symbols import Connecting
+from hybridflow.layers.keras_tensor import Connecting
 
 Compute = Callable[[Any, Sequence[Any]], Sequence[Any]]
 

@@ -47,12 +47,12 @@ def type_of(name: str) -> str:
 
 def recorded(dotted: str) -> Any:
     """What TensorFlow 2 has under a dotted name, its functions as ones that record.  Raises AttributeError."""
-    found = tf_names.function_of(dotted)
-    found = found.function if isinstance(found, Recorded) else found
-    if not isinstance(found, types.FunctionType):
-        return found
+    result = tf_names.function_of(dotted)
+    result = result.function if isinstance(result, Recorded) else result
+    if not isinstance(result, types.FunctionType):
+        return result
     last = dotted.rpartition(".")[2]
-    return Recorded(found, type_of(last), last)
+    return Recorded(result, type_of(last), last)
 
 
 def room(path: str, own: Mapping[str, Any] | None = None, fallback: Any = None) -> Namespace:

@@ -295,8 +295,8 @@ class _Reader:
             held.update(path=path, rest=self._numbered(path))
 
     def _held(self, state: Any) -> dict[str, Any]:
-        found: dict[str, Any] = state.resource(self, lambda: {"rest": iter(()), "count": 0})
-        return found
+        result: dict[str, Any] = state.resource(self, lambda: {"rest": iter(()), "count": 0})
+        return result
 
     def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
         """The next parts, so many, or those that are left."""

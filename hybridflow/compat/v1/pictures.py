@@ -8,7 +8,7 @@ from hybridflow.compat.adapters.images import extract_patches, resize as resize_
 from hybridflow.compat.v1.arguments import as_extents
 from hybridflow.compat.v1.literals import literal
 from hybridflow.compat.v1.table import Table
-from hybridflow.nn.pictures import ON_GRIDS, resized_on_grid
+from hybridflow.nn.image_resize import ON_GRIDS, resized_on_grid
 
 TABLE = Table()
 op = TABLE.op

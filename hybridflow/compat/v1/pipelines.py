@@ -70,8 +70,8 @@ class Dataset:
                     filled[k], rest = leaf._make(rest[: len(leaf._inputs)]), rest[len(leaf._inputs) :]
             own_args, own_kwargs = pytree.unflatten(structure, filled)
             with computing():
-                made: data.Dataset = getattr(files.Dataset, name)(*own_args, **own_kwargs)
-            return made
+                result: data.Dataset = getattr(files.Dataset, name)(*own_args, **own_kwargs)
+            return result
 
         return Dataset(inputs, make)
 
@@ -92,8 +92,8 @@ class Dataset:
                     if isinstance(leaf, Dataset):
                         filled[k], given = leaf._make(given[: len(leaf._inputs)]), given[len(leaf._inputs) :]
                 own, named = pytree.unflatten(structure, filled)
-                made: data.Dataset = getattr(source, name)(*own, **named)
-                return made
+                result: data.Dataset = getattr(source, name)(*own, **named)
+                return result
 
             return Dataset([*self._inputs, *(t for other in others for t in other._inputs)], make)
 
@@ -258,9 +258,9 @@ class Iterator:
         string_handle: Any, output_types: Any, output_shapes: Any = None, output_classes: Any = None
     ) -> Iterator:
         """An iterator that stands for the one whose ``string_handle`` is fed."""
-        made = Iterator.from_structure(output_types, output_shapes)
-        made._handle = convert_to_tensor(string_handle)
-        return made
+        result = Iterator.from_structure(output_types, output_shapes)
+        result._handle = convert_to_tensor(string_handle)
+        return result
 
     def _held(self, state: Any) -> _Begun:
         def begin() -> _Begun:
@@ -269,8 +269,8 @@ class Iterator:
                 begun.begin(self._ready._make([]))
             return begun
 
-        found: _Begun = state.resource(self, begin)
-        return found
+        result: _Begun = state.resource(self, begin)
+        return result
 
     def make_initializer(self, dataset: Dataset, name: str | None = None) -> Operation:
         """The operation that lets it begin with the first element of a data set."""

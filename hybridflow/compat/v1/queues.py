@@ -59,11 +59,11 @@ class _Held:
                     f"{self._name} is closed and has insufficient elements (requested {count}, current size "
                     f"{len(self._elements)}).",
                 )
-            found = [
+            result = [
                 self._elements.pop(self._pick(len(self._elements))) for _ in range(min(count, len(self._elements)))
             ]
             self._changed.notify_all()
-            return found
+            return result
 
     def size(self) -> int:
         return len(self._elements)
@@ -112,8 +112,8 @@ class QueueBase:
         return lambda count: 0
 
     def _held(self, state: Any) -> _Held:
-        found: _Held = state.resource(self, lambda: self._kind(self.name, self._capacity, self._least, self._picker()))
-        return found
+        result: _Held = state.resource(self, lambda: self._kind(self.name, self._capacity, self._least, self._picker()))
+        return result
 
     def _op(
         self, kind: str, name: str | None, inputs: Sequence[Tensor], infos: Sequence[Info], compute: Any
@@ -401,13 +401,13 @@ class QueueRunner:
                 if is_last:
                     held.close()
 
-        found = [threading.Thread(target=fill, args=(op,), daemon=daemon) for op in self._ops]
-        for thread in found:
+        result = [threading.Thread(target=fill, args=(op,), daemon=daemon) for op in self._ops]
+        for thread in result:
             if coord is not None:
                 coord.register_thread(thread)
             if start:
                 thread.start()
-        return found
+        return result
 
 
 def add_queue_runner(qr: QueueRunner, collection: Any = RUNNERS) -> None:
@@ -529,8 +529,8 @@ def string_input_producer(
 def match_filenames_once(pattern: Any, name: str | None = None) -> Tensor:
     """The names of files that match, as they are when the graph is built."""
     patterns = [pattern] if isinstance(pattern, str) else list(pattern)
-    found: Tensor = convert_to_tensor(sorted(path for one in patterns for path in glob.glob(one)))
-    return found
+    result: Tensor = convert_to_tensor(sorted(path for one in patterns for path in glob.glob(one)))
+    return result
 
 
 def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = None) -> Any:

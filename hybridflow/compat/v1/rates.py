@@ -17,8 +17,10 @@ from hybridflow.compiler.ir import dtypes
 
 def _scheduled(type: str, schedule: Callable[..., Any], step: Any, name: str | None) -> Tensor:
     recorded = Recorded(lambda now: astype(schedule(now), dtypes.float32), type)
-    found: Tensor = recorded(as_graph_tensor(step) if is_symbolic(step) else convert_to_tensor(step), name=name or type)
-    return found
+    result: Tensor = recorded(
+        as_graph_tensor(step) if is_symbolic(step) else convert_to_tensor(step), name=name or type
+    )
+    return result
 
 
 def exponential_decay(

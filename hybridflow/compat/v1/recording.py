@@ -98,16 +98,16 @@ class _Call:
         args, kwargs = pytree.unflatten(self._structure, leaves)
         own = self._function
         if own.of_sizes is not None and any(is_size(value) for value in values):
-            found = own.of_sizes(*args, **kwargs)
-            if found is not NotImplemented:
-                return found
+            result = own.of_sizes(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         if own.draws:
             kwargs["generator"] = generator
-        found = own.function(*args, **kwargs)
-        leaves, structure = pytree.flatten(found)
+        result = own.function(*args, **kwargs)
+        leaves, structure = pytree.flatten(result)
         if any(isinstance(leaf, np.ndarray) for leaf in leaves):  # one that came in, or a part of it
-            found = pytree.unflatten(structure, [asarray(x) if isinstance(x, np.ndarray) else x for x in leaves])
-        return found
+            result = pytree.unflatten(structure, [asarray(x) if isinstance(x, np.ndarray) else x for x in leaves])
+        return result
 
     def compute(self, run: Any, values: Sequence[Any]) -> list[Any]:
         generator = run.generator() if self._function.draws else None
@@ -169,8 +169,8 @@ def is_symbolic(value: Any) -> bool:
 
 def as_graph_tensor(value: Any) -> Tensor:
     """The tensor that is meant by one, or by a variable."""
-    found: Tensor = value if isinstance(value, Tensor) else value._as_graph_tensor()
-    return found
+    result: Tensor = value if isinstance(value, Tensor) else value._as_graph_tensor()
+    return result
 
 
 def is_size(value: Any) -> bool:
@@ -192,10 +192,10 @@ def inferred(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], is
         return _joined(results)
     is_open = any(None in (info.shape or ()) or len(info.known or ()) > 1 for info in infos)
     try:
-        found = _joined([_traced(function, infos, k, _SIZES[k]) for k in range(2 if is_open else 1)])
-        if is_pure and not infos and all(map(_is_small, pytree.flatten(found)[0])):
+        result = _joined([_traced(function, infos, k, _SIZES[k]) for k in range(2 if is_open else 1)])
+        if is_pure and not infos and all(map(_is_small, pytree.flatten(result)[0])):
             return _joined([_computed(function, infos, 0)])
-        return found
+        return result
     except (HybridflowError, ValueError, TypeError, IndexError):
         if not is_open:
             raise

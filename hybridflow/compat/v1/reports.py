@@ -51,10 +51,10 @@ def _summary(kind: str, name: str, tensor: Any, collections: Any) -> Tensor:
         held = array if kind == "text" else np.asarray(array)
         return [Summary([SummaryValue(tag, float(held) if kind == "scalar" else 0.0, kind, held)])]
 
-    made: Tensor = on_host(f"{kind.capitalize()}Summary", name, [tensor], [Info((), STRING)], compute)
+    result: Tensor = on_host(f"{kind.capitalize()}Summary", name, [tensor], [Info((), STRING)], compute)
     for key in [SUMMARIES] if collections is None else collections:
-        default_graph().add_to_collection(key, made)
-    return made
+        default_graph().add_to_collection(key, result)
+    return result
 
 
 def scalar(name: str, tensor: Any, collections: Any = None, family: Any = None) -> Tensor:
@@ -83,8 +83,8 @@ def merge(inputs: Any, collections: Any = None, name: str | None = None) -> Tens
     def compute(*parts: Summary) -> list[Any]:
         return [Summary([value for part in parts for value in part.value])]
 
-    made: Tensor = on_host("MergeSummary", name, list(inputs), [Info((), STRING)], compute)
-    return made
+    result: Tensor = on_host("MergeSummary", name, list(inputs), [Info((), STRING)], compute)
+    return result
 
 
 def merge_all(key: Any = SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:

@@ -354,8 +354,8 @@ def static_bidirectional_rnn(
     def turned(steps: Sequence[Any]) -> list[Any]:
         if sequence_length is None:
             return list(reversed(steps))
-        found: list[Any] = tf["unstack"](tf["reverse_sequence"](tf["stack"](list(steps)), sequence_length, 0, 1))
-        return found
+        result: list[Any] = tf["unstack"](tf["reverse_sequence"](tf["stack"](list(steps)), sequence_length, 0, 1))
+        return result
 
     with variable_scope(scope or "bidirectional_rnn"):
         with variable_scope("fw") as own:

@@ -68,8 +68,8 @@ def _store() -> _Store:
     graph = default_graph()
     if graph.store is None:
         graph.store = _Store()
-    found: _Store = graph.store
-    return found
+    result: _Store = graph.store
+    return result
 
 
 def get_variable_scope() -> VariableScope:
@@ -169,8 +169,8 @@ def get_variable(
     }
     whole = f"{scope.name}/{name}" if scope.name else name
     if getter is not None:
-        found: Variable = getter(_found_or_made, whole, **options)
-        return found
+        result: Variable = getter(_found_or_made, whole, **options)
+        return result
     return _found_or_made(whole, **options)
 
 
@@ -199,9 +199,9 @@ def _found_or_made(
             f"Variable {name} does not exist, or was not created with tf.get_variable(). Did you mean to set "
             "reuse=tf.AUTO_REUSE in VarScope?"
         )
-    found = _made(name, shape, dtype, initializer, regularizer, trainable, collections)
-    found.constraint = constraint
-    return found
+    result = _made(name, shape, dtype, initializer, regularizer, trainable, collections)
+    result.constraint = constraint
+    return result
 
 
 def _checked(variable: Variable, name: str, shape: Any, dtype: Any) -> Variable:

@@ -15,7 +15,7 @@ from hybridflow.compat.v1.partial_runs import PartialRun
 from hybridflow.compat.v1.programs import Program
 from hybridflow.compat.v1.state import State
 from hybridflow.compat.v1.variables import Variable
-from hybridflow.runtime import locks
+from hybridflow.runtime import fork_safe_locks
 
 
 class Callable_(NamedTuple):
@@ -48,7 +48,7 @@ class Session:
         self._state = State()
         self._programs: dict[Any, Program] = {}
         self._calls: dict[Any, _Prepared] = {}
-        self._lock = locks.make()
+        self._lock = fork_safe_locks.make()
         self._closed = False
         self._scopes: list[AbstractContextManager[Any]] = []
 
@@ -161,8 +161,8 @@ class InteractiveSession(Session):
 
 def _as_read(tensor: Tensor) -> Tensor:
     """Of a variable what operations read: fed, it is what they find, and the variable keeps its value."""
-    found: Tensor = tensor.op.source.value() if tensor.op.is_reference else tensor
-    return found
+    result: Tensor = tensor.op.source.value() if tensor.op.is_reference else tensor
+    return result
 
 
 class _Prepared(NamedTuple):

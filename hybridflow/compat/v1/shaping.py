@@ -97,15 +97,15 @@ def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -
     if isinstance(num_or_size_splits, int):
         return list(hf.split(value, num_or_size_splits, axis=as_ints(axis)))
     sizes = list(as_extents(num_or_size_splits))
-    starts, found, begin = as_ints(axis), [], 0
+    starts, result, begin = as_ints(axis), [], 0
     total = value.shape[starts]
     sizes = [total - sum(x for x in sizes if x != -1) if x == -1 else x for x in sizes]
     for count in sizes:
         key = [slice(None)] * len(value.shape)
         key[starts] = slice(begin, begin + count)
-        found.append(value[tuple(key)])
+        result.append(value[tuple(key)])
         begin += count
-    return found
+    return result
 
 
 @op("Transpose", default="transpose")

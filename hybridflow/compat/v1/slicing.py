@@ -42,8 +42,8 @@ def _sizes_sliced(x: Any, parts: Any) -> Any:
     key = _key(parts)
     if not isinstance(x, Sizes) or len(key) != 1:
         return NotImplemented
-    found = tuple(x)[_index(key[0])] if not isinstance(key[0], slice) else Sizes(tuple(x)[key[0]])
-    return found
+    result = tuple(x)[_index(key[0])] if not isinstance(key[0], slice) else Sizes(tuple(x)[key[0]])
+    return result
 
 
 _strided = Recorded(_sliced, "StridedSlice", "strided_slice", of_sizes=_sizes_sliced)

@@ -13,7 +13,7 @@ from hybridflow.compat.v1.errors import FailedPreconditionError
 from hybridflow.compat.v1.nodes import Operation
 from hybridflow.core.context import suspended
 from hybridflow.core.variable import Variable
-from hybridflow.runtime import locks
+from hybridflow.runtime import fork_safe_locks
 
 
 class State:
@@ -24,19 +24,19 @@ class State:
         self.ready: set[Any] = set()  # those variables that have a value
         self._generators: dict[Operation, Generator] = {}
         self._resources: dict[Any, Any] = {}
-        self.lock = locks.make()
+        self.lock = fork_safe_locks.make()
 
     def variable(self, variable: Any) -> Variable:
         """The session's own of a graph's variable, which may have no value yet."""
-        found = self._variables.get(variable)
-        if found is None:
+        result = self._variables.get(variable)
+        if result is None:
             with self.lock, suspended():
                 if variable not in self._variables:
                     shape = variable.initial_shape()
                     start = zeros(shape, dtype=np.dtype(variable.dtype))
                     self._variables[variable] = Variable(start, variable.trainable, name=variable.name.split(":")[0])
-            found = self._variables[variable]
-        return found
+            result = self._variables[variable]
+        return result
 
     def resource(self, key: Any, make: Callable[[], Any]) -> Any:
         """What a queue or an iterator has in this session."""
@@ -75,13 +75,13 @@ class State:
         graph_seed, own_seed = op.source or (None, None)
         if graph_seed is None and own_seed is None:
             return global_generator()
-        found = self._generators.get(op)
-        if found is None:
+        result = self._generators.get(op)
+        if result is None:
             with self.lock, suspended():
                 first = 87654321 if graph_seed is None else graph_seed
                 second = op.number if own_seed is None else own_seed
-                found = self._generators.setdefault(op, Generator(_mixed(first, second)))
-        return found
+                result = self._generators.setdefault(op, Generator(_mixed(first, second)))
+        return result
 
 
 def _mixed(first: int, second: int) -> int:

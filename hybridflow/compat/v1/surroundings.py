@@ -33,8 +33,8 @@ class Settings:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = self.__dict__[name] = Settings()
-        return made
+        result = self.__dict__[name] = Settings()
+        return result
 
 
 class OptimizerOptions(Settings):

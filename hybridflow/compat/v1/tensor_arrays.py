@@ -86,9 +86,9 @@ class TensorArray:
 
     def with_flow(self, flow: Tensor) -> TensorArray:
         """The same array with other elements."""
-        made = object.__new__(TensorArray)
-        made._form, made._flow = self._form, flow
-        return made
+        result = object.__new__(TensorArray)
+        result._form, result._flow = self._form, flow
+        return result
 
     def _as_graph_tensor(self) -> Tensor:
         return self._flow
@@ -106,8 +106,8 @@ class TensorArray:
         return self._form.element
 
     def size(self, name: str | None = None) -> Tensor:
-        found: Tensor = tf["identity"](self._form.size, name=name)
-        return found
+        result: Tensor = tf["identity"](self._form.size, name=name)
+        return result
 
     def identity(self) -> TensorArray:
         return self.with_flow(tf["identity"](self._flow))
@@ -133,10 +133,10 @@ class TensorArray:
         return self.with_flow(self._op("TensorArrayWriteV3", name, inputs, self._form.extents(), updated))
 
     def _checked(self, value: Any) -> Tensor:
-        found: Tensor = convert_to_tensor(value, self._form.dtype)
-        if found.dtype != self._form.dtype:
-            raise ValueError(f"the value is {found.dtype.name}, of an array of {self._form.dtype}.")
-        return found
+        result: Tensor = convert_to_tensor(value, self._form.dtype)
+        if result.dtype != self._form.dtype:
+            raise ValueError(f"the value is {result.dtype.name}, of an array of {self._form.dtype}.")
+        return result
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at ``index``."""
@@ -157,8 +157,8 @@ class TensorArray:
 
     def concat(self, name: str | None = None) -> Tensor:
         """The elements one behind the other, along their first axis."""
-        found: Tensor = tf["concat"](tf["unstack"](self.stack()), 0, name=name or "TensorArrayConcat")
-        return found
+        result: Tensor = tf["concat"](tf["unstack"](self.stack()), 0, name=name or "TensorArrayConcat")
+        return result
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """The array whose elements are the slices of ``value``."""

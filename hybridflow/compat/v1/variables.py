@@ -275,10 +275,10 @@ class Slice(Tensor):
     def of(variable: Variable, key: Any) -> Any:
         """``variable[key]``."""
         taken = Tensor.operate("getitem", variable, key)
-        found = Slice(taken.op, taken.value_index, taken.info)
-        found._variable, found._key = variable, key
-        taken.op.outputs[taken.value_index] = found
-        return found
+        result = Slice(taken.op, taken.value_index, taken.info)
+        result._variable, result._key = variable, key
+        taken.op.outputs[taken.value_index] = result
+        return result
 
     def assign(self, value: Any, name: str | None = None) -> Tensor:
         """The operation that gives these elements values; its value is the whole variable."""

@@ -16,11 +16,11 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import TABLE, order
+from hybridflow.compiler.ops import TABLE, evaluation_order
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import ptx
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.gpu.test_cuda_emission import assert_assembles
 from tests.support.bits import same_bits
 from tests.support.cutting_host import check_cuts
@@ -90,9 +90,9 @@ def one_op(op: str, a: np.ndarray, b: np.ndarray, attrs: dict[str, Any], images:
 def programs(name: str, dtype: Any) -> list[tuple[str, np.ndarray, np.ndarray, dict[str, Any], np.ndarray]]:
     """(op, operands, attributes, result in the stated order) of a case, and of its derivative by the filter."""
     x, f, attrs = arrays_for(name, dtype)
-    y = order.ordered_convolution(x, f, attrs)
+    y = evaluation_order.ordered_convolution(x, f, attrs)
     size = f.shape[:-3]
-    by_filter = order.ordered_convolution_filter(x, y, size, attrs)
+    by_filter = evaluation_order.ordered_convolution_filter(x, y, size, attrs)
     return [("convolve", x, f, attrs, y), ("convolve_filter", x, y, {"size": size, **attrs}, by_filter)]
 
 
@@ -101,10 +101,10 @@ def test_bits_are_those_of_the_stated_order(name: str) -> None:
     for op, a, b, attrs, expected in programs(name, np.float32):
         graph = one_op(op, a, b, attrs)
         for other in ("sse2", "avx2", "avx512"):
-            if host.can_run(targets.NAMED[other]):
+            if host_target.can_run(targets.NAMED[other]):
                 (got,) = cpu.load(compile_graph(graph, targets.NAMED[other])).run([a, b])
                 assert same_bits(got, expected)
-        check_cuts(compile_graph(graph, host.target()), [a, b])
+        check_cuts(compile_graph(graph, host_target.target()), [a, b])
         assert_assembles(ptx.assemble(compile_graph(graph, targets.CUDA_SM90)))
         compile_graph(graph, targets.AARCH64)
 
@@ -113,14 +113,14 @@ def test_bits_are_those_of_the_stated_order(name: str) -> None:
 def test_other_dtypes(dtype: str) -> None:
     for name in ("groups", "depthwise", "many lines in a tile"):
         for op, a, b, attrs, expected in programs(name, hf.asarray([], dtype=dtype).dtype):
-            (got,) = cpu.load(compile_graph(one_op(op, a, b, attrs), host.target())).run([a, b])
+            (got,) = cpu.load(compile_graph(one_op(op, a, b, attrs), host_target.target())).run([a, b])
             assert same_bits(got, expected)
 
 
 @pytest.mark.parametrize("name", ["blocks of k", "depthwise", "long lines"])
 def test_any_number_of_images(name: str) -> None:
     for op, a, b, attrs, expected in programs(name, np.float32):
-        (got,) = cpu.load(compile_graph(one_op(op, a, b, attrs, Dim("n")), host.target())).run([a, b])
+        (got,) = cpu.load(compile_graph(one_op(op, a, b, attrs, Dim("n")), host_target.target())).run([a, b])
         assert same_bits(got, expected)
 
 
@@ -131,22 +131,22 @@ def test_producers_and_what_follows_are_part_of_the_kernel() -> None:
     bias = g.parameter(TensorType((21,), f.dtype))
     out = g.reshape(g.convolve(g.convert(images, dtype=f.dtype), filters, **attrs), shape=(3, 4, 3, 21))
     out = g.maximum(g.add(out, g.broadcast(bias, shape=(3, 4, 3, 21), axes=(3,))), g.full(0, out.type))
-    program = compile_graph(g.finish([out]), host.target())
+    program = compile_graph(g.finish([out]), host_target.target())
     assert len(program.kernels) == 1
     b = RNG.standard_normal(21).astype(np.float32)
     (got,) = cpu.load(program).run([x.astype(np.float16), f, b])
-    seen = order.ordered_convolution(x.astype(np.float16).astype(np.float32), f, attrs)
+    seen = evaluation_order.ordered_convolution(x.astype(np.float16).astype(np.float32), f, attrs)
     assert same_bits(got, np.maximum(seen.reshape(3, 4, 3, 21) + b, 0))
 
 
 def test_zeros_between_neighbours_are_no_factors() -> None:
     x, f, attrs = arrays_for("spread, in steps", np.float32)
     f[0, 1, 2], f[2, 2, 1] = np.inf, np.nan
-    expected = order.ordered_convolution(x, f, attrs)
+    expected = evaluation_order.ordered_convolution(x, f, attrs)
     assert np.isfinite(expected).any()
     graph = one_op("convolve", x, f, attrs)
-    check_cuts(compile_graph(graph, host.target()), [x, f])
-    (got,) = cpu.load(compile_graph(graph, host.target())).run([x, f])
+    check_cuts(compile_graph(graph, host_target.target()), [x, f])
+    (got,) = cpu.load(compile_graph(graph, host_target.target())).run([x, f])
     assert np.array_equal(got, expected, equal_nan=True)
 
 
@@ -157,8 +157,8 @@ def test_zeros_between_neighbours_of_images_of_any_size() -> None:
     g = GraphBuilder(TABLE)
     images = g.parameter(TensorType((2, *sizes, 1, 5), x.dtype))
     graph = g.finish([g.convolve(images, g.parameter(TensorType(f.shape, f.dtype)), **{**attrs, "low": low})])
-    (got,) = cpu.load(compile_graph(graph, host.target())).run([x, f])
-    assert same_bits(got, order.ordered_convolution(x, f, attrs))
+    (got,) = cpu.load(compile_graph(graph, host_target.target())).run([x, f])
+    assert same_bits(got, evaluation_order.ordered_convolution(x, f, attrs))
 
 
 # ---- public functions
@@ -310,8 +310,8 @@ def test_many_examples_at_once(batched: tuple[int, ...]) -> None:
     for op, a, b, attrs, _ in programs("groups", np.float32):
         graph, operands = one_op(op, a, b, attrs), [a, b]
         many = [np.stack([v, -2 * v, v + 1]) if k in batched else v for k, v in enumerate(operands)]
-        (got,) = cpu.load(compile_graph(batch(graph, batched, 3), host.target())).run(many)
-        single = cpu.load(compile_graph(graph, host.target()))
+        (got,) = cpu.load(compile_graph(batch(graph, batched, 3), host_target.target())).run(many)
+        single = cpu.load(compile_graph(graph, host_target.target()))
         for number in range(3):
             (expected,) = single.run([v[number] if k in batched else v for k, v in enumerate(many)])
             assert same_bits(got[number], expected)

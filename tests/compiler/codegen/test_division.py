@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.codegen.core.emitter import Emitter
+from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.program import Check

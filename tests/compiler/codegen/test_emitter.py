@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler import target as targets
-from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.values import Val, literal_text
+from hybridflow.compiler.codegen.core.emitter import Emitter
+from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
+from hybridflow.compiler.codegen.core.llvm_values import Val, literal_text
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.program import Check
 from hybridflow.errors import CompileError
@@ -308,7 +308,7 @@ def memory_kernel(body, width, target=None):
     e = Emitter(target, width)
     body(e)
     e.line("ret void")
-    module = ModuleText(target)
+    module = LLVMModule(target)
     module.function(e, "kernel", "i64 %n, ptr %out, ptr %a, ptr %index")
     return module.render()
 

@@ -12,10 +12,10 @@ import hybridflow as hf
 from hybridflow import errors
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.compiler.ops import order
-from hybridflow.compiler.ops.folding import Folding
-from hybridflow.compiler.ops.table import TABLE
-from hybridflow.runtime.machine import host
+from hybridflow.compiler.ops import evaluation_order
+from hybridflow.compiler.ops.fold_rules import FoldRules
+from hybridflow.compiler.ops.op_table import TABLE
+from hybridflow.runtime.machine import host_target
 from tests.compiler.codegen.test_padded_reads import between_forbidden_pages
 from tests.support.bits import same_bits
 from tests.support.compare_programs import op
@@ -43,7 +43,7 @@ def pair(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> tuple[np.ndarray,
 def test_vecdot_forms_and_sums_products_wide_and_in_the_order_of_sums(shape: Any, axis: int, dtype: Any) -> None:
     x, y = pair(shape, dtype)
     wide = np.float64 if dtype is np.float64 else np.float32
-    expected = order.ordered_sum(x.astype(wide) * y.astype(wide), (axis % x.ndim,)).astype(dtype)
+    expected = evaluation_order.ordered_sum(x.astype(wide) * y.astype(wide), (axis % x.ndim,)).astype(dtype)
 
     def program(x: Any, y: Any) -> Any:
         return hf.vecdot(x, y, axis=axis)
@@ -113,7 +113,7 @@ def test_positions_of_extremes_over_some_axes() -> None:
 
 def test_positions_are_narrow_where_all_of_them_fit():
     def positions(*shape):
-        folding = Folding(TABLE["argmax"], [TensorType(shape, dt.float32)], {"axes": (0,)})
+        folding = FoldRules(TABLE["argmax"], [TensorType(shape, dt.float32)], {"axes": (0,)})
         return folding.positions, folding.identity[1]
 
     assert positions(2**31 - 1) == (dt.int32, (2**31 - 1, dt.int32))
@@ -137,8 +137,8 @@ def test_rows_that_are_made_in_lines_have_the_order_of_rows(lines: Any, line: in
         terms = (x - columns) * rows
         return hf.sum(terms), hf.argmax(hf.reshape(terms, (-1,))), hf.any(terms > 2.5), hf.sum(abs(terms - columns))
 
-    expected = order.ordered_sum(terms, tuple(range(x.ndim)))
-    again = order.ordered_sum(abs(terms - columns), tuple(range(x.ndim)))
+    expected = evaluation_order.ordered_sum(terms, tuple(range(x.ndim)))
+    again = evaluation_order.ordered_sum(abs(terms - columns), tuple(range(x.ndim)))
     for run in (program, hf.function(program)):
         total, first, some, other = (np.asarray(r) for r in run(x, columns, rows))
         assert same_bits(total, expected) and same_bits(other, again)
@@ -158,7 +158,13 @@ def test_what_rows_in_lines_write_besides(lines: Any, line: int, dtype: Any) -> 
         return terms, hf.sum(terms), abs(terms) + x, hf.sum(x), hf.max(x)
 
     axes = tuple(range(x.ndim))
-    expected = (terms, order.ordered_sum(terms, axes), abs(terms) + x, order.ordered_sum(x, axes), np.max(x))
+    expected = (
+        terms,
+        evaluation_order.ordered_sum(terms, axes),
+        abs(terms) + x,
+        evaluation_order.ordered_sum(x, axes),
+        np.max(x),
+    )
     compiled = hf.function(program)
     for part, wanted in zip(compiled(x, columns, rows), expected, strict=True):
         assert same_bits(np.asarray(part), wanted)
@@ -175,7 +181,7 @@ def test_what_rows_in_lines_write_besides(lines: Any, line: int, dtype: Any) -> 
     moved = np.sort(x + dtype(1), -1)
     terms = (moved - columns) * rows
     for part, wanted in zip(over(x, columns, rows), (np.sort(terms, -1), terms, moved), strict=True):
-        assert same_bits(np.asarray(part), order.ordered_sum(wanted, axes))
+        assert same_bits(np.asarray(part), evaluation_order.ordered_sum(wanted, axes))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -198,9 +204,9 @@ def test_rows_in_lines_read_what_an_earlier_stage_has_kept(lines: Any, line: int
 
     compiled = hf.function(program)
     kept = np.asarray(hf.exp(hf.tanh(x)))
-    terms = kept / order.ordered_sum(kept, axes).reshape(-1, *[1] * len(axes)) * columns
+    terms = kept / evaluation_order.ordered_sum(kept, axes).reshape(-1, *[1] * len(axes)) * columns
     last = terms + rows
-    expected = order.ordered_sum(last * last, axes), np.max(terms * last, axis=axes), terms, last
+    expected = evaluation_order.ordered_sum(last * last, axes), np.max(terms * last, axis=axes), terms, last
     for run in (program, compiled):
         for part, wanted in zip(run(*map(hf.asarray, (x, columns, rows))), expected):
             assert same_bits(np.asarray(part), wanted)
@@ -215,7 +221,7 @@ def test_pairs_of_rows_are_folded_in_lines() -> None:
         return hf.sum(hf.abs(x[:, :, None] - y[:, None, :]))
 
     found = hf.function(program)
-    expected = order.ordered_sum(abs(x[:, :, None] - y[:, None, :]), (0, 1, 2))
+    expected = evaluation_order.ordered_sum(abs(x[:, :, None] - y[:, None, :]), (0, 1, 2))
     assert same_bits(np.asarray(found(x, y)), expected)
     (kernel,) = found.kernels(x, y)
     assert "in lines of 50" in kernel["schedule"]
@@ -235,14 +241,14 @@ def test_long_bodies_fold_in_the_order_of_rows(shape: Any, dtype: Any) -> None:
 
     expected = np.asarray(program(x)[1])
     for name, machine in runnable_targets().items():
-        with host.use(machine):
+        with host_target.use(machine):
             once, several = hf.function(program), hf.function(program)
             for extent in (70, 75, 80):  # from the third on it is a symbol
                 several(np.ones((*shape[:-1], extent), dtype))
             for found in (once(x), several(x)):
                 total, terms, least = (np.asarray(part) for part in found)
                 assert same_bits(terms, expected)
-                assert same_bits(total, order.ordered_sum(terms, (x.ndim - 1,)))
+                assert same_bits(total, evaluation_order.ordered_sum(terms, (x.ndim - 1,)))
                 assert np.array_equal(least, np.argmin(terms, -1))
             assert name != "avx2" or "4 vectors a turn" in once.kernels(x)[-1]["schedule"]
 
@@ -303,8 +309,8 @@ def test_columns_that_fill_no_vector_fold_long_bodies(shape: Any, dtype: Any) ->
         return total, hf.log(abs(total)), terms
 
     expected = [np.asarray(part) for part in program(x)]
-    assert same_bits(expected[0], order.ordered_sum(expected[2], (1,)))
+    assert same_bits(expected[0], evaluation_order.ordered_sum(expected[2], (1,)))
     for machine in runnable_targets().values():
-        with host.use(machine):
+        with host_target.use(machine):
             for part, wanted in zip(hf.function(program)(x), expected, strict=True):
                 assert same_bits(np.asarray(part), wanted)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from hybridflow.compiler import target as targets
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.code, pytest.mark.usual_level]
@@ -17,7 +17,9 @@ pytestmark = [pytest.mark.code, pytest.mark.usual_level]
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="protects pages as Linux does")
-@pytest.mark.parametrize("name", [*(name for name, target in targets.NAMED.items() if host.can_run(target)), "host"])
+@pytest.mark.parametrize(
+    "name", [*(name for name, target in targets.NAMED.items() if host_target.can_run(target)), "host"]
+)
 def test_kernels_read_nothing_beyond_their_arrays(name: str) -> None:
     ran = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "support" / "guarded_reads.py"), name],

@@ -17,10 +17,10 @@ from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
-from hybridflow.eager import one_op
+from hybridflow.eager import single_op_programs
 from hybridflow.errors import HybridflowError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host_target, machine_code
 
 # Near their zeros errors are relative to what cancels there, which is about 1 on the samples.
 WITH_ZEROS = {"log_gamma", "digamma", "bessel_j0", "bessel_j1", "gammainc_da", "betainc_da"}
@@ -49,7 +49,10 @@ def eager(op, arrays, attrs):
     types = tuple(TensorType(a.shape, a.dtype) for a in arrays)
     attrs = op.canon(types, dict(attrs)) if op.canon else attrs
     out = op.infer(*types, **attrs)
-    made = [np.asarray(x, part.dtype) for x, part in zip(several(one_op.run(op, arrays, attrs, out)), parts_of(out))]
+    made = [
+        np.asarray(x, part.dtype)
+        for x, part in zip(several(single_op_programs.run(op, arrays, attrs, out)), parts_of(out))
+    ]
     return tuple(made) if isinstance(out, TupleType) else made[0]
 
 
@@ -81,11 +84,11 @@ def test_compiled_op(name, dtype):
             wanted = several(op.reference(*arrays, **graph.nodes[0].attrs))
         except HybridflowError as error:
             with pytest.raises(type(error)):
-                cpu.load(compile_graph(graph, host.target())).run(list(arrays))
+                cpu.load(compile_graph(graph, host_target.target())).run(list(arrays))
             with pytest.raises(type(error)):
                 eager(op, arrays, attrs)
             continue
-        made = cpu.load(compile_graph(graph, host.target())).run(list(arrays))
+        made = cpu.load(compile_graph(graph, host_target.target())).run(list(arrays))
         for got, want, alone in zip(made, wanted, several(eager(op, arrays, attrs)), strict=True):
             close(op, got, np.asarray(want))
             same_bits(alone, got)

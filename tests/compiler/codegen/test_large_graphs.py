@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, Role
@@ -18,7 +18,7 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import AVX512, CUDA_SM90, Target
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 
 
 def builder() -> GraphBuilder:
@@ -37,7 +37,7 @@ def check(graph: Graph) -> None:
     """Compiled results are near those of the interpreter."""
     rng = np.random.default_rng(0)
     arrays = [(rng.random(n.shape) / 2).astype(n.dtype) for n in graph.inputs]
-    found = cpu.load(compile_graph(graph, host.target())).run([x.copy() for x in arrays])
+    found = cpu.load(compile_graph(graph, host_target.target())).run([x.copy() for x in arrays])
     for expected, result in zip(interpret(graph, arrays)[0], found):
         np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-5)
 
@@ -66,7 +66,7 @@ def test_equal_updates_share_their_code() -> None:
     rate = b.full(0.1, TensorType((5, 3), dt.float32))
     pairs = [(f32(b, 5, 3, role=Role.STATE), f32(b, 5, 3)) for _ in range(20)]
     graph = b.finish([], {2 * i: b.subtract(p, b.multiply(rate, g)) for i, (p, g) in enumerate(pairs)})
-    program = compile_graph(graph, host.target())
+    program = compile_graph(graph, host_target.target())
     assert functions(program) == 5  # the kernel, its task, that of a wave, and the driver with and without a host
     arrays = [np.full((5, 3), i, np.float32) for i in range(40)]
     expected = [arrays[i] - np.float32(0.1) * arrays[i + 1] for i in range(0, 40, 2)]

@@ -22,7 +22,7 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import AVX2, AVX512, NAMED, SSE2, Target
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.device_programs import PROGRAMS, graph_of, largest_sample, traced, typical_dtypes
 from tests.support.masked_code import run_masked
 
@@ -51,7 +51,7 @@ def test_a_single_program(dtype: str) -> None:
 
     x = hf.asarray(np.random.default_rng(0).integers(1, 50, (2, 2, 33)).astype(np.float32))
     for target in ("sse2", "avx2", None):
-        with host.use(host.target() if target is None else NAMED[target]):
+        with host_target.use(host_target.target() if target is None else NAMED[target]):
             assert np.array_equal(np.array(hf.function(program)(x)), np.array(program(x)))
 
 
@@ -68,9 +68,9 @@ def test_rests_of_turned_rows(dtype: Any, count: int) -> None:
     arrays = [rng.integers(0, 100, (2, 2 * lanes + rest, count)).astype(dtype) for rest in range(1, lanes)]
     inputs = [b.parameter(TensorType(a.shape, a.dtype)) for a in arrays]
     graph = b.finish([b.transpose(x, perm=(0, 2, 1)) for x in inputs])
-    machines = [host.target()] if count not in (3, 5, 8) else [host.target(), AVX2, SSE2]
-    outputs = [cpu.load(compile_graph(graph, m)).run(arrays) for m in machines if host.can_run(m)]
-    if not host.target().masked and count in (5, 9):
+    machines = [host_target.target()] if count not in (3, 5, 8) else [host_target.target(), AVX2, SSE2]
+    outputs = [cpu.load(compile_graph(graph, m)).run(arrays) for m in machines if host_target.can_run(m)]
+    if not host_target.target().masked and count in (5, 9):
         outputs.append(run_masked(graph, arrays))
     for found in outputs:
         for a, turned in zip(arrays, found, strict=True):

@@ -13,7 +13,7 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.errors import IndexRangeError
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import ptx
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.compiler.codegen.test_kernels import same_bits
 from tests.compiler.loops.test_fusion import build, floats, run_one_by_one
 from tests.gpu.test_cuda_emission import assert_assembles
@@ -136,13 +136,13 @@ def check_one_kernel(program, arrays, most_bytes):
     graph = build(program, arrays)
     expected = run_one_by_one(graph, arrays)
     for other in ("sse2", "avx2", "avx512"):
-        if host.can_run(target.NAMED[other]):
+        if host_target.can_run(target.NAMED[other]):
             compiled = compile_graph(graph, target.NAMED[other])
             assert len(compiled.kernels) == 1, [k.name for k in compiled.kernels]
             assert most_bytes is None or compiled.arena_bytes <= most_bytes
             (got,) = cpu.load(compiled).run(arrays)
             same_bits(got, expected[0])
-    check_cuts(compile_graph(graph, host.target()), arrays)
+    check_cuts(compile_graph(graph, host_target.target()), arrays)
     assert_assembles(ptx.assemble(compile_graph(graph, target.CUDA_SM90)))
 
 
@@ -158,12 +158,12 @@ def test_factors_take_no_memory_and_keep_their_bits(name):
 @pytest.mark.parametrize(("m", "n", "k"), [(600, 70, 300), (33, 700, 40), (1030, 130, 20), (64, 1, 30), (1, 200, 520)])
 def test_blocks_of_rows_and_columns_may_be_cut_anywhere(m, n, k):
     arrays = [floats(m, k), floats(k, n)]
-    check_cuts(compile_graph(build(lambda b, x, y: b.matmul(x, y), arrays), host.target()), arrays)
+    check_cuts(compile_graph(build(lambda b, x, y: b.matmul(x, y), arrays), host_target.target()), arrays)
 
 
 def test_a_large_product_has_work_for_many():
     arrays = [floats(2048, 4), floats(4, 2048)]
-    compiled = compile_graph(build(lambda b, x, y: b.matmul(x, y), arrays), host.target())
+    compiled = compile_graph(build(lambda b, x, y: b.matmul(x, y), arrays), host_target.target())
     with cutting(0) as workers:
         cpu.load(compiled).run(arrays)
     ((units, pieces),) = workers.loops
@@ -174,7 +174,7 @@ def test_a_large_product_has_work_for_many():
 def test_heads_are_moved_apart_and_together_without_copies():
     arrays = [floats(2, 3, 21, 21), floats(2, 21, 48), floats(48, 32)]
     graph = build(attended, arrays)
-    compiled = compile_graph(graph, host.target())
+    compiled = compile_graph(graph, host_target.target())
     assert [k.ops for k in compiled.kernels] == [("matmul",), ("matmul",)]
     same_bits(cpu.load(compiled).run(arrays)[0], run_one_by_one(graph, arrays)[0])
 
@@ -190,7 +190,7 @@ def test_an_index_is_checked_though_no_column_reads_what_it_takes():
     b = GraphBuilder(TABLE, "empty")
     x, i = b.parameter(TensorType((5, 4), dt.float32)), b.parameter(TensorType((3,), dt.int64))
     w = b.parameter(TensorType((4, 0), dt.float32))
-    compiled = compile_graph(b.finish([b.matmul(b.take(x, i, axis=0), w)]), host.target())
+    compiled = compile_graph(b.finish([b.matmul(b.take(x, i, axis=0), w)]), host_target.target())
     with pytest.raises(IndexRangeError):
         cpu.load(compiled).run([floats(5, 4), np.array([0, 5, 1]), floats(4, 0)])
 
@@ -199,7 +199,7 @@ def test_a_bad_index_of_a_gathered_factor_raises():
     b = GraphBuilder(TABLE, "gathered")
     x, i = b.parameter(TensorType((5, 4), dt.float32)), b.parameter(TensorType((3,), dt.int64))
     w = b.parameter(TensorType((4, 6), dt.float32))
-    compiled = compile_graph(b.finish([b.matmul(b.take(x, i, axis=0), w)]), host.target())
+    compiled = compile_graph(b.finish([b.matmul(b.take(x, i, axis=0), w)]), host_target.target())
     assert len(compiled.kernels) == 1
     with pytest.raises(IndexRangeError):
         cpu.load(compiled).run([floats(5, 4), np.array([0, 5, 1]), floats(4, 6)])
@@ -266,7 +266,7 @@ def test_convolutions_and_their_gradients(name):
     graph = b.finish([out, *backward(b, records_of(b.nodes), [(out, pg)], [px, pw])])
     g = floats(*out.shape)
     arrays = [x, w, g]
-    got = cpu.load(compile_graph(graph, host.target())).run(arrays)
+    got = cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     for value, one in zip(got, run_one_by_one(graph, arrays), strict=True):
         same_bits(value, one)
     expected = reference(x, w, step, dilation, pad), *reference_gradients(x, w, g, step, dilation, pad)
@@ -280,7 +280,9 @@ def test_a_convolution_and_the_gradient_of_its_weights_lay_out_no_windows():
     px, pw = b.parameter(TensorType(x_shape, dt.float32)), b.parameter(TensorType(w_shape, dt.float32))
     out = convolution(b, px, pw, 1, 1, 1)
     pg = b.parameter(TensorType(out.shape, dt.float32))
-    compiled = compile_graph(b.finish([out, *backward(b, records_of(b.nodes), [(out, pg)], [pw])]), host.target())
+    compiled = compile_graph(
+        b.finish([out, *backward(b, records_of(b.nodes), [(out, pg)], [pw])]), host_target.target()
+    )
     padded = 4 * 18 * 18 * 8 * 4
     assert [k.ops for k in compiled.kernels] == [("pad",), ("matmul",), ("matmul",)]
     assert compiled.arena_bytes == -(-padded // 64) * 64
@@ -334,7 +336,7 @@ def test_what_would_divide_positions_in_each_step_is_stored():
         lambda b, x, w: b.cumulative_sum(b.transpose(x, perm=(1, 0)), axis=1),
     ):
         graph = build(program, arrays)
-        compiled = compile_graph(graph, host.target())
+        compiled = compile_graph(graph, host_target.target())
         assert len(compiled.kernels) == 2
         same_bits(cpu.load(compiled).run(arrays)[0], run_one_by_one(graph, arrays)[0])
 
@@ -354,6 +356,6 @@ def test_what_is_repeated_along_the_lines_of_a_product_is_found_without_division
     graph = build(lambda b, x, y, z: b.add(b.matmul(x, y), repeated(b, z, (2, 9, columns))), arrays)
     program = compile_graph(graph, target.AVX512)
     assert "urem" not in program.text
-    _, found = check_cuts(compile_graph(graph, host.target()), arrays)
+    _, found = check_cuts(compile_graph(graph, host_target.target()), arrays)
     (expected,) = run_one_by_one(graph, arrays)
     same_bits(expected, found)

@@ -13,12 +13,12 @@ from hybridflow.compiler import target
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import ptx
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.compiler.codegen.test_kernels import same_bits
 from tests.compiler.loops.test_fusion import build, run_one_by_one
 from tests.gpu.test_cuda_emission import assert_assembles
 
-TARGETS = [name for name in ("sse2", "avx2", "avx512") if host.can_run(target.NAMED[name])]
+TARGETS = [name for name in ("sse2", "avx2", "avx512") if host_target.can_run(target.NAMED[name])]
 
 
 def random_sum(rng: np.random.Generator):

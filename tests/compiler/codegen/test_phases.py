@@ -8,25 +8,26 @@ import re
 import numpy as np
 import pytest
 
-from hybridflow.compiler.codegen import cuda as cuda_code, driver
-from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.phases import KernelCode, Phase, kernel_parameters
-from hybridflow.compiler.codegen.structured import Code
-from hybridflow.compiler.codegen.templates import Part
-from hybridflow.compiler.codegen.turns import KernelCall
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.codegen.control import driver
+from hybridflow.compiler.codegen.control.dispatch import KernelCall
+from hybridflow.compiler.codegen.core.emitter import Emitter
+from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder
+from hybridflow.compiler.codegen.core.kernel_dedup import BufferPart
+from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
+from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel_parameters
+from hybridflow.compiler.codegen.gpu import cuda_launches as cuda_code
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.compiler.loops.buffers import plan
+from hybridflow.compiler.loops.buffer_assignment import plan
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph, partition
 from hybridflow.compiler.program import HOST, DimSource, Program, Slot, value_at
 from hybridflow.compiler.target import AVX512, CUDA_SM90, Target
-from hybridflow.runtime import program_host
+from hybridflow.runtime import host_interface
 from hybridflow.runtime.cuda import executable as cuda
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 from tests.support.cutting_host import check_cuts, cutting, outcome
 from tests.support.device_programs import PROGRAMS, graph_of, largest_sample, traced, typical_dtypes
@@ -37,12 +38,12 @@ def test_ops(name):
     op = TABLE[name]
     for dtype in typical_dtypes(op):
         arrays, attrs = largest_sample(op, dtype)
-        check_cuts(compile_graph(graph_of(op, arrays, attrs), host.target()), arrays)
+        check_cuts(compile_graph(graph_of(op, arrays, attrs), host_target.target()), arrays)
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_programs(name):
-    check_cuts(compile_graph(traced(name), host.target()), [np.asarray(a) for a in PROGRAMS[name][1]])
+    check_cuts(compile_graph(traced(name), host_target.target()), [np.asarray(a) for a in PROGRAMS[name][1]])
 
 
 @pytest.fixture(params=["calls", "tables"])
@@ -60,7 +61,7 @@ def test_both_drivers_run_programs(name, way):
 def assert_interpreted(graph, arrays):
     """Each output, in place and cut, is near that of the interpreter."""
     expected = interpret(graph, arrays)[0]
-    raised, *found = check_cuts(compile_graph(graph, host.target()), arrays)
+    raised, *found = check_cuts(compile_graph(graph, host_target.target()), arrays)
     assert not raised
     for value, result in zip(expected, found):
         np.testing.assert_allclose(np.float64(result), np.float64(value), rtol=2e-2, atol=2e-2)
@@ -80,7 +81,7 @@ def side_by_side(extent):
 @pytest.mark.parametrize("extent", [40, Dim("n")], ids=["static", "symbolic"])
 def test_waves(extent, way):
     graph = side_by_side(extent)
-    program = compile_graph(graph, host.target())
+    program = compile_graph(graph, host_target.target())
     table = np.random.default_rng(1).normal(size=40).astype(np.float32)
     good = [table, np.arange(9) * 4]
     assert_interpreted(graph, good)
@@ -102,7 +103,7 @@ def test_pieces_of_a_wave_pay_for_their_beginning(way):
     x = b.parameter(TensorType((4, 32, 32, 1, 32), dt.float32))
     cotangents = [b.parameter(x.type) for _ in range(2)]
     same = {"size": (3, 3), "low": (1, 1), "high": (1, 1)}
-    program = compile_graph(b.finish([b.convolve_filter(x, g, **same) for g in cotangents]), host.target())
+    program = compile_graph(b.finish([b.convolve_filter(x, g, **same) for g in cotangents]), host_target.target())
     assert len({kernel.wave for kernel in program.kernels}) == 1
     arrays = [np.random.default_rng(k).normal(size=x.shape).astype(np.float32) for k in range(3)]
     check_cuts(program, arrays, range(2))
@@ -129,14 +130,14 @@ def test_symbolic_extents(rows, columns):
         b.matmul(x, x, transpose_b=True),
     ]
     x = np.random.default_rng(3).normal(size=(rows, columns)).astype(np.float32)
-    check_cuts(compile_graph(b.finish(results), host.target()), [x])
+    check_cuts(compile_graph(b.finish(results), host_target.target()), [x])
 
 
 def test_large_kernels_are_cut():
     b = GraphBuilder(TABLE, "large")
     x = b.parameter(TensorType((300, 400), dt.float32))
     program = compile_graph(
-        b.finish([b.exp(b.sum(b.multiply(x, x), axes=(1,))), b.matmul(x, x, transpose_b=True)]), host.target()
+        b.finish([b.exp(b.sum(b.multiply(x, x), axes=(1,))), b.matmul(x, x, transpose_b=True)]), host_target.target()
     )
     arrays = [np.random.default_rng(5).normal(size=(300, 400)).astype(np.float32)]
     check_cuts(program, arrays, range(6))
@@ -152,7 +153,7 @@ def test_the_first_check_in_program_order_wins():
     first, second = (b.parameter(TensorType((200,), dt.int64)) for _ in range(2))
     late = b.take(table, second, axis=0)
     early = b.take(b.exp(table), first, axis=0)
-    program = compile_graph(b.finish([early, b.sum(late, axes=(0,))]), host.target())
+    program = compile_graph(b.finish([early, b.sum(late, axes=(0,))]), host_target.target())
     arrays = [np.ones(5, np.float32), np.full(200, 7), np.full(200, 9)]
     for bad in ((7, 9), (1, 9), (7, 1)):
         arrays[1:] = [np.where(np.arange(200) % 3 == 0, index, 0) for index in bad]
@@ -165,9 +166,9 @@ def test_the_first_check_in_program_order_wins():
 BLOCK = 8
 
 
-def _two_phases(module: ModuleText) -> KernelCode:
+def _two_phases(module: LLVMModule) -> EmittedKernel:
     e = Emitter(module.target)
-    c = Code(e, ["n"])
+    c = KernelBuilder(e, ["n"])
     with c.loop("%begin", "%end") as block:
         start = c.mul(block.index, BLOCK)
         mine = c.at("%scratch", 0, 8)  # by way of scratch, which no other worker may touch
@@ -178,22 +179,22 @@ def _two_phases(module: ModuleText) -> KernelCode:
     e.line("ret void")
     first = module.function(e, module.fresh("k"), kernel_parameters(2), linkage="internal")
     e = Emitter(module.target)
-    c = Code(e, ["n"])
+    c = KernelBuilder(e, ["n"])
     with c.loop(0, c.div(c.add(c.extent(Dim("n")), BLOCK - 1), BLOCK), 1, [e.const(0.0, dt.float64)]) as block:
         block.next = [e.add(block.carried[0], e.load(c.at("%shared", block.index, 8), dt.float64))]
     e.store(block.carried[0], "%a1")
     e.line("ret void")
     second = module.function(e, module.fresh("k"), kernel_parameters(2), linkage="internal")
     # Units of the first: more than there are blocks, which find nothing to do.
-    return KernelCode((Phase(first, (Dim("n"),)), Phase(second, ())), 8, Dim("n") * 8)
+    return EmittedKernel((Phase(first, (Dim("n"),)), Phase(second, ())), 8, Dim("n") * 8)
 
 
 def _block_sums(target: Target) -> Program:
     b = GraphBuilder(TABLE, "block_sums")
     x = b.parameter(TensorType((Dim("n"),), dt.float64))
     graph = b.finish([b.sum(x, axes=(0,))])
-    module, found = ModuleText(target), plan(graph, partition(graph, target))
-    calls = [KernelCall(_two_phases(module), [Part(x, 0), Part(graph.outputs[0], 0)], None, 0, 0, 0)]
+    module, found = LLVMModule(target), plan(graph, partition(graph, target))
+    calls = [KernelCall(_two_phases(module), [BufferPart(x, 0), BufferPart(graph.outputs[0], 0)], None, 0, 0, 0)]
     launches, sharing = {}, None
     if target.kind == "cuda":
         memory, launches = cuda_code.write_launches(module, graph, found, ["n"], calls)
@@ -216,7 +217,7 @@ def _sum_of_blocks(x: np.ndarray) -> float:
 @pytest.mark.parametrize("n", [0, 1, 8, 1001])
 def test_phases_share_memory(n):
     x = np.random.default_rng(n).normal(size=n)
-    program = _block_sums(host.target())
+    program = _block_sums(host_target.target())
     assert value_at(program.arena_bytes, {"n": n}) >= 8 * n and value_at(program.scratch_bytes, {"n": n}) >= 8
     assert program.memory(3) == program.arena_bytes + 3 * program.scratch_bytes
     assert check_cuts(program, [x], range(8))[1] == _sum_of_blocks(x)
@@ -232,7 +233,7 @@ def test_each_phase_is_a_launch():
 
 
 def test_the_host_of_ctypes_is_that_of_programs():
-    struct = program_host.Host(workers=5)
+    struct = host_interface.Host(workers=5)
     assert [name for name, _ in struct._fields_] == list(HOST)
     assert [getattr(type(struct), name).offset for name in HOST] == [8 * k for k in range(len(HOST))]
     assert not struct.parallel_for and not struct.callback and struct.workers == 5
@@ -249,7 +250,7 @@ def test_what_only_hosts_run_is_not_in_the_text_for_a_single_thread():
 
 def test_a_function_for_hosts_that_the_module_needs_too_is_in_it():
     """Of functions of one text there is one, which both texts can call."""
-    module = ModuleText(AVX512)
+    module = LLVMModule(AVX512)
 
     def write(name, lines, for_host=False):
         e = Emitter(AVX512, 1)

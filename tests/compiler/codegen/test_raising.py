@@ -12,7 +12,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.compiler import target
-from hybridflow.compiler.codegen import driver
+from hybridflow.compiler.codegen.control import driver
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
@@ -22,8 +22,8 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.errors import DivisionError, HybridflowError, IndexRangeError
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import executable as cuda, ptx
-from hybridflow.runtime.machine import host
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.machine import host_target
+from hybridflow.runtime.memory import memory_pool
 from tests.compiler.codegen.test_kernels import same_bits
 from tests.compiler.loops.test_fusion import build, rows, run_one_by_one
 from tests.gpu.test_cuda_emission import assert_assembles
@@ -76,7 +76,7 @@ READERS: dict[str, Program] = {
 @pytest.mark.parametrize("name", READERS)
 def test_a_bad_index_raises_whoever_reads_what_it_takes(name: str) -> None:
     graph = build(READERS[name], [INDICES])
-    executable = cpu.load(compile_graph(graph, host.target()))
+    executable = cpu.load(compile_graph(graph, host_target.target()))
     with pytest.raises(IndexRangeError):
         run_one_by_one(graph, [INDICES])
     with pytest.raises(IndexRangeError):
@@ -104,7 +104,7 @@ def by_row(b: GraphBuilder, x: Node) -> Node:
 def test_a_statistic_raises_even_where_its_rows_are_empty(name: str, shape: tuple[int, int]) -> None:
     array = np.zeros(shape, np.int64)
     graph = build(ROWS[name], [array])
-    executable = cpu.load(compile_graph(graph, host.target()))
+    executable = cpu.load(compile_graph(graph, host_target.target()))
     if shape[0]:
         with pytest.raises(DivisionError):
             run_one_by_one(graph, [array])
@@ -151,7 +151,7 @@ def lookup(name: str) -> tuple[Graph, list[np.ndarray]]:
 @pytest.mark.parametrize("name", LOOKUPS)
 @pytest.mark.parametrize("isa", ["sse2", "avx2", "avx512"])
 def test_an_index_into_an_axis_without_elements_raises_and_reads_nothing(name: str, isa: str) -> None:
-    if not host.can_run(target.NAMED[isa]):
+    if not host_target.can_run(target.NAMED[isa]):
         pytest.skip("not on this machine")
     graph, arrays = lookup(name)
     executable = cpu.load(compile_graph(graph, target.NAMED[isa]))
@@ -177,7 +177,7 @@ def test_without_elements_to_read_no_index_is_looked_at() -> None:
         ("scatter_add", (np.zeros((0, 0)), bad, np.zeros((1, 0)))),
     ]:
         graph = build(lambda b, *xs, name=name: b.emit(TABLE[name], *xs, axis=0), list(arrays))
-        (got,) = cpu.load(compile_graph(graph, host.target())).run(list(arrays))
+        (got,) = cpu.load(compile_graph(graph, host_target.target())).run(list(arrays))
         (eager,) = run_one_by_one(graph, arrays)
         reference = TABLE[name].reference(*arrays, axis=0)
         same_bits(got, np.asarray(eager))
@@ -205,11 +205,13 @@ def test_a_later_failure_keeps_no_value_from_a_check_before_it(made, few, monkey
     good = b.take(table, cut(b, made(b, x, i), 500, 503), axis=0)
     b.location = "user.py:2"
     graph = b.finish([good, b.take(table, i, axis=0)])
-    empty = blocks.empty
-    monkeypatch.setattr(blocks, "empty", lambda *given: (found := empty(*given), found.view(np.uint8).fill(0x77))[0])
+    empty = memory_pool.empty
+    monkeypatch.setattr(
+        memory_pool, "empty", lambda *given: (found := empty(*given), found.view(np.uint8).fill(0x77))[0]
+    )
     monkeypatch.setattr(driver, "FEW", few)
     arrays = [np.zeros(1000, np.int64), np.ones(3, np.int64), np.array([0, 1, 2, 3])]
-    raised, *_ = check_cuts(compile_graph(graph, host.target()), arrays)
+    raised, *_ = check_cuts(compile_graph(graph, host_target.target()), arrays)
     assert raised.startswith("IndexRangeError") and raised.endswith("user.py:2)")
 
 
@@ -219,7 +221,7 @@ def test_an_update_of_an_axis_without_elements_raises(shape: tuple[int, ...]) ->
     graph = build(lambda b, x, i, u: b.scatter_add(x, i, u, axis=0), arrays)
     expected = "which has no elements. Expected no index at all"
     with pytest.raises(IndexRangeError, match=expected):
-        cpu.load(compile_graph(graph, host.target())).run(arrays)
+        cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     with pytest.raises(IndexRangeError, match=expected):
         hf.scatter_add(*map(hf.asarray, arrays), axis=0)
     with pytest.raises(HybridflowError, match=expected):

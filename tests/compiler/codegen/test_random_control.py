@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from hybridflow import errors, flags
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.fuzz import fast_compiler
 from tests.support.random_control import Generator
 
@@ -44,7 +44,7 @@ def test_random_programs(block, request):
         want = outcome(lambda graph=graph, arrays=arrays: interpret(graph, arrays)[0])
         skipped, level = ("", "cse", "dce,fold", "simplify", "control")[seed % 5], 0 if seed % 16 else 2
         with flags.SKIP(skipped), fast_compiler(level):
-            executable = cpu.load(compile_graph(graph, host.target()))
+            executable = cpu.load(compile_graph(graph, host_target.target()))
         assert outcome(lambda executable=executable, arrays=arrays: executable.run(arrays)) == want, (
             f"seed {seed}\n{text}"
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler import target
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.extents import Dim
@@ -19,13 +19,13 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import ptx
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.compiler.codegen.test_kernels import same_bits
 from tests.compiler.loops.test_fusion import run_one_by_one
 from tests.gpu.test_cuda_emission import assert_assembles
 from tests.support.cutting_host import check_cuts
 
-TARGETS = [name for name in ("sse2", "avx2", "avx512") if host.can_run(target.NAMED[name])]
+TARGETS = [name for name in ("sse2", "avx2", "avx512") if host_target.can_run(target.NAMED[name])]
 
 
 def moved(b, x, rng, state):
@@ -92,7 +92,7 @@ def random_program(seed):
 @pytest.mark.parametrize("seed", range(24))
 def test_random_scatters(seed):
     graph, arrays = random_program(seed)
-    program = compile_graph(graph, host.target())
+    program = compile_graph(graph, host_target.target())
     raised, *found = check_cuts(program, arrays)
     if raised:
         assert raised.startswith("IndexRangeError")
@@ -111,7 +111,7 @@ def test_random_scatters(seed):
 def kernels_of(make, *types):
     b = GraphBuilder(TABLE, "program")
     given = [b.parameter(TensorType(shape, dtype)) for shape, dtype in types]
-    program = compile_graph(b.finish([make(b, *given)]), host.target())
+    program = compile_graph(b.finish([make(b, *given)]), host_target.target())
     return [kernel.ops for kernel in program.kernels], program
 
 
@@ -149,7 +149,7 @@ def test_one_array_as_base_indices_and_updates():
         x = b.parameter(TensorType((n,), dt.int64), "x", role)
         out = b.scatter_add(x, x, x, axis=0)
         graph = b.finish([b.sum(out, axes=(0,))], {0: out} if role is Role.STATE else None)
-        raised, *found = check_cuts(compile_graph(graph, host.target()), [values])
+        raised, *found = check_cuts(compile_graph(graph, host_target.target()), [values])
         assert not raised
         outputs, updates = interpret(graph, [values])
         for got, want in zip(found, [*outputs, *updates.values()], strict=True):
@@ -177,7 +177,7 @@ def test_symbolic_extents_of_what_lies_beneath(extents):
     rng = np.random.default_rng(1)
     arrays = [rng.standard_normal((size, m)).astype(np.float32) for size in (n, k)]
     arrays.append(rng.integers(-n, n, (k, m)))
-    raised, *found = check_cuts(compile_graph(graph, host.target()), arrays)
+    raised, *found = check_cuts(compile_graph(graph, host_target.target()), arrays)
     assert not raised
     same_bits(found[2], interpret(graph, arrays)[0][2])
     place = np.where(arrays[2][:, 1] < 0, arrays[2][:, 1] + n, arrays[2][:, 1])

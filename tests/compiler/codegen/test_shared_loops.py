@@ -11,7 +11,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.cutting_host import check_cuts, cutting
 from tests.support.teams import threads
 
@@ -91,7 +91,7 @@ def test_any_cuts(program: Callable[..., Any]) -> None:
     concrete = hf.function(program).get_concrete_function(ROWS, STATE, W, U)
     arguments = [ROWS, STATE, W, U]
     arrays = [x.numpy() for x in concrete.staged._inputs(arguments)]
-    compiled = compile_graph(concrete.graph, host.target())
+    compiled = compile_graph(concrete.graph, host_target.target())
     check_cuts(compiled, arrays, seeds=(0, 1))
     with cutting(0) as cutter:
         cpu.load(compiled).run(arrays)
@@ -120,4 +120,4 @@ def test_small_turns_are_nobody_elses() -> None:
         return hf.scan(lambda h, x: hf.tanh(x @ h), x, h)
 
     graph = hf.function(small).get_concrete_function(_drawn(4, 8, 8), _drawn(8, 8)).graph
-    assert not compile_graph(graph, host.target()).sharing
+    assert not compile_graph(graph, host_target.target()).sharing

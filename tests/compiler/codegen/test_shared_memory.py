@@ -17,7 +17,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.compiler.codegen.test_kernels import same_bits
 from tests.compiler.loops.test_fusion import run_one_by_one
 from tests.support.cutting_host import check_cuts
@@ -94,7 +94,7 @@ def random_program(seed: int) -> tuple[Graph, list[np.ndarray]]:
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs(seed):
     graph, arrays = random_program(seed)
-    program = compile_graph(graph, host.target())
+    program = compile_graph(graph, host_target.target())
     raised, *found = check_cuts(program, arrays, (seed, seed + 1))
     if raised:
         assert raised.startswith("IndexRangeError")
@@ -103,7 +103,7 @@ def test_random_programs(seed):
         expected = run_one_by_one(graph, arrays)
     for got, want in zip(found, expected, strict=True):
         same_bits(got, want)
-    if not raised and host.can_run(target.AVX2):
+    if not raised and host_target.can_run(target.AVX2):
         given = [a.copy() for a in arrays]
         outputs = cpu.load(compile_graph(graph, target.AVX2)).run(given)
         for got, want in zip([*outputs, *(given[k] for k in sorted(graph.updates))], expected, strict=True):
@@ -113,6 +113,6 @@ def test_random_programs(seed):
 def test_most_of_them_overwrite_and_some_fail():
     """What the programs above are made for does happen."""
     programs = [random_program(seed) for seed in range(60)]
-    compiled = [compile_graph(graph, host.target()) for graph, _ in programs]
+    compiled = [compile_graph(graph, host_target.target()) for graph, _ in programs]
     assert sum(any(slot.in_place for slot in program.inputs) for program in compiled) > 30
     assert any(index.max() >= len(x) > 0 for _, (x, *_, index) in programs)

@@ -15,14 +15,14 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.loops import buffers, order, sound
+from hybridflow.compiler.loops import buffer_assignment, plan_verifier, topological_order
 from hybridflow.compiler.loops.kernel import Fusion
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph, partition
 from hybridflow.compiler.target import AVX512
 from hybridflow.errors import CompileError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.compiler.codegen.test_kernels import same_bits
 from tests.compiler.loops.test_fusion import build, rows, run_one_by_one
 
@@ -30,7 +30,7 @@ RNG = np.random.default_rng(11)
 
 
 def check(graph: Graph, arrays: list[np.ndarray]) -> None:
-    found = cpu.load(compile_graph(graph, host.target())).run([x.copy() for x in arrays])
+    found = cpu.load(compile_graph(graph, host_target.target())).run([x.copy() for x in arrays])
     for got, want in zip(found, run_one_by_one(graph, arrays), strict=True):
         same_bits(got, np.asarray(want))
 
@@ -99,7 +99,7 @@ def residual() -> Graph:
 def test_a_cycle_of_clusters_is_an_error() -> None:
     fusion = partition(residual(), AVX512)
     first, second = (kernel.cluster for kernel in fusion.kernels)
-    clusters = order.Order()
+    clusters = topological_order.Order()
     clusters.append(first, ())
     clusters.append(second, [first])
     clusters.check()
@@ -111,7 +111,7 @@ def test_a_cycle_of_clusters_is_an_error() -> None:
 def test_kernels_that_are_missing_or_too_early_are_errors() -> None:
     graph = residual()
     fusion = partition(graph, AVX512)
-    sound.check_fusion(graph, fusion)
+    plan_verifier.check_fusion(graph, fusion)
     for kernels, message in [
         ([], "no kernel computes the result"),
         (fusion.kernels[:1], "no kernel computes the result"),
@@ -120,29 +120,29 @@ def test_kernels_that_are_missing_or_too_early_are_errors() -> None:
         (fusion.kernels * 2, "computed by two kernels"),
     ]:
         with pytest.raises(CompileError, match=message):
-            sound.check_fusion(graph, Fusion(kernels, fusion.computed))
+            plan_verifier.check_fusion(graph, Fusion(kernels, fusion.computed))
 
 
 def test_plans_that_leave_a_kernel_or_a_result_out_are_errors() -> None:
     graph = residual()
     fusion = partition(graph, AVX512)
-    plan = buffers.plan(graph, fusion)
-    sound.check_plan(graph, fusion, plan)
+    plan = buffer_assignment.plan(graph, fusion)
+    plan_verifier.check_plan(graph, fusion, plan)
     with pytest.raises(CompileError, match="never run: tanh"):
-        sound.check_plan(graph, fusion, dataclasses.replace(plan, kernels=plan.kernels[1:]))
+        plan_verifier.check_plan(graph, fusion, dataclasses.replace(plan, kernels=plan.kernels[1:]))
     (result,) = graph.outputs
-    elsewhere = {**plan.locations, result: buffers.OutputBuffer(7)}
+    elsewhere = {**plan.locations, result: buffer_assignment.OutputBuffer(7)}
     with pytest.raises(CompileError, match="nothing is written to output 0"):
-        sound.check_plan(graph, fusion, dataclasses.replace(plan, locations=elsewhere))
+        plan_verifier.check_plan(graph, fusion, dataclasses.replace(plan, locations=elsewhere))
     b = GraphBuilder(TABLE, "update")
     v = b.parameter(TensorType((4,), dt.float32), "v", Role.STATE)
     step = b.finish([], {0: b.tanh(v)})
     fused = partition(step, AVX512)
-    direct = buffers.plan(step, fused)
-    sound.check_plan(step, fused, direct)
-    lost = {node: place if node is v else buffers.OutputBuffer(0) for node, place in direct.locations.items()}
+    direct = buffer_assignment.plan(step, fused)
+    plan_verifier.check_plan(step, fused, direct)
+    lost = {node: place if node is v else buffer_assignment.OutputBuffer(0) for node, place in direct.locations.items()}
     with pytest.raises(CompileError, match="nothing is written to state input 0"):
-        sound.check_plan(step, fused, dataclasses.replace(direct, locations=lost, after=[]))
+        plan_verifier.check_plan(step, fused, dataclasses.replace(direct, locations=lost, after=[]))
     nowhere = {node: place for node, place in plan.locations.items() if node is not result}
     with pytest.raises(CompileError, match="has no place"):
-        sound.check_plan(graph, fusion, dataclasses.replace(plan, locations=nowhere))
+        plan_verifier.check_plan(graph, fusion, dataclasses.replace(plan, locations=nowhere))

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler import target as targets
-from hybridflow.compiler.codegen import quick
-from hybridflow.compiler.codegen.factors import form_of
-from hybridflow.compiler.codegen.product_blocks import choose_tile
-from hybridflow.compiler.codegen.structured import Code, lanes_for
+from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, lanes_for
+from hybridflow.compiler.codegen.ordering import quicksort
+from hybridflow.compiler.codegen.products.cache_blocking import choose_tile
+from hybridflow.compiler.codegen.products.packed_formats import packed_format_of
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.compiler.loops.limits import SQUARE
-from hybridflow.compiler.ops import TABLE, order
-from hybridflow.compiler.ops.lowering import Adding
+from hybridflow.compiler.loops.tuning import TRANSPOSE_SQUARE
+from hybridflow.compiler.ops import TABLE, evaluation_order
+from hybridflow.compiler.ops.lowering import ScatterAdd
 from hybridflow.compiler.program import Check
 from tests.support.jit_helper import machine, product_targets, runnable_targets
 from tests.support.special_helper import (
@@ -272,7 +272,7 @@ def test_one_row_or_column_by_lanes_is_a_row_reduction(dtype, sum_dtype, column,
 @pytest.mark.parametrize("lines", [1, 7, 131])
 def test_neighbouring_lines_by_lanes_of_several_superchunks_and_strips(lines):
     """With what is not finite in one line, which must not be seen in others."""
-    depth = order.SUPERCHUNK + 4096 + 70 if lines < 100 else 4096 + 70
+    depth = evaluation_order.SUPERCHUNK + 4096 + 70 if lines < 100 else 4096 + 70
     x, y = random_matrices(np.float32, (), lines, 1, depth)
     x[lines // 2, -1], x[-1, 64] = np.inf, -0.0
     options = {"transpose_a": True, "sum_dtype": np.float32}
@@ -394,7 +394,7 @@ def test_epilogue_sees_every_element_once_with_its_position():
 
     def emit(module, e):
         def epilogue(e, value, batch, row, col, mask):
-            c = Code(e)
+            c = KernelBuilder(e)
             position = c.add(c.mul(c.add(c.mul(batch, m), row), n), col)
             value = e.add(value, e.load(c.at("%a2", col, 4), dt.float32, mask))
             value = e.add(value, e.load(c.at("%a3", position, 4), dt.float32, mask))
@@ -419,7 +419,7 @@ def test_epilogue_of_one_column_gets_neighbouring_rows(target, lanes):
 
         def emit(module, e, m=m, k=k, widths=widths):
             def epilogue(e, value, batch, row, col, mask):
-                c = Code(e)
+                c = KernelBuilder(e)
                 widths.add(value.width)
                 here = c.at("%a2", c.add(c.mul(batch, m), c.add(row, col)), 4)
                 e.store(e.add(value, e.load(here, dt.float32, mask)), here, mask)
@@ -432,7 +432,7 @@ def test_epilogue_of_one_column_gets_neighbouring_rows(target, lanes):
         np.testing.assert_array_equal(bits(out), bits(expected))
         widest = lanes_for(target, np.dtype(np.float32), m)
         if not lanes:  # columns of the other factor are turned in registers, as many as make a square
-            widest = min(widest, SQUARE)
+            widest = min(widest, TRANSPOSE_SQUARE)
         if target.masked or widest <= m:  # without masks only whole vectors are vectors
             assert max(widths) == widest
 
@@ -440,9 +440,9 @@ def test_epilogue_of_one_column_gets_neighbouring_rows(target, lanes):
 def test_tiles_fit_the_registers_and_small_products_waste_little():
     for target in (*RUNNABLE.values(), targets.AARCH64):
         for dtype in (dt.float32, dt.float64, dt.int32, dt.int8, dt.int64):
-            tile = choose_tile(target, form_of(target, dtype, dtype), Dim("m"), Dim("n"))
+            tile = choose_tile(target, packed_format_of(target, dtype, dtype), Dim("m"), Dim("n"))
             assert tile.rows * tile.vectors + tile.vectors + 1 < target.registers
-    form = form_of(targets.AVX512, dt.float32, dt.float32)
+    form = packed_format_of(targets.AVX512, dt.float32, dt.float32)
     assert choose_tile(targets.AVX512, form, 1, 1000).rows == 1
     assert choose_tile(targets.AVX512, form, 60, 10).columns == 16
 
@@ -645,10 +645,10 @@ def long_lines(dtype, n):
 @pytest.mark.parametrize("bad", [0, 2])
 def test_long_lines_are_parted_where_they_lie(dtype, bad, monkeypatch):
     """By medians, or after too many bad ones always in the middle between the least and the largest key."""
-    monkeypatch.setattr(quick, "_BAD", bad)
-    monkeypatch.setattr(quick, "least_parted", lambda target, key: quick.FEW + 1)
+    monkeypatch.setattr(quicksort, "_BAD", bad)
+    monkeypatch.setattr(quicksort, "min_partitioned", lambda target, key: quicksort.NETWORK_KEYS + 1)
     for descending in (False, True):
-        for n in (quick.FEW + 1, 2057, 30_011):
+        for n in (quicksort.NETWORK_KEYS + 1, 2057, 30_011):
             with np.errstate(over="ignore", invalid="ignore"):
                 x = long_lines(dtype, n)
             kernel = Kernel(lambda m, e, s=x.shape, d=descending: emit_sort(m, e, "k", dtype, s, 1, d), BEST, 2, ())
@@ -664,7 +664,7 @@ def test_lines_are_parted_only_by_instructions_for_it():
         accepted(text, target)
         return code.scratch
 
-    assert scratch(targets.AVX512) == scratch(targets.AVX2) == 4 * quick.FEW
+    assert scratch(targets.AVX512) == scratch(targets.AVX2) == 4 * quicksort.NETWORK_KEYS
     assert scratch(targets.SSE2) > 4 * 100_000
     assert scratch(targets.AVX2.with_(l2=1 << 30)) > 4 * 100_000  # which has room for the whole line
 
@@ -729,7 +729,7 @@ def running_sum(x, axis):
     """Summed in the compute dtype, each output rounded."""
     wide = x.astype(dt.compute_dtype(x.dtype))
     zero = -0.0 if dt.is_float(x.dtype) else 0
-    out = order.ordered_scan(lambda s, t: (s[0] + t[0],), (zero,), (wide,), axis)[0]
+    out = evaluation_order.ordered_scan(lambda s, t: (s[0] + t[0],), (zero,), (wide,), axis)[0]
     return np.ascontiguousarray(out).astype(x.dtype)
 
 
@@ -784,7 +784,9 @@ def test_scans_have_the_stated_order_around_runs_and_chunks(name, target):
             if n > 100:  # huge beside small, and what spreads
                 inputs[-1][0, 70], inputs[-1][0, 90], inputs[-1][1, 66] = 1e30, -1e30, np.inf
                 inputs[0][1, 80:] = 0 if name == "linear_recurrence" else inputs[0][1, 80:]
-            expected = order.ordered_scan(COMBINE[name], identity, inputs, 1, op.lower((), {"axis": 1}).exclusive)[-1]
+            expected = evaluation_order.ordered_scan(
+                COMBINE[name], identity, inputs, 1, op.lower((), {"axis": 1}).exclusive
+            )[-1]
             for dims, extents in (((), shape), (("a", "n"), (Dim("a"), Dim("n"), inner))):
                 if dims and "n" in kernels:
                     kernel = kernels["n"]
@@ -822,7 +824,7 @@ def test_scans_of_several_lines_together_have_the_stated_order(name, target):
     for lines, n in [(3, 100), (4, 8), (8, 7), (9, 9), (11, 64), (5, 65), (17, 129), (6, 255), (9, 300), (65, 4105)]:
         inputs = [(1 + 0.1 * rng.standard_normal((lines, n))).astype(np.float32) for _ in range(op.arity)]
         inputs[-1][0, -1], inputs[-1][1, 3] = np.nan, 1e30
-        expected = order.ordered_scan(COMBINE[name], identity, inputs, 1, exclusive)[-1]
+        expected = evaluation_order.ordered_scan(COMBINE[name], identity, inputs, 1, exclusive)[-1]
         for scan, extents in ((kernel((lines, n)), {}), (open_, {"a": lines, "n": n})):
             for cuts in ((), (1, 3)):
                 out = np.full((lines, n), 7, np.float32)
@@ -837,7 +839,7 @@ CHECK = Check("IndexRangeError", "scatter_add", "an index is out of range", None
 
 def scatter_kernel(dtype, index_dtype, shape, indices, axis, target=BEST, dims=()):
     def emit(module, e):
-        adding = Adding(axis, False, CHECK)
+        adding = ScatterAdd(axis, False, CHECK)
         return emit_scatter_add(module, e, "k", adding, dtype, index_dtype, shape, indices, dims)
 
     return Kernel(emit, target, 4, dims)
@@ -846,19 +848,19 @@ def scatter_kernel(dtype, index_dtype, shape, indices, axis, target=BEST, dims=(
 def along_kernel(dtype, index_dtype, shape, count, axis, target=BEST, dims=()):
     def emit(module, e):
         extents = (*shape[:axis], count, *shape[axis + 1 :])
-        return emit_scatter_add(module, e, "k", Adding(axis, True, CHECK), dtype, index_dtype, shape, extents, dims)
+        return emit_scatter_add(module, e, "k", ScatterAdd(axis, True, CHECK), dtype, index_dtype, shape, extents, dims)
 
     return Kernel(emit, target, 4, dims)
 
 
 def scattered(x, indices, updates, axis):
     indices = np.where(indices < 0, indices + x.shape[axis], indices)
-    return np.ascontiguousarray(order.ordered_scatter_add(x, indices, updates, axis))
+    return np.ascontiguousarray(evaluation_order.ordered_scatter_add(x, indices, updates, axis))
 
 
 def scattered_along(x, indices, updates, axis):
     indices = np.where(indices < 0, indices + x.shape[axis], indices)
-    return np.ascontiguousarray(order.ordered_scatter_add_along_axis(x, indices, updates, axis))
+    return np.ascontiguousarray(evaluation_order.ordered_scatter_add_along_axis(x, indices, updates, axis))
 
 
 SCATTERS = [((7,), (5,), 0), ((3, 5), (4,), 1), ((6, 37), (2, 5), 0), ((2, 3, 20), (4,), 1), ((4, 3), (0,), 0)]
@@ -922,7 +924,7 @@ def test_scatters_of_slices_are_cut_at_rows(dtype, known, target):
         indices = rng.integers(-rows, rows, count)
 
         def emit(module, e, shape=x.shape, count=count):
-            return emit_scatter_add(module, e, "k", Adding(1, False, check), dtype, np.int64, shape, (count,))
+            return emit_scatter_add(module, e, "k", ScatterAdd(1, False, check), dtype, np.int64, shape, (count,))
 
         kernel = Kernel(emit, target, 4)
         main = kernel.info.phases[-1]
@@ -991,7 +993,7 @@ def test_any_index_into_an_empty_axis_is_out_of_range():
 @pytest.mark.parametrize("dtype", [dt.float32, dt.bfloat16, dt.int8], ids=str)
 def test_other_back_ends_accept_the_other_kernels(target, dtype):
     shape, dims = (Dim("a"), Dim("b"), 5), ("a", "b")
-    slices, pairs = Adding(1, False, CHECK), Adding(1, True, CHECK)
+    slices, pairs = ScatterAdd(1, False, CHECK), ScatterAdd(1, True, CHECK)
     builders = [
         (2, lambda m, e: emit_argsort(m, e, "k", dtype, shape, 1, True, dims)),
         (2, lambda m, e: emit_sort(m, e, "k", dtype, shape, 1, True, dims)),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.loops.limits import ON_STACK
+from hybridflow.compiler.loops.tuning import ON_STACK
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import AARCH64, AVX2, AVX512, CUDA_SM90, SSE2
 from hybridflow.runtime.machine import machine_code

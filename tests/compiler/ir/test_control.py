@@ -12,7 +12,7 @@ import pytest
 
 from hybridflow import errors, flags
 from hybridflow.compiler import target as targets
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, Role
@@ -20,11 +20,11 @@ from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.passes.standard import PASSES
+from hybridflow.compiler.passes.pass_pipeline import PASSES
 from hybridflow.compiler.pipeline import compile_graph, optimize
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import executable as cuda, ptx
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host_target, machine_code
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 from tests.support.jit_helper import runnable_targets
 
@@ -263,7 +263,7 @@ def close(got: Any, want: Any) -> None:
 
 
 def compiled(graph: Graph, arrays: list[np.ndarray], target: Any = None) -> Any:
-    executable = cpu.load(compile_graph(graph, target or host.target()))
+    executable = cpu.load(compile_graph(graph, target or host_target.target()))
     return outcome(lambda arrays=arrays: executable.run(arrays))
 
 
@@ -286,11 +286,11 @@ def test_text_and_passes(name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_compiled_programs_do_what_the_interpreter_does(name):
     graph = graph_of(name)
-    executable = cpu.load(compile_graph(graph, host.target()))
+    executable = cpu.load(compile_graph(graph, host_target.target()))
     others = [cpu.load(compile_graph(graph, target)) for target in runnable_targets().values()]
     for skipped in ("dce", "cse,simplify", ",".join(PASSES)):
         with flags.SKIP(skipped):
-            others.append(cpu.load(compile_graph(graph, host.target())))
+            others.append(cpu.load(compile_graph(graph, host_target.target())))
     for arrays in PROGRAMS[name][2]:
         want = outcome(lambda arrays=arrays: interpret(graph, arrays)[0])
         got = outcome(lambda arrays=arrays: executable.run(arrays))
@@ -333,7 +333,7 @@ def test_state_in_a_loop(raises):
     graph = b.finish([b.sum(v, axes=(0,))], {0: after})
     verify(graph)
     state, divisors = np.array([7, 8, 9]), np.array([2, 3, 4])
-    executable = cpu.load(compile_graph(graph, host.target()))
+    executable = cpu.load(compile_graph(graph, host_target.target()))
     turns = np.array(5 if raises else 2)
     want = interpret(graph, [state, divisors, np.array(2)])[1][0]
     if raises:
@@ -358,7 +358,7 @@ def test_checks_tell_their_line_and_the_first_counts():
     graph_results = loop(b, [number(b, 0), n], [d, n], below, body)
     b.location = "user.py:10"
     late = b.floor_divide(n, d)
-    executable = cpu.load(compile_graph(b.finish([*graph_results, late]), host.target()))
+    executable = cpu.load(compile_graph(b.finish([*graph_results, late]), host_target.target()))
     with pytest.raises(errors.DivisionError, match=r"user.py:3"):
         executable.run(ints(0, 2))
     with pytest.raises(errors.DivisionError, match=r"user.py:4"):
@@ -374,7 +374,7 @@ def test_a_branch_that_is_not_taken_raises_nothing():
     b = GraphBuilder(TABLE)
     which, x, d = b.parameter(B), b.parameter(I), b.parameter(I)
     graph = b.finish(choose(b, which, [x, d], divide, lambda b, x, d: [x]))
-    executable = cpu.load(compile_graph(graph, host.target()))
+    executable = cpu.load(compile_graph(graph, host_target.target()))
     assert executable.run([np.array(False), *ints(7, 0)]) == [7]
     with pytest.raises(errors.DivisionError):
         executable.run([np.array(True), *ints(7, 0)])
@@ -390,7 +390,7 @@ def test_nothing_is_run_with_what_a_check_found_wrong():
         return [b.less(k, number(b, 10))]
 
     (total,) = loop(b, [number(b, 0)], [step], cond, lambda b, k, step: [b.add(k, step)])
-    executable = cpu.load(compile_graph(b.finish([total]), host.target()))
+    executable = cpu.load(compile_graph(b.finish([total]), host_target.target()))
     assert executable.run([np.array([0, 3, 1, 1]), np.array(1)]) == [12]
     with pytest.raises(errors.IndexRangeError):
         executable.run([np.array([0, 3, 1, 1]), np.array(4)])

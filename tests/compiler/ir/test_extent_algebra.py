@@ -12,9 +12,9 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 import hybridflow as hf
-from hybridflow.compiler.codegen.emitter import Emitter
-from hybridflow.compiler.codegen.module import ModuleText
-from hybridflow.compiler.codegen.structured import Code
+from hybridflow.compiler.codegen.core.emitter import Emitter
+from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder
+from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.ir import dtypes as dt, extents
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, value_at
 from hybridflow.compiler.ir.graph import Graph, Node, parameter
@@ -23,7 +23,7 @@ from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import TABLE
 from hybridflow.errors import SymbolicExtentError
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host_target, machine_code
 
 NAMES = ("n", "m", "k")
 Evaluate = Callable[[dict[str, int]], int]
@@ -208,9 +208,9 @@ def test_extents_are_what_pickle_and_division_make_of_them() -> None:
 @settings(max_examples=60, deadline=None)
 def test_code_computes_what_the_algebra_does(pair: Pair) -> None:
     extent = pair[0]
-    target = host.target()
-    module, e = ModuleText(target), Emitter(target, 1)
-    code = Code(e, NAMES)
+    target = host_target.target()
+    module, e = LLVMModule(target), Emitter(target, 1)
+    code = KernelBuilder(e, NAMES)
     e.line(f"ret i64 {code.extent(extent)}")
     module.function(e, "f", "ptr %dims", result="i64")
     loaded = machine_code.load_object(machine_code.compile_object(module.render(), target), "f")

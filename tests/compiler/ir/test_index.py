@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 
 from hybridflow import flags
-from hybridflow.compiler.codegen.elements import _spelled, _written_first
-from hybridflow.compiler.codegen.values import Val
+from hybridflow.compiler.codegen.core.elements import _spelled, _written_first
+from hybridflow.compiler.codegen.core.llvm_values import Val
+from hybridflow.compiler.index import iteration_space as spaces
+from hybridflow.compiler.index.access_maps import AccessMaps, _Anything
+from hybridflow.compiler.index.index_expr import Index, IndexExpr, LoopVar, Quotient, Remainder, computed, variable
+from hybridflow.compiler.index.permutations import is_permutation
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.extents import Dim, value_at
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.polynomial import Bound
 from hybridflow.compiler.ir.types import Shape, TensorType, same_size
-from hybridflow.compiler.loops import space as spaces
-from hybridflow.compiler.loops.coverage import permutes
-from hybridflow.compiler.loops.index import Index, Ix, LoopVar, Quotient, Remainder, computed, variable
-from hybridflow.compiler.loops.operands import Reads, _Anything
 from hybridflow.compiler.ops import TABLE
 from hybridflow.errors import CompileError
 
@@ -37,7 +37,7 @@ def size_of(extent: int | Dim, sizes: Sizes) -> int:
     return value_at(extent, sizes)
 
 
-def evaluate(ix: Ix, at: dict[LoopVar, int], sizes: Sizes) -> int:
+def evaluate(ix: IndexExpr, at: dict[LoopVar, int], sizes: Sizes) -> int:
     total = 0
     for (atom, names), factor in ix.terms:
         part = factor * math.prod(sizes[name] for name in names)
@@ -125,12 +125,12 @@ def test_what_permutes_reaches_every_element_once(shape: Shape) -> None:
         for _ in range(int(rng.integers(1, 4))):
             y = random_view(b, rng, y)
         space = spaces.flat(y.shape)
-        reads = Reads(lambda node: node.is_parameter)
+        reads = AccessMaps(lambda node: node.is_parameter)
         reads.follow(y, Index(y.shape, linear=space.full))
         elements = reference(b.finish([y]), size, sizes).ravel()
         if same_size(x.shape, y.shape):
             once = sorted(elements.tolist()) == list(range(size))
-            sure = permutes(reads.leaves[0][1].linear, space)
+            sure = is_permutation(reads.leaves[0][1].linear, space)
             assert once or not sure
             found[sure] += 1
     assert found[True] > found[False]
@@ -147,7 +147,7 @@ def test_chains_of_views_read_what_numpy_reads(shape: Shape, flat: bool) -> None
             y = random_view(b, rng, y)
         graph = b.finish([y])
         space = spaces.flat(y.shape) if flat else spaces.over(y.shape)
-        reads = Reads(lambda node: node.is_parameter)
+        reads = AccessMaps(lambda node: node.is_parameter)
         if flat:
             reads.follow(y, Index(y.shape, linear=space.full))
         else:
@@ -185,7 +185,7 @@ def test_a_reversed_symbolic_axis_is_split_without_dividing() -> None:
 def test_dividing_what_may_be_negative_is_an_error_when_verifying(monkeypatch: pytest.MonkeyPatch) -> None:
     i = LoopVar("i", 7)
     position = variable(i) * -1 + 6
-    monkeypatch.setattr(Ix, "_split", lambda self, divisor: (Ix({(None, ()): 2}), variable(i) * -1))
+    monkeypatch.setattr(IndexExpr, "_split", lambda self, divisor: (IndexExpr({(None, ()): 2}), variable(i) * -1))
     with flags.VERIFY(1), pytest.raises(CompileError, match="may be negative"):
         position // 3
     with flags.VERIFY(1), pytest.raises(CompileError, match="may be negative"):
@@ -217,13 +217,13 @@ def test_digits_that_repeat_or_are_left_out_permute_nothing() -> None:
     p, q = LoopVar("p", 12), LoopVar("q", 12)
     flat, square = spaces.Space((p,), (False,)), spaces.Space((p, q), (False, False))
     x, y = variable(p), variable(q)
-    assert permutes(x, flat) and permutes(x * -1 + 11, flat)
-    assert permutes(x % 4 * 3 + x // 4, flat) and permutes(x // 4 * 4 + (x % 4 * -1 + 3), flat)
-    assert permutes(x + y * 12, square) and permutes(x * 12 + y, square)
+    assert is_permutation(x, flat) and is_permutation(x * -1 + 11, flat)
+    assert is_permutation(x % 4 * 3 + x // 4, flat) and is_permutation(x // 4 * 4 + (x % 4 * -1 + 3), flat)
+    assert is_permutation(x + y * 12, square) and is_permutation(x * 12 + y, square)
     for position in (x % 4, x // 4, x % 4 + x // 4, x % 4 * 3, x % 6 * 2 + x // 4, x * 2, x % 5 * 3 + x // 5):
-        assert not permutes(position, flat), position
+        assert not is_permutation(position, flat), position
     for position in (x, x + y, x * 12 + y * 12, x * 12 + y % 4, x * 11 + y):
-        assert not permutes(position, square), position
+        assert not is_permutation(position, square), position
 
 
 @pytest.mark.parametrize("divisor", [2, 3, 7, 112])
@@ -239,4 +239,4 @@ def test_of_a_constant_what_the_divisor_divides_is_divided(divisor: int) -> None
                 assert evaluate(position // divisor, at, {}) == (start + step * turn) // divisor
                 assert evaluate(position % divisor, at, {}) == (start + step * turn) % divisor
     row = variable(LoopVar("j", 96)) + 8 * 112 + 8
-    assert row % 112 == row - 8 * 112 and row // 112 == Ix({(None, ()): 8})
+    assert row % 112 == row - 8 * 112 and row // 112 == IndexExpr({(None, ()): 8})

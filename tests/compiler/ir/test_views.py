@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.text import to_text
 from hybridflow.compiler.ir.types import Dim, TensorType, is_static
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.passes.driver import run
-from hybridflow.compiler.passes.standard import SIMPLIFY_PIPELINE
+from hybridflow.compiler.passes.pass_manager import run
+from hybridflow.compiler.passes.pass_pipeline import SIMPLIFY_PIPELINE
 
 ORDER = ["slice", "reverse", "reshape", "transpose", "broadcast"]
 

@@ -11,7 +11,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.compiler.ir.graph import Graph, graphs_in
 from hybridflow.compiler.pipeline import Planning, optimize
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
 
 RNG = np.random.default_rng(5)
@@ -266,19 +266,19 @@ def _leaves(found: Any) -> list[np.ndarray]:
 
 def _stays(graph: Graph) -> list[bool]:
     """For each array that a loop carries, in program order, whether it stays where it is; loops inside come after."""
-    planning, found = Planning(host.target()), list[bool]()
+    planning, found = Planning(host_target.target()), list[bool]()
 
     def look(graph: Graph) -> None:
         for node in graph.nodes:
             if node.op.name in ("while", "scan"):
                 body = node.attrs["body"]
-                wanted = planning.aliases.wanted(node)
+                wanted = planning.aliases.wanted_pairs(node)
                 overwrites = planning.planned(body, wanted)[1].overwrites
                 found.extend(overwrites.get(k) == k for k, _ in wanted)
             for inner in graphs_in(node.attrs):
                 look(inner)
 
-    look(optimize(graph, host.target()))
+    look(optimize(graph, host_target.target()))
     return found
 
 

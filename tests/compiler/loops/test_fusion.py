@@ -18,7 +18,7 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import ptx
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host_target, machine_code
 from tests.compiler.codegen.test_kernels import eager, same_bits
 from tests.gpu.test_cuda_emission import assert_assembles
 
@@ -220,7 +220,7 @@ def run_one_by_one(graph, arrays):
 def test_fused_bits_and_kernel_count(name):
     program, arrays, kernels = PROGRAMS[name]
     graph = build(program, arrays)
-    compiled = compile_graph(graph, host.target())
+    compiled = compile_graph(graph, host_target.target())
     assert len(compiled.kernels) == kernels, [k.name for k in compiled.kernels]
     for got, want in zip(cpu.load(compiled).run(arrays), run_one_by_one(graph, arrays), strict=True):
         same_bits(got, want)
@@ -229,7 +229,7 @@ def test_fused_bits_and_kernel_count(name):
 def test_one_array_serves_all_that_is_cheaply_made_of_it():
     """The derivative needs x / 2, x / sqrt(2) and exp(-x * x / 2): they are made of x, which lies in memory once."""
     program, arrays, _ = PROGRAMS["a layer and its derivative"]
-    compiled = compile_graph(build(program, arrays), host.target())
+    compiled = compile_graph(build(program, arrays), host_target.target())
     of_x = 70 * 90 * 4
     given = sum(array.nbytes for array in arrays[:3])
     assert compiled.kernels[0].bytes == given + 2 * of_x  # x, and 1 + erf(x / sqrt(2))
@@ -242,7 +242,7 @@ def test_bits_do_not_depend_on_the_vector_width(name):
     graph = build(program, arrays)
     results = []
     for other in ("sse2", "avx2", "avx512"):
-        if host.can_run(target.NAMED[other]):
+        if host_target.can_run(target.NAMED[other]):
             results.append(cpu.load(compile_graph(graph, target.NAMED[other])).run(arrays))
     for other in results[1:]:
         for got, want in zip(other, results[0], strict=True):
@@ -272,7 +272,7 @@ def test_state_is_updated_in_place_after_its_last_reader():
     graph = b.finish([b.sum(y, axes=(0, 1)), w], {1: new})
     arrays = [floats(40, 8), floats(8, 8)]
     old = arrays[1].copy()
-    program = compile_graph(graph, host.target())
+    program = compile_graph(graph, host_target.target())
     assert ("matmul", "multiply", "subtract") in [k.ops for k in program.kernels]  # the update is an epilogue
     total, before = cpu.load(program).run(arrays)
     want_y = arrays[0] @ old
@@ -288,7 +288,7 @@ def test_states_can_be_swapped():
     graph = b.finish([], {0: v, 1: u})
     arrays = [floats(5), floats(5)]
     want = [arrays[1].copy(), arrays[0].copy()]
-    cpu.load(compile_graph(graph, host.target())).run(arrays)
+    cpu.load(compile_graph(graph, host_target.target())).run(arrays)
     np.testing.assert_array_equal(arrays, want)
 
 
@@ -298,7 +298,7 @@ def test_arguments_and_repeats_may_be_outputs():
     y = b.exp(x)
     graph = b.finish([x, y, y, b.reshape(x, shape=(6,)), b.transpose(x, perm=(1, 0))])
     array = floats(2, 3)
-    outputs = cpu.load(compile_graph(graph, host.target())).run([array])
+    outputs = cpu.load(compile_graph(graph, host_target.target())).run([array])
     np.testing.assert_array_equal(outputs[0], array)
     np.testing.assert_array_equal(outputs[1], outputs[2])
     np.testing.assert_array_equal(outputs[3], array.ravel())
@@ -312,15 +312,15 @@ def test_arena_ranges_are_reused():
     y = x
     for _ in range(10):
         y = b.matmul(b.matmul(y, x), x)
-    program = compile_graph(b.finish([y]), host.target())
+    program = compile_graph(b.finish([y]), host_target.target())
     assert program.arena_bytes < 2 * 64 * 64 * 4 + 2_000_000
-    scratch = compile_graph(build(lambda b, x: b.matmul(x, x), [floats(64, 64)]), host.target()).arena_bytes
+    scratch = compile_graph(build(lambda b, x: b.matmul(x, x), [floats(64, 64)]), host_target.target()).arena_bytes
     assert program.arena_bytes - scratch <= 2 * 64 * 64 * 4
 
 
 def test_the_same_graph_gives_the_same_text():
     program, arrays, _ = PROGRAMS["layer_norm"]
-    first, second = (compile_graph(build(program, arrays), host.target()).text for _ in range(2))
+    first, second = (compile_graph(build(program, arrays), host_target.target()).text for _ in range(2))
     assert first == second
 
 
@@ -330,7 +330,7 @@ def test_a_value_takes_over_memory_only_of_elements_of_its_size():
     half = b.convert(b.slice(x, start=(0,), stop=(256,), step=(1,)), dtype=dt.float32)  # as many bytes as x
     graph = b.finish([b.cumulative_sum(b.add(half, half), axis=0)])
     array = np.arange(512).astype(np.float16) / 64
-    (got,) = cpu.load(compile_graph(graph, host.target())).run([array])
+    (got,) = cpu.load(compile_graph(graph, host_target.target())).run([array])
     same_bits(got, run_one_by_one(graph, [array])[0])
 
 
@@ -343,7 +343,7 @@ def test_statistics_of_columns_leave_room_on_the_stack():
 
     array = floats(3, 5000) / 100
     graph = build(program, [array])
-    compiled = compile_graph(graph, host.target())
+    compiled = compile_graph(graph, host_target.target())
     cells = [int(n) for n in re.findall(r"alloca \[(\d+) x i8\]", compiled.text)]
     assert sum(cells) < 200_000
     for got, want in zip(cpu.load(compiled).run([array]), run_one_by_one(graph, [array]), strict=True):
@@ -358,7 +358,7 @@ def turned(b, y):
 def test_reversed_views_of_reshaped_transposes_read_what_they_should():
     array = np.arange(9, dtype=np.float32).reshape(3, 3)
     for name in ("sse2", "avx2", "avx512"):
-        if host.can_run(target.NAMED[name]):
+        if host_target.can_run(target.NAMED[name]):
             (got,) = cpu.load(compile_graph(build(turned, [array]), target.NAMED[name])).run([array])
             np.testing.assert_array_equal(got, array.T.ravel()[:7][::-1])
 
@@ -382,9 +382,9 @@ def test_what_lies_beside_a_product_is_asked_for_where_it_is_too_large_for_the_c
 @pytest.mark.parametrize("depth", [3, 300])  # in one block and in two
 def test_what_lies_beside_products_in_a_batch_is_read_where_it_is(depth):
     arrays = [floats(2, depth, 515), floats(2, depth, 701), *[floats(2, 515, 701) for _ in range(2)]]
-    compiled = compile_graph(build(updated, arrays), host.target())
+    compiled = compile_graph(build(updated, arrays), host_target.target())
     assert len(compiled.kernels) == 1
-    alone = compile_graph(build(lambda b, x, g: b.matmul(x, g, transpose_a=True), arrays[:2]), host.target())
+    alone = compile_graph(build(lambda b, x, g: b.matmul(x, g, transpose_a=True), arrays[:2]), host_target.target())
     (gradient,) = cpu.load(alone).run(arrays[:2])
     w, m = arrays[2:]
     moment = m * np.float32(0.5) + gradient
@@ -404,7 +404,7 @@ def test_what_is_read_in_slices_is_computed_where_they_are_read():
 
     shapes, axes = ((30, 2), (70, 2)), ((0, 2), (1, 2))
     graph = build(program, arrays)
-    compiled = compile_graph(graph, host.target())
+    compiled = compile_graph(graph, host_target.target())
     assert len(compiled.kernels) == 1
     for got, wanted in zip(cpu.load(compiled).run(arrays), run_one_by_one(graph, arrays), strict=True):
         np.testing.assert_array_equal(got, wanted)

@@ -13,11 +13,11 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType, static_size
 from hybridflow.compiler.loops import schedule as schedules
-from hybridflow.compiler.ops import TABLE, order
+from hybridflow.compiler.ops import TABLE, evaluation_order
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import AVX2, AVX512, CUDA_SM90, SSE2
 from hybridflow.runtime.cuda import executable as cuda
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 from tests.support.cutting_host import check_cuts, cutting, outcome
@@ -48,13 +48,13 @@ def most_units(graph) -> list[int]:
 
 
 def compiled(graph, target=None):
-    return compile_graph(graph, target or host.target())
+    return compile_graph(graph, target or host_target.target())
 
 
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Everything is cut as if it were large."""
-    monkeypatch.setattr(schedules, "SPLIT", 1)
+    monkeypatch.setattr(schedules, "SPLIT_REDUCTION", 1)
     monkeypatch.setattr(schedules, "SMALL", 1)
 
 
@@ -123,19 +123,22 @@ def test_folds_of_pieces(op, shape, axes):
         assert any(words in program.kernels[0].schedule for words in ("in pieces", "runs at once"))
         (result,) = check_cuts(program, [array])[1:]
         if dtype in (np.float32, np.float64) and op in ("sum", "prod"):
-            twin = order.ordered_sum if op == "sum" else order.ordered_prod
+            twin = evaluation_order.ordered_sum if op == "sum" else evaluation_order.ordered_prod
             assert same_bits(result, twin(array, axes))
 
 
-@pytest.mark.parametrize("shape", [(2 * order.SUPERCHUNK + 5000,), (3, order.SUPERCHUNK + 1)])
+@pytest.mark.parametrize("shape", [(2 * evaluation_order.SUPERCHUNK + 5000,), (3, evaluation_order.SUPERCHUNK + 1)])
 @pytest.mark.parametrize("enough", [2, 64])
 def test_superchunks_and_chunks(monkeypatch, shape, enough):
     monkeypatch.setattr(schedules, "ENOUGH", enough)
     array, axes = values(shape), (len(shape) - 1,)
     program = compiled(folded("sum", array, axes))
     if len(shape) == 1 or enough > 3:
-        assert f"pieces of {order.SUPERCHUNK if enough == 2 else order.CHUNK}" in program.kernels[0].schedule
-    assert same_bits(check_cuts(program, [array])[1], order.ordered_sum(array, axes))
+        assert (
+            f"pieces of {evaluation_order.SUPERCHUNK if enough == 2 else evaluation_order.CHUNK}"
+            in program.kernels[0].schedule
+        )
+    assert same_bits(check_cuts(program, [array])[1], evaluation_order.ordered_sum(array, axes))
 
 
 @pytest.mark.parametrize("terms", [65, 64 * 64, 64 * 64 + 1, 3 * 64 * 64 + 70])
@@ -148,8 +151,8 @@ def test_groups_of_terms(monkeypatch, terms, enough):
     graph = folded("sum", array, (0,))
     if enough > 1:
         assert "columns in pieces" in compiled(graph, AVX2).kernels[0].schedule
-    for target in (host.target(), AVX2, SSE2):
-        assert same_bits(check_cuts(compiled(graph, target), [array])[1], order.ordered_sum(array, (0,)))
+    for target in (host_target.target(), AVX2, SSE2):
+        assert same_bits(check_cuts(compiled(graph, target), [array])[1], evaluation_order.ordered_sum(array, (0,)))
 
 
 @pytest.mark.parametrize("op", ["sum", "max", "argmin"])
@@ -187,10 +190,10 @@ def test_a_single_thread_folds_without_pieces(shape, axes):
     assert program.text.count("\ndefine ") == 2, "the fold, and the entry"
     assert program.kernels[0].symbol not in program.text, "the first phase is for hosts"
     assert f"@{program.kernels[0].symbol}(" in program.sharing
-    assert same_bits(check_cuts(program, [array])[1], order.ordered_sum(array, axes))
+    assert same_bits(check_cuts(program, [array])[1], evaluation_order.ordered_sum(array, axes))
 
 
-@pytest.mark.parametrize("target", [host.target(), AVX2, SSE2])
+@pytest.mark.parametrize("target", [host_target.target(), AVX2, SSE2])
 def test_a_fold_in_a_branch_has_pieces_as_well(target):
     branches = []
     for op in ("sum", "max"):
@@ -202,7 +205,7 @@ def test_a_fold_in_a_branch_has_pieces_as_well(target):
     program = compiled(b.finish(b.results(b.cond(predicate, x, branches=tuple(branches)))), target)
     assert any("in pieces" in kernel.schedule for kernel in program.kernels)
     array = values((1000, 1000))
-    assert same_bits(check_cuts(program, [np.array(True), array])[1], order.ordered_sum(array, (0,)))
+    assert same_bits(check_cuts(program, [np.array(True), array])[1], evaluation_order.ordered_sum(array, (0,)))
     assert same_bits(check_cuts(program, [np.array(False), array])[1], array.max(0))
 
 
@@ -231,11 +234,11 @@ def test_several_folds_and_what_follows(monkeypatch, shape, axes):
     b = GraphBuilder(TABLE, "statistics")
     array = values(shape)
     graph = b.finish(statistics(b, b.parameter(TensorType(shape, dt.float32)), axes))
-    split = [check_cuts(compiled(graph, target), [array]) for target in (host.target(), AVX2, SSE2)]
+    split = [check_cuts(compiled(graph, target), [array]) for target in (host_target.target(), AVX2, SSE2)]
     assert (
         "in pieces" in compiled(graph, AVX2).kernels[0].schedule
     )  # wider vectors may fold the columns of one shape whole
-    monkeypatch.setattr(schedules, "SPLIT", 1 << 40)
+    monkeypatch.setattr(schedules, "SPLIT_REDUCTION", 1 << 40)
     whole = outcome(compiled(graph), [array])
     for found in split:
         assert all(same_bits(a, b) for a, b in zip(found[1:], whole[1:], strict=True))
@@ -296,7 +299,7 @@ def test_the_grain_of_an_update_in_place_keeps_pieces_apart():
 )
 def test_pieces_on_a_gpu(monkeypatch, shape, axes):
     monkeypatch.setattr(schedules, "SPLIT_ON_GPU", 1)
-    monkeypatch.setattr(schedules, "SPLIT_TEAMS", 1)
+    monkeypatch.setattr(schedules, "SPLIT_AMONG_GROUPS", 1)
     b = GraphBuilder(TABLE, "gpu")
     array = values(shape)
     graph = b.finish(statistics(b, b.parameter(TensorType(shape, dt.float32)), axes))
@@ -334,7 +337,7 @@ def test_joins_are_cut_anywhere(monkeypatch, name, shape, small):
     x, y = (b.parameter(TensorType(shape, dt.float32)) for _ in range(2))
     graph = b.finish([JOINS[name](b, x, y)])
     arrays = [values(shape), values(shape, seed=1)]
-    for target in (host.target(), AVX2, SSE2):
+    for target in (host_target.target(), AVX2, SSE2):
         check_cuts(compiled(graph, target), arrays, range(4))
 
 
@@ -443,11 +446,11 @@ def test_short_loops_across_longer_ones(monkeypatch, name, shape, dtype):
     scale = 100 if dtype is np.uint8 else 0.5
     array = (values(shape, np.float64) * scale).astype(np.int64 if dtype is np.uint8 else dtype).astype(dtype)
     found = []
-    for target in (host.target(), AVX512, AVX2, SSE2):
-        if target is AVX512 and not host.target().masked:
+    for target in (host_target.target(), AVX512, AVX2, SSE2):
+        if target is AVX512 and not host_target.target().masked:
             continue
         found.append(check_cuts(compiled(graph, target), [array], (0, 1)))
-    monkeypatch.setattr(schedules, "SHORT", 1)
+    monkeypatch.setattr(schedules, "SHORT_LOOP", 1)
     plain = compiled(graph)
     assert all("across" not in k.schedule for k in plain.kernels)
     for one in found:
@@ -470,11 +473,11 @@ def test_the_order_of_short_folds(terms):
     array = np.random.default_rng(terms).normal(size=(50, terms)).astype(np.float32)
     program = compiled(folded("sum", array, (1,)), AVX2)
     assert ("across" in program.kernels[0].schedule) == (terms not in (1, 8, 16))
-    assert same_bits(outcome(program, [array])[1], order.ordered_sum(array, (1,)))
+    assert same_bits(outcome(program, [array])[1], evaluation_order.ordered_sum(array, (1,)))
     pixels = np.random.default_rng(terms).normal(size=(300, 70, terms)).astype(np.float32)
     program = compiled(folded("sum", pixels, (1,)), AVX2)
     assert ("1 reads turned" in program.kernels[0].schedule) == (terms in (2, 3))
-    assert same_bits(check_cuts(program, [pixels])[1], order.ordered_sum(pixels, (1,)))
+    assert same_bits(check_cuts(program, [pixels])[1], evaluation_order.ordered_sum(pixels, (1,)))
 
 
 @pytest.mark.parametrize("rows", [257, 511, 512, 513, 8191, 8193, 20_000])
@@ -482,7 +485,11 @@ def test_the_order_of_short_folds(terms):
 def test_a_few_columns_are_folded_in_runs(rows, columns):
     array = np.random.default_rng(columns).normal(size=(rows, columns)).astype(np.float32)
     array[rows // 2, 0], array[rows // 3, 1], array[-1, -1] = np.nan, np.inf, 1e30
-    for op, wanted in (("sum", order.ordered_sum(array, (0,))), ("max", array.max(0)), ("argmax", array.argmax(0))):
+    for op, wanted in (
+        ("sum", evaluation_order.ordered_sum(array, (0,))),
+        ("max", array.max(0)),
+        ("argmax", array.argmax(0)),
+    ):
         program = compiled(folded(op, array, (0,)), AVX2)
         assert "runs at once" in program.kernels[0].schedule
         found = check_cuts(program, [array])[1]
@@ -499,7 +506,9 @@ def test_what_a_few_columns_are_used_for_is_a_kernel_of_its_own(shape, kernels):
     program = compiled(b.finish([b.subtract(x, b.broadcast(b.sum(scaled, axes=(0,)), shape=shape, axes=(1,)))]), AVX2)
     assert len(program.kernels) == kernels
     arrays = [values(shape), values(shape[1:], seed=1)]
-    assert same_bits(check_cuts(program, arrays)[1], arrays[0] - order.ordered_sum(arrays[0] * arrays[1], (0,)))
+    assert same_bits(
+        check_cuts(program, arrays)[1], arrays[0] - evaluation_order.ordered_sum(arrays[0] * arrays[1], (0,))
+    )
 
 
 @pytest.mark.parametrize(("points", "others"), [(260, 64), (257, 130), (300, 15)])
@@ -522,7 +531,7 @@ def test_forces_on_points(monkeypatch, points, others):
         pulls = (arrays[0][:, None] - arrays[1][None]) * arrays[2][..., None]
         one = GraphBuilder(TABLE, "tanh")
         tanh = compiled(one.finish([one.tanh(one.parameter(TensorType(found.shape, dt.float32)))]))
-        assert same_bits(found, outcome(tanh, [order.ordered_sum(pulls, (axis,))])[1])
+        assert same_bits(found, outcome(tanh, [evaluation_order.ordered_sum(pulls, (axis,))])[1])
 
 
 @pytest.mark.parametrize("n", [2, 7, 64, 1000])
@@ -547,7 +556,7 @@ def test_narrow_elements_are_folded_by_whole_vectors(shape, dtype):
     for axis in range(len(shape)):
         for op in ("any", "all") if dtype is np.bool_ else ("max", "min", "argmax"):
             wanted = getattr(np, op)(array, axis=axis)
-            for target in (host.target(), AVX2, SSE2):
+            for target in (host_target.target(), AVX2, SSE2):
                 program = compiled(folded(op, array, (axis,)), target)
                 found = check_cuts(program, [array])[1]
                 assert np.array_equal(found, wanted) and found.shape == wanted.shape

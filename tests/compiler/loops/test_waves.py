@@ -12,9 +12,9 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.loops import waves
-from hybridflow.compiler.loops.buffers import Plan, plan
-from hybridflow.compiler.loops.ranges import Ranges
-from hybridflow.compiler.loops.sound import check_plan
+from hybridflow.compiler.loops.buffer_assignment import Plan, plan
+from hybridflow.compiler.loops.free_list import FreeList
+from hybridflow.compiler.loops.plan_verifier import check_plan
 from hybridflow.compiler.loops.waves import MOST_BYTES, SMALL
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph, optimize, partition
@@ -100,23 +100,23 @@ def test_a_wave_that_shares_memory_is_found():
 
 
 def test_ranges_are_joined_and_never_overlap():
-    rng, free = random.Random(4), Ranges()
+    rng, free = random.Random(4), FreeList()
     held: dict[int, int] = {}
     used = 0
     for _ in range(3000):
         if held and rng.random() < 0.5:
             offset = rng.choice(list(held))
-            free.give(offset, held.pop(offset))
+            free.free(offset, held.pop(offset))
             continue
         size = 64 * rng.randint(1, 9)
-        offset = free.take(size)
+        offset = free.allocate(size)
         if offset is None:
             offset, used = used, used + size
         assert all(offset + size <= other or other + held[other] <= offset for other in held)
         held[offset] = size
     for offset, size in held.items():
-        free.give(offset, size)
-    assert free.take(used) == 0 and free.take(1) is None
+        free.free(offset, size)
+    assert free.allocate(used) == 0 and free.allocate(1) is None
 
 
 def test_entry_points_of_equal_kernels_differ_by_what_may_still_fail():

@@ -18,7 +18,7 @@ import pytest
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.jit_helper import runnable_targets
 from tests.support.paths import DATA
 
@@ -226,7 +226,7 @@ def test_no_bit_has_changed(kind: str, request: pytest.FixtureRequest) -> None:
         inputs = [hf.constant(x) for x in arrays]
         eager = digest(function(*inputs).numpy())
         for target in RUNNABLE.values() if kind != "random" else ():  # a generator's state is made outside of functions
-            with host.use(target):
+            with host_target.use(target):
                 assert digest(hf.function(function)(*inputs).numpy()) == eager, (name, target.cpu)
         if request.config.getoption("--update-golden"):
             known.setdefault(name, eager)
@@ -247,7 +247,7 @@ def test_bits_are_the_same_at_each_level_of_code_generation(level: int) -> None:
             function, arrays = CASES[name]
             inputs = [hf.constant(x) for x in arrays]
             for target in RUNNABLE.values():
-                with host.use(target):
+                with host_target.use(target):
                     assert digest(hf.function(function)(*inputs).numpy()) == known[name], (name, target.cpu)
 
 

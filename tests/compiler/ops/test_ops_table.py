@@ -9,13 +9,13 @@ import pytest
 
 from hybridflow import errors
 from hybridflow.compiler.autodiff import Record, backward, records_of
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ir.types import Dim, TensorType
-from hybridflow.compiler.ops import NOT_DIFFERENTIABLE, TABLE, Kind, OpDef, bounds, define
+from hybridflow.compiler.ops import NOT_DIFFERENTIABLE, TABLE, Kind, OpDef, define, value_ranges
 
 OPS = list(TABLE.values())
 DIFFERENTIABLE = [op for op in OPS if op.vjp is not NOT_DIFFERENTIABLE and op.kind is not Kind.CONTROL]
@@ -101,12 +101,12 @@ def test_elementwise_ops_refuse_other_dtypes_and_mixed_types(op: OpDef) -> None:
 
 def bounds_asked(op: OpDef, arrays: Any, attrs: Any) -> list[Any]:
     """What the rule for bounds is given: the dtype of the result, and the bounds of the inputs."""
-    return [op.infer(*types_of(arrays), **attrs).dtype, *map(bounds.elements, arrays)]
+    return [op.infer(*types_of(arrays), **attrs).dtype, *map(value_ranges.elements, arrays)]
 
 
 def assert_within(result: np.ndarray, said: Any) -> None:
     """All numbers of a result lie within the bounds that are said, but for integers that wrap and NaN."""
-    low, high = bounds.within(said, result.dtype)
+    low, high = value_ranges.within(said, result.dtype)
     numbers = [x for x in result.reshape(-1).tolist() if x == x]
     assert all(low <= x <= high for x in numbers)
 

@@ -21,8 +21,8 @@ import pytest
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.passes.driver import run
-from hybridflow.compiler.passes.standard import PASSES
+from hybridflow.compiler.passes.pass_manager import run
+from hybridflow.compiler.passes.pass_pipeline import PASSES
 from tests.support.paths import DATA
 
 FOLDER = DATA / "golden"

@@ -21,7 +21,7 @@ from hybridflow.compiler.ir.extents import Extent, products_of
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.text import parse, to_text, value_names
 from hybridflow.compiler.ir.verify import verify
-from hybridflow.compiler.loops.buffers import ArenaRange, InputBuffer, Location, Plan, plan
+from hybridflow.compiler.loops.buffer_assignment import ArenaRange, BufferLocation, InputBuffer, Plan, plan
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph, optimize, partition
 from hybridflow.compiler.program import Program
@@ -38,7 +38,7 @@ def size_text(size: Extent) -> str:
     return " + ".join("*".join([str(factor), *map(str, names)]) for factor, names in products_of(size)) or "0"
 
 
-def place_text(place: Location) -> str:
+def place_text(place: BufferLocation) -> str:
     if isinstance(place, ArenaRange):
         return f"arena {size_text(place.offset)}, {size_text(place.size)} bytes"
     return f"{'input' if isinstance(place, InputBuffer) else 'output'} {place.number}"

@@ -15,17 +15,17 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.masks import looked_at
+from hybridflow.compiler.ops.mask_analysis import needed_elements
 from hybridflow.compiler.pipeline import compile_graph, optimize
 from hybridflow.compiler.target import Target
-from hybridflow.runtime.machine import host
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
 from tests.support.cutting_host import check_cuts, outcome
 from tests.support.twins import ordered_product
 
 pytestmark = pytest.mark.code
 
-TARGETS = [one for one in targets.NAMED.values() if host.can_run(one)]
+TARGETS = [one for one in targets.NAMED.values() if host_target.can_run(one)]
 SIZES = [(1, 1, 3), (2, 9, 5), (7, 8, 4), (13, 31, 33), (40, 100, 17), (70, 300, 64), (25, 600, 8), (261, 257, 5)]
 
 
@@ -70,7 +70,7 @@ def test_what_is_not_finite_is_left_out_nowhere(turned: bool) -> None:
     for place, value in (((149, 0), np.inf), ((70, 63), -np.inf), ((50, 20), np.nan), ((3, 3), 3e38)):
         y = rng.standard_normal((150, 64)).astype(np.float32)
         y[place] = value
-        found = check_cuts(compile_graph(product_graph(a, y, turned, False), host.target()), [a, y])
+        found = check_cuts(compile_graph(product_graph(a, y, turned, False), host_target.target()), [a, y])
         expected = ordered_product(x, y, np.dtype("float32"))
         assert same_bits(found[1], expected)
         assert np.isnan(expected).any() == (value != 3e38)
@@ -81,7 +81,7 @@ def test_sums_that_vanish_have_no_sign() -> None:
     x = np.zeros((64, 128), np.float32)
     x[:, 40] = 1e-30
     y = np.full((128, 48), -1e-30, np.float32)
-    found = outcome(compile_graph(product_graph(x, y, False, False), host.target()), [x, y])
+    found = outcome(compile_graph(product_graph(x, y, False, False), host_target.target()), [x, y])
     expected = ordered_product(x, y, np.dtype("float32"))
     assert same_bits(found[1], expected)
     assert not np.signbit(found[1]).any()
@@ -121,7 +121,7 @@ def test_what_a_mask_hides(name: str, sizes: tuple[int, int, int]) -> None:
 
     graph = optimize(hf.function(program).get_concrete_function(x, y).graph)
     product = next(node for node in graph.nodes if node.op.name == "matmul")
-    assert looked_at(product, graph.nodes, graph.outputs, graph.inputs) is not None
+    assert needed_elements(product, graph.nodes, graph.outputs, graph.inputs) is not None
     mask = np.asarray(MASKS[name](m, n))
     with np.errstate(all="ignore"):
         expected = np.where(mask, ordered_product(x, y, np.dtype("f4")) * np.float32(0.5), np.float32(-np.inf))
@@ -143,7 +143,7 @@ def test_one_row_of_which_a_part_is_seen(keys: int, depth: int, turned: bool) ->
 
     graph = optimize(hf.function(program).get_concrete_function(q, k, np.int64(0)).graph)
     product = next(node for node in graph.nodes if node.op.name == "matmul")
-    assert looked_at(product, graph.nodes, graph.outputs, graph.inputs) is not None
+    assert needed_elements(product, graph.nodes, graph.outputs, graph.inputs) is not None
     lanes = product.attrs["lanes"]
     for at in (-1, 0, keys // 2, keys):
         k[:, at + 1 :] = np.nan
@@ -225,7 +225,7 @@ def test_what_is_looked_at_in_any_case_is_computed(program: Callable[..., Any]) 
     graph = optimize(hf.function(program).get_concrete_function(x, y).graph)
     for node in graph.nodes:
         if node.op.name == "matmul":
-            assert looked_at(node, graph.nodes, graph.outputs, graph.inputs) is None
+            assert needed_elements(node, graph.nodes, graph.outputs, graph.inputs) is None
     np.testing.assert_allclose(
         np.asarray(hf.function(program)(x, y)), np.asarray(program(hf.asarray(x), hf.asarray(y))), rtol=1e-6
     )

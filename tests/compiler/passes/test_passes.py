@@ -10,24 +10,24 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import flags
-from hybridflow.compiler.interpret import interpret
+from hybridflow.compiler.interpreter import interpret
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Literal
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.checked import WRAPPING
+from hybridflow.compiler.ops.checked_integers import WRAPPING
+from hybridflow.compiler.ops.op_table import Kind
 from hybridflow.compiler.ops.samples import edges
-from hybridflow.compiler.ops.table import Kind
+from hybridflow.compiler.passes.algebraic_simplifier import simplify
+from hybridflow.compiler.passes.constant_folding import fold
 from hybridflow.compiler.passes.cse import cse
 from hybridflow.compiler.passes.dce import dce
-from hybridflow.compiler.passes.driver import Pass, Record, fix, run, summary
-from hybridflow.compiler.passes.fold import fold
-from hybridflow.compiler.passes.match import Value, find, op
-from hybridflow.compiler.passes.rewrite import rewrite
-from hybridflow.compiler.passes.simplify import simplify
-from hybridflow.compiler.passes.standard import DCE, PASSES, SIMPLIFY_PIPELINE
+from hybridflow.compiler.passes.pass_manager import Pass, Record, fix, run, summary
+from hybridflow.compiler.passes.pass_pipeline import DCE, PASSES, SIMPLIFY_PIPELINE
+from hybridflow.compiler.passes.pattern_match import Value, find, op
+from hybridflow.compiler.passes.rewriter import rewrite
 from hybridflow.errors import CompileError, HybridflowError, VerifyError
 from tests.support.bits import same_bits
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from hybridflow.errors import CompileError
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host_target, machine_code
 
 
 def module(number: int, lines: int = 40) -> str:
@@ -58,7 +58,7 @@ def together(works: list[Callable[[], None]]) -> None:
 
 def test_who_compiles_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     inside, go_on, emit = threading.Event(), threading.Event(), machine_code._emit_object
-    kept = machine_code.compile_object(module(3), host.target())
+    kept = machine_code.compile_object(module(3), host_target.target())
     alone: list[bytes] = []
 
     def held(machine: object, made: object) -> bytes:
@@ -69,12 +69,14 @@ def test_who_compiles_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> N
 
     main = threading.get_ident()
     monkeypatch.setattr(machine_code, "_emit_object", held)
-    thread = threading.Thread(target=lambda: alone.append(machine_code.compile_object(module(5), host.target())))
+    thread = threading.Thread(target=lambda: alone.append(machine_code.compile_object(module(5), host_target.target())))
     thread.start()
     assert inside.wait(60)
     done: list[int] = []
     other = threading.Thread(
-        target=lambda: done.extend([call(kept, 1), call(machine_code.compile_object(module(7), host.target()), 2)])
+        target=lambda: done.extend(
+            [call(kept, 1), call(machine_code.compile_object(module(7), host_target.target()), 2)]
+        )
     )
     other.start()
     other.join(60)
@@ -86,15 +88,15 @@ def test_who_compiles_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("threads", [2, 3, 2 * machine_code._Places.MOST + 1])
 def test_threads_make_what_each_makes_alone(threads: int) -> None:
-    alone = {n: machine_code.compile_object(module(n), host.target()) for n in range(threads)}
+    alone = {n: machine_code.compile_object(module(n), host_target.target()) for n in range(threads)}
     found: dict[int, list[bytes]] = {n: [] for n in range(threads)}
 
     def work(n: int) -> None:
         for k in range(6):
             if (n + k) % 4 == 0:  # others are not disturbed by what is wrong
                 with pytest.raises(CompileError, match="LLVM rejects the module"):
-                    machine_code.compile_object(module(n).replace("add i64", "add nonsense", 1), host.target())
-            image = machine_code.compile_object(module(n), host.target())
+                    machine_code.compile_object(module(n).replace("add i64", "add nonsense", 1), host_target.target())
+            image = machine_code.compile_object(module(n), host_target.target())
             found[n].append(image)
             assert call(image, k) == k + 40 * n
 
@@ -109,13 +111,13 @@ def test_a_child_compiles_whatever_threads_were_in_llvm() -> None:
         import os, signal, sys, threading
         sys.path.insert(0, FOLDER)
         from test_compiling_at_once import call, module
-        from hybridflow.runtime.machine import host, machine_code
+        from hybridflow.runtime.machine import host_target, machine_code
 
         stop = False
 
         def work(n):
             while not stop:
-                machine_code.compile_object(module(n, 300), host.target())
+                machine_code.compile_object(module(n, 300), host_target.target())
 
         threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
         for thread in threads:
@@ -125,14 +127,14 @@ def test_a_child_compiles_whatever_threads_were_in_llvm() -> None:
             process = os.fork()
             if process == 0:
                 signal.alarm(300)
-                image = machine_code.compile_object(module(k), host.target())
+                image = machine_code.compile_object(module(k), host_target.target())
                 os._exit(0 if call(image, 1) == 1 + 40 * k else 1)
             ends.append(os.waitpid(process, 0)[1])
         stop = True
         for thread in threads:
             thread.join()
         print(set(ends))
-    """.replace("FOLDER", repr(os.path.dirname(__file__)))
+""".replace("FOLDER", repr(os.path.dirname(__file__)))
     environment = {**os.environ, "HF_CACHE_DIR": "off"}
     command = [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(program)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)

@@ -19,8 +19,8 @@ import pytest
 import hybridflow as hf
 from hybridflow import flags
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import disk_cache, machine_code, store
-from hybridflow.runtime.native import functions
+from hybridflow.runtime.machine import code_store, disk_cache, machine_code
+from hybridflow.runtime.native import native_functions
 from tests.support.paths import ROOT
 from tests.support.runtime_programs import plus_one
 
@@ -328,7 +328,7 @@ def test_threads_share_a_folder(folder):
 
 def test_machine_code_is_found_again(folder, monkeypatch):
     first = cpu.load(plus_one()).run([np.zeros(3, np.float32)])
-    store.forget()
+    code_store.forget()
     monkeypatch.setattr(machine_code, "compile_image", lambda *_: pytest.fail("compiled again"))
     again = cpu.load(plus_one()).run([np.zeros(3, np.float32)])
     np.testing.assert_array_equal(first, again)
@@ -411,9 +411,9 @@ def test_versions_do_not_share_a_fingerprint(tmp_path, monkeypatch, loaded_later
 
 
 def test_without_sources_native_modules_are_compiled_each_time(folder, monkeypatch):
-    monkeypatch.setattr(functions, "source", lambda: None)
+    monkeypatch.setattr(native_functions, "source", lambda: None)
     for _ in range(2):
-        addresses = functions.load(lambda: f"define i32 @{NAME}() {{ ret i32 7 }}", (), (NAME,), {})
+        addresses = native_functions.load(lambda: f"define i32 @{NAME}() {{ ret i32 7 }}", (), (NAME,), {})
         assert ctypes.CFUNCTYPE(ctypes.c_int32)(addresses[NAME])() == 7
     assert disk_cache.entries() == []
 
@@ -455,7 +455,7 @@ def test_pipes_sockets_and_folders_are_no_entries(folder):
 @pytest.mark.parametrize("payload", [b"not an object file", b""])
 def test_an_entry_that_does_not_link_is_made_anew(folder, payload):
     program = plus_one()
-    key = store.key_of(program.text, program.target, [program.entry])
+    key = code_store.key_of(program.text, program.target, [program.entry])
     disk_cache.put(key, payload)
     (y,) = cpu.load(program).run([np.zeros(3, np.float32)])
     np.testing.assert_array_equal(y, np.ones(3))
@@ -464,7 +464,7 @@ def test_an_entry_that_does_not_link_is_made_anew(folder, payload):
 
 def test_an_entry_of_other_code_is_made_anew(folder):
     program = plus_one()
-    key = store.key_of(program.text, program.target, [program.entry])
+    key = code_store.key_of(program.text, program.target, [program.entry])
     other = program.text.replace(program.entry, "something_else")
     disk_cache.put(key, machine_code.compile_object(other, program.target))
     assert cpu.load(program).run([np.zeros(3, np.float32)])[0].tolist() == [1, 1, 1]

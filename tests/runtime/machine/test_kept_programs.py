@@ -14,7 +14,7 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.target import AVX2, AVX512, CUDA_SM90
-from hybridflow.eager import programs
+from hybridflow.eager import program_cache
 from hybridflow.runtime.machine import disk_cache
 from tests.support.device_programs import PROGRAMS, traced
 
@@ -47,13 +47,13 @@ def test_what_is_read_is_what_was_made(name, target, compiled):
     first, second = traced(name), traced(name)
     compiled.clear()  # making a concrete function compiled something
     disk_cache.clear()
-    made, read = programs.program_for(first, target), programs.program_for(second, target)
+    made, read = program_cache.program_for(first, target), program_cache.program_for(second, target)
     assert len(compiled) == 1 and read == made and read is not made
 
 
 def test_the_lines_are_those_of_the_graph_that_asks(compiled):
-    programs.program_for(graph(), AVX512)
-    moved = programs.program_for(graph(first="b.py:7", second="b.py:9"), AVX512)
+    program_cache.program_for(graph(), AVX512)
+    moved = program_cache.program_for(graph(first="b.py:7", second="b.py:9"), AVX512)
     assert len(compiled) == 1
     assert moved == pipeline.compile_graph(graph(first="b.py:7", second="b.py:9"), AVX512)
     assert {check.where for check in moved.checks} == {"b.py:9"}
@@ -72,9 +72,9 @@ def repeated(line):
 
 def test_lines_of_sub_graphs_are_those_of_the_graph_that_asks(compiled):
     for line in ("a.py:3", "a.py:3", "b.py:7"):
-        (check,) = programs.program_for(repeated(line), AVX512).checks
+        (check,) = program_cache.program_for(repeated(line), AVX512).checks
         assert check.where == line
-    programs.program_for(repeated("a.py:1"), AVX512)  # the same line inside and outside
+    program_cache.program_for(repeated("a.py:1"), AVX512)  # the same line inside and outside
     assert len(compiled) == 2
 
 
@@ -90,39 +90,39 @@ def test_lines_of_sub_graphs_are_those_of_the_graph_that_asks(compiled):
     ids=str,
 )
 def test_what_differs_is_compiled(other, compiled):
-    programs.program_for(graph(), AVX512)
-    programs.program_for(graph(**other), AVX512)
+    program_cache.program_for(graph(), AVX512)
+    program_cache.program_for(graph(**other), AVX512)
     assert len(compiled) == 2
 
 
 def test_targets_and_flags_are_part_of_the_key(compiled):
     for target in (AVX512, AVX2, dataclasses.replace(AVX512, l2=1 << 18), CUDA_SM90):
-        programs.program_for(graph(), target)
-    programs.program_for(graph(), AVX512, True)
-    assert programs.program_for(graph(), AVX512, timed=True).tasks is not None
+        program_cache.program_for(graph(), target)
+    program_cache.program_for(graph(), AVX512, True)
+    assert program_cache.program_for(graph(), AVX512, timed=True).tasks is not None
     with flags.SKIP("simplify"):
-        programs.program_for(graph(), AVX512)
+        program_cache.program_for(graph(), AVX512)
     assert len(compiled) == 7
-    assert programs.program_for(graph(), AVX512).tasks is None
+    assert program_cache.program_for(graph(), AVX512).tasks is None
     assert len(compiled) == 7
 
 
 @pytest.mark.parametrize("flag", [flags.VERIFY(1), flags.LOG("passes")], ids=["verify", "log"])
 def test_who_wants_to_see_the_compiler_sees_it(flag, compiled):
-    programs.program_for(graph(), AVX512)
+    program_cache.program_for(graph(), AVX512)
     with flag:
-        programs.program_for(graph(), AVX512)
+        program_cache.program_for(graph(), AVX512)
     assert len(compiled) == 2
 
 
 def test_damage_is_as_if_nothing_were_there(compiled):
-    made = programs.program_for(graph(), AVX512)
+    made = program_cache.program_for(graph(), AVX512)
     (entry,) = disk_cache.entries()
     disk_cache.clear()
-    lines = programs._lines(graph())
-    key = programs._key(graph(), AVX512, (False, False, False), lines, ["a.py:1", "a.py:2"])
-    for payload in (b"", b"nonsense", b"\x80\x05N.", programs._written(made, ["a.py:1", "a.py:2"])[:-9]):
+    lines = program_cache._lines(graph())
+    key = program_cache._key(graph(), AVX512, (False, False, False), lines, ["a.py:1", "a.py:2"])
+    for payload in (b"", b"nonsense", b"\x80\x05N.", program_cache._written(made, ["a.py:1", "a.py:2"])[:-9]):
         disk_cache.put(key, payload)
         assert [e.digest for e in disk_cache.entries()] == [entry.digest]
-        assert programs.program_for(graph(), AVX512) == made
+        assert program_cache.program_for(graph(), AVX512) == made
     assert len(compiled) == 5

@@ -20,7 +20,7 @@ from hybridflow.compiler.program import Program, Slot
 from hybridflow.compiler.target import AARCH64, CUDA_SM90, SSE2
 from hybridflow.runtime import cpu
 from hybridflow.runtime.dtypes import NUMPY
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host_target, machine_code
 from tests.support import runtime_programs
 from tests.support.runtime_programs import accumulate
 
@@ -113,7 +113,7 @@ def test_state_that_cannot_be_written_raises():
 
 def test_libm_and_arena():
     scalar = Slot((), "f32")
-    program = Program("libm", host.target(), LIBM, "libm", (scalar,), (scalar,), (), 64)
+    program = Program("libm", host_target.target(), LIBM, "libm", (scalar,), (scalar,), (), 64)
     (y,) = cpu.load(program).run([np.array(3, np.float32)])
     assert y.shape == () and y == 9.5
 
@@ -136,7 +136,7 @@ def test_code_is_unloaded_with_its_executable():
 )
 def test_bad_text(text, message):
     with pytest.raises(errors.CompileError, match=message):
-        machine_code.compile_object(text, host.target())
+        machine_code.compile_object(text, host_target.target())
 
 
 def test_levels_of_code_generation():
@@ -166,7 +166,7 @@ def test_flag_of_the_level(monkeypatch):
 
 def test_unknown_symbol_is_named(capfd):
     text = "declare i32 @no_such_symbol()\ndefine i32 @f() { %x = call i32 @no_such_symbol()\n ret i32 %x }"
-    image = machine_code.compile_object(text, host.target())
+    image = machine_code.compile_object(text, host_target.target())
     with pytest.raises(errors.CompileError, match="object code of f does not link"):
         machine_code.load_object(image, "f")
     assert "no_such_symbol" in capfd.readouterr().err
@@ -179,19 +179,19 @@ def test_damaged_object_raises():
 
 @pytest.mark.parametrize("target", [AARCH64, CUDA_SM90])
 def test_code_for_another_machine_is_refused(target):
-    if host.can_run(target):
+    if host_target.can_run(target):
         pytest.skip("this machine is that one")
     with pytest.raises(errors.CompileError, match="cannot run code for"):
         cpu.load(dataclasses.replace(plus_one(), target=target))
 
 
 def test_narrower_target_runs_here():
-    if not host.can_run(SSE2):
+    if not host_target.can_run(SSE2):
         pytest.skip("not an x86-64 machine")
-    with host.use(SSE2):
-        assert host.target() is SSE2
+    with host_target.use(SSE2):
+        assert host_target.target() is SSE2
         np.testing.assert_array_equal(cpu.load(plus_one()).run([np.zeros(5, np.float32)])[0], np.ones(5))
-    assert host.target() is host.detect()
+    assert host_target.target() is host_target.detect()
 
 
 def test_instructions_that_do_not_go_with_wide_vectors_are_not_used(monkeypatch):
@@ -199,13 +199,13 @@ def test_instructions_that_do_not_go_with_wide_vectors_are_not_used(monkeypatch)
     for avx, used in ((True, False), (False, True)):
         found = FeatureMap(sse2=True, sse4a=True, avx=avx)
         monkeypatch.setattr(llvmlite.binding, "get_host_cpu_features", lambda found=found: found)
-        assert host.detect.__wrapped__().has("sse4a") is used
+        assert host_target.detect.__wrapped__().has("sse4a") is used
 
 
 def test_cache_sizes_of_a_machine_that_does_not_say(tmp_path):
-    assert host._cache_sizes(str(tmp_path / "missing")) == {}
+    assert host_target._cache_sizes(str(tmp_path / "missing")) == {}
     (tmp_path / "index0").mkdir()
-    assert host._cache_sizes(str(tmp_path)) == {}
+    assert host_target._cache_sizes(str(tmp_path)) == {}
 
 
 def test_threads():
@@ -251,7 +251,7 @@ def test_unloading_returns_memory_to_the_process():
 _INTERRUPTED = """
     import gc, sys
     import hybridflow as hf
-    from hybridflow.runtime import apart
+    from hybridflow.runtime import uninterruptible
 
     class Interrupt(BaseException):
         pass
@@ -266,7 +266,7 @@ _INTERRUPTED = """
             raise Interrupt
         return in_line
 
-    apart._is_ending = True  # no thread is begun any more
+    uninterruptible._is_ending = True  # no thread is begun any more
     interrupted = 0
     for last in range(1, 200):
         lines = 0
@@ -302,7 +302,7 @@ def test_interrupts_while_llvm_gives_memory_back() -> None:
 def test_a_module_and_its_context_are_finalized_in_any_order(order: tuple[int, int]) -> None:
     program = f"""
         import gc
-        from hybridflow.runtime.machine.llvm import binding
+        from hybridflow.runtime.machine.llvm_binding import binding
 
         llvm = binding()
         for how in range(3):
@@ -329,8 +329,8 @@ def test_errors_that_are_kept_in_cycles_hold_nothing_of_llvm() -> None:
     program = """
         import gc, sys
         from hybridflow.errors import CompileError
-        from hybridflow.runtime import apart
-        from hybridflow.runtime.machine import host, machine_code
+        from hybridflow.runtime import uninterruptible
+        from hybridflow.runtime.machine import host_target, machine_code
 
         def attempt(texts):
             try:
@@ -416,10 +416,10 @@ def test_bursts_of_interrupts_leave_no_lock_taken() -> None:
 def test_who_wants_to_be_told_of_llvms_lock_is() -> None:
     program = """
         import llvmlite.binding as llvm
-        from hybridflow.runtime.machine import host, machine_code
+        from hybridflow.runtime.machine import host_target, machine_code
 
         def compiled():
-            machine_code.compile_assembly("define i32 @f() { ret i32 1 }", host.target())
+            machine_code.compile_assembly("define i32 @f() { ret i32 1 }", host_target.target())
             return len(taken), len(left)
 
         def in_c():
@@ -435,7 +435,7 @@ def test_who_wants_to_be_told_of_llvms_lock_is() -> None:
         assert in_c() == ["function"]
         llvm.ffi.unregister_lock_callback(*told)
         print(some[0] > 5, some[0] == some[1], compiled() == some, in_c())
-    """
+"""
     assert run(program) == "True True True ['method_descriptor']\n"
 
 

@@ -20,7 +20,14 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import flags
-from hybridflow.runtime.machine import disk_cache, function_index, host, machine_code, store, units
+from hybridflow.runtime.machine import (
+    code_store,
+    compilation_units,
+    disk_cache,
+    function_index,
+    host_target,
+    machine_code,
+)
 from hybridflow.runtime.machine.machine_code import Code
 from tests.support.paths import ROOT
 
@@ -48,11 +55,13 @@ def calling(name: str, *others: str, linkage: str = "internal ") -> str:
 
 
 def module(*functions: str) -> str:
-    return "".join((f'target triple = "{host.target().triple}"\n\n', *functions, "attributes #0 = { nounwind }\n"))
+    return "".join(
+        (f'target triple = "{host_target.target().triple}"\n\n', *functions, "attributes #0 = { nounwind }\n")
+    )
 
 
 def load(text: str, name: str = "main", threads: int = 1, **given: Any) -> Code:
-    return store.load(text, host.target(), [name], lambda: threads, **given)
+    return code_store.load(text, host_target.target(), [name], lambda: threads, **given)
 
 
 def called(code: Code, x: int, name: str = "main") -> int:
@@ -63,10 +72,10 @@ class Made:
     """The functions that were compiled and found since it was asked last."""
 
     def __init__(self) -> None:
-        self.before = store.counts()
+        self.before = code_store.counts()
 
     def __call__(self) -> tuple[int, int]:
-        now, before = store.counts(), self.before
+        now, before = code_store.counts(), self.before
         self.before = now
         return now.compiled - before.compiled, now.found - before.found
 
@@ -79,17 +88,17 @@ SECOND = module(plus("a", 7), plus("b", 11), plus("c", 5), calling("main", "a", 
 def test_equal_functions_are_compiled_once(folder: Path, kept: str) -> None:
     """Whatever they are called, and in whatever order they stand."""
     with flags.CACHE_DIR("off" if kept == "off" else flags.CACHE_DIR.value):
-        store.forget()  # what other tests have left in memory, where nothing is kept on disk
+        code_store.forget()  # what other tests have left in memory, where nothing is kept on disk
         made = Made()
         first = load(FIRST)
         assert called(first, 1) == 13 and made() == (3, 0)
         if kept == "disk":
-            store.forget()
+            code_store.forget()
         second = load(SECOND)
         assert called(second, 1) == 24 and made() == (2, 2)
         assert called(load(FIRST), 2) == 14 and made() == (0, 3)
         if kept == "disk":
-            store.forget()
+            code_store.forget()
         assert called(load(SECOND), 2) == 25 and made() == (0, 4)
         del first
         gc.collect()
@@ -150,13 +159,17 @@ def test_modules_that_cannot_be_cut(folder: Path) -> None:
         "  %r = add i64 %x, %z\n  ret i64 %r\nend:\n  ret i64 0\n}\n",
         calling("main", "sum", linkage=""),
     )
-    assert units.cut(state) is None and units.cut(turns) is None and units.cut(itself) is not None
+    assert (
+        compilation_units.split_module(state) is None
+        and compilation_units.split_module(turns) is None
+        and compilation_units.split_module(itself) is not None
+    )
     for _ in range(2):
         code = load(state)
         assert called(code, 1) - called(code, 1) == -1  # state is kept between calls
         assert [called(load(turns), k) for k in range(5)] == [1, 0, 1, 0, 1]
         assert called(load(itself), 4) == 10
-        store.forget()
+        code_store.forget()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -168,7 +181,7 @@ def test_batches_of_threads(folder: Path, threads: int) -> None:
     made = Made()
     text = module(*(long(f"k{n}", n) for n in range(5)), calling("main", *(f"k{n}" for n in range(5)), linkage=""))
     assert called(load(text, threads=threads), 3) == 3 + 200 * 10 and made() == (6, 0)
-    store.forget()
+    code_store.forget()
     other = module(long("a", 4), long("b", 9), calling("main", "a", "b", linkage=""))
     assert called(load(other, threads=threads), 0) == 200 * 13 and made() == (2, 1)
 
@@ -182,7 +195,7 @@ def test_names_of_the_process(folder: Path) -> None:
     second = module("declare i64 @hf_there(i64)\n", using, plus("b", 1), calling("main", "k", "b", linkage=""))
     for text, value in ((first, 6), (second, 7), (first, 6)):
         assert called(load(text, imports=lambda: imports), 2) == value
-        store.forget()
+        code_store.forget()
     with pytest.raises(hf.errors.CompileError, match="no function hf_there"):
         load(first)
 
@@ -211,12 +224,12 @@ def test_damaged_entries_are_made_anew(folder: Path, damage: str) -> None:
     (path,) = files(folder)
     good = path.read_bytes()
     path.write_bytes(DAMAGES[damage](good))
-    store.forget()
+    code_store.forget()
     made = Made()
     assert called(load(SECOND), 1) == 24 and made() == (4, 0)
-    store.forget()
+    code_store.forget()
     assert called(load(FIRST), 1) == 13 and made() == (1, 2)  # what the other one has
-    store.forget()
+    code_store.forget()
     assert called(load(FIRST), 1) == 13 and made() == (0, 3)
 
 
@@ -227,10 +240,10 @@ def payload_of(path: Path) -> bytes:
 
 
 def replaced(text: str, payload: bytes) -> None:
-    assert disk_cache.put(store.key_of(text, host.target(), ["main"]), payload)
+    assert disk_cache.put(code_store.key_of(text, host_target.target(), ["main"]), payload)
 
 
-def poisoned(entry: store.Entry, how: str) -> bytes:
+def poisoned(entry: code_store.Entry, how: str) -> bytes:
     head, _, image = entry.payload().partition(b"\n\n")
     key = next(iter(entry.members))
     return {
@@ -258,12 +271,12 @@ def test_entries_that_say_what_is_not_so(folder: Path, how: str, capfd: pytest.C
     """Whole and sealed, as another version of hybridflow might have left them."""
     load(FIRST)
     (path,) = files(folder)
-    entry = store.Entry.read(payload_of(path))
+    entry = code_store.Entry.read(payload_of(path))
     assert entry is not None and len(entry.members) == 3
     replaced(FIRST, poisoned(entry, how))
-    store.forget()
+    code_store.forget()
     assert called(load(FIRST), 1) == 13
-    store.forget()
+    code_store.forget()
     made = Made()
     assert called(load(FIRST), 1) == 13 and made() == (0, 3)
     assert called(load(SECOND), 1) == 24 and made() == (2, 2)
@@ -274,14 +287,14 @@ def test_what_others_need_may_go(folder: Path) -> None:
     (first,) = files(folder)
     load(SECOND)
     first.unlink()
-    store.forget()
+    code_store.forget()
     made = Made()
     assert called(load(SECOND), 1) == 24 and made() == (4, 0)
-    store.forget()
+    code_store.forget()
     assert called(load(SECOND), 2) == 25 and made() == (0, 4)
     for path in files(folder):
         path.unlink()
-    store.forget()
+    code_store.forget()
     assert called(load(SECOND), 3) == 26 and made() == (4, 0)
 
 
@@ -309,14 +322,14 @@ INDEX_DAMAGES: dict[str, Callable[[Path], object]] = {
 def test_an_index_that_is_none(folder: Path, damage: str) -> None:
     load(FIRST)
     INDEX_DAMAGES[damage](index_of(folder))
-    store.forget()
+    code_store.forget()
     made = Made()
     assert called(load(SECOND), 1) == 24
     assert made() in ((4, 0), (3, 1), (2, 2))
-    store.forget()
+    code_store.forget()
     third = module(plus("x", 11), calling("main", "x", linkage=""))
     assert called(load(third), 1) == 12
-    store.forget()
+    code_store.forget()
     for text, value in ((FIRST, 13), (SECOND, 24), (third, 12)):
         made()
         assert called(load(text), 1) == value and made()[0] == 0  # the modules' own entries are found without
@@ -328,7 +341,7 @@ def test_an_index_that_was_cut_is_mended(folder: Path) -> None:
     path.write_bytes(path.read_bytes() + b"half a record")
     load(SECOND)
     assert path.stat().st_size == 5 * 48
-    store.forget()
+    code_store.forget()
     made = Made()
     load(module(plus("p", 5), plus("q", 11), calling("main", "q", "p", linkage="")))
     assert made() == (1, 2)
@@ -339,7 +352,7 @@ def test_the_index_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for k in range(12):
         load(module(plus("a", 100 + k), calling("main", "a", linkage="")))
         assert index_of(folder).stat().st_size <= 10 * 48
-    store.forget()
+    code_store.forget()
     made = Made()
     for k in (11, 0):  # the new ones are known
         load(module(plus("b", 100 + k), plus("c", 1000 + k), calling("main", "b", "c", linkage="")))
@@ -393,15 +406,15 @@ def test_a_disk_that_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
         patch.setattr(tempfile, "mkstemp", full)
         assert called(load(FIRST), 1) == 13 and called(load(SECOND), 1) == 24
         assert made() == (5, 2) and disk_cache.entries() == []
-    store.forget()
+    code_store.forget()
     write = os.write
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda handle, content: write(handle, content[:30]) if len(content) > 40 else 0)
         assert called(load(FIRST), 1) == 13 and made() == (3, 0)
     assert index_of(folder).stat().st_size == 30
-    store.forget()
+    code_store.forget()
     assert called(load(SECOND), 1) == 24 and made() == (4, 0)
-    store.forget()
+    code_store.forget()
     assert called(load(FIRST), 1) == 13 and called(load(SECOND), 1) == 24 and made() == (0, 7)
     assert not [path for path in folder.iterdir() if path.suffix == ".tmp"]
 
@@ -416,7 +429,7 @@ def test_a_folder_that_can_only_be_read(folder: Path, monkeypatch: pytest.Monkey
             raise OSError(errno.EROFS, "Read-only file system")
         return open_(path, mode, *given, **more)
 
-    store.forget()
+    code_store.forget()
     made = Made()
     monkeypatch.setattr(os, "open", read_only)
     assert called(load(SECOND), 1) == 24 and made() == (2, 2)
@@ -430,22 +443,23 @@ def test_what_another_user_wrote_is_not_used(folder: Path, whose: str) -> None:
     load(FIRST)
     (entry,) = files(folder)
     os.chown({"folder": folder, "entry": entry, "index": index_of(folder)}[whose], 12345, -1)
-    store.forget()
+    code_store.forget()
     made = Made()
     assert called(load(SECOND), 1) == 24 and made() == (4, 0)
 
 
 def test_memory_is_bounded_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_MEMORY", 8000)
+    monkeypatch.setattr(code_store, "_MEMORY", 8000)
     with flags.CACHE_DIR("off"):
-        store.forget()
+        code_store.forget()
         machine_code.load_object(
-            machine_code.compile_object(plus("f", 1).replace("internal ", "").replace("#0", ""), host.target()), "f"
+            machine_code.compile_object(plus("f", 1).replace("internal ", "").replace("#0", ""), host_target.target()),
+            "f",
         )  # unloads
         trackers = len(machine_code._trackers)
         for k in range(40):
             assert called(load(module(plus("a", k), calling("main", "a", linkage=""))), 0) == k
-            memory = store._memory()
+            memory = code_store._memory()
             assert memory.size == sum(len(entry.image) for entry in memory.entries.values()) <= 8000
         assert 1 < len(memory.entries) < 20 and len(memory.loaded) <= 20
         assert len(machine_code._trackers) < trackers + 10
@@ -460,7 +474,7 @@ def test_few_folders_are_remembered(tmp_path: Path) -> None:
             made = Made()
             assert called(load(FIRST), 1) == 13 and made() == (3, 0)
             assert called(load(FIRST), 1) == 13 and made() == (0, 3)
-    assert len(store._memories) <= 4
+    assert len(code_store._memories) <= 4
     with flags.CACHE_DIR(str(tmp_path / "0")):
         assert called(load(FIRST), 1) == 13 and made() == (0, 3)
         assert disk_cache.clear() == 1
@@ -489,7 +503,7 @@ def test_threads_that_load_the_same_functions(folder: Path) -> None:
     for thread in threads:
         thread.join(300)
     assert not wrong
-    store.forget()
+    code_store.forget()
     made = Made()
     work_alone = module(plus("a", 3), plus("b", 4), calling("c", "a", "b"), calling("main", "c", linkage=""))
     assert called(load(work_alone), 0) == 7 and made()[0] == 1
@@ -499,7 +513,7 @@ _PROCESS = """
     import sys
     sys.path.insert(0, ROOT)
     import numpy as np, hybridflow as hf
-    from hybridflow.runtime.machine import store
+    from hybridflow.runtime.machine import code_store
 
     @hf.function
     def f(x, w):
@@ -508,7 +522,7 @@ _PROCESS = """
 
     x = hf.asarray(np.arange(12.0, dtype=np.float32).reshape(3, 4))
     out = f(x, hf.matrix_transpose(x) * 0.01)
-    print(store.counts().compiled, [o.tolist() for o in out])
+    print(code_store.counts().compiled, [o.tolist() for o in out])
 """
 
 
@@ -549,7 +563,7 @@ def test_programs_share_kernels(folder: Path) -> None:
 
 
 def test_keys_do_not_name_the_version_of_python() -> None:
-    key = store.key_of(FIRST, host.target(), ["main"])
+    key = code_store.key_of(FIRST, host_target.target(), ["main"])
     assert not re.search(
         rf"python|{sys.version_info.major}\.{sys.version_info.minor}|{sys.implementation.cache_tag}", key
     )

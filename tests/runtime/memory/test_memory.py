@@ -8,17 +8,17 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors
-from hybridflow.runtime.memory import blocks
-from hybridflow.runtime.native import layout
+from hybridflow.runtime.memory import memory_pool
+from hybridflow.runtime.native import object_layout
 
-pytestmark = pytest.mark.skipif(layout.problem() is not None, reason="there is no pool")
+pytestmark = pytest.mark.skipif(object_layout.problem() is not None, reason="there is no pool")
 BYTES = np.dtype("u1")
 MIB = 1 << 20
 
 
 @pytest.fixture
 def pool():
-    made = blocks.pool()
+    made = memory_pool.pool()
     limit = hf.config.memory_limit()
 
     def forget():  # what earlier programs had in use
@@ -29,7 +29,7 @@ def pool():
     forget()
     made.set_age(1000)
     yield made
-    made.set_age(blocks.AGE)
+    made.set_age(memory_pool.AGE)
     hf.config.memory_limit(limit)
     forget()
 
@@ -42,7 +42,7 @@ def use(*sizes, at_once=1):
     """Take and drop blocks of so many bytes, a few at once."""
     held = []
     for size in sizes:
-        held.append(blocks.empty((size,), BYTES))
+        held.append(memory_pool.empty((size,), BYTES))
         if len(held) > at_once - 1:
             held.pop(0)
 
@@ -73,10 +73,10 @@ def test_steps_of_the_same_sizes_take_nothing_new(pool, at_once, seed):
 def test_a_slightly_larger_block_is_taken(pool):
     use(10 * MIB)
     before = hf.memory.stats()
-    held = blocks.empty((int(8.2 * MIB),), BYTES)
+    held = memory_pool.empty((int(8.2 * MIB),), BYTES)
     assert hf.memory.stats().hits == before.hits + 1 and kept() == 0
     del held
-    much_smaller = blocks.empty((5 * MIB,), BYTES)
+    much_smaller = memory_pool.empty((5 * MIB,), BYTES)
     assert hf.memory.stats().misses == before.misses + 1 and kept() >= 10 * MIB
     del much_smaller
 
@@ -107,7 +107,7 @@ def test_what_is_used_stays(pool):
 
 
 def test_the_limit(pool):
-    assert hf.config.memory_limit() == blocks.limit()
+    assert hf.config.memory_limit() == memory_pool.limit()
     use(*[8 * MIB] * 10, at_once=10)
     assert kept() > 40 * MIB
     assert hf.config.memory_limit(20 * MIB) == 20 * MIB and kept() <= 20 * MIB
@@ -125,7 +125,7 @@ def test_the_limit(pool):
 
 
 def test_small_blocks_are_kept_up_to_a_total(pool):
-    held = [blocks.empty((4000,), BYTES) for _ in range(10_000)]
+    held = [memory_pool.empty((4000,), BYTES) for _ in range(10_000)]
     del held
     assert kept() <= 17 * MIB
 
@@ -137,7 +137,7 @@ def test_live_bytes_are_exact(pool):
     others = pool._state["held"].value  # the large ones among what is alive
     for k in range(5000):
         size = int(2 ** rng.uniform(0, 21))
-        held[k % 37] = blocks.empty((size,), BYTES)
+        held[k % 37] = memory_pool.empty((size,), BYTES)
         held[k % 37][:] = k % 251
         if k % 11 == 0:
             assert all((array == array[0]).all() for array in held.values() if array.size)
@@ -165,14 +165,14 @@ def test_the_system_gets_it_back():
     code = """
 import numpy as np
 import hybridflow as hf
-from hybridflow.runtime.memory import blocks
+from hybridflow.runtime.memory import memory_pool
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20
 
-blocks.empty((1,), np.dtype("u1"))
+memory_pool.empty((1,), np.dtype("u1"))
 base = resident()
-held = [blocks.empty((size,), np.dtype("u1")) for size in [1 << 20] * 100 + [10 << 20] * 20]
+held = [memory_pool.empty((size,), np.dtype("u1")) for size in [1 << 20] * 100 + [10 << 20] * 20]
 for array in held:
     array[:] = 1
 assert resident() - base > 280

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from hybridflow.runtime import locks
+from hybridflow.runtime import fork_safe_locks
 
 
 class Slow:
@@ -29,7 +29,7 @@ inside, go_on = threading.Event(), threading.Event()
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_property_that_another_thread_computes_at_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "Slow", Slow, raising=False)
+    monkeypatch.setattr(fork_safe_locks, "Slow", Slow, raising=False)
     thread = threading.Thread(target=lambda: Slow().value)
     thread.start()
     assert inside.wait(60)

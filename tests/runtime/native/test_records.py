@@ -12,10 +12,10 @@ from hybridflow.compiler.program import HOST
 from hybridflow.core.tensor import wrap
 from hybridflow.runtime import cpu
 from hybridflow.runtime.calls import entry
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host_target, machine_code
 from hybridflow.runtime.native.ir_builder import I64, NULL, PTR, Module, i64
 from hybridflow.runtime.native.records import HEAD, TEAM_HOST, TENSOR, WORD, Item, Items, Words, Writer
-from hybridflow.runtime.threads import team
+from hybridflow.runtime.threads import thread_pool
 from tests.support.runtime_programs import plus_one
 
 
@@ -102,14 +102,14 @@ def test_blocks_are_left_from_within_and_what_is_returned_is_from_before(chosen,
     with noting(3):
         pass
     f.ret(i64(0))
-    image = machine_code.compile_object(str(module.ir), host.target(), use="runtime")
+    image = machine_code.compile_object(str(module.ir), host_target.target(), use="runtime")
     code = machine_code.load_object(image, "nested", "digits")
     found = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses["nested"])(chosen)
     assert (ctypes.c_int64.from_address(code.addresses["digits"]).value, found) == (released, returned)
 
 
 def called(module, name, *arguments):
-    image = machine_code.compile_object(str(module.ir), host.target(), use="runtime")
+    image = machine_code.compile_object(str(module.ir), host_target.target(), use="runtime")
     code = machine_code.load_object(image, name)
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))(code.addresses[name])(*arguments)
 
@@ -148,9 +148,9 @@ def test_what_is_on_the_stack_begins_as_poison_in_checked_modules():
 
 
 def test_the_host_of_a_team_is_that_of_ctypes():
-    fields = {name: getattr(team.TeamHost, name).offset for name in (*HOST, "work")}
+    fields = {name: getattr(thread_pool.ThreadPoolHost, name).offset for name in (*HOST, "work")}
     assert fields == {name: TEAM_HOST.offset(name) for name in fields}
-    assert ctypes.sizeof(team.TeamHost) == WORD * TEAM_HOST.size
+    assert ctypes.sizeof(thread_pool.ThreadPoolHost) == WORD * TEAM_HOST.size
 
 
 @pytest.mark.parametrize("change", [1, -1])

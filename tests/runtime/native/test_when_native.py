@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hybridflow.runtime.native import layout
+from hybridflow.runtime.native import object_layout
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.skipif(layout.problem() is not None, reason=str(layout.problem()))
+pytestmark = pytest.mark.skipif(object_layout.problem() is not None, reason=str(object_layout.problem()))
 
 HEAD = """
 import sys, threading

@@ -11,8 +11,8 @@ import pytest
 PROGRAM = """
 import numpy as np
 from hybridflow.runtime.calls import entry
-from hybridflow.runtime.memory import blocks
-from hybridflow.runtime.native import layout, functions
+from hybridflow.runtime.memory import memory_pool
+from hybridflow.runtime.native import object_layout, native_functions
 
 real = functions.load
 def load(build, settings, symbols, imports):

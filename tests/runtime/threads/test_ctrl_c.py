@@ -15,10 +15,10 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.compiler.pipeline import compile_graph
-from hybridflow.compiler.program import LOOK
+from hybridflow.compiler.program import INTERRUPT_POLL
 from hybridflow.compiler.target import AVX2, CUDA_SM80
-from hybridflow.jit.concrete import ConcreteFunction
-from hybridflow.runtime import interrupts
+from hybridflow.jit.concrete_function import ConcreteFunction
+from hybridflow.runtime import interrupt_checks
 
 LIMIT = 60  # seconds, for a machine that does much else
 
@@ -205,12 +205,12 @@ def test_only_loops_that_may_be_long_look_and_none_on_a_gpu() -> None:
         step = hf.function(lambda x: hf.fori_loop(0, length, lambda i, c: c * 0.5 + 1, x))
         return _text(step.get_concrete_function(hf.asarray(1.0)), AVX2)
 
-    assert LOOK not in turns(1000)
-    assert LOOK in turns(10**8)
+    assert INTERRUPT_POLL not in turns(1000)
+    assert INTERRUPT_POLL in turns(10**8)
     loop = hf.function(lambda x: hf.while_loop(lambda x: x > 0, lambda x: x * 0.5, (x,)))
     concrete = loop.get_concrete_function(hf.asarray(1.0))
-    assert LOOK in _text(concrete, AVX2)
-    assert LOOK not in _text(concrete, CUDA_SM80)
+    assert INTERRUPT_POLL in _text(concrete, AVX2)
+    assert INTERRUPT_POLL not in _text(concrete, CUDA_SM80)
 
 
 def test_what_a_thread_kept_meets_no_later_one() -> None:
@@ -221,12 +221,12 @@ def test_what_a_thread_kept_meets_no_later_one() -> None:
 
     def leaves() -> None:
         numbers.add(threading.get_ident())
-        assert interrupts.keeping(raises)() == 1
+        assert interrupt_checks.keeping(raises)() == 1
 
     def asks() -> None:
         again.append(threading.get_ident() in numbers)
         try:
-            interrupts.raise_kept()
+            interrupt_checks.raise_pending()
         except KeyboardInterrupt:
             wrong.append(True)
 
@@ -240,5 +240,5 @@ def test_what_a_thread_kept_meets_no_later_one() -> None:
     assert any(again) and not wrong
     leaves()
     with pytest.raises(KeyboardInterrupt):
-        interrupts.raise_kept()
-    interrupts.raise_kept()
+        interrupt_checks.raise_pending()
+    interrupt_checks.raise_pending()

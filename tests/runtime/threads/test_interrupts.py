@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.core import blocks, tier_up, transaction
+from hybridflow.core import context_manager, tier_up, transaction
 from hybridflow.core.context import current, suspended
 from hybridflow.errors import of_user
-from hybridflow.jit.guards import unseen
-from hybridflow.runtime.calls import entry, turns
+from hybridflow.guards import untracked_code
+from hybridflow.runtime.calls import entry, variable_locks
 from tests.support.paths import ROOT
 
 WHERE = {"tape.py", "context.py", "devices.py", "transaction.py", "turns.py"}
@@ -163,13 +163,13 @@ def test_a_transaction_is_over_whatever_happens():
 
 @pytest.mark.parametrize("way", ["running_in_place", "at_once"])
 def test_no_variable_stays_taken(way):
-    gates = [turns.Gate() for _ in range(3)]
+    gates = [variable_locks.VariableLock() for _ in range(3)]
 
     def call():
         if way == "at_once":
-            turns.at_once(gates[0], lambda: True)
+            variable_locks.try_with_lock(gates[0], lambda: True)
         else:
-            turns.running_in_place(gates, lambda: True)
+            variable_locks.run_in_place(gates, lambda: True)
 
     interrupted(call, 0)
     for at in range(1, 100):
@@ -199,18 +199,18 @@ def test_an_interrupt_between_lines_stays_what_it_is():
 
 def test_calls_are_watched_no_more_after_an_interrupt_at_the_end_of_a_trace(monkeypatch):
     """It comes as the block is left, before the generator goes on that ends it."""
-    leave, kept = blocks.Block.__exit__, []
+    leave, kept = context_manager.Block.__exit__, []
 
     def interrupted(self, *error):
-        if self._generator.gi_code is unseen._traced.__wrapped__.__code__:
+        if self._generator.gi_code is untracked_code._traced.__wrapped__.__code__:
             kept.append(self)  # as an exception does that somebody keeps
             raise Interrupt
         return leave(self, *error)
 
     before = sys.gettrace()
     with monkeypatch.context() as patch:
-        patch.setattr(blocks.Block, "__exit__", interrupted)
-        patch.setattr(unseen, "_tool", lambda: None)  # as on Python 3.11
+        patch.setattr(context_manager.Block, "__exit__", interrupted)
+        patch.setattr(untracked_code, "_tool", lambda: None)  # as on Python 3.11
         with pytest.raises(Interrupt):
             hf.function(lambda x: x + 1)(hf.constant(1.0))
         assert kept and sys.gettrace() is before

@@ -22,15 +22,15 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.target import NAMED
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime import cpu
-from hybridflow.runtime.machine import host, machine_code
+from hybridflow.runtime.machine import host_target, machine_code
 from hybridflow.runtime.native.ir_builder import I64, PTR, VOID, Module, i64
-from hybridflow.runtime.team_words import LEAST, MOST, PARALLEL_FOR, words
-from hybridflow.runtime.threads import available, team, team_code
+from hybridflow.runtime.thread_pool_words import LEAST, MOST, PARALLEL_FOR, words
+from hybridflow.runtime.threads import thread_count, thread_pool, thread_pool_code
 from tests.support.bits import same_bits
 from tests.support.everyday_programs import EVERYDAY
 from tests.support.teams import threads
 
-pytestmark = pytest.mark.skipif(team.problem() is not None, reason=str(team.problem()))
+pytestmark = pytest.mark.skipif(thread_pool.problem() is not None, reason=str(thread_pool.problem()))
 
 COUNTS = (2, 3, 7)
 MUCH = 1 << 40  # work for which every thread is woken
@@ -97,7 +97,7 @@ def test_large_programs(way):
         with threads(count, all_programs=False):
             for _ in range(3):
                 assert all(map(same_bits, leaves(compiled(x)), expected)), count
-    assert team.started() > 0
+    assert thread_pool.started() > 0
 
 
 def test_eager_operations():
@@ -185,7 +185,7 @@ def test_what_threads_need_is_compiled_once(monkeypatch):
     """Two callers that ask for it at once get the same machine code: another one would be unloaded while it runs."""
     b = GraphBuilder(TABLE)
     x = b.parameter(TensorType((1 << 16,), dt.float32))
-    program = compile_graph(b.finish([b.exp(x)]), host.target())
+    program = compile_graph(b.finish([b.exp(x)]), host_target.target())
     with threads(1):
         executable = cpu.load(program)
     made, both, compiled = [], threading.Barrier(2), cpu._compiled
@@ -222,7 +222,7 @@ def test_calls_inside_of_calls():
     y = b.exp(x)
     _, z = b.results(b.callback(b.token(), y, number=0, types=(y.type,)))
     graph = b.finish([b.sum(b.multiply(z, y), axes=(0,)), b.cumulative_sum(z, axis=0)])
-    executable = cpu.load(compile_graph(graph, host.target()), [called])
+    executable = cpu.load(compile_graph(graph, host_target.target()), [called])
     with threads(1):
         expected = executable.run([X[: 1 << 16]])
     for count in COUNTS:
@@ -265,8 +265,8 @@ def loaded(futex: bool, placed: bool):
     f.ret()
     symbols = ("team_for", "team_forget", "team_started", "floating_point", "use_floating_point")
     imports = {"team_words": ctypes.addressof(words)}
-    target = host.detect()
-    image = machine_code.compile_object(team_code.build(futex, placed), target, use="runtime")
+    target = host_target.detect()
+    image = machine_code.compile_object(thread_pool_code.build(futex, placed), target, use="runtime")
     native = machine_code.load_object(image, *symbols, imports=imports)
     tasks = machine_code.compile_object(str(module.ir), target, use="runtime")
     own = machine_code.load_object(
@@ -282,13 +282,13 @@ def loaded(futex: bool, placed: bool):
 def own_team(request):
     """Teams whose threads wait in either way, and one that may not say where they run."""
     futex, placed = request.param == "futex", request.param != "elsewhere"
-    if (futex and not available.has_futex()) or (placed and not available.has_places()):
+    if (futex and not thread_count.has_futex()) or (placed and not thread_count.has_places()):
         pytest.skip("this system has not what it needs")
     return loaded(futex, placed)
 
 
 def run(addresses, task, out, workers, grain=1, at_least=2):
-    struct = team.TeamHost(workers=workers, work=MUCH)
+    struct = thread_pool.ThreadPoolHost(workers=workers, work=MUCH)
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 4)(addresses["team_for"])
     function(ctypes.addressof(struct), addresses[task], out.ctypes.data, out.size, grain, at_least, MUCH)
 
@@ -343,7 +343,7 @@ def test_threads_round_as_their_caller_does(own_team):
     get = ctypes.CFUNCTYPE(ctypes.c_int64)(own_team["floating_point"])
     put = ctypes.CFUNCTYPE(None, ctypes.c_int64)(own_team["use_floating_point"])
     before = get()
-    other = before ^ (0x8040 if host.detect().triple.startswith("x86") else 1 << 24)
+    other = before ^ (0x8040 if host_target.detect().triple.startswith("x86") else 1 << 24)
     out = np.zeros(1 << 16, np.int64)
     seen = set()
     for mode in (other, before) * 20:
@@ -377,7 +377,7 @@ import os, signal, sys, threading, time
 import numpy as np
 import hybridflow as hf
 from hybridflow.cli import doctor
-from hybridflow.runtime.threads import team
+from hybridflow.runtime.threads import thread_pool
 x = hf.asarray(np.random.default_rng(0).standard_normal(1 << 20, np.float32))
 f = hf.function(lambda x: hf.sum(hf.exp(x) * x))
 hf.config.set_num_threads(1)
@@ -386,7 +386,7 @@ hf.config.set_num_threads(3)
 """
 
 
-@pytest.mark.skipif(not available.has_places() or len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+@pytest.mark.skipif(not thread_count.has_places() or len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_threads_run_on_other_cores_than_their_caller():
     """Also when the caller moves; what others say of a thread stays; more threads than cores may run anywhere."""
     found = output_of(
@@ -534,14 +534,14 @@ def test_small_programs_need_no_threads():
         """
         import numpy as np
         import hybridflow as hf
-        from hybridflow.runtime.threads import team
+        from hybridflow.runtime.threads import thread_pool
         hf.config.set_num_threads(4)
         f = hf.function(lambda x: hf.sum(hf.exp(x) @ x))
         x = hf.asarray(np.ones((50, 50), np.float32))
         for _ in range(100):
             f(x), x + x, hf.exp(x)
-        print(team.started())
-        """
+        print(thread_pool.started())
+"""
     )
     assert found == "0"
 
@@ -570,7 +570,7 @@ def test_numbers_of_threads():
 def test_environment(own, openmp, expected):
     program = "import hybridflow as hf; print(hf.config.get_num_threads())"
     found = output_of(program, HF_NUM_THREADS=own, OMP_NUM_THREADS=openmp)
-    assert found == (expected or str(available.cores()))
+    assert found == (expected or str(thread_count.cores()))
 
 
 @pytest.mark.parametrize("wrong", ["0x", "-2", "1000"])
@@ -591,7 +591,7 @@ def test_quotas_of_control_groups(tmp_path):
         for name, text in {"groups": groups, **files}.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        return available.cpu_quota(str(root / "groups"), str(root))
+        return thread_count.cpu_quota(str(root / "groups"), str(root))
 
     assert quota("0::/\n", {"cpu.max": "max 100000\n"}) is None
     assert quota("0::/\n", {"cpu.max": "150000 100000\n"}) == 1.5
@@ -603,7 +603,7 @@ def test_quotas_of_control_groups(tmp_path):
     none = {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}
     assert quota("4:cpu:/x\n", none) is None
     assert quota("strange\n4:cpu", {}) is None
-    assert available.cpu_quota(str(tmp_path / "nothing"), str(tmp_path)) is None
+    assert thread_count.cpu_quota(str(tmp_path / "nothing"), str(tmp_path)) is None
 
 
 def test_native_code_reads_what_is_set():
@@ -616,9 +616,9 @@ def test_native_code_reads_what_is_set():
 @pytest.mark.parametrize("futex", [True, False], ids=["futex", "condition"])
 @pytest.mark.parametrize(("machine", "pause"), [("aarch64", "yield"), ("x86_64", "pause")])
 def test_code_for_other_machines(machine, pause, futex, placed, monkeypatch):
-    monkeypatch.setattr(team_code.platform, "machine", lambda: machine)
+    monkeypatch.setattr(thread_pool_code.platform, "machine", lambda: machine)
     target = next(t for t in NAMED.values() if t.kind == "cpu" and t.triple.startswith(machine))
-    code = machine_code.compile_assembly(team_code.build(futex, placed), target, use="runtime")
+    code = machine_code.compile_assembly(thread_pool_code.build(futex, placed), target, use="runtime")
     assert pause in code
     assert ("syscall" in code) == futex and ("pthread_cond_wait" in code) != futex
     assert ("pthread_setaffinity_np" in code) == placed

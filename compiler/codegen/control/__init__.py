@@ -1,0 +1,1 @@
+"""Control flow within kernels, and the entry function that dispatches kernels."""

@@ -1,0 +1,1 @@
+"""LLVM text for every target: values, arithmetic, elements, memory accesses."""

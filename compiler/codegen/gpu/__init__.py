@@ -1,0 +1,1 @@
+"""GPU kernels: thread groups, tensor cores, shared memory, launches."""

@@ -1,0 +1,1 @@
+"""Fused loop nests: elementwise kernels, reductions, concatenation, blocks of rows."""

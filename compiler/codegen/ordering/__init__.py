@@ -1,0 +1,1 @@
+"""Prefix scans, sorts, top-k, scatters and histograms."""

@@ -1,0 +1,1 @@
+"""Matrix products and convolutions: packing, cache blocking, micro-kernels."""

@@ -1,0 +1,137 @@
+"""A product of one row: each element of the other factor is wanted once, and packing it would read it twice.
+
+The other factor is read line by line, some lines at a time, along as many columns as have their sums in the first
+cache: so memory is read in long stretches.  Sums go in the order of products (``ops/evaluation_order.py``); where
+elements lie side by side along the depth, see ``gemv.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref, lanes_for
+from hybridflow.compiler.codegen.core.llvm_values import Val
+from hybridflow.compiler.codegen.core.operand import Operand, OperandAccess
+from hybridflow.compiler.codegen.products.packed_formats import MultiplyKind, PackedFormat, multiply_add
+from hybridflow.compiler.codegen.products.packing import BATCH, DEPTH, FREE
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.loops.tuning import COLUMN_STRIP, LINES_AT_ONCE
+from hybridflow.compiler.ops.evaluation_order import K_BLOCK
+
+Finish = Callable[[Val, Ref, Ref, "Val | None"], None]
+"""``finish(total, entry, col, mask)`` stores the totals of ``e.width`` columns from ``col``."""
+
+LIGHT = 4  # instructions of an element that may be written down for each of the lines
+
+
+def suits(form: PackedFormat, left: Operand, right: Operand, rows: Extent) -> bool:
+    """Whether a product has one row, and lines of the other factor lie so that vectors run along them."""
+    one_loop = all(len(loops) == 1 for loops in (left.loops[DEPTH], right.loops[FREE], right.loops[DEPTH]))
+    light = left.work <= LIGHT and right.work <= LIGHT
+    return (
+        rows == 1
+        and form.multiply is MultiplyKind.EACH
+        and one_loop
+        and light
+        and right.along(FREE) >= right.along(DEPTH)
+    )
+
+
+class SingleRowMatmul:
+    """One such product being emitted, of ``columns`` and ``depth``."""
+
+    def __init__(
+        self,
+        c: KernelBuilder,
+        form: PackedFormat,
+        left: Operand,
+        right: Operand,
+        columns: Extent,
+        depth: Extent,
+        finish: Finish,
+    ) -> None:
+        self.c, self.e, self.form, self.left, self.right = c, c.e, form, left, right
+        self.columns, self.depth, self.finish = c.extent(columns), c.extent(depth), finish
+        self.width = lanes_for(c.e.target, form.sums, columns)
+        self.item = form.sums.itemsize
+        self.one_block = isinstance(depth, int) and depth <= K_BLOCK
+        self.steps = (columns + (COLUMN_STRIP - 1)) // COLUMN_STRIP
+        self.most = (
+            max(c.e.target.l1 // 2 // self.item // COLUMN_STRIP, 1) * COLUMN_STRIP
+        )  # columns with sums in the first cache
+        self.scratch = 2 * self.most * self.item  # sums of a block, and totals
+        self.ahead = right.in_memory if self._is_far else None  # what is asked for
+
+    @property
+    def _is_far(self) -> bool:
+        """Whether the other factor comes from memory.  Each stretch of a line is over before the machine has seen that
+        it is one, so the lines of the next turn are asked for."""
+        elements = product(self.right.node.shape)
+        return not isinstance(elements, int) or elements * self.right.dtype.itemsize > self.c.e.target.l2
+
+    def emit(self) -> None:
+        """The body of a kernel whose units are strips of columns of each batch entry."""
+        c = self.c
+        self.sums, self.totals = (c.at("%scratch", k * self.most, self.item) for k in range(2))
+        with c.spans("%begin", "%end", c.extent(self.steps)) as (entry, first, last):
+            x, y = self.left.start.at(BATCH, entry).at(FREE, 0), self.right.start.at(BATCH, entry)
+            end = c.min(c.mul(last, COLUMN_STRIP), self.columns)
+            with c.loop(c.mul(first, COLUMN_STRIP), end, self.most) as part:
+                count = c.min(self.most, c.sub(end, part.index))
+                with c.loop(0, c.max(self.depth, 1), K_BLOCK) as block:  # an empty sum takes one turn as well
+                    behind = c.min(c.add(block.index, K_BLOCK), self.depth)
+                    self._sum(x, y, part.index, count, block.index, behind)
+                    self._add_up(entry, part.index, count, block.index)
+
+    def _sum(self, x: OperandAccess, y: OperandAccess, col: Ref, count: Ref, begin: Ref, end: Ref) -> None:
+        """The sums of one block of the depth."""
+        c, e = self.c, self.e
+
+        def clear(j: Ref, mask: Val | None) -> None:
+            e.store(e.zero(self.form.sums), c.at(self.sums, j, self.item), mask)
+
+        c.vector_loop(0, count, self.width, clear)
+        whole = c.add(begin, c.mul(c.div(c.sub(end, begin), LINES_AT_ONCE), LINES_AT_ONCE))
+        for start, stop, step in ((begin, whole, LINES_AT_ONCE), (whole, end, 1)):
+            with c.loop(start, stop, step) as at:
+                self._add_lines(x, y, col, count, [c.add(at.index, line) for line in range(step)])
+
+    def _add_lines(self, x: OperandAccess, y: OperandAccess, col: Ref, count: Ref, lines: Sequence[Ref]) -> None:
+        """Add so many products to each sum, in order."""
+        c, e, sums = self.c, self.e, self.form.sums
+        with c.width(1):
+            factors = [e.convert(x.value(x.counters_at(DEPTH, k)), sums) for k in lines]
+        free, depth = self.right.loops[FREE][-1], self.right.loops[DEPTH][-1]
+
+        def add(j: Ref, mask: Val | None) -> None:
+            place = c.at(self.sums, j, self.item)
+            if self.ahead is not None:
+                for k in lines:
+                    e.prefetch(y.address(*self.ahead, {free: c.add(col, j), depth: c.add(k, LINES_AT_ONCE)}))
+            total = e.load(place, sums, mask)
+            for k, a in zip(lines, factors):
+                b = e.convert(y.value({free: c.add(col, j), depth: k}, free, mask), sums)
+                total = multiply_add(e, self.form, e.splat(a), b, total)
+            e.store(total, place, mask)
+
+        c.vector_loop(0, count, self.width, add)
+
+    def _add_up(self, entry: Ref, col: Ref, count: Ref, k: Ref) -> None:
+        """Totals of the blocks up to this one, handed over if it is the last."""
+        c, e, sums = self.c, self.e, self.form.sums
+        last = True if self.one_block else c.compare("sge", c.add(k, K_BLOCK), self.depth)
+        first = True if self.one_block else c.compare("eq", k, 0)
+
+        def total(j: Ref, mask: Val | None) -> Val:
+            before = e.zero(sums)
+            if first is not True:
+                starts = e.splat(Val(str(first).lower(), dt.bool_, 1))
+                before = e.select(starts, before, e.load(c.at(self.totals, j, self.item), sums, mask))
+            return e.add(before, e.load(c.at(self.sums, j, self.item), sums, mask))
+
+        with c.when(last):
+            c.vector_loop(0, count, self.width, lambda j, m: self.finish(total(j, m), entry, c.add(col, j), m))
+        with c.when(c.negation(last)):
+            c.vector_loop(0, count, self.width, lambda j, m: e.store(total(j, m), c.at(self.totals, j, self.item), m))

@@ -1,0 +1,1 @@
+"""Index expressions: which elements nodes read, and what follows from that."""

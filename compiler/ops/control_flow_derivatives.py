@@ -1,0 +1,619 @@
+"""Derivatives of control flow: control flow again, over sub-graphs that are differentiated.
+
+    cond     chooses among the derivatives of the branches, each of which computes what it needs of its branch anew
+    scan     runs the other way.  What the derivative of a turn needs of the turn is stacked by a second forward scan
+             that makes these results too; a pass then has one scan do the work of both (``passes.control``)
+
+Cotangents of carries are carries.  Those of what is the same in each turn are carries too, which start with what has
+come together so far, so that sums are added up in the order in which they would be without a loop.  They start with
+-0.0 where there is nothing yet: x + -0.0 has the bits of x.
+
+What a branch or a turn does besides (``callback``) it does once, and not again for its derivative: see
+``without_effects``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybridflow.compiler.autodiff import Record, Results, backward
+from hybridflow.compiler.forward_mode import jvp
+from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.dtypes import int64, is_float
+from hybridflow.compiler.ir.extents import Dim, Extent
+from hybridflow.compiler.ir.graph import Graph, Node, graphs_in, parameter
+from hybridflow.compiler.ir.results import TupleType, is_token
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops.op_table import TABLE, Kind
+
+Values = Sequence[Any]
+Flags = Sequence[bool]
+
+
+def _without_effects(vjp: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """The rule for control flow that may have effects, too."""
+
+    def call(b: Any, gs: Values, outs: Values, *xs: Any, so_far: Values, wanted: Flags, **attrs: Any) -> list[Any]:
+        if not any(is_token(x.type) for x in xs):
+            return vjp(b, gs, outs, *xs, so_far=so_far, wanted=wanted, **attrs)
+        from hybridflow.compiler.ops import effect_removal
+
+        return effect_removal.derivative(vjp, b, gs, outs, xs, so_far, wanted, attrs)
+
+    return call
+
+
+def _tangents_without_effects(rule: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    def call(b: Any, tangents: Values, outs: Values, *xs: Any, **attrs: Any) -> tuple[Any, ...]:
+        if not any(is_token(x.type) for x in xs):
+            return rule(b, tangents, outs, *xs, **attrs)
+        from hybridflow.compiler.ops import effect_removal
+
+        return effect_removal.tangents(rule, b, tangents, outs, xs, attrs)
+
+    return call
+
+
+def _is_float(value: Any) -> bool:
+    return not is_token(value.type) and is_float(value.type.dtype)
+
+
+def inlined(b: Any, graph: Graph, inputs: Values) -> tuple[list[Any], list[Record]]:
+    """The outputs of a graph whose nodes are emitted anew, and the records of these."""
+    values: dict[Node, Any] = dict(zip(graph.inputs, inputs))
+    records = []
+    for node in graph.nodes:
+        if node.op.kind is Kind.PROJECT:
+            values[node] = values[node.inputs[0]][node.attrs["index"]]
+            continue
+        if isinstance(b, GraphBuilder):
+            b.location = node.where
+        given = tuple([values[n] for n in node.inputs])
+        made: Any = b.emit(node.op, *given, **node.attrs)
+        several = isinstance(node.type, TupleType)
+        values[node] = made = b.results(made) if several else made
+        records.append(Record(node.op, given, node.attrs, Results(made) if several else (made,)))
+    return [values[n] for n in graph.outputs], records
+
+
+def _zero_cotangent(b: Any, like: Any) -> Any:
+    return b.full(-0.0, like=like)
+
+
+def _sum(b: Any, x: Any, y: Any) -> Any:
+    return y if x is None else x if y is None else b.add(x, y)
+
+
+# ---- cond
+
+
+@_without_effects
+def cond_vjp(
+    b: Any, gs: Values, outs: Values, which: Any, *xs: Any, branches: tuple[Graph, ...], so_far: Values, wanted: Flags
+) -> list[Any]:
+    seeded = [k for k, g in enumerate(gs) if g is not None]
+    asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
+    begun = [i for i in asked if so_far[i + 1] is not None]
+    made = [_branch_derivative(branch, seeded, asked, begun) for branch in branches]
+    reached = [k for k in range(len(asked)) if any(found[k] is not None for _, found, _ in made)]
+    graphs = []
+    for c, found, checks in made:
+        filled = [c.full(0, like=xs[asked[k]].type) if found[k] is None else found[k] for k in reached]
+        graphs.append(_pruned(c.finish(filled), checks))
+    operands = [*xs, *(gs[k] for k in seeded), *(so_far[i + 1] for i in begun)]
+    results = b.results(b.cond(which, *operands, branches=tuple(graphs)))
+    totals: list[Any] = [None] * (len(xs) + 1)
+    for k, total in zip(reached, results):
+        totals[asked[k] + 1] = total
+    return totals
+
+
+def _branch_derivative(
+    branch: Graph, seeded: Sequence[int], asked: Sequence[int], begun: Sequence[int]
+) -> tuple[GraphBuilder, list[Node | None], list[Node]]:
+    """A builder with the derivative of a branch, over its inputs, cotangents and what has come together so far; the
+    cotangents that it found, and the checks of derivatives on the way."""
+    c = GraphBuilder(TABLE, "derivative")
+    inputs = [c.parameter(n.type, n.attrs["name"]) for n in branch.inputs]
+    cotangents = [c.parameter(branch.outputs[k].type, f"cotangent{k}") for k in seeded]
+    starts = [c.parameter(branch.inputs[i].type, f"total{i}") for i in begun]
+    outputs, records = inlined(c, branch, inputs)
+    begin = len(c.nodes)
+    seeds = [*zip((inputs[i] for i in begun), starts), *((outputs[k], g) for k, g in zip(seeded, cotangents))]
+    found = backward(c, records, seeds, [inputs[i] for i in asked])
+    return c, found, _checks(c.nodes[begin:])
+
+
+def _checks(nodes: Iterable[Node]) -> list[Node]:
+    """What ends programs, among nodes of derivatives: functions that say theirs themselves may ask for something."""
+    return [n for n in nodes if n.op is TABLE["require"] or any(_checks(g.nodes) for g in graphs_in(n.attrs))]
+
+
+def _pruned(graph: Graph, always: Collection[Node] = ()) -> Graph:
+    """The graph without nodes that are neither needed by its outputs nor among ``always``; others that may raise have
+    done so before."""
+    live = {*graph.outputs, *always}
+    for node in reversed(graph.nodes):
+        if node in live:
+            live.update(node.inputs)
+    return Graph(graph.name, graph.inputs, tuple([n for n in graph.nodes if n in live]), graph.outputs)
+
+
+@_tangents_without_effects
+def cond_jvp(
+    b: Any, tangents: Values, outs: Values, which: Any, *xs: Any, branches: tuple[Graph, ...]
+) -> tuple[Any, ...]:
+    along = [i for i, t in enumerate(tangents[1:]) if t is not None]
+    graphs = tuple([jvp(branch, along) for branch in branches])
+    found = b.results(b.cond(which, *xs, *(tangents[i + 1] for i in along), branches=graphs))
+    return _tangents(outs, found[len(outs) :])
+
+
+def _tangents(outs: Values, found: Values) -> tuple[Any, ...]:
+    """For each result its tangent; ``found`` are those of floats."""
+    rest = iter(found)
+    return tuple([next(rest) if _is_float(out) else None for out in outs])
+
+
+# ---- scan
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How the operands of a scan lie: ``carries``, ``stacked`` ones, and what is the same in each turn."""
+
+    carries: int
+    stacked: int
+    length: Extent
+    reverse: bool
+
+    def is_carry(self, i: int) -> bool:
+        return i < self.carries
+
+    def is_stacked(self, i: int) -> bool:
+        return self.carries <= i < self.carries + self.stacked
+
+
+@_without_effects
+def scan_vjp(
+    b: Any, gs: Values, outs: Values, *xs: Any, body: Graph, carries: int, stacked: int, length: Extent, reverse: bool,
+    so_far: Values, wanted: Flags,
+) -> list[Any]:  # fmt: skip
+    if length == 0:
+        return [_sum(b, so_far[i], gs[i]) if i < carries else so_far[i] for i in range(len(xs))]
+    shape = _Shape(carries, stacked, length, reverse)
+    iteration = _Iteration(body, shape, gs, [w and _is_float(x) for w, x in zip(wanted, xs)])
+    kept = iteration.split()
+    stacks: Values = ()
+    if kept.saved:
+        attrs = {"carries": carries, "stacked": stacked, "length": length, "reverse": reverse}
+        stacks = b.results(b.scan(*xs, body=kept.forward, **attrs))[len(outs) :]
+    return _Backward(b, iteration, kept, gs, xs, stacks, so_far).totals()
+
+
+@dataclass(frozen=True)
+class _Split:
+    """What a turn's derivative is made of: the forward body that also returns ``saved`` values, and the nodes of the
+    derivative, which read these, inputs of the body and cotangents."""
+
+    forward: Graph
+    saved: list[Node]
+    nodes: list[Node]
+    read: set[Node]
+
+
+class _Iteration:
+    """One turn and its derivative in one graph.
+
+    ``moving`` are the carries with a cotangent, ``stacks`` the stacked results with one.  A stacked result that is a
+    carry too (``same``) is one value with it: what the stack's cotangent says of the turn before is where the sum for
+    the carry starts.
+    """
+
+    def __init__(self, body: Graph, shape: _Shape, gs: Values, asked: Flags) -> None:
+        self.body, self.shape = body, shape
+        self.same: dict[int, int] = {}
+        for j in range(shape.carries, len(body.outputs)):
+            if gs[j] is not None:
+                for k in range(shape.carries):
+                    if body.outputs[k] is body.outputs[j] and k not in self.same:
+                        self.same[k] = j
+                        break
+        self.stacks = [
+            j for j in range(shape.carries, len(gs)) if gs[j] is not None and j not in self.same.values()
+        ]  # fmt: skip
+        self.asked = [i for i, flag in enumerate(asked) if flag and not shape.is_carry(i)]
+        moving = {k for k in range(shape.carries) if gs[k] is not None} | self.same.keys()
+        while True:
+            self._build(sorted(moving))
+            more = {k for k, total in self.carried.items() if total is not None} - moving
+            if not more:
+                break
+            moving |= more
+
+    def _build(self, moving: list[int]) -> None:
+        body, shape = self.body, self.shape
+        self.moving = moving
+        self.b = c = GraphBuilder(TABLE, "turn")
+        self.inputs = [c.parameter(n.type, n.attrs["name"]) for n in body.inputs]
+        self.outputs, records = inlined(c, body, self.inputs)
+        self.forward_nodes = list(c.nodes)
+        self.of_carry = {k: c.parameter(body.inputs[k].type, f"cotangent{k}") for k in moving}
+        self.of_stack = {j: c.parameter(body.outputs[j].type, f"cotangent{j}") for j in self.stacks}
+        self.begun = {k: c.parameter(body.inputs[k].type, f"start{k}") for k in moving if k in self.same}
+        self.summed = {
+            i: c.parameter(body.inputs[i].type, f"total{i}") for i in self.asked if not shape.is_stacked(i)
+        }  # fmt: skip
+        seeds = [
+            *((self.inputs[k], g) for k, g in self.begun.items()),
+            *((self.inputs[i], g) for i, g in self.summed.items()),
+            *((self.outputs[k], g) for k, g in self.of_carry.items()),
+            *((self.outputs[j], g) for j, g in self.of_stack.items()),
+        ]
+        floats = [k for k in range(shape.carries) if _is_float(body.inputs[k])]
+        sources = [*floats, *self.asked]
+        totals = dict(zip(sources, backward(c, records, seeds, [self.inputs[i] for i in sources])))
+        self.carried = {k: totals[k] for k in floats}
+        self.sums = {i: totals[i] for i in self.summed if totals[i] is not None and totals[i] is not self.summed[i]}
+        self.slices = {i: totals[i] for i in self.asked if shape.is_stacked(i) and totals[i] is not None}
+        if shape.length != 1:  # each slice is a piece of a whole that is 0 elsewhere, and -0.0 + 0 is 0
+            self.slices = {i: c.add(g, c.full(0, like=g)) for i, g in self.slices.items()}
+
+    # ---- which values are kept
+
+    def split(self) -> _Split:
+        """Decide what is stacked for the derivative, and what it computes again."""
+        first = self._first_nodes()
+        computed: set[Node] = set()
+        saved: list[Node] = []
+        read: set[Node] = set()
+        carries = set(self.inputs[: self.shape.carries])
+        stack = [n for n in (*self.carried.values(), *self.sums.values(), *self.slices.values()) if n is not None]
+        stack += _checks(n for n in self.b.nodes if n not in first)
+        same = self._unchanging()
+        while stack:
+            node = stack.pop()
+            if node in computed or node in read:
+                continue
+            if node in carries or (node in first and not self._is_free(node, same)):
+                saved.append(node)
+                read.add(node)
+            elif node.is_parameter:
+                read.add(node)
+            else:
+                computed.add(node)
+                stack += node.inputs
+        nodes = [n for n in self.b.nodes if n in computed]
+        forward = _pruned(
+            Graph("body", tuple(self.inputs), tuple([n for n in self.b.nodes if n in first]),
+                  (*self.outputs, *saved)), {*self.forward_nodes, *_checks(first)}
+        )  # fmt: skip
+        return _Split(forward, saved, nodes, read)
+
+    def _first_nodes(self) -> set[Node]:
+        """The nodes of the turn, and of the derivative those loops that need no cotangent, with what they read."""
+        first = set(self.forward_nodes)
+        later = [n for n in self.b.nodes if n not in first]
+        free: set[Node] = set()
+        known = {*self.inputs, *first}
+        for node in later:
+            if all(n in known or n in free for n in node.inputs):
+                free.add(node)
+        for node in reversed(later):
+            if node in free and node.op.kind is Kind.CONTROL and node.op is not TABLE["require"]:
+                stack = [node]
+                while stack:
+                    one = stack.pop()
+                    if one in free and one not in first:
+                        first.add(one)
+                        stack += one.inputs
+        return first | {n for n in later if n.op.kind is Kind.PROJECT and n.inputs[0] in first}
+
+    def _unchanging(self) -> set[Node]:
+        """Nodes that are the same in each turn."""
+        result = set(self.inputs[self.shape.carries + self.shape.stacked :])
+        for node in self.b.nodes:
+            if all(n in result for n in node.inputs):
+                result.add(node)
+        return result
+
+    @staticmethod
+    def _is_free(node: Node, same: Collection[Node]) -> bool:
+        """Whether a value is computed again rather than kept."""
+        return node in same or node.op.kind in (Kind.CREATE, Kind.VIEW)
+
+
+class _Backward:
+    """The scan that goes back.  Its operands are collected as its body's inputs are made."""
+
+    def __init__(
+        self, b: Any, iteration: _Iteration, kept: _Split, gs: Values, xs: Values, stacks: Values, so_far: Values
+    ) -> None:
+        self.b, self.iteration, self.kept = b, iteration, kept
+        self.gs, self.xs, self.stacks, self.so_far = gs, xs, stacks, so_far
+        self.new: dict[Node, Node] = {}
+        self.inputs: list[Node] = []
+        self.operands: list[Any] = []
+
+    def _take(self, node: Node, operand: Any) -> None:
+        found = parameter(node.type, node.attrs["name"] if node.is_parameter else f"kept{len(self.inputs)}")
+        self.new[node] = found
+        self.inputs.append(found)
+        self.operands.append(operand)
+
+    def totals(self) -> list[Any]:
+        b, iteration, shape = self.b, self.iteration, self.iteration.shape
+        for k, g in iteration.of_carry.items():
+            self._take(g, self._last(k))
+        for i in iteration.sums:
+            self._take(
+                iteration.summed[i], _zero_cotangent(b, self.xs[i]) if self.so_far[i] is None else self.so_far[i]
+            )
+        carries = len(self.inputs)
+        for i in range(shape.carries, shape.carries + shape.stacked):
+            if iteration.inputs[i] in self.kept.read:
+                self._take(iteration.inputs[i], self.xs[i])
+        for node, x in zip(self.kept.saved, self.stacks):
+            self._take(node, x)
+        for j, g in iteration.of_stack.items():
+            self._take(g, self.gs[j])
+        for k, g in iteration.begun.items():
+            self._take(g, self._shifted(k))
+        stacked = len(self.inputs) - carries
+        for i in range(shape.carries + shape.stacked, len(iteration.inputs)):
+            if iteration.inputs[i] in self.kept.read:
+                self._take(iteration.inputs[i], self.xs[i])
+        attrs = {"carries": carries, "stacked": stacked, "length": shape.length, "reverse": not shape.reverse}
+        found = b.results(b.scan(*self.operands, body=self._body(), **attrs))
+        return self._sorted(found)
+
+    def _body(self) -> Graph:
+        iteration = self.iteration
+        c = GraphBuilder(TABLE, "body")
+        c.inputs = self.inputs
+        for node in self.kept.nodes:
+            copy = Node(node.op, [self.new[n] for n in node.inputs], node.attrs, node.type, node.where)
+            c.nodes.append(copy)
+            self.new[node] = copy
+        outputs = []
+        for k in iteration.moving:
+            total = iteration.carried[k]
+            outputs.append(_zero_cotangent(c, iteration.inputs[k]) if total is None else self.new[total])
+        more: Any = (*iteration.sums.values(), *iteration.slices.values())
+        outputs += [self.new[n] for n in more]
+        return c.finish(outputs)
+
+    def _row(self, x: Any, begin: Extent, end: Extent) -> Any:
+        """The slices of a stack from one position to another."""
+        rank = len(x.type.shape)
+        return self.b.slice(
+            x, start=(begin, *[0] * (rank - 1)), stop=(end, *x.type.shape[1:]), step=(1,) * rank
+        )  # fmt: skip
+
+    def _last(self, k: int) -> Any:
+        """The cotangent of a carry after the last turn."""
+        b, shape, g = self.b, self.iteration.shape, self.gs[k]
+        if k in self.iteration.same:
+            n = shape.length
+            last = self._row(self.gs[self.iteration.same[k]], *((0, 1) if shape.reverse else (n - 1, n)))
+            return _sum(b, g, b.reshape(last, shape=self.xs[k].type.shape))
+        return _zero_cotangent(b, self.xs[k]) if g is None else g
+
+    def _shifted(self, k: int) -> Any:
+        """For each turn what the sum for the carry that it began with starts with: the cotangent of the slice that the
+        turn before stacked."""
+        b, shape, x = self.b, self.iteration.shape, self.xs[k]
+        g = self.gs[self.iteration.same[k]]
+        row = b.reshape(_zero_cotangent(b, x), shape=(1, *x.type.shape))
+        if shape.length == 1:
+            return row
+        if isinstance(shape.length, int):
+            rest = self._row(g, 1, shape.length) if shape.reverse else self._row(g, 0, shape.length - 1)
+            return b.concat(rest, row, axis=0) if shape.reverse else b.concat(row, rest, axis=0)
+        # One slice more, and then one less: of n - 1 slices it would not be known whether they are more than one.
+        if shape.reverse:
+            return self._row(b.concat(g, row, axis=0), 1, shape.length + 1)
+        return self._row(b.concat(row, g, axis=0), 0, shape.length)
+
+    def _sorted(self, found: Values) -> list[Any]:
+        """Totals in the order of the operands."""
+        b, iteration = self.b, self.iteration
+        totals: list[Any] = list(self.so_far)
+        results = iter(found)
+        for k in iteration.moving:
+            totals[k] = _sum(b, self.so_far[k], next(results))  # what a loop starts with is a value of its own
+        for i in iteration.sums:
+            totals[i] = next(results)
+        for i in iteration.slices:
+            totals[i] = _sum(b, self.so_far[i], next(results))
+        return totals
+
+
+@_tangents_without_effects
+def scan_jvp(
+    b: Any, tangents: Values, outs: Values, *xs: Any, body: Graph, carries: int, stacked: int, length: Extent,
+    reverse: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Tangents of carries are carries, those of slices are stacked."""
+    along = [i for i, x in enumerate(xs) if (i < carries and _is_float(x)) or tangents[i] is not None]
+    graph = jvp(body, along)
+    extra = graph.inputs[len(xs) :]
+    ends = (carries, carries + stacked, len(xs))
+    inputs: list[Node] = []
+    operands: list[Any] = []
+    counts = []
+    for begin, end in zip((0, *ends), ends):
+        inputs += graph.inputs[begin:end]
+        operands += xs[begin:end]
+        for i, node in zip(along, extra):
+            if begin <= i < end:
+                inputs.append(node)
+                operands.append(b.full(0, like=xs[i]) if tangents[i] is None else tangents[i])
+        counts.append(len(inputs))
+    count = len(body.outputs)
+    moved = [k for k, n in enumerate(body.outputs) if _is_float(n)]
+    of = dict(zip(moved, graph.outputs[count:]))
+    first = [k for k in moved if k < carries]
+    outputs = [
+        *graph.outputs[:carries], *(of[k] for k in first), *graph.outputs[carries:count],
+        *(of[k] for k in moved if k >= carries),
+    ]  # fmt: skip
+    wide = Graph(graph.name, tuple(inputs), graph.nodes, tuple(outputs))
+    attrs = {"carries": counts[0], "stacked": counts[1] - counts[0], "length": length, "reverse": reverse}
+    found = b.results(b.scan(*operands, body=wide, **attrs))
+    return _tangents(outs, [*found[carries : counts[0]], *found[count + len(first) :]])
+
+
+# ---- while
+
+
+@_without_effects
+def while_vjp(
+    b: Any, gs: Values, outs: Values, *xs: Any, cond: Graph, body: Graph, so_far: Values, wanted: Flags
+) -> list[Any]:
+    """A forward scan over as many turns as there were, which is known when the program runs, and one back."""
+    count = len(body.outputs)
+    symbol = _symbol(body)
+    iterations = _trip_count(b, outs, xs, cond, body)
+    seeded = [k for k, g in enumerate(gs) if g is not None]
+    begun = [i for i in range(len(xs)) if so_far[i] is not None]
+    c = GraphBuilder(TABLE, "derivative")
+    inputs = [c.parameter(x.type, f"x{i}") for i, x in enumerate(xs)]
+    own: list[Any] = [None] * count
+    for k in seeded:
+        own[k] = c.parameter(xs[k].type, f"cotangent{k}")
+    starts: list[Any] = [None] * len(xs)
+    for i in begun:
+        starts[i] = c.parameter(xs[i].type, f"total{i}")
+    attrs = {"carries": count, "stacked": 0, "length": Dim(symbol) - 2, "reverse": False}
+    totals = scan_vjp(c, own, body.outputs, *inputs, body=body, so_far=starts, wanted=wanted, **attrs)
+    reached = [i for i, total in enumerate(totals) if total is not None]
+    graph = _pruned(c.finish([totals[i] for i in reached]), _checks(c.nodes))
+    operands = [*xs, *(gs[k] for k in seeded), *(so_far[i] for i in begun)]
+    found = dict(zip(reached, b.results(b.sized(iterations, *operands, body=graph, symbol=symbol))))
+    none = b.equal(iterations, b.literal(0, iterations.type.dtype))
+    for i, total in found.items():
+        if so_far[i] is None and (i >= count or gs[i] is None):  # without a turn, there is no sum
+            found[i] = b.where(_everywhere(b, none, total), b.full(0, like=total), total)
+    return [found.get(i) for i in range(len(xs))]
+
+
+def _everywhere(b: Any, x: Any, like: Any) -> Any:
+    shape = like.type.shape
+    return b.broadcast(x, shape=shape, axes=()) if shape else x
+
+
+def _symbol(body: Graph) -> str:
+    """A name for the number of turns, which no loop inside has."""
+    return f"turns{_depth(body)}"
+
+
+def _depth(graph: Graph) -> int:
+    inner = [_depth(part) for node in graph.nodes for part in graphs_in(node.attrs)]
+    return 1 + max(inner, default=0)
+
+
+_ADDITIONS = ("add", "checked_add")
+
+
+def counter(body: Graph) -> int | None:
+    """The number of a carry to which each turn adds 1, in 64 bits."""
+    for k, (node, new) in enumerate(zip(body.inputs, body.outputs)):
+        if node.type == TensorType((), int64) and new.op.name in _ADDITIONS and node in new.inputs:
+            other = new.inputs[1] if new.inputs[0] is node else new.inputs[0]
+            if other.op is TABLE["constant"] and other.attrs["value"].array == 1:
+                return k
+    return None
+
+
+def _trip_count(b: Any, outs: Values, xs: Values, cond: Graph, body: Graph) -> Any:
+    """How many turns there were: what a counter says, or else a loop that counts them."""
+    k = counter(body)
+    if k is not None:
+        return b.subtract(outs[k], xs[k])
+    count = len(body.outputs)
+    c = GraphBuilder(TABLE, "body")
+    inputs = [c.parameter(n.type, n.attrs["name"]) for n in body.inputs]
+    number = c.parameter(TensorType((), int64), "turns")
+    outputs, _ = inlined(c, body, inputs)
+    outputs.append(c.add(number, c.literal(1, int64)))
+    c.inputs = [*inputs[:count], number, *inputs[count:]]
+    asked = list(cond.inputs)
+    asked.insert(count, parameter(number.type, "turns"))
+    counting = {
+        "cond": Graph(cond.name, tuple(asked), cond.nodes, cond.outputs),
+        "body": c.finish(outputs),
+    }
+    operands = [*xs[:count], b.literal(0, int64), *xs[count:]]
+    return b.results(b.emit(TABLE["while"], *operands, **counting))[count]
+
+
+@_tangents_without_effects
+def while_jvp(b: Any, tangents: Values, outs: Values, *xs: Any, cond: Graph, body: Graph) -> tuple[Any, ...]:
+    """Tangents of carries are carries; the condition does not look at them."""
+    count = len(body.outputs)
+    along = [i for i, x in enumerate(xs) if (i < count and _is_float(x)) or tangents[i] is not None]
+    graph = jvp(body, along)
+    given = {i: b.full(0, like=xs[i]) if tangents[i] is None else tangents[i] for i in along}
+    extra = dict(zip(along, graph.inputs[len(xs) :]))
+    carried = [i for i in along if i < count]
+    rest = [i for i in along if i >= count]
+    order = [*graph.inputs[:count], *(extra[i] for i in carried), *graph.inputs[count : len(xs)],
+             *(extra[i] for i in rest)]  # fmt: skip
+    of = dict(zip([k for k, n in enumerate(body.outputs) if _is_float(n)], graph.outputs[count:]))
+    outputs = (*graph.outputs[:count], *(of[i] for i in carried))
+    asked = list(cond.inputs)
+    asked[count:count] = [parameter(xs[i].type, f"unread{i}") for i in carried]
+    asked += [parameter(xs[i].type, f"unread{i}") for i in rest]
+    operands = [*xs[:count], *(given[i] for i in carried), *xs[count:], *(given[i] for i in rest)]
+    found = b.results(
+        b.emit(
+            TABLE["while"], *operands, cond=Graph(cond.name, tuple(asked), cond.nodes, cond.outputs),
+            body=Graph(graph.name, tuple(order), graph.nodes, outputs),
+        )
+    )  # fmt: skip
+    return _tangents(outs, found[count:])
+
+
+# ---- sized
+
+
+@_without_effects
+def dynamic_extent_vjp(
+    b: Any, gs: Values, outs: Values, count: Any, *xs: Any, body: Graph, symbol: str, so_far: Values, wanted: Flags
+) -> list[Any]:
+    """The derivative knows the extent as well."""
+    seeded = [k for k, g in enumerate(gs) if g is not None]
+    asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
+    begun = [i for i in asked if so_far[i + 1] is not None]
+    c, made, checks = _branch_derivative(body, seeded, asked, begun)
+    reached = [k for k, total in enumerate(made) if total is not None]
+    graph = _pruned(c.finish([made[k] for k in reached]), checks)
+    operands = [*xs, *(gs[k] for k in seeded), *(so_far[i + 1] for i in begun)]
+    results = b.results(b.sized(count, *operands, body=graph, symbol=symbol))
+    totals: list[Any] = [None] * (len(xs) + 1)
+    for k, total in zip(reached, results):
+        totals[asked[k] + 1] = total
+    return totals
+
+
+@_tangents_without_effects
+def dynamic_extent_jvp(
+    b: Any, tangents: Values, outs: Values, count: Any, *xs: Any, body: Graph, symbol: str
+) -> tuple[Any, ...]:
+    along = [i for i, t in enumerate(tangents[1:]) if t is not None]
+    operands = [*xs, *(tangents[i + 1] for i in along)]
+    found = b.results(b.sized(count, *operands, body=jvp(body, along), symbol=symbol))
+    return _tangents(outs, found[len(outs) :])
+
+
+# ---- custom
+
+
+def custom_vjp(b: Any, gs: Values, outs: Values, *xs: Any, derivative: Graph, given: int, made: int) -> list[Any]:
+    cotangents = [b.full(0, like=x.type) if g is None else g for g, x in zip(gs, xs)]
+    found, _ = inlined(b, derivative, [*cotangents, *xs[made + given :]])
+    shares = [g if _is_float(x) else None for g, x in zip(found, xs[made:])]
+    return [*[None] * made, *shares, *[None] * (len(xs) - made - given)]

@@ -1,0 +1,85 @@
+"""The pipeline: plain lists, with the reasons for their order."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+from hybridflow.compiler.passes.algebraic_simplifier import simplify
+from hybridflow.compiler.passes.constant_folding import fold
+from hybridflow.compiler.passes.control_flow_simplify import control
+from hybridflow.compiler.passes.cse import cse
+from hybridflow.compiler.passes.dce import dce
+from hybridflow.compiler.passes.gather_sinking import sink_gathers
+from hybridflow.compiler.passes.integer_narrowing import narrow
+from hybridflow.compiler.passes.overflow_check_elimination import overflow
+from hybridflow.compiler.passes.pad_sum_to_concat import sums_of_pads_to_concat
+from hybridflow.compiler.passes.pass_manager import Pass, Step, fix
+from hybridflow.compiler.passes.scan_deduplication import deduplicate_scans
+from hybridflow.compiler.passes.small_k_to_reduction import small_k_to_reductions
+from hybridflow.compiler.passes.tile_and_fuse import tile_and_fuse
+from hybridflow.compiler.passes.tile_heights import GroupTileHeights, TileHeights
+from hybridflow.compiler.passes.transpose_folding import transpose_folding
+from hybridflow.compiler.target import Target
+
+DCE = Pass("dce", dce)
+CSE = Pass("cse", cse)
+SIMPLIFY = Pass("simplify", simplify)
+FOLD = Pass("fold", fold)
+TRANSPOSE = Pass("transpose", transpose_folding)
+PAD_SUMS = Pass("joins", sums_of_pads_to_concat)
+GATHER_SINKING = Pass("gathers", sink_gathers)
+CONTROL = Pass("control", control)
+SCAN_DEDUPLICATION = Pass("twins", deduplicate_scans)
+NARROW = Pass("narrow", narrow)
+OVERFLOW = Pass("overflow", overflow, inside=False)
+TILE_AND_FUSE = Pass("panels", functools.partial(tile_and_fuse, heights=TileHeights(1 << 19)))
+SMALL_K = Pass("few_terms", small_k_to_reductions)
+
+SIMPLIFY_PIPELINE: list[Step] = [
+    DCE,  # a trace holds what Python computed and dropped: later passes need not look at it
+    SCAN_DEDUPLICATION,  # before anything else changes one of two loops that are to be compared
+    fix(
+        CSE,  # first, so that patterns in which one value occurs twice see one node
+        SIMPLIFY,  # before fold: it moves ops to the small side of broadcasts, where constants meet
+        FOLD,
+        TRANSPOSE,  # after simplify, which has made one transpose of several
+        PAD_SUMS,  # after simplify, which drops what is added in vain, so that terms follow each other
+        GATHER_SINKING,  # after simplify, which has joined views: what is broadcast is seen to be
+        CONTROL,  # after fold, which finds what chooses a branch
+        OVERFLOW,  # after control, which has found what loops need not carry: what it carries is looked at
+        DCE,  # last: rewriting leaves the old nodes behind
+    ),
+]
+"""What every target begins with; the result is the graph that fusion sees."""
+
+
+def steps_for(target: Target) -> list[Step]:
+    """What is done for a target after all that: what it makes is for code generation alone."""
+    on_gpu = target.kind == "cuda"
+    heights = GroupTileHeights(target.block_memory) if on_gpu else TileHeights(target.l2)
+    # All threads of a GPU run the graphs of a loop together: none of them has panels of its own there.
+    made = replace(TILE_AND_FUSE, function=functools.partial(tile_and_fuse, heights=heights), inside=not on_gpu)
+    if on_gpu:  # where all is computed in 32 bits, and teams of threads share out what a product reads
+        return [made, DCE]
+    # What is narrowed leaves conversions that simplify joins.  Few terms come after panels, which look for products.
+    return [NARROW, SIMPLIFY, made, SMALL_K, DCE]
+
+
+_ALL = (
+    DCE,
+    CSE,
+    SIMPLIFY,
+    FOLD,
+    TRANSPOSE,
+    PAD_SUMS,
+    GATHER_SINKING,
+    CONTROL,
+    OVERFLOW,
+    SCAN_DEDUPLICATION,
+    NARROW,
+    TILE_AND_FUSE,
+    SMALL_K,
+)
+PASSES = {p.name: p for p in _ALL}
+"""The passes by name, for HF_SKIP and the command line."""

@@ -1,0 +1,266 @@
+"""Methods of tensors and variables: the functions of the same meaning, with NumPy's names and arguments.
+
+``out`` stands where NumPy has it, so that arguments by position and NumPy's own functions, which call these, fit; only
+None is accepted for it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.array import creation, elementwise, indexing, linalg, reductions, shapes, sorting
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.method_install import give
+from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError
+from hybridflow.runtime import uninterruptible
+
+
+def _no_out(out: Any, name: str) -> None:
+    if out is not None:
+        raise ArgumentError(name, "there is no out: tensors are not written into. Use the result.")
+
+
+def _row_major(order: str, name: str) -> None:
+    if order not in ("C", "K", "A"):
+        raise ArgumentError(name, f"order is {order!r}; tensors are in row-major order, 'C'.")
+
+
+def _sum(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+    """See ``hf.sum``."""
+    _no_out(out, "sum")
+    return reductions.sum(self, axis, dtype, keepdims)
+
+
+def _prod(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+    """See ``hf.prod``."""
+    _no_out(out, "prod")
+    return reductions.prod(self, axis, dtype, keepdims)
+
+
+def _mean(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+    """See ``hf.mean``."""
+    _no_out(out, "mean")
+    return reductions.mean(self, axis, dtype, keepdims)
+
+
+def _max(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+    """See ``hf.max``."""
+    _no_out(out, "max")
+    return reductions.max(self, axis, keepdims)
+
+
+def _min(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+    """See ``hf.min``."""
+    _no_out(out, "min")
+    return reductions.min(self, axis, keepdims)
+
+
+def _var(
+    self: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False
+) -> Tensor:
+    """See ``hf.var``; ``ddof`` is NumPy's word for its ``correction``."""
+    _no_out(out, "var")
+    x = self if dtype is None else elementwise.astype(self, dtype)
+    return reductions.var(x, axis, ddof, keepdims)
+
+
+def _std(
+    self: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False
+) -> Tensor:
+    """See ``hf.std``; ``ddof`` is NumPy's word for its ``correction``."""
+    _no_out(out, "std")
+    x = self if dtype is None else elementwise.astype(self, dtype)
+    return reductions.std(x, axis, ddof, keepdims)
+
+
+def _argmax(self: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Tensor:
+    """See ``hf.argmax``."""
+    _no_out(out, "argmax")
+    return reductions.argmax(self, axis, keepdims)
+
+
+def _argmin(self: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Tensor:
+    """See ``hf.argmin``."""
+    _no_out(out, "argmin")
+    return reductions.argmin(self, axis, keepdims)
+
+
+def _any(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+    """See ``hf.any``."""
+    _no_out(out, "any")
+    return reductions.any(self, axis, keepdims)
+
+
+def _all(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+    """See ``hf.all``."""
+    _no_out(out, "all")
+    return reductions.all(self, axis, keepdims)
+
+
+def _cumsum(self: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Tensor:
+    """See ``hf.cumulative_sum``; None flattens first."""
+    _no_out(out, "cumsum")
+    return reductions.cumulative_sum(*_along(self, axis, "cumsum"), dtype)
+
+
+def _along(x: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
+    """A tensor and an axis of it: of the flattened tensor for None, as NumPy has it."""
+    x = as_tensor(x, name)
+    return (_flat(x), 0) if axis is None else (x, axis)
+
+
+def _flat(x: Tensor) -> Tensor:
+    return shapes.reshape(x, (x.size,))
+
+
+def _flatten(self: Any, order: str = "C") -> Tensor:
+    """All elements along one axis, in row-major order."""
+    _row_major(order, "flatten")
+    return _flat(as_tensor(self, "flatten"))
+
+
+def _ravel(self: Any, order: str = "C") -> Tensor:
+    """As ``flatten``."""
+    return _flatten(self, order)
+
+
+def _reshape(self: Any, *shape: Any, order: str = "C") -> Tensor:
+    """See ``hf.reshape``; the extents come as one tuple or one by one."""
+    _row_major(order, "reshape")
+    return shapes.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+
+def _transpose(self: Any, *axes: Any) -> Tensor:
+    """See ``hf.permute_dims``; the axes come as one tuple or one by one, and none of them reverses all."""
+    given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+    return shapes.permute_dims(self, tuple(given) if given else None)
+
+
+def _squeeze(self: Any, axis: Any = None) -> Tensor:
+    """See ``hf.squeeze``."""
+    return shapes.squeeze(self, axis)
+
+
+def _clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Tensor:
+    """See ``hf.clip``."""
+    _no_out(out, "clip")
+    return elementwise.clip(self, min, max)
+
+
+def _astype(self: Any, dtype: Any, copy: bool = True) -> Tensor:
+    """See ``hf.astype``."""
+    return elementwise.astype(self, dtype, copy=copy)
+
+
+def _copy(self: Any, order: str = "C") -> Tensor:
+    """A tensor of the same value."""
+    _row_major(order, "copy")
+    return creation.asarray(self, copy=True)
+
+
+def _round(self: Any, decimals: int = 0, out: None = None) -> Tensor:
+    """To ``decimals`` places behind the point: scaled, rounded (see ``hf.round``) and scaled back, as NumPy does."""
+    _no_out(out, "round")
+    x = as_tensor(self, "round")
+    places = operator.index(decimals)
+    if places == 0 or (places > 0 and not dtypes.is_float(x.dtype)):
+        return elementwise.round(x)
+    if not dtypes.is_float(x.dtype):
+        raise ArgumentError("round", f"integers to {places} places are not offered; convert with x.astype(hf.float64).")
+    if places > 0:
+        return elementwise.divide(elementwise.round(elementwise.multiply(x, 10.0**places)), 10.0**places)
+    return elementwise.multiply(elementwise.round(elementwise.divide(x, 10.0**-places)), 10.0**-places)
+
+
+def _dot(self: Any, other: Any, out: None = None) -> Tensor:
+    """The product over the last axis of the one and the last but one (of a vector the only one) of the other."""
+    _no_out(out, "dot")
+    x, y = as_tensor(self, "dot"), as_tensor(other, "dot")
+    if not x.ndim or not y.ndim:
+        return elementwise.multiply(x, y)
+    if y.ndim <= 2:
+        return linalg.matmul(x, y)
+    return linalg.tensordot(x, y, axes=([x.ndim - 1], [y.ndim - 2]))
+
+
+def _sort(self: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """See ``hf.sort``: a sorted tensor, while this one stays as it is."""
+    return sorting.sort(*_along(self, axis, "sort"), descending=descending, stable=stable)
+
+
+def _argsort(self: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """See ``hf.argsort``."""
+    return sorting.argsort(*_along(self, axis, "argsort"), descending=descending, stable=stable)
+
+
+def _take(self: Any, indices: Any, axis: int | None = None, out: None = None) -> Tensor:
+    """See ``hf.take``; None flattens first."""
+    _no_out(out, "take")
+    x, axis = _along(self, axis, "take")
+    return indexing.take(x, indices, axis)
+
+
+@uninterruptible.loaded
+def _selection() -> Any:
+    from hybridflow.array import selection  # which a first operation does without
+
+    return selection
+
+
+def _repeat(self: Any, repeats: Any, axis: int | None = None) -> Tensor:
+    """See ``hf.repeat``."""
+    repeated: Tensor = _selection().repeat(self, repeats, axis)
+    return repeated
+
+
+_METHODS: tuple[Callable[..., Any], ...] = (
+    _all,
+    _any,
+    _argmax,
+    _argmin,
+    _argsort,
+    _astype,
+    _clip,
+    _copy,
+    _cumsum,
+    _dot,
+    _flatten,
+    _max,
+    _mean,
+    _min,
+    _prod,
+    _ravel,
+    _repeat,
+    _reshape,
+    _round,
+    _sort,
+    _squeeze,
+    _std,
+    _sum,
+    _take,
+    _transpose,
+    _var,
+)
+
+
+_BY_NAME = {method.__name__[1:]: method for method in _METHODS}
+
+
+def method_of(name: str) -> Callable[..., Any]:
+    """The function behind a method, which takes as its first argument whatever becomes a tensor."""
+    return _BY_NAME[name]
+
+
+def install() -> None:
+    """Give the classes these methods; called once, when the package is imported."""
+    for name, method in _BY_NAME.items():
+        give(Operators, name, method)
+    give(Operators, "__round__", _to_indices)
+
+
+def _to_indices(x: Any, digits: int | None = None, /) -> Tensor:
+    return _round(x, digits or 0)

@@ -1,0 +1,237 @@
+"""Forward mode: ``ForwardAccumulator``, and the tangents of what a tape recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from hybridflow.autodiff.tape import GradientTape, ones
+from hybridflow.compiler.autodiff import Record, Results
+from hybridflow.compiler.forward_mode import forward, pushed
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.types import same_extents
+from hybridflow.core import pytree
+from hybridflow.core.context import add_recorder, now, pop_tape, push_tape, recorded_by
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError, entered
+
+
+def through(record: Record, tangents: Sequence[Any]) -> list[Any]:
+    """The tangents of the outputs of something with a derivative of its own: of a program op by op.  Anything else is
+    linear in the cotangents: it is differentiated with respect to these, and it does not matter what they are."""
+    push = getattr(record.vjp, "push", None)
+    if push is not None:
+        return list(push(tangents, through))
+    cotangents = [ones(out) if is_float(out.dtype) else None for out in record.outputs]
+    floats = [g for g in cotangents if g is not None]
+    vjp: Any = record.vjp
+    with GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(floats)
+        more = {"so_far": [None] * len(record.inputs)} if getattr(vjp, "accumulates", False) else {}
+        shares = vjp(*cotangents, **more)
+    pairs = [(share, t) for share, t in zip(shares, tangents) if share is not None and t is not None]
+    if not pairs or not floats:
+        return [None] * len(cotangents)
+    found = iter(tape.gradient([share for share, _ in pairs], floats, [t for _, t in pairs]))
+    return [None if g is None else next(found) for g in cotangents]
+
+
+def pushed_through(records: Sequence[Record], seeds: Sequence[tuple[Any, Any]], targets: Sequence[Any]) -> list[Any]:
+    """The tangents of ``targets``, None for those that do not move with the seeded values."""
+    found = forward(builder, records, seeds, through)
+    return [found.get(id(target)) for target in targets]
+
+
+def checked_tangent(stage: str, value: Any, tangent: Any, path: str) -> Tensor:
+    """A tangent as a tensor of the type of what moves.  Raises DTypeError or ShapeError where it is of another."""
+    if not is_float(value.dtype):
+        raise DTypeError(stage, f"{path} is {value.type}; only floats have tangents. Convert it to a float first.")
+    result = as_tensor(tangent, stage, value.dtype)
+    if not same_extents(result.shape, value.shape):
+        raise ShapeError(stage, f"the tangent of {path} is {result.type}, and {path} is {value.type}.")
+    return result
+
+
+class ForwardAccumulator:
+    """Forward-mode automatic differentiation: directional derivatives (JVPs) are computed as operations run.
+
+    The derivatives are those of what is computed from ``primals``, where these move along ``tangents``. ``jvp(target)``
+    is the tangent of what was computed.
+
+    Accumulators nest, in one another and with tapes, either way. The gradient of a tape inside has a tangent: a product
+    of the Hessian and a vector. A tape outside of an accumulator differentiates its tangents. The tangents of an inner
+    accumulator have tangents in the outer one.
+
+    Args:
+        primals: tensors or variables, nested or alone.
+        tangents: tensors of the structure and shapes of ``primals``.
+
+    Raises:
+        ArgumentError: for tangents of another structure.
+        ShapeError: for a tangent whose shape is not that of its primal.
+
+    >>> x = hf.asarray([1.0, 2.0])
+    >>> with hf.ForwardAccumulator(x, hf.asarray([1.0, 0.0])) as acc:
+    ...     with hf.GradientTape() as tape:
+    ...         tape.watch(x)
+    ...         y = hf.sum(x**3)
+    ...     gradient = tape.gradient(y, x)
+    >>> acc.jvp(y), acc.jvp(gradient)
+    (<Tensor f32[] cpu> 3.0, <Tensor f32[2] cpu> [6. 0.])
+    """
+
+    __slots__ = ("__weakref__", "_primals", "_recording", "_tangents", "_used", "_variables")
+    takes_wholes, is_forward = False, True
+
+    @entered
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        stage = "ForwardAccumulator"
+        leaves, structure = pytree.flatten(primals)
+        try:
+            given = pytree.flatten_up_to(structure, tangents, "tangents")
+        except ValueError as error:
+            raise ArgumentError(stage, f"{error}, as in the primals.") from None
+        self._recording = self._used = False
+        self._tangents: dict[int, tuple[Any, Tensor]] = {}  # of values, by id
+        self._variables: dict[int, tuple[Variable, Tensor]] = {}
+        self._primals: list[Record] = []  # what has a derivative of its own, and outputs that may get more
+        for k, (leaf, (_, tangent)) in enumerate(zip(leaves, given)):
+            path = pytree.paths(structure, "primals")[k]
+            if not isinstance(leaf, (Tensor, Variable)):
+                raise ArgumentTypeError(
+                    stage, f"{path} is a {type(leaf).__name__}; primals are tensors or variables. Make it one with "
+                    "hf.constant(value)."
+                )  # fmt: skip
+            table: dict[int, Any] = self._variables if isinstance(leaf, Variable) else self._tangents
+            moved = checked_tangent(stage, leaf, tangent, path)
+            known = table.get(id(leaf))
+            table[id(leaf)] = leaf, moved if known is None else builder.add(known[1], moved)
+        add_recorder(self)
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._recording or self._used:
+            raise GradientError(
+                "ForwardAccumulator", "it has been entered already. Make another one for another block."
+            )
+        try:
+            self._recording = self._used = True
+            push_tape(self)
+            trace = now().trace
+            if trace is not None:
+                trace.depends_on_identity = True
+        except BaseException:  # of a signal handler
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            self._recording = False
+            pop_tape(self)
+        except BaseException:  # of a signal handler
+            self._recording = False
+            pop_tape(self)
+            raise
+
+    @entered
+    def jvp(self, primals: Any, unconnected_gradients: str = "none") -> Any:
+        """The tangents of what was computed in the block, in the structure of ``primals``: None, or zeros for
+        ``unconnected_gradients="zero"``, for what does not move."""
+        if unconnected_gradients not in ("none", "zero"):
+            raise ArgumentError(
+                "ForwardAccumulator.jvp",
+                f'unconnected_gradients must be "none" or "zero", got {unconnected_gradients!r}.',
+            )
+        leaves, structure = pytree.flatten(primals)
+        found = []
+        for k, leaf in enumerate(leaves):
+            if not isinstance(leaf, (Tensor, Variable)):
+                path = pytree.paths(structure, "primals")[k]
+                raise ArgumentTypeError(
+                    "ForwardAccumulator.jvp", f"{path} is a {type(leaf).__name__}; only tensors have tangents."
+                )
+            tangent = self._variables[id(leaf)][1] if id(leaf) in self._variables else self._tangent(leaf)
+            if tangent is None and unconnected_gradients == "zero":
+                tangent = builder.full(0, leaf.type)
+            found.append(tangent)
+        return pytree.unflatten(structure, found)
+
+    # ---- what a recorder is told
+
+    def record(self, op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Any) -> None:
+        given = [self._tangent(x) for x in inputs]
+        if not self._recording or all(t is None for t in given):
+            return
+        several = type(out) is tuple
+        with self._outside():
+            found = pushed(builder, op, inputs, attrs, Results(out) if several else out, given)
+        self._keep(out if several else (out,), (found or ()) if several else (found,))
+
+    def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Any) -> None:
+        if not self._recording or all(self._tangent(x) is None for x in inputs):
+            return
+        record = Record(None, inputs, {}, outputs, vjp)
+        if type(outputs) is list:  # which may get more entries
+            self._primals.append(record)
+        self._push(record, outputs)
+
+    def follow(self, value: Any, outputs: Sequence[Any]) -> None:
+        record = next((r for r in self._primals if r.outputs is outputs), None)
+        if record is not None and self._tangent(value) is None:
+            self._push(record, (value,))
+
+    def _push(self, record: Record, wanted: Sequence[Any]) -> None:
+        given = [self._tangent(x) for x in record.inputs]
+        with self._outside():
+            found = through(record, given)
+        some = {id(x) for x in wanted}
+        pairs = [(x, t) for x, t in zip(record.outputs, found) if id(x) in some]
+        self._keep([x for x, _ in pairs], [t for _, t in pairs])
+
+    def record_whole(self, call: Any, out: Any, /, *arguments: Any) -> None:
+        """It takes no wholes."""
+
+    def watch_read(self, variable: Variable, tensor: Tensor) -> None:
+        known = self._variables.get(id(variable))
+        if self._recording and known is not None:
+            self._keep((tensor,), (known[1],))
+
+    def note_assign(self, variable: Variable, value: Tensor) -> None:
+        """What is assigned does not move the variable, as no derivative passes from it."""
+
+    def watches(self, variable: Variable) -> bool:
+        return self._recording and id(variable) in self._variables
+
+    def tracks(self, tensor: Any) -> bool:
+        return self._recording and id(tensor) in self._tangents
+
+    def rename(self, tensor: Tensor, before: Tensor, after: Tensor) -> None:
+        for old, new in ((tensor, before), (after, tensor)):
+            known = self._tangents.pop(id(old), None)
+            self._tangents.pop(id(new), None)
+            if known is not None:
+                self._keep((new,), (known[1],))
+
+    def alias(self, tensor: Tensor, other: Tensor) -> None:
+        self._keep((other,), (self._tangent(tensor),))
+
+    # ---- tangents
+
+    def _tangent(self, value: Any) -> Tensor | None:
+        known = self._tangents.get(id(value))
+        return None if known is None else known[1]
+
+    def _keep(self, values: Sequence[Any], tangents: Sequence[Any]) -> None:
+        for value, tangent in zip(values, tangents):
+            if tangent is not None:
+                self._tangents[id(value)] = value, tangent
+
+    def _outside(self) -> AbstractContextManager[None]:
+        """A block whose operations are recorded by the tapes, and by accumulators further out."""
+        tapes = now().tapes
+        own = tapes.index(self) if self in tapes else len(tapes)
+        return recorded_by(tapes[:own])

@@ -1,0 +1,145 @@
+"""Gradients of look-ups outside of compiled functions: rows, added to zeros when somebody looks at the whole.
+
+To users such a gradient is a tensor like any other.  An optimizer that has need of the rows alone takes these, and the
+whole, which may be a thousand times as large, is never made.  Whoever wants to see them finds them in the attributes
+that TensorFlow's ``IndexedSlices`` have: ``values``, ``indices`` and ``dense_shape``, until somebody has looked at the
+whole.  In compiled functions, whose trace shows what was added to zeros, tensors have these attributes, too.
+
+The gradient of a look-up in a small table is made whole at once, by native code alone.  Where TensorFlow's names are in
+use it has its rows beside it, for programs that want to see them.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.types import TensorType, product
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.indexed_slices import (
+    GatheredRows,
+    SparseGrad,
+    SumOfSlices,
+    Terms,
+    densify,
+    is_few,
+    is_small,
+    lookups,
+    mapped,
+)
+from hybridflow.core.context import now, suspended
+from hybridflow.core.lazy_tensor import LazyTensor, lazy_tensor, parts_of
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.operands import reshape_to
+from hybridflow.runtime import uninterruptible
+from hybridflow.tracing.symbolic_tensor import SymbolicTensor
+
+if TYPE_CHECKING:
+    from hybridflow.array.indexed_slices import IndexedSlices
+
+
+def tensor_of(rows: SparseGrad) -> Tensor:
+    """The sum of rows of tensors, as a tensor."""
+    return lazy_sum(rows.type, rows.terms) if is_few(rows) or shows_beside(rows) else rows()
+
+
+def show_all() -> None:
+    """From now on, let gradients of look-ups in small tables have their rows beside them."""
+    _shown.add(True)
+
+
+def shows_beside(rows: SparseGrad) -> bool:
+    """Whether a sum is to have its rows beside it, though nobody has need of them to compute with."""
+    return bool(_shown) and is_small(rows)
+
+
+_shown: set[bool] = set()
+
+
+def lazy_sum(type: TensorType, terms: Terms, made: Tensor | None = None) -> Tensor:
+    """A tensor that adds the rows up when it is needed; the sum may be ``made`` already."""
+    kept = mapped(_stand_in, terms)  # whatever is assigned to items of the tensors meanwhile
+
+    def array() -> object:
+        if made is not None:
+            return made._array
+        with suspended():
+            return densify(builder, type, kept)._array
+
+    return lazy_tensor(type, kept, array)
+
+
+def _stand_in(x: Tensor) -> Tensor:
+    return x._stand_in()
+
+
+def few_rows(gradient: Any) -> Terms | None:
+    """The rows that a gradient adds up where it pays to take them in the place of the whole."""
+    terms: Terms | None = parts_of(gradient)
+    return terms if terms is not None and is_few(SparseGrad(builder, gradient.type, terms)) else None
+
+
+def traced_rows(gradient: Any) -> SparseGrad | None:
+    """What the trace that goes on shows a gradient to be the sum of."""
+    if not isinstance(gradient, SymbolicTensor) or gradient._trace is not now().trace or not gradient.shape:
+        return None
+    terms = _traced_terms(gradient._node)
+    if terms is None:
+        return None
+    trace = gradient._trace
+    return SparseGrad(builder, gradient.type, mapped(lambda node: SymbolicTensor(node, trace), terms))
+
+
+def _traced_terms(node: Node) -> Terms | None:
+    """The nodes that are added to zeros, of which a node is the sum; None where it is anything else."""
+    if node.op is TABLE["add"]:
+        first, second = map(_traced_terms, node.inputs)
+        return None if first is None or second is None else SumOfSlices(first, second)
+    is_lookup = node.op is TABLE["scatter_add"] and node.attrs["axis"] == 0 and _is_zero(node.inputs[0])
+    return GatheredRows(*node.inputs[1:]) if is_lookup else None
+
+
+def _is_zero(node: Node) -> bool:
+    if node.op is TABLE["broadcast"]:
+        return _is_zero(node.inputs[0])
+    return node.op is TABLE["constant"] and not any(node.attrs["value"].data)
+
+
+@uninterruptible.loaded
+def _indexed_slices() -> Any:
+    from hybridflow.array import indexed_slices  # which few programs need
+
+    return indexed_slices
+
+
+def slices_of(gradient: Tensor) -> IndexedSlices | None:
+    """The rows that a gradient adds up, those of all look-ups one after another; None where somebody has looked at the
+    whole, or where it was none."""
+    traced = traced_rows(gradient)
+    terms = parts_of(gradient) if traced is None else traced.terms
+    if terms is None:
+        return None
+    inner = gradient.shape[1:]
+    with suspended() if traced is None else nullcontext():
+        places = [reshape_to(found.indices, (product(found.indices.shape),)) for found in lookups(terms)]
+        rows = [reshape_to(found.rows, (product(found.indices.shape), *inner)) for found in lookups(terms)]
+        values, indices = (x[0] if len(x) == 1 else builder.concat(*x, axis=0) for x in (rows, places))
+    result: IndexedSlices = _indexed_slices().IndexedSlices(values, indices, gradient.shape)
+    return result
+
+
+def _part(name: str, fault: str) -> Any:
+    def part(self: Tensor) -> Any:
+        found = slices_of(self)
+        if found is None:
+            raise AttributeError(f"{fault}, so it has no {name}")
+        return getattr(found, name)
+
+    return property(part, doc="What ``IndexedSlices`` of the rows have under this name.")
+
+
+for _name in ("values", "indices", "dense_shape"):
+    setattr(LazyTensor, _name, _part(_name, "somebody has looked at the whole gradient meanwhile"))
+    setattr(SymbolicTensor, _name, _part(_name, "the tensor is no gradient of look-ups, or is that of others, too"))

@@ -1,0 +1,1 @@
+"""Python's control flow over tensors: found in source, converted, and run while functions are traced."""

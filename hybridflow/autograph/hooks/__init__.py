@@ -1,0 +1,1 @@
+"""What converted code calls: reads, writes, calls, and control flow that a tensor may decide."""

@@ -1,0 +1,125 @@
+"""What a branch or a turn may change unseen, or cannot take back: it is remembered how that was, and compared.
+
+Functions in C change what they are given without asking: ``a.fill(1)``, ``np.add(a, 1, out=a)``.  What was reachable
+from the names of a function when a side of it began, and is another when it ends, would be changed on both sides.
+Iterators cannot be looked at without taking from them, so those are known by who they are.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import functools
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.autograph.runtime.mutable_locations import CONTAINERS
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.tracing.symbolic_number import SymbolicNumber
+from hybridflow.tracing.symbolic_tensor import SymbolicTensor
+
+_MOST_OBJECTS = 1000
+_MOST_BYTES = 1 << 16  # of an array that is compared whole; of a larger one, so many elements are
+_LEAVES = (Tensor, Variable, type, types.ModuleType, types.CodeType, np.generic, str, bytes, int, float)
+_PLAIN = frozenset((int, float, bool, str, bytes, SymbolicTensor, SymbolicNumber, Tensor, Variable))
+BUFFERS = (np.ndarray, bytearray, array.array, memoryview)
+_COLLECTIONS = (list, tuple, dict, set, frozenset, collections.deque)
+
+
+def reachable_objects(values: Iterable[Any]) -> list[Any]:
+    """The objects that can be come to from ``values`` and may change, nearest first."""
+    found: dict[int, Any] = {}
+    waiting = collections.deque(values)
+    while waiting and len(found) < _MOST_OBJECTS:
+        value = waiting.popleft()
+        if value is None or type(value) in _PLAIN or id(value) in found or isinstance(value, _LEAVES):
+            continue
+        found[id(value)] = value
+        waiting.extend(_held(value))
+    return list(found.values())
+
+
+def refers_to(values: Iterable[Any], wanted: Iterable[Any]) -> bool:
+    """Whether ``values`` are, or hold, one of the ``wanted`` objects."""
+    ids = set(map(id, wanted))
+    values = list(values)
+    return any(id(value) in ids for value in values) or any(
+        id(value) in ids or any(id(part) in ids for part in _held(value)) for value in reachable_objects(values)
+    )
+
+
+def _held(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        held = list(dict.values(value))
+    elif isinstance(value, _COLLECTIONS):
+        held = list(value)
+    elif isinstance(value, types.FunctionType):
+        return [cell.cell_contents for cell in value.__closure__ or () if not _is_empty(cell)]
+    elif isinstance(value, types.MethodType):
+        return [value.__self__]
+    elif isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    else:
+        held = []
+    own = getattr(value, "__dict__", None)
+    return [*held, *own.values()] if type(own) is dict else held
+
+
+def _is_empty(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is None
+    except ValueError:
+        return True
+
+
+def is_iterator(value: Any) -> bool:
+    """Whether to take an item from a value changes it, unseen."""
+    step = getattr(type(value), "__next__", None)
+    return step is not None and not isinstance(step, types.FunctionType)
+
+
+def state_of(value: Any) -> Any:
+    """What there is to compare; None for what does not change unseen, or is a place."""
+    if isinstance(value, np.ndarray):
+        if value.nbytes <= _MOST_BYTES:
+            return value.shape, value.strides, value.tobytes()
+        return value.shape, value.strides, value.flat[:: max(value.size * value.itemsize // _MOST_BYTES, 1)].tobytes()
+    if isinstance(value, BUFFERS):
+        return value.tobytes() if not isinstance(value, bytearray) else bytes(value)
+    if type(value) in CONTAINERS:
+        return None
+    if isinstance(value, dict):
+        return [*dict.keys(value), *dict.values(value)]
+    return list(value) if isinstance(value, (list, set, collections.deque)) else None
+
+
+def is_unchanged(before: Any, after: Any) -> bool:
+    if isinstance(before, list):
+        return len(before) == len(after) and all(a is b for a, b in zip(before, after))
+    return bool(before == after)
+
+
+class MutationSnapshot:
+    """What was reachable when a side began."""
+
+    __slots__ = ("iterators", "states")
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self.iterators: dict[int, Any] = {}
+        self.states: list[tuple[Any, Any]] = []
+        for value in reachable_objects(values):
+            self.add(value)
+
+    def add(self, value: Any) -> None:
+        if is_iterator(value):
+            self.iterators[id(value)] = value
+        elif (state := state_of(value)) is not None:
+            self.states.append((value, state))
+
+    def first_change(self) -> Any:
+        """The first that is not what it was; None if there is none."""
+        return next((value for value, before in self.states if not is_unchanged(before, state_of(value))), None)

@@ -1,0 +1,184 @@
+"""Numbers up to a tensor: what ``range``, ``hf.arange`` and ``np.arange`` of a tensor are to a ``for`` statement."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from hybridflow.array import elementwise
+from hybridflow.array.shapes import reshape
+from hybridflow.autograph.runtime.iterables import IterationSpace, TensorIterable, iterable_over
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import cast
+from hybridflow.errors import ConcretizationError, DTypeError, ShapeError, TraceError
+from hybridflow.tracing import number_errors
+from hybridflow.tracing.symbolic_number import number_of, number_tensor
+
+
+def integer(x: Any, what: str) -> Any:
+    """The one integer of a tensor as a number of Python's; other values as they are.  Raises DTypeError or ShapeError
+    as ``operator.index`` does."""
+    if not isinstance(x, Tensor):
+        return x
+    if not dtypes.is_integer(x.dtype):
+        raise DTypeError("index", f"{x.type} is not an integer, so it cannot be {what}.")
+    if x.size != 1:
+        raise ShapeError("index", f"{x.type} has {x.size} elements, and one is needed. Take one with x[0].")
+    return number_of(cast(elementwise.stop_gradient(reshape(x, ())), dtypes.int64))
+
+
+class Counted(IterationSpace):
+    """Turns that are counted from 0 up to ``count``; ``item`` makes what a turn is given of its number."""
+
+    def __init__(self, count: Any, item: Callable[[Any], Any]) -> None:
+        super().__init__(count)
+        self._item = item
+
+    def element(self, index: Any) -> Any:
+        return self._item(index)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise ConcretizationError(
+            "for",
+            "how many items there are is not known while tracing. Use a for statement, or hf.stack after the loop.",
+        )
+
+    __len__ = __bool__ = __iter__
+
+    def numbered(self, begin: int) -> IterationSpace:
+        return Counted(self.stop, lambda k: (k + begin, self._item(k)))
+
+
+class TensorRange(IterationSpace):
+    """``range`` of numbers of which a tensor decides.  ``made`` is what a turn is given instead of the number itself;
+    ``array`` makes the array of all, and raises an error that says why it cannot.
+
+    Where the step is known a turn's index is its number; else turns are counted.
+    """
+
+    def __init__(
+        self, *bounds: Any, made: Callable[[Any], Any] | None = None, array: Callable[[], Any] | None = None
+    ) -> None:
+        self._array = array
+        start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        start, stop, step = (integer(bound, "an index or a size") for bound in (start, stop, step))
+        self._values = made
+        self._bounds = start, stop, step
+        if isinstance(step, Tensor):
+            values = [number_tensor(bound, int) for bound in self._bounds]
+            number_errors.fail_unless(elementwise.not_equal(values[2], 0), range, (ValueError,), *values)
+            super().__init__(self.count)
+        else:
+            super().__init__(start, stop, operator.index(step) or len(range(0, 0, 0)))
+
+    @property
+    def _is_counted(self) -> bool:
+        return isinstance(self._bounds[2], Tensor)
+
+    @property
+    def count(self) -> Any:
+        """How many numbers there are, as one of Python's."""
+        start, stop, step = (number_tensor(bound, int) for bound in self._bounds)
+        upwards = elementwise.greater(step, 0)
+        distance = elementwise.where(upwards, elementwise.subtract(stop, start), elementwise.subtract(start, stop))
+        by = elementwise.maximum(elementwise.abs(step), 1)
+        found = elementwise.floor_divide(elementwise.add(distance, elementwise.subtract(by, 1)), by)
+        return number_of(elementwise.maximum(found, 0))
+
+    def at(self, position: Any) -> Any:
+        """What a turn is given, by its position among all."""
+        start, _, step = self._bounds
+        found = start + position * step
+        return found if self._values is None else self._values(found)
+
+    def element(self, index: Any) -> Any:
+        if self._is_counted:
+            return self.at(index)
+        return index if self._values is None else self._values(index)
+
+    def numbered(self, begin: int) -> IterationSpace:
+        return Counted(self.count, lambda k: (k + begin, self.at(k)))
+
+    def backwards(self) -> IterationSpace:
+        """The same numbers, from the last one on."""
+        count = self.count
+        return Counted(count, lambda k: self.at(count - 1 - k))
+
+    def total(self) -> Any:
+        """The sum of all."""
+        count, (start, _, step) = self.count, self._bounds
+        return count * start + step * (count * (count - 1) // 2)
+
+    def why_no_result(self) -> TraceError:
+        """Why a compiled function cannot return it."""
+        return self._unknown()
+
+    def holds(self, value: Any) -> Any:
+        """Whether a number is one of them."""
+        start, _, step = self._bounds
+        position = (value - start) // step
+        inside = elementwise.logical_and(position >= 0, position < self.count)
+        return number_of(elementwise.logical_and(inside, start + position * step == value))
+
+    def __getitem__(self, position: Any) -> Any:
+        position, count = integer(position, "an index or a size"), self.count
+        if isinstance(position, slice):
+            raise self._unknown()
+        fits = elementwise.logical_and(position >= -count, position < count)
+        values = [number_tensor(value, int) for value in (*self._bounds, position)]
+        number_errors.fail_unless(fits, _item_of_range, (IndexError,), *values)
+        return self.at(elementwise.where(position < 0, position + count, position))
+
+    def __len__(self) -> int:
+        raise self._unknown()
+
+    def __iter__(self) -> Iterator[Any]:
+        raise self._unknown()
+
+    __bool__ = __array__ = __len__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = (
+        lambda self, other: self.__len__()
+    )
+
+    def _unknown(self) -> TraceError:
+        if self._array is not None:
+            self._array()
+        return ConcretizationError(
+            "range", "how many numbers a range over a tensor has is not known while tracing. Use for i in range(n)."
+        )
+
+
+def _item_of_range(start: int, stop: int, step: int, position: int) -> int:
+    return range(start, stop, step)[position]
+
+
+def paired(values: Sequence[Any]) -> IterationSpace | None:
+    """``zip`` of ranges over tensors and of what else a program can walk over; None where there is no such range."""
+    if not any(isinstance(value, (TensorRange, Counted)) for value in values):
+        return None
+    parts: list[Callable[[Any], Any]] = []
+    length: Any = None
+    for value in values:
+        walk = value if isinstance(value, (TensorRange, Counted)) else iterable_over(value)
+        if walk is None or (isinstance(walk, TensorIterable) and walk.consumed):
+            raise ConcretizationError(
+                "zip",
+                f"a {type(value).__name__} is paired with a range over a tensor. Pair tensors, or index with the "
+                "number of the turn.",
+            )
+        count = (
+            walk.length
+            if isinstance(walk, TensorIterable)
+            else walk.count
+            if isinstance(walk, TensorRange)
+            else walk.stop
+        )
+        length = count if length is None else number_of(elementwise.minimum(_tensor(length), _tensor(count)))
+        parts.append(walk.at if isinstance(walk, TensorRange) else walk.element)
+    return Counted(length, lambda k: tuple([part(k) for part in parts]))
+
+
+def _tensor(count: Any) -> Tensor:
+    return number_tensor(count, int)

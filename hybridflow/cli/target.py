@@ -1,0 +1,239 @@
+"""The function that a command is about: ``FILE::function``, and the shapes of its arguments."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compiler.ir import dtypes
+from hybridflow.errors import ArgumentError
+from hybridflow.jit.bound_method import BoundFunction
+from hybridflow.jit.function import Function
+from hybridflow.jit.tensor_spec import TensorSpec
+
+_SHAPE = re.compile(r"(?P<extents>scalar|\d+(?:x\d+)*)(?::(?P<dtype>\w+))?(?::(?P<low>-?\d+)\.\.(?P<high>-?\d+))?")
+_SEPARATORS = re.compile(r"[\[\]{},]")
+_NAME = re.compile(r"\s*([^\[\]{},=:\s]+)\s*=")
+_DTYPES = {**dtypes.FROM_SHORT, **{dtype.name: dtype for dtype in dtypes.ALL}}
+SHAPES_HELP = (
+    "one shape per argument, comma-separated: extents joined by x, 'scalar' for none, then :dtype if it is not "
+    "float32, and the range of integers that are not 0 or 1, as in 32x128,64x128:f64,10:i64:0..1000; a dict is "
+    "{name=shape,...}, a list [shape,...]"
+)
+
+
+def load(target: str, stage: str) -> Function:
+    """The function that ``FILE::function`` names, compiled if it is not already decorated.
+
+    Raises ArgumentError where there is none; whatever the file itself raises passes through.
+    """
+    path, separator, name = target.partition("::")
+    if not separator or not path or not name:
+        raise ArgumentError(stage, f"{target!r} names no function. Write FILE::function, such as train.py::step.", "")
+    if not os.path.isfile(path):
+        raise ArgumentError(stage, f"there is no file {path}{_alike(path)}", "")
+    first, *attributes = name.split(".")
+    found = _find(_run(path), path, first, stage)
+    for attribute in attributes:
+        found = _attribute(found, attribute, name, stage)
+    return _as_function(found, name, stage)
+
+
+def _attribute(holder: Any, name: str, whole: str, stage: str) -> Any:
+    """A method of an object; of a class, of an instance that is made without arguments."""
+    if inspect.isclass(holder):
+        try:
+            inspect.signature(holder).bind()
+        except TypeError:
+            raise ArgumentError(
+                stage,
+                f"{holder.__name__}() needs arguments. Make an instance in the file and name its method.",
+                "",
+            ) from None
+        holder = holder()
+    if not hasattr(holder, name):
+        raise ArgumentError(stage, f"there is no {whole}: a {type(holder).__name__} has no attribute {name}.", "")
+    return getattr(holder, name)
+
+
+def _alike(path: str) -> str:
+    folder = os.path.dirname(path) or "."
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".py")]
+    except OSError:
+        return f", nor a folder {folder}."
+    close = difflib.get_close_matches(os.path.basename(path), names, 1)
+    return f"; did you mean {os.path.join(os.path.dirname(path), close[0])}?" if close else "."
+
+
+def _run(path: str) -> ModuleType:
+    """The module made by running the file, which sees its neighbours as a script does."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_loader(name, importlib.machinery.SourceFileLoader(name, path))
+    assert spec is not None and spec.loader is not None, "a loader was given"
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    sys.modules[name] = module  # dataclasses and pickling look modules up by name
+    spec.loader.exec_module(module)
+    return module
+
+
+def _find(module: ModuleType, path: str, name: str, stage: str) -> Any:
+    result = vars(module).get(name)
+    if result is None:
+        callables = [n for n, value in vars(module).items() if _is_candidate(value)]
+        close = difflib.get_close_matches(name, callables, 1)
+        hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(callables) or 'none'}."
+        raise ArgumentError(stage, f"{path} has no function {name}{hint}", "")
+    return result
+
+
+def _is_candidate(value: Any) -> bool:
+    return isinstance(value, Function) or inspect.isfunction(value)
+
+
+def _as_function(found: Any, name: str, stage: str) -> Function:
+    if isinstance(found, Function | BoundFunction):
+        return found  # type: ignore[return-value]  # a method offers all that its function does
+    if not callable(found) or inspect.isclass(found):
+        raise ArgumentError(stage, f"{name} is a {type(found).__name__}, not a function.", "")
+    return hf.function(found)
+
+
+def specs(function: Function, shapes: str | None, stage: str) -> tuple[Any, ...]:
+    """The argument types: what ``--shapes`` says, else the function's own ``input_signature``.
+
+    Raises ArgumentError where the text is no list of shapes, or their number does not fit the function.
+    """
+    if shapes is not None:
+        result = parse_shapes(shapes, stage)
+    elif function.input_signature is not None:
+        result = tuple(function.input_signature)
+    else:
+        result = ()
+    _check_count(function.python_function, len(result), stage)
+    return result
+
+
+def trace_arguments(function: Function, shapes: str | None, stage: str) -> tuple[Any, ...]:
+    """What to pass for looking at a signature: nothing where the function has only its own."""
+    found = specs(function, shapes, stage)
+    return found if function.input_signature is None else ()
+
+
+class RandomSpec(TensorSpec):
+    """The type of an argument, and the range from ``low`` up to, but not including, ``high`` of its integers."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(self, shape: Any, dtype: Any, low: int = 0, high: int = 2) -> None:
+        super().__init__(shape, dtype)
+        self.low, self.high = low, high
+
+
+def parse_shapes(text: str, stage: str) -> tuple[Any, ...]:
+    """``32x128,{x=64x128:f64,y=64:i64:0..10}`` as specs, nested as it says.  Raises ArgumentError for other texts."""
+    if not text.strip():
+        return ()
+    values, rest = _parse_values(text, "", stage)
+    if rest:
+        raise ArgumentError(stage, f"--shapes: {rest!r} is too much. Write {SHAPES_HELP}.", "")
+    return tuple(values.values())
+
+
+def _parse_values(text: str, closing: str, stage: str) -> tuple[dict[Any, Any], str]:
+    """Values up to the bracket that closes them, by name in a dict and by position else, and the text behind it."""
+    found: dict[Any, Any] = {}
+    while True:
+        name: Any = len(found)
+        if closing == "}":
+            match = _NAME.match(text)
+            if match is None:
+                raise ArgumentError(stage, f"--shapes: {text!r} does not begin with name=. Write {SHAPES_HELP}.", "")
+            name, text = match[1], text[match.end() :]
+        found[name], text = _parse_value(text.lstrip(), stage)
+        text = text.lstrip()
+        if text.startswith(","):
+            text = text[1:]
+        elif text.startswith(closing):
+            return found, text[len(closing) :]
+        else:
+            raise ArgumentError(stage, f"--shapes: {text!r} lacks a {closing!r}. Write {SHAPES_HELP}.", "")
+
+
+def _parse_value(text: str, stage: str) -> tuple[Any, str]:
+    """One value, and the text behind it."""
+    if text.startswith("{"):
+        return _parse_values(text[1:], "}", stage)
+    if text.startswith("["):
+        values, rest = _parse_values(text[1:], "]", stage)
+        return list(values.values()), rest
+    match = _SEPARATORS.search(text)
+    end = len(text) if match is None else match.start()
+    return _parse_shape(text[:end].strip(), stage), text[end:]
+
+
+def _parse_shape(text: str, stage: str) -> RandomSpec:
+    match = _SHAPE.fullmatch(text)
+    if match is None:
+        raise ArgumentError(stage, f"--shapes: {text!r} is no shape. Write {SHAPES_HELP}.", "")
+    name = match["dtype"] or "f32"
+    if name not in _DTYPES:
+        close = difflib.get_close_matches(name, _DTYPES, 1)
+        hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(dtypes.FROM_SHORT)}."
+        raise ArgumentError(stage, f"--shapes: there is no dtype {name!r}{hint}", "")
+    extents = () if match["extents"] == "scalar" else tuple(map(int, match["extents"].split("x")))
+    if match["low"] is None:
+        return RandomSpec(extents, _DTYPES[name])
+    low, high = int(match["low"]), int(match["high"])
+    if not (low < high and dtypes.is_integer(_DTYPES[name])):
+        raise ArgumentError(stage, f"--shapes: {text!r} is no range of integers. Write {SHAPES_HELP}.", "")
+    return RandomSpec(extents, _DTYPES[name], low, high)
+
+
+def _check_count(python: Callable[..., Any], given: int, stage: str) -> None:
+    signature = inspect.signature(python)
+    try:
+        signature.bind(*[None] * given)
+    except TypeError:
+        name = getattr(python, "__name__", "the function")
+        raise ArgumentError(
+            stage, f"{name}{signature} cannot be called with {given} tensors. Give --shapes, {SHAPES_HELP}.", ""
+        ) from None
+
+
+def text_of(spec: Any) -> str:
+    """An argument's types, nested as they are."""
+    if isinstance(spec, dict):
+        return "{" + ", ".join(f"{name}={text_of(part)}" for name, part in spec.items()) + "}"
+    return f"[{', '.join(map(text_of, spec))}]" if isinstance(spec, (list, tuple)) else str(spec)
+
+
+def random_tensors(wanted: Sequence[Any], stage: str) -> tuple[Any, ...]:
+    """Tensors of those types, nested as they are, with the same random values every time: floats are normal, integers
+    0 or 1 unless there is a range.
+
+    Small integers are good class numbers and indices whatever they index.
+    """
+    generator = np.random.default_rng(0)
+
+    def made(spec: TensorSpec) -> hf.Tensor:
+        low, high = (spec.low, spec.high) if isinstance(spec, RandomSpec) else (0, 2)
+        shape = tuple(extent for extent in spec.shape if isinstance(extent, int))
+        if len(shape) < len(spec.shape):
+            raise ArgumentError(stage, f"{spec} leaves an extent open; give the sizes to run with by --shapes.", "")
+        is_float = dtypes.is_float(spec.dtype)
+        values: Any = generator.standard_normal(shape, np.float32) if is_float else generator.integers(low, high, shape)
+        return hf.asarray(np.asarray(values).astype(spec.dtype))
+
+    return tuple(hf.tree.map(made, list(wanted)))

@@ -1,0 +1,162 @@
+"""Binding of call arguments to a Python function's parameters, so that f(1, b=2) and f(1, 2) are one call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from hybridflow.core import pytree
+from hybridflow.errors import ArgumentTypeError
+
+_ANY = inspect.Signature(
+    [
+        inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+        inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
+    ]
+)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """A short name for messages, whatever kind of callable it is."""
+    if isinstance(function, functools.partial):
+        return name_of(function.func)
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def _defaults_of(function: Any) -> list[Any]:
+    """The default values of a Python function, or of the one behind a method."""
+    unwrapped = getattr(function, "unwrapped", None)
+    python = unwrapped()[0] if unwrapped is not None else getattr(function, "__func__", function)
+    named = getattr(python, "__kwdefaults__", None) or {}
+    return [*(getattr(python, "__defaults__", None) or ()), *named.keys(), *named.values()]
+
+
+def split(parameters: Iterable[tuple[str, Any]], values: Iterable[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """One value per parameter, of which the kind is given, as the positional and keyword arguments of a call."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for (name, kind), value in zip(parameters, values):
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            args.extend(value)
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            kwargs.update(value)
+        elif kind is inspect.Parameter.KEYWORD_ONLY:
+            kwargs[name] = value
+        else:
+            args.append(value)
+    return args, kwargs
+
+
+class _Argument:
+    """Stands for an argument, of which only the place matters."""
+
+    __slots__ = ()
+
+
+_ParameterSlot = tuple[pytree.Structure, int]  # the structure of an argument, and where its leaves begin
+_Default = tuple[Any, pytree.Structure, int]
+
+
+class Binder:
+    """The parameters of one callable.  Bound arguments are a tuple with one value per parameter."""
+
+    __slots__ = ("_defaults", "_kinds", "_plain", "_signature", "name", "parameters")
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # builtins without a text signature
+            signature = _ANY
+        self.name = name
+        self._defaults = _defaults_of(function)
+        self._signature = signature
+        self.parameters = tuple(signature.parameters)
+        self._kinds = tuple(p.kind for p in signature.parameters.values())
+        plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._plain = all(kind in plain for kind in self._kinds)
+
+    def is_current(self, function: Callable[..., Any]) -> bool:
+        """Whether the function still has the defaults that it had."""
+        now = _defaults_of(function)
+        return len(now) == len(self._defaults) and all(map(operator.is_, now, self._defaults))
+
+    def kinds(self) -> list[tuple[str, Any]]:
+        """The parameters with their kinds."""
+        return list(zip(self.parameters, self._kinds))
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """One value per parameter, defaults filled in.  Raises ArgumentTypeError as a call of the function would."""
+        if self._plain and not kwargs and len(args) == len(self.parameters):
+            return args
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
+        bound.apply_defaults()
+        return tuple(bound.arguments[name] for name in self.parameters)
+
+    def bind_with(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], known: Callable[[str], Any]
+    ) -> tuple[Any, ...]:
+        """As ``bind``; what parameters are that are left out ``known`` says, or a KeyError, and not their defaults."""
+        if self._plain and not kwargs and len(args) == len(self.parameters):
+            return args
+        try:
+            given = self._signature.bind_partial(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
+        empty: dict[Any, Any] = {inspect.Parameter.VAR_POSITIONAL: (), inspect.Parameter.VAR_KEYWORD: {}}
+        values = []
+        for name, kind in zip(self.parameters, self._kinds):
+            try:
+                values.append(given[name] if name in given else empty[kind] if kind in empty else known(name))
+            except KeyError:
+                raise ArgumentTypeError(
+                    self.name, f"missing a required argument: {name!r}; the signature is {self.name}{self._signature}."
+                ) from None
+        return tuple(values)
+
+    def slots(
+        self, positional: int, names: tuple[str, ...], structure: pytree.Structure
+    ) -> tuple[list[_ParameterSlot], list[_Default]]:
+        """Where the arguments of a call lie in bound values of that structure, and the defaults that are used.
+
+        The call has so many arguments by position, and others by these names, in this order.
+        """
+        stand_ins = [_Argument() for _ in range(positional + len(names))]
+        bound = self.bind(tuple(stand_ins[:positional]), dict(zip(names, stand_ins[positional:])))
+        found: dict[_Argument, _ParameterSlot] = {}
+        defaults: list[_Default] = []
+        first = 0
+        for kind, value, part in zip(self._kinds, bound, structure.children):
+            if type(value) is _Argument:
+                found[value] = part, first
+            elif kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+                inside = value if kind is inspect.Parameter.VAR_POSITIONAL else map(value.__getitem__, part.labels)
+                for argument, child in zip(inside, part.children):
+                    found[argument] = child, first
+                    first += child.leaves
+                continue
+            else:
+                defaults.append((value, part, first))
+            first += part.leaves
+        return [found[argument] for argument in stand_ins], defaults
+
+    def gathered(self, entries: Sequence[Any]) -> tuple[Any, ...]:
+        """Entries for arguments by position as entries for parameters: ``*args`` takes all that are left for it."""
+        if inspect.Parameter.VAR_POSITIONAL not in self._kinds:
+            return tuple(entries)
+        first = self._kinds.index(inspect.Parameter.VAR_POSITIONAL)
+        rest = tuple(entries[first:])
+        return (*entries[:first], rest) if rest else tuple(entries)
+
+    def split(self, values: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
+        """Bound values as the positional and keyword arguments of a call."""
+        return split(self.kinds(), values)
+
+    def paths(self, structure: pytree.Structure) -> list[str]:
+        """How each leaf of bound values is reached from the parameters: ``batch["x"][0]``."""
+        return [path for name, child in zip(self.parameters, structure.children) for path in pytree.paths(child, name)]

@@ -1,0 +1,74 @@
+"""Errors that a program raises when it runs: the user's own, with the values that it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from hybridflow.array import reductions
+from hybridflow.autograph.runtime.exception_handlers import check_not_caught
+from hybridflow.core.context import now
+from hybridflow.core.tensor import Tensor
+from hybridflow.effects.exception_template import parts_of_exception, said_of
+from hybridflow.effects.runtime_text import RuntimeValues
+from hybridflow.errors import OF_PROGRAM, is_of_program, short_location, user_location
+from hybridflow.tracing.effect_token import require
+
+handlers: list[Callable[..., bool]] = []
+"""Each is asked, with the first arguments of ``fail_unless``, whether the code that is traced catches the error itself:
+it goes on then where there is none."""
+
+
+def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None = None) -> None:
+    """Have the program that is traced end with ``error`` where ``ok``, a scalar, is False.
+
+    What it raises is of the error's type, with its arguments and attributes; tensors in them have values by then.
+    """
+    check_not_caught(type(error))
+    where = short_location(user_location(2))
+    late = RuntimeValues([said_of(error), said_of(cause)])
+
+    def fail(*arrays: np.ndarray) -> NoReturn:
+        said, said_of_cause = late.filled(arrays)
+        found = parts_of_exception(said)
+        if not is_of_program(found):
+            found.add_note(f"{OF_PROGRAM}  ({where})" if where else OF_PROGRAM)
+        if not said_of_cause:
+            raise found
+        raise found from parts_of_exception(said_of_cause)
+
+    require(ok, fail, late.tensors(), _text(error))
+
+
+def check_all(
+    ok: Tensor, kind: type[BaseException], make: Callable[..., BaseException], values: Sequence[Any], message: str
+) -> None:
+    """Raise an error of a ``kind``, made of values, unless all elements of ``ok`` are True: now, or when the program
+    that is traced runs."""
+    holds = reductions.all(ok) if ok.shape else ok
+    if now().trace is not None:
+        fail_unless(holds, kind, make, values, message)
+    elif not bool(holds):
+        raise make(*values)
+
+
+def fail_unless(
+    ok: Tensor, kind: type[BaseException], make: Callable[..., BaseException], values: Sequence[Any], message: str
+) -> None:
+    """The same with an error of a ``kind`` that is made of values when it is raised."""
+    if any(handler(ok, kind, make, values) for handler in handlers):
+        return
+    check_not_caught(kind)
+    late = RuntimeValues(values, unwrapped=True)
+
+    def fail(*arrays: np.ndarray) -> NoReturn:
+        raise make(*late.filled(arrays))
+
+    require(ok, fail, late.tensors(), message)
+
+
+def _text(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

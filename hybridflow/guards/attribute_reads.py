@@ -1,0 +1,401 @@
+"""Reads of attributes: what Python's attribute lookup looked at on its way, as steps of a recording.
+
+Lookup follows ``object.__getattribute__`` (Python reference, 3.3.2): descriptors of the class that set, the instance's
+own dict, what else is in the class, ``__getattr__``.  The value itself is always read by Python; this module only finds
+out where it came from.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.guards.code_ownership import is_library_module, is_ours, is_recorded, is_users_class
+from hybridflow.guards.guard_builder import GuardBuilder
+from hybridflow.guards.instrumented_code import follow
+from hybridflow.guards.value_checks import ATOMS, CONTAINERS, ArrayContents, ArrayType, SameResult
+from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.calls.guard_steps import is_member
+
+MISSING = object()
+_ARRAY_TYPE = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "nbytes"))
+_VARIABLE_STATE = frozenset(("name", "trainable"))
+
+
+def in_class(kind: type, name: str) -> Any:
+    """What is stored under a name in a class or its bases; MISSING if nothing is."""
+    for base in kind.__mro__:
+        if name in base.__dict__:  # mostly not, which is quicker so
+            result = base.__dict__.get(name, MISSING)
+            if result is not MISSING:
+                return result
+    return MISSING
+
+
+def instance_dict(value: Any) -> dict[str, Any] | None:
+    """The dict of an instance's attributes; it may be of a class of the user's (``self.__dict__ = self``)."""
+    own = getattr(value, "__dict__", None)
+    return own if isinstance(own, dict) else None
+
+
+def holds(own: dict[str, Any], name: str) -> bool:
+    """Whether there is an attribute of this name among an instance's own, as attribute lookup sees it."""
+    return dict.__contains__(own, name)
+
+
+def read_attribute(recording: GuardBuilder, value: Any, name: str, given: Any) -> None:
+    """Note what reading ``value.name`` looked at; it gave ``given``, or MISSING if it raised AttributeError."""
+    kind = type(value)
+    if kind in ATOMS or (isinstance(value, enum.Enum) and _is_of_member(kind, name)):
+        return
+    if kind in CONTAINERS:
+        _of_container(recording, value, name, given)
+    elif kind is Variable:
+        if name in _VARIABLE_STATE and recording.slot_of(value) is not None:
+            _stored(recording, value, name, given)
+    elif isinstance(value, (Tensor, np.generic)):
+        return
+    elif isinstance(value, types.ModuleType):
+        _of_module(recording, value, name, given)
+    elif isinstance(value, type):
+        _of_class(recording, value, name, given)
+    elif kind is super:
+        _of_super(recording, value, name)
+    elif isinstance(value, np.ndarray):
+        _of_array(recording, value, name, given)
+    elif isinstance(value, Dispatcher):
+        if instance_dict(value) is not None:  # of its user's: its own are in slots
+            recording.weak_root(value, name)
+            read_plain_attribute(recording, value, name)
+    else:
+        if isinstance(value, enum.Enum):
+            recording.root(value, f"{kind.__name__}.{value.name}")
+        if not recording.is_set(value, name):
+            _of_object(recording, value, name, given)
+
+
+def _is_of_member(kind: type, name: str) -> bool:
+    """Whether an attribute of an enumeration's members is what makes them: it stays."""
+    return name in _OF_MEMBERS or (name in ("name", "value") and in_class(kind, name) is enum.Enum.__dict__[name])
+
+
+_OF_MEMBERS = frozenset(("_name_", "_value_", "__class__"))
+
+
+def _of_container(recording: GuardBuilder, value: Any, name: str, given: Any) -> None:
+    """``deque.maxlen``, ``defaultdict.default_factory``, what was set on a Counter; its methods are looked at when they
+    are called."""
+    if name in (instance_dict(value) or ()):
+        read_plain_attribute(recording, value, name)
+    elif (
+        isinstance(in_class(type(value), name), _FIELDS)
+        and name != "__class__"
+        and recording.slot_of(value) is not None
+    ):
+        _stored(recording, value, name, given)
+
+
+_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+def before_attribute(recording: GuardBuilder, value: Any, name: str) -> None:
+    """Follow the code of the user's that reading ``value.name`` will run: properties, ``__getattr__`` and the like."""
+    kind = value if isinstance(value, type) else type(value)
+    if kind is super:
+        kind = value.__self_class__
+        for base in kind.__mro__:
+            if name in base.__dict__:
+                _follow_descriptor(recording, base.__dict__[name])
+        return
+    found = in_class(kind, name)
+    if found is not MISSING:
+        _follow_descriptor(recording, found)
+    if isinstance(value, type):
+        kind = type(value)
+        _follow_descriptor(recording, in_class(kind, name))
+    if not is_users_class(kind):
+        return
+    for hook in ("__getattribute__", "__getattr__"):
+        function = in_class(kind, hook)
+        if isinstance(function, types.FunctionType) and (hook == "__getattribute__" or found is MISSING):
+            follow(recording, function)
+
+
+def _follow_descriptor(recording: GuardBuilder, found: Any) -> None:
+    if isinstance(found, property):
+        if isinstance(found.fget, types.FunctionType):
+            follow(recording, found.fget)
+    elif isinstance(found, functools.cached_property):
+        follow(recording, found.func)
+    elif found is not MISSING and not isinstance(found, (types.FunctionType, staticmethod, classmethod, Dispatcher)):
+        getter = in_class(type(found), "__get__")
+        if isinstance(getter, types.FunctionType) and is_recorded(getter.__code__):
+            recording.weak_root(found, type(found).__name__)  # it reads what the descriptor holds
+            lookup_of(recording, found, "__get__")
+            follow(recording, getter)
+
+
+def class_slot(recording: GuardBuilder, kind: type) -> int:
+    return recording.root(kind, kind.__name__)
+
+
+def lookup(recording: GuardBuilder, kind: type, name: str) -> Any:
+    """Note what a class holds under a name, its bases included, and return it (MISSING if nothing)."""
+    result = in_class(kind, name)
+    if kind.__flags__ & IMMUTABLE or is_ours(kind):  # native methods take the place of Python ones as they are loaded
+        return result
+    slot, text = class_slot(recording, kind), f"{kind.__name__}.{name}"
+    if result is MISSING:
+        recording.guard_absent(slot, "lookup", name, text)
+    else:
+        recording.read(slot, "lookup", name, result, text)
+    return result
+
+
+def lookup_of(recording: GuardBuilder, value: Any, name: str) -> Any:
+    """``lookup`` in the class of an object, which must stay of that class."""
+    slot = recording.slot_of(value)
+    if slot is not None:
+        recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+    return lookup(recording, type(value), name)
+
+
+IMMUTABLE = 1 << 8  # Py_TPFLAGSIMMUTABLETYPE of CPython's object.h
+
+
+def _stored(recording: GuardBuilder, value: Any, name: str, given: Any) -> None:
+    """An attribute that reading again shows as it is, and that runs nobody's code."""
+    slot = recording.slot_of(value)
+    assert slot is not None
+    text, kind = f"{recording.texts[slot]}.{name}", type(value)
+    read, operand = "attribute", name
+    found = in_class(kind, name)
+    if is_member(found) and found.__objclass__ is kind and not _has_hook(kind):
+        recording.read(class_slot(recording, kind), "lookup", name, found, f"{kind.__name__}.{name}")
+        read, operand = "member", found
+    if given is MISSING:
+        recording.guard_absent(slot, read, operand, text)
+    else:
+        recording.read(slot, read, operand, given, text)
+
+
+def _has_hook(kind: type) -> bool:
+    """Whether a class has code of its own for attributes."""
+    hooks = in_class(kind, "__getattribute__"), in_class(kind, "__getattr__")
+    return hooks[0] is not object.__getattribute__ or hooks[1] is not MISSING
+
+
+def _of_object(recording: GuardBuilder, value: Any, name: str, given: Any) -> None:
+    kind, slot = type(value), recording.slot_of(value)
+    if isinstance(lookup_of(recording, value, "__getattribute__"), types.FunctionType):
+        return  # what it reads is recorded as it reads
+    shared, own = in_class(kind, name), instance_dict(value)
+    held = own is not None and holds(own, name)
+    if name == "__class__":
+        if slot is not None:
+            recording.read(slot, "class", None, kind, f"type({recording.texts[slot]})")
+    elif name == "__dict__":
+        if slot is not None:
+            recording.read(slot, "own", None, given, f"vars({recording.texts[slot]})")
+    elif slot is not None and (_is_librarys(shared) or (shared is MISSING and not held and _lookup_is_untracked(kind))):
+        _stored(recording, value, name, given)
+    elif isinstance(shared, property) or (
+        not held and shared is not MISSING and isinstance(in_class(type(shared), "__get__"), types.FunctionType)
+    ):
+        _through_descriptor(recording, value, name, shared, given)
+    elif held:
+        read_plain_attribute(recording, value, name)
+    elif isinstance(shared, (types.FunctionType, Dispatcher)):
+        _method(recording, value, name, shared)
+    elif isinstance(shared, (staticmethod, classmethod)):
+        lookup_of(recording, value, name)
+        _not_in_instance(recording, value, name)
+    elif shared is MISSING:
+        lookup_of(recording, value, name)
+        _not_in_instance(recording, value, name)
+        lookup_of(recording, value, "__getattr__")
+    elif isinstance(shared, (types.MethodDescriptorType, types.WrapperDescriptorType)) or _is_shown(kind, name, shared):
+        lookup_of(recording, value, name)
+        _not_in_instance(recording, value, name)
+    elif slot is not None:
+        _stored(recording, value, name, given)
+    else:
+        lookup_of(recording, value, name)
+
+
+def _is_shown(kind: type, name: str, shared: Any) -> bool:
+    """Whether instances show what one of hybridflow's classes holds as it is, whatever is done to the class of that.
+    What the user's classes hold is read of the instance, which may come to have an equal value of its own."""
+    base = next((base for base in kind.__mro__ if name in base.__dict__), kind)
+    of_library = (base.__module__ or "").partition(".")[0] == "hybridflow" and not is_ours(base)
+    return of_library and bool(type(shared).__flags__ & IMMUTABLE) and not hasattr(type(shared), "__get__")
+
+
+def _is_librarys(found: Any) -> bool:
+    """Whether a property is Python code of a library's, of which nothing is recorded."""
+    function = found.fget if isinstance(found, property) else None
+    return isinstance(function, types.FunctionType) and not is_recorded(function.__code__)
+
+
+def _lookup_is_untracked(kind: type) -> bool:
+    """Whether a class finds attributes by a ``__getattr__`` of which nothing is recorded: a library's, or one in C
+    (``__getattr__ = dict.__getitem__``)."""
+    getter = in_class(kind, "__getattr__")
+    is_seen = isinstance(getter, types.FunctionType) and is_recorded(getter.__code__)
+    return getter is not MISSING and not is_seen
+
+
+def read_plain_attribute(recording: GuardBuilder, value: Any, name: str) -> None:
+    """Note what ``object.__getattribute__(value, name)`` looks at, whatever the class makes of attributes."""
+    slot, own = recording.slot_of(value), instance_dict(value)
+    if own is not None and holds(own, name):
+        if slot is not None:
+            text = recording.texts[slot]
+            where = recording.read(slot, "own", None, own, f"vars({text})")
+            recording.read(where, "item", name, dict.__getitem__(own, name), f"{text}.{name}")
+    else:
+        _not_in_instance(recording, value, name)
+    shared = lookup_of(recording, value, name)
+    if shared is not MISSING:
+        _follow_descriptor(recording, shared)
+
+
+def get_plain_attribute(recording: GuardBuilder, value: Any, name: str, get: Callable[[Any, str], Any]) -> Any:
+    """``get(value, name)``, which is ``object.__getattribute__`` or one of a class in C, noted."""
+    recording.note(read_plain_attribute, value, name)
+    try:
+        given = get(value, name)
+    except AttributeError:
+        recording.note(_note_in_c, value, name, get, MISSING)
+        raise
+    recording.note(_note_in_c, value, name, get, given)
+    return given
+
+
+def _note_in_c(recording: GuardBuilder, value: Any, name: str, get: Callable[[Any, str], Any], given: Any) -> None:
+    """Note what ``get`` gave where the instance's dict and functions in Python do not say it."""
+    slot, shared = recording.slot_of(value), in_class(type(value), name)
+    own = instance_dict(value)
+    in_dict = own is not None and holds(own, name)
+    in_python = isinstance(shared, property) and isinstance(shared.fget, types.FunctionType)
+    is_stored = isinstance(shared, (property, *_FIELDS)) and not in_python
+    if slot is None or not (is_stored or (isinstance(value, type) and not in_dict)):
+        return
+
+    def again(owner: Any) -> Any:
+        try:
+            return get(owner, name)
+        except AttributeError:
+            return MISSING
+
+    recording.check(slot, "call", SameResult(again, given), ("plain", name))
+    if given is not MISSING and type(given) not in ATOMS:
+        recording.weak_root(given, f"{recording.texts[slot]}.{name}")
+
+
+def _through_descriptor(recording: GuardBuilder, value: Any, name: str, shared: Any, given: Any) -> None:
+    """The descriptor must stay the class's; what its code reads is recorded as it reads, or read again by the guard."""
+    if isinstance(shared, property) and not isinstance(shared.fget, types.FunctionType):
+        if recording.slot_of(value) is not None:
+            _stored(recording, value, name, given)
+        return
+    lookup_of(recording, value, name)
+    if not isinstance(shared, property) and in_class(type(shared), "__set__") is MISSING:
+        _not_in_instance(recording, value, name)
+
+
+def _method(recording: GuardBuilder, value: Any, name: str, function: Any) -> None:
+    slot = recording.slot_of(value)
+    plain = isinstance(function, types.FunctionType) and in_class(type(value), "__getattr__") is MISSING
+    if slot is None or not plain:
+        lookup_of(recording, value, name)
+        _not_in_instance(recording, value, name)
+        return
+    recording.read(slot, "method", name, function, f"{recording.texts[slot]}.{name}")
+
+
+def _not_in_instance(recording: GuardBuilder, value: Any, name: str) -> None:
+    """The instance must not get an attribute of its own that would come first."""
+    slot, own = recording.slot_of(value), instance_dict(value)
+    if slot is None or own is None:
+        return
+    text = recording.texts[slot]
+    recording.guard_absent(recording.read(slot, "own", None, own, f"vars({text})"), "item", name, f"{text}.{name}")
+
+
+def _of_class(recording: GuardBuilder, kind: type, name: str, given: Any) -> None:
+    if issubclass(kind, enum.Enum) and name in kind.__members__:
+        return  # a member is what it is
+    shared = lookup(recording, type(kind), name)
+    if isinstance(shared, types.GetSetDescriptorType):  # __name__, __doc__, __dict__: as Python shows them
+        if isinstance(given, types.MappingProxyType):
+            recording.root(given, f"vars({kind.__name__})")
+        elif not kind.__flags__ & IMMUTABLE and given is not MISSING:
+            recording.read(class_slot(recording, kind), "attribute", name, given, f"{kind.__name__}.{name}")
+        return
+    found = lookup(recording, kind, name)
+    if found is MISSING and given is not MISSING:
+        lookup(recording, type(kind), "__getattr__")
+
+
+def _of_super(recording: GuardBuilder, value: Any, name: str) -> None:
+    """``super().name``: the classes after the present one, each asked by itself."""
+    order = value.__self_class__.__mro__
+    for base in order[order.index(value.__thisclass__) + 1 :]:
+        found = base.__dict__.get(name, MISSING)
+        if not base.__flags__ & IMMUTABLE:
+            text = f"{base.__name__}.{name}"
+            slot = recording.root(_dict_of_class(base), f"vars({base.__name__})")
+            if found is MISSING:
+                recording.guard_absent(slot, "item", name, text)
+            else:
+                recording.read(slot, "item", name, found, text)
+        if found is not MISSING:
+            return
+
+
+def _dict_of_class(kind: type) -> dict[str, Any]:
+    """The dict behind the read-only view of a class's attributes."""
+    import gc
+
+    return next(d for d in gc.get_referents(kind.__dict__) if type(d) is dict)
+
+
+def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, given: Any) -> None:
+    slot = recording.slot_of(array)
+    if slot is None:
+        return
+    text = f"{recording.texts[slot]}.{name}"
+    if name == "__dict__" and given is not MISSING:
+        recording.read(slot, "own", None, given, f"vars({recording.texts[slot]})")
+    elif name in _ARRAY_TYPE:
+        recording.check(slot, "call", ArrayType(array), "type")
+    elif isinstance(given, np.ndarray):
+        recording.check(slot, "call", ArrayType(array), "type")
+        recording.root(given, text)  # a view: its elements are the array's
+    elif given is MISSING or name in (instance_dict(array) or ()):
+        _stored(recording, array, name, given)
+    elif not callable(given):
+        recording.check(slot, "call", ArrayContents(array), "elements")
+
+
+def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, given: Any) -> None:
+    if is_users_class(type(module)):
+        recording.weak_root(module, module.__name__)
+        _of_object(recording, module, name, given)
+        return
+    slot, text = recording.root(module.__dict__, module.__name__), f"{module.__name__}.{name}"
+    if not is_library_module(module.__name__):  # which may come to have a class with properties
+        own = recording.weak_root(module, module.__name__)
+        recording.read(own, "class", None, type(module), f"type({module.__name__})")
+    if name in module.__dict__:
+        recording.read(slot, "item", name, module.__dict__[name], text)
+    else:
+        recording.guard_absent(slot, "item", name, text)

@@ -1,0 +1,112 @@
+"""Calls of what is known to read its arguments alone, and of what may do anything.
+
+What is written in C, or belongs to a library, is called through ``Consuming``, which notes all that it may read of its
+arguments; what may do anything else is a reason not to use the trace again.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hybridflow.core.call_binding import name_of
+from hybridflow.guards import c_function_models
+from hybridflow.guards.code_ownership import is_recorded
+from hybridflow.guards.container_reads import (
+    consume,
+    is_plain,
+    read_text,
+)
+from hybridflow.guards.guard_builder import GuardBuilder
+from hybridflow.guards.value_checks import ATOMS
+
+
+def is_python(f: Any) -> bool:
+    return isinstance(f, types.FunctionType) and is_recorded(f.__code__)
+
+
+def is_pure(module: str, name: str) -> bool:
+    if module.startswith(c_function_models.IMPURE_MODULES):
+        return False
+    return c_function_models.is_pure_module(module) and (module.partition(".")[0], name) not in c_function_models.IMPURE
+
+
+def is_stateful(module: str) -> bool:
+    """Whether instances of a library's class, given by its module, hold a state that their methods read and change."""
+    return module in c_function_models.STATEFUL_TYPES or module.startswith("numpy.random")
+
+
+def unknown(recording: GuardBuilder, f: Any) -> Any:
+    module = getattr(f, "__module__", None) or type(f).__module__
+    name = name_of(f)
+    recording.reason(
+        f"calls {name if module == 'builtins' else f'{module}.{name}'}, whose result may differ each time",
+        "call it outside and pass the result as an argument",
+    )
+    return Consuming(recording, f)
+
+
+_TEXTS = (str, repr, ascii, format)
+
+_REPLACED = (
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    types.MethodDescriptorType,
+    functools.partial,
+    functools._lru_cache_wrapper,
+    weakref.ref,
+    operator.attrgetter,
+    operator.itemgetter,
+    operator.methodcaller,
+)
+
+
+class Consuming:
+    """A callable that notes what may be read of its arguments, and calls another one.
+
+    ``is_quiet`` says that the function itself calls nothing of the user's: then nothing is recorded while it runs,
+    unless it is given something that it may call.
+    """
+
+    __slots__ = ("_function", "_is_live", "_is_quiet", "_recording")
+
+    def __init__(
+        self, recording: GuardBuilder, function: Callable[..., Any], is_live: bool = False, is_quiet: bool = False
+    ) -> None:
+        self._recording, self._function, self._is_live, self._is_quiet = recording, function, is_live, is_quiet
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if self._recording.note(self._note, args, kwargs) and self._is_quiet:
+            return self._recording.note(lambda _: self._function(*args, **kwargs))
+        if _calls_at_once(self._function):
+            args = tuple([self._called(value) for value in args])
+            kwargs = {name: self._called(value) for name, value in kwargs.items()}
+        return self._function(*args, **kwargs)
+
+    def _called(self, value: Any) -> Any:
+        """What a function that calls ``value`` is given in its place."""
+        replaced = value is type or isinstance(value, _REPLACED)
+        return self._recording.note(self._recording.prepare, value) if replaced else value
+
+    def _note(self, recording: GuardBuilder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether the function is given nothing that it may call."""
+        values = [value for value in (*args, *kwargs.values()) if type(value) not in ATOMS]
+        f = self._function
+        whole = (getattr(f, "__module__", None) or "builtins") not in c_function_models.LOOKING_MODULES
+        names_attributes = getattr(f, "__name__", "") in ("format", "format_map")  # in the fields of the text
+        if names_attributes and any(isinstance(value, (type, types.ModuleType)) for value in values):
+            recording.reason("formats the attributes of a class or a module", "read them into variables first")
+        for value in values:
+            if names_attributes or any(f is made for made in _TEXTS):
+                read_text(recording, value)
+            consume(recording, value, live=self._is_live, whole=whole or names_attributes)
+        return all(map(is_plain, values))
+
+
+def _calls_at_once(f: Any) -> bool:
+    """Whether a function calls what it is given, and keeps it no longer than that."""
+    return (getattr(f, "__module__", None) or "", getattr(f, "__name__", "")) in c_function_models.CALL_AT_ONCE

@@ -1,0 +1,41 @@
+"""One tensor in several places of a call: as two arguments, or as an argument and a tensor from outside.
+
+Tapes tell values apart by identity, and so does ``is``.  A program in whose trace one of them was at work answers calls
+only whose tensors are as many objects as those of its own call; other calls get a key that says which are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hybridflow.core.tensor import Tensor
+from hybridflow.jit.cache_key import IdentityKey, Key, LeafKey, SameKey, TensorKey
+
+
+def with_aliasing(key: Key, leaves: Sequence[Any], captured: frozenset[int] = frozenset()) -> Key:
+    """``key`` with what says that a tensor is one of the ``captured`` ones, given by their ids, or that of an earlier
+    argument; the very ``key`` if none is."""
+    tensors = [id(leaf) for leaf in leaves if isinstance(leaf, Tensor)]
+    if len(set(tensors)) == len(tensors) and captured.isdisjoint(tensors):
+        return key
+    first: dict[int, int] = {}
+    keys: list[LeafKey] = list(key.leaves)
+    for k, (leaf, own) in enumerate(zip(leaves, key.leaves)):
+        if not (isinstance(own, TensorKey) and isinstance(leaf, Tensor)):
+            continue
+        if id(leaf) in captured:
+            keys[k] = IdentityKey(leaf)
+            continue
+        k0 = first.setdefault(id(leaf), k)
+        if k0 != k:
+            keys[k0] = _both(keys[k0], own)
+            keys[k] = SameKey(k0)
+    return key if keys == list(key.leaves) else Key(key.structure, tuple(keys))
+
+
+def _both(a: LeafKey, b: TensorKey) -> TensorKey:
+    """The key of a tensor that fits two: an extent is open if it is in both."""
+    assert isinstance(a, TensorKey)
+    shape = tuple(m if isinstance(m, int) else n for m, n in zip(a.shape, b.shape))
+    return a if shape == a.shape else TensorKey(shape, a.dtype, a.declared)

@@ -1,0 +1,97 @@
+"""Calls of functions whose sizes a program finds, see ``tracing.found_sizes``: with those of the call before, and again
+where a program says that one is another."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.autograph.runtime import dynamic_list
+from hybridflow.core.context import now
+from hybridflow.errors import ArgumentError
+from hybridflow.tracing.data_dependent_sizes import LENGTH, SizeKnownError, Sizes
+
+_Sizes = tuple[tuple[int, ...], tuple[int, ...]]  # rooms and lengths
+_MOST = 1 << 40  # items of a list
+
+
+class Sized:
+    """A function of the user's with sizes as its first argument.  ``was_run`` says that its code ran, ``packs`` that
+    lists in its results are to be unpacked, see ``dynamic_list.Packed``."""
+
+    def __init__(self, python: Callable[..., Any]) -> None:
+        self._python = python
+        self.__name__ = getattr(python, "__name__", type(python).__name__)
+        self.was_run = self.packs = False
+        self.parameter = "sizes"
+        try:
+            own = inspect.signature(python)
+        except (TypeError, ValueError):
+            return
+        given = list(own.parameters.values())
+        while self.parameter in own.parameters:
+            self.parameter += "_"
+        sizes = inspect.Parameter(self.parameter, inspect.Parameter.POSITIONAL_ONLY)
+        self.__signature__ = own.replace(parameters=[sizes, *given])
+
+    def __call__(self, sizes: _Sizes, /, *args: Any, **kwargs: Any) -> Any:
+        self.was_run = True
+        trace: Any = now().trace
+        if trace is None:
+            return self._python(*args, **kwargs)
+        trace.sizes = found = Sizes(*sizes)
+        try:
+            result = self._python(*args, **kwargs)
+            values_set = [] if trace.guard_builder is None else trace.guard_builder.written_values()
+            if values_set:
+                return dynamic_list.settled((result, values_set))[0]
+            self.packs |= dynamic_list.pack(result)
+            return result
+        except BaseException:
+            if found.end_trace:
+                return None
+            raise
+
+    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
+        """The user's function, and a weak reference to the instance of a method."""
+        unwrapped = getattr(self._python, "unwrapped", None)
+        return (self._python, None) if unwrapped is None else unwrapped()
+
+
+class SizedCalls:
+    """What calls a function with sizes.  ``run`` is the function as one that is traced and compiled."""
+
+    __slots__ = ("_known", "_sized", "run")
+
+    def __init__(self, sized: Sized, run: Callable[..., Any]) -> None:
+        self._sized, self.run = sized, run
+        self._known: _Sizes = ((), ())  # what the last call had
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        sizes, are_found = self._known, not self._known[1]
+        while True:
+            self._sized.was_run = False
+            try:
+                result = self.run(sizes, *args, **kwargs)
+            except SizeKnownError as found:
+                sizes = _with(sizes, found)
+                are_found = True
+            except Exception:
+                if are_found or not self._sized.was_run:
+                    raise
+                sizes, are_found = (sizes[0], ()), True  # traced for the lengths of another call
+            else:
+                self._known = sizes
+                return dynamic_list.unpacked(result) if self._sized.packs else result
+
+
+def _with(sizes: _Sizes, found: SizeKnownError) -> _Sizes:
+    """The sizes with the one that was found; those behind it may be others."""
+    rooms, lengths = sizes
+    if found.size > _MOST:
+        raise ArgumentError("convert", f"a list would have {found.size} items.")
+    if found.kind == LENGTH:
+        return rooms, (*lengths[: found.number], found.size)
+    rooms = (*rooms, *[0] * (found.number + 1 - len(rooms)))
+    return (*rooms[: found.number], max(found.size, rooms[found.number]), *rooms[found.number + 1 :]), ()

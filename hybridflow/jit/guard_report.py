@@ -1,0 +1,152 @@
+"""Saying why a function is traced at each call, once; or refusing it."""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import Any
+
+import numpy as np
+
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import TraceError, short_location
+from hybridflow.guards.guard_builder import GuardBuilder, Reason
+from hybridflow.guards.value_checks import ATOMS
+from hybridflow.jit.native_entry import Refusal
+from hybridflow.jit.retrace_log import Cause, logger, outside_cause
+from hybridflow.jit.trace_cache import Guards
+from hybridflow.runtime.calls.guard_steps import GuardStep, failure
+
+# What has been said in this process: a function that is made anew, in a loop or by a call, has nothing new to say.
+_MAX_REPORTED = 1000
+reported: dict[tuple[Any, ...], None] = {}
+
+
+class Report:
+    """What is said about one function."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def tell(self, recording: GuardBuilder, strict: bool) -> None:
+        """Warn of the first reason that was not told yet.  Raises TraceError if ``strict``."""
+        reason = recording.reasons[0]
+        if strict:
+            raise TraceError(self._name, f"{_sentence(reason)} {_remedy(reason)}", where=reason.where)
+        if _is_new(self._name, reason.text, reason.where):
+            place = f" ({short_location(reason.where)})" if reason.where else ""
+            text = f"is traced anew at each call: {_sentence(reason).rstrip('.')}{place}. {_remedy(reason)}"
+            _warn(self._name, text)
+
+
+def tell_eager(name: str, reason: Reason | None, error: BaseException) -> None:
+    """Warn that calls of a function run eagerly, unless that was said: for a ``reason``, or as the ``error`` says."""
+    if reason is None:
+        if _is_new(name, str(error), None):
+            _warn(name, f"runs eagerly: {error}")
+    elif _is_new(name, reason.text, reason.where):
+        place = f" ({short_location(reason.where)})" if reason.where else ""
+        _warn(name, f"runs eagerly: {_sentence(reason).rstrip('.')}{place}. {_remedy(reason)}")
+
+
+def tell_refusal(name: str, refusal: Refusal) -> None:
+    """Warn that calls of a function go by way of Python, unless that was said."""
+    if _is_new(name, refusal.reason, None):
+        remedy = "" if refusal.remedy is None else f" To avoid it: {refusal.remedy}."
+        _warn(name, f"is called by way of Python, which takes longer than natively: {refusal.reason}.{remedy}")
+
+
+def _is_new(*said: Any) -> bool:
+    """Whether something was not said yet; it is now."""
+    if said in reported:
+        return False
+    reported[said] = None
+    if len(reported) > _MAX_REPORTED:
+        reported.pop(next(iter(reported)), None)
+    return True
+
+
+def _warn(name: str, text: str) -> None:
+    logger().warning("%s %s", name, text)
+
+
+def _sentence(reason: Reason) -> str:
+    then = "which each call has to repeat" if reason.is_effect else "which no guard can watch"
+    return f"it {reason.text}, {then}."
+
+
+def _remedy(reason: Reason) -> str:
+    return f"To avoid it: {reason.remedy}."
+
+
+def untracked_reason(recording: GuardBuilder) -> Any:
+    """Code that ran although nothing recorded it, as a reason; None if there was none."""
+    if not recording.untracked:
+        return None
+    code = min(recording.untracked, key=lambda c: (c.co_filename, c.co_firstlineno))
+    return Reason(
+        f"runs {code.co_qualname}, called by code that is not recorded",
+        f"{code.co_filename}:{code.co_firstlineno}",
+        # The next trace records what it finds by the collector, which does not know of frozen objects.
+        "call it directly" + (", or define it after gc.freeze()" if gc.get_freeze_count() else ""),
+    )
+
+
+_HERE = os.path.join(os.path.dirname(__file__), "")
+
+
+def hide_recorder(error: BaseException | None) -> None:
+    """Take the recorder's frames out of what an error of the user's code shows; they stand between the user's lines."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        entry = error.__traceback__
+        while entry is not None:
+            following = entry.tb_next
+            while following is not None and following.tb_frame.f_code.co_filename.startswith(_HERE):
+                following = following.tb_next
+            entry.tb_next = following
+            entry = following
+        error = error.__cause__ or error.__context__
+
+
+def cause(guards: Guards) -> Cause | None:
+    """Which value is another one, for a signature whose guards do not hold."""
+    found = failure(guards.steps)
+    if found is None:
+        return None  # another thread put it back
+    position, value = found
+    now = describe(value[0]) if value else "missing"
+    return outside_cause(guards.texts[position], _expected(guards.steps[position]), now)
+
+
+def _expected(step: GuardStep) -> str:
+    """What a step wants to find, in words."""
+    if step.check == "weak":
+        value = step.expected()
+        return "an object that is gone" if value is None else describe(value)
+    if step.check in ("is", "number", "text"):
+        return describe(step.expected)
+    if step.check == "type":
+        return step.expected.__name__
+    if step.check == "length":
+        return f"{step.expected} items"
+    return "missing" if step.check == "absent" else "other contents"
+
+
+def describe(value: Any) -> str:
+    """A value in a few words."""
+    kind = type(value).__name__
+    if value is None:
+        return "None"
+    if type(value) in ATOMS or isinstance(value, np.generic):
+        return f"{kind} {value!r}"
+    if isinstance(value, type):
+        return f"class {value.__name__}"
+    if isinstance(value, np.ndarray):
+        return f"array {value.dtype}{list(value.shape)}"
+    if isinstance(value, Tensor):
+        return f"tensor {value.type}"
+    return f"{kind} object"

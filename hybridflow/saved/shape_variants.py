@@ -1,0 +1,131 @@
+"""Programs for the extents that a trace is not for: the other sides of what it assumed.
+
+A trace with open extents is for calls in which its conditions hold (``x[:10]`` of ten rows or more).  Its function
+answers the others by other traces.  A file has those that can be found: for each condition an extent is sought at which
+it does not hold, and the function is traced for that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.extents import LEAST, Dim, symbols, value_at
+from hybridflow.compiler.ir.graph import Role
+from hybridflow.compiler.ir.types import Shape
+from hybridflow.jit.cache_key import TensorKey
+from hybridflow.jit.concrete_function import ConcreteFunction
+
+_MOST = 16  # programs for one signature
+_BETWEEN = 16  # between extents that are to differ
+_STEPS = 32  # extents that are tried for one condition
+_FAILURES = 2  # of them that may raise, until no others are tried
+_TYPICAL = 1 << 20  # what a symbol is where no call says it
+_FAR = 1 << 16  # times what it is in a call
+
+
+def shape_variants(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:
+    """Concrete functions of the same function for extents that one is not for, as far as there are any."""
+    seen = [concrete]
+    for shapes in _different(concrete):
+        for found in _tried(concrete, [shapes], seen):
+            seen.append(found)
+            yield found
+    for one in seen:  # which grows
+        for condition in one.conditions:
+            if isinstance(condition, Dim):
+                for found in _tried(one, _violating(one, condition), seen):
+                    seen.append(found)
+                    yield found
+
+
+def _tried(
+    one: ConcreteFunction, candidates: Iterable[Sequence[Shape]], seen: Sequence[ConcreteFunction]
+) -> Iterator[ConcreteFunction]:
+    """What answers calls with arguments of these shapes, where none that is ``seen`` does."""
+    failures = 0
+    for shapes in candidates:
+        if len(seen) >= _MOST or failures == _FAILURES or one.specialise is None:
+            return
+        leaves = _arguments(one, shapes)
+        if leaves is None or any(other.fits(leaves) for other in seen):
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = one.specialise(leaves, one.key)
+        except Exception:  # the user's code, which may raise whatever it likes for such an extent
+            failures += 1
+            continue
+        found.specialise = one.specialise
+        yield found
+
+
+def _inputs(concrete: ConcreteFunction) -> list[Shape]:
+    """The shapes of the tensor arguments, as they were traced."""
+    return [node.type.shape for node in concrete.graph.inputs if node.attrs["role"] is Role.ARGUMENT]
+
+
+def _different(concrete: ConcreteFunction) -> Iterator[list[Shape]]:
+    """Shapes whose open extents all differ, rising and falling, where a trace took some to be equal or known."""
+    wanted: list[Any] = [key.shape for key in concrete.key.leaves if isinstance(key, TensorKey)]
+    named = [[_name(extent, k, axis) for axis, extent in enumerate(shape)] for k, shape in enumerate(wanted)]
+    found = {
+        n: extent for names, own in zip(named, _inputs(concrete)) for n, extent in zip(names, own) if n is not None
+    }
+    if len(set(found.values())) == len(found) and not any(isinstance(extent, int) for extent in found.values()):
+        return
+    for turn in (1, -1):
+        sizes = dict(zip(list(found)[::turn], itertools.count(_BETWEEN, _BETWEEN)))
+        yield [tuple(e if n is None else sizes[n] for n, e in zip(*pair)) for pair in zip(named, wanted)]
+
+
+def _name(extent: Any, leaf: int, axis: int) -> Any:
+    """What tells an open extent from others; None for a number."""
+    return None if isinstance(extent, int) else extent if isinstance(extent, str) else (leaf, axis)
+
+
+def _violating(concrete: ConcreteFunction, condition: Dim) -> Iterator[list[Shape]]:
+    """Shapes with which a condition is negative: a symbol is moved over the edge, and on."""
+    inputs = _inputs(concrete)
+    given = concrete.staged.trace.assumptions.examples or {}
+    names = {name for shape in inputs for extent in shape for name in symbols(extent)}
+    start = {name: given.get(name, _TYPICAL + k) for k, name in enumerate(sorted(names.union(symbols(condition))))}
+    for name in symbols(condition):
+
+        def fails(size: int) -> bool:
+            return value_at(condition, {**start, name: size}) < 0  # noqa: B023  # it is called here alone
+
+        for far, step in ((LEAST, -1), (start[name] * _FAR, 1)):
+            if not fails(far):
+                continue
+            holds = start[name]
+            while abs(far - holds) > 1:
+                middle = (far + holds) // 2
+                far, holds = (middle, holds) if fails(middle) else (far, middle)
+            for size in range(far, far + step * _STEPS, step):
+                if size >= LEAST and fails(size):
+                    sizes = {**start, name: size}
+                    yield [tuple(value_at(extent, sizes) for extent in shape) for shape in inputs]
+
+
+def _arguments(concrete: ConcreteFunction, shapes: Sequence[Shape]) -> list[Any] | None:
+    """Arguments of these shapes, which take no memory; None where there can be none."""
+    leaves: list[Any] = []
+    left = iter(shapes)
+    for position, key in enumerate(concrete.key.leaves):
+        try:
+            if isinstance(key, TensorKey):
+                shape: Any = next(left)
+                if any(n < LEAST and not isinstance(wanted, int) for n, wanted in zip(shape, key.shape)):
+                    return None
+                leaves.append(np.broadcast_to(np.zeros((), key.dtype), shape))
+            else:
+                leaves.append(concrete.known.plain(position))
+        except (KeyError, ValueError):
+            return None
+    return leaves

@@ -1,0 +1,898 @@
+"""Staged programs: finished traces that run compiled, and that tapes see as one differentiable operation.
+
+When a tape watches an input, the program that runs also returns the intermediate values that its derivative needs, and
+the derivative is a staged program itself, made by the same reverse walk that the tape uses.  That program is recorded
+on outer tapes in turn, so derivatives of any order work, and each is traced and compiled once.
+
+Cotangents are added up in the order of eager mode, so every value must be one value to the tapes, whichever programs
+read it: see ``_RecomputedValue``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.compiler.autodiff import Record, Results, backward, records_of
+from hybridflow.compiler.device_partition import InputPlacement, device_of, is_placed
+from hybridflow.compiler.forward_mode import forward
+from hybridflow.compiler.graph_inlining import apply_again, extents_of, symbols_in, symbols_of_input, with_extents
+from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.extents import Dim, Extent, holds, substituted
+from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.results import TupleType, is_token
+from hybridflow.compiler.ir.types import is_static
+from hybridflow.compiler.ops.indexed_slices import SparseGrad, is_few, lookups, mapped
+from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, TABLE
+from hybridflow.core import devices, transaction
+from hybridflow.core.context import current, now, tracing
+from hybridflow.core.donated_tensor import BufferDonation
+from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.variable import Variable, current_values
+from hybridflow.eager import multi_device, nan_checks, placement
+from hybridflow.eager.dispatch import builder
+from hybridflow.eager.executable import executable_for, timed_executable_for
+from hybridflow.errors import DeviceError, ShapeError, TraceError
+from hybridflow.runtime import fork_safe_locks, host_interface
+from hybridflow.runtime.calls.entry import is_due, on_tensors
+from hybridflow.runtime.calls.variable_locks import run_in_place, set_all, with_locks
+from hybridflow.tracing.effect_token import ORDER, renumbered
+from hybridflow.tracing.symbolic_tensor import SymbolicTensor
+from hybridflow.tracing.trace import State, Trace
+
+# Where a program runs: the name of a device, or, where it takes several, where its inputs lie.
+Where = str | tuple[InputPlacement, ...]
+
+_SMALL = 64  # bytes of an argument or variable that is moved to where a call runs: a counter, a generator's state
+
+# Pushes tangents through a record that has a derivative of its own.
+Through = Callable[[Record, Sequence[Any]], Sequence[Any]]
+# The positions of the watched values (``CompiledTrace.values``), those that are one and the same value together.
+Watched = tuple[tuple[int, ...], ...]
+
+
+_set_own: Any = vars(Variable)["_own"].__set__
+_set_tensor: Any = vars(Variable)["_tensor"].__set__
+
+
+def _giving(graph: Graph, donated: Mapping[int, int]) -> Graph:
+    """The graph with the outputs that may lie in the memory of inputs as the new values of these."""
+    outputs = [node for k, node in enumerate(graph.outputs) if k not in donated.values()]
+    updates = {**graph.updates, **{i: graph.outputs[k] for i, k in donated.items()}}
+    return Graph(graph.name, graph.inputs, graph.nodes, tuple(outputs), updates)
+
+
+class _ReadAfterWrite(NamedTuple):
+    """What is read from a variable (the input ``position``) after an assignment: ``node``.  It is ``final`` when that
+    is the value that the variable has after the call."""
+
+    position: int
+    node: Node
+    final: bool
+
+
+def _input_placement(source: Any, arguments: Iterator[Tensor | None]) -> InputPlacement:
+    """Where an input lies, and whether it has to be used there."""
+    if isinstance(source, Tensor):
+        return InputPlacement(source.device, False)
+    x = source.variable._tensor if isinstance(source, State) else next(arguments)
+    return (
+        InputPlacement(devices.CPU, False)
+        if x is None
+        else InputPlacement(x.device, bool(x.ndim) and x._array.nbytes > _SMALL)
+    )
+
+
+class CompiledTrace:
+    """A finished trace and its graph.  Arguments are the tensors for its ARGUMENT inputs, in order.
+
+    ``donated`` maps inputs that calls may give up to the outputs that may lie in their memory then.
+    ``origin`` is the derivative that a backward program belongs to.  ``values`` are what a tape may know of it: its
+    inputs, what it reads from variables later (``later``), and the values of ancestors that it computes again, whose
+    nodes there are ``again``.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_copies",
+        "_derivatives",
+        "_executables",
+        "_gives_through",
+        "_is_placed",
+        "_is_static",
+        "_lock",
+        "_on_tensors",
+        "_reads",
+        "_states",
+        "_updates",
+        "_wheres",
+        "again",
+        "donated",
+        "fastmath",
+        "graph",
+        "later",
+        "moves",
+        "origin",
+        "sources",
+        "trace",
+        "values",
+    )
+
+    def __init__(
+        self, trace: Trace, outputs: Sequence[Node], fastmath: bool, origin: _Derivative | None = None
+    ) -> None:
+        self.trace, self.origin = trace, origin
+        self.donated: Mapping[int, int] = {}
+        self.graph: Graph = trace.finish(outputs)
+        self.sources = trace.sources
+        self.fastmath = fastmath
+        again = {node: ancestor for ancestor, node in trace.lifted.items() if not node.is_parameter}
+        self.again = tuple(again.values())
+        self.later = tuple(_reads_after_write(self.sources))
+        self.values = (*self.graph.inputs, *(read.node for read in self.later), *again)
+        self._updates = tuple(self.graph.updates)
+        states = [(i, source) for i, source in enumerate(self.sources) if isinstance(source, State)]
+        self._states = tuple([i for i, _ in states])
+        # Which of them are read, and whether the first read is that of the value which the call begins with.
+        self._reads = [(i, s.reads[0]._node is self.graph.inputs[i]) for i, s in states if s.reads]
+        self._is_static = all(is_static(node.type.shape) for node in self.graph.inputs)
+        self._gives_through = not set(self.graph.outputs).isdisjoint(self.graph.inputs)
+        self._is_placed = is_placed(self.graph)
+        self._wheres: dict[
+            tuple[tuple[InputPlacement, ...], str], Where
+        ] = {}  # by where the inputs lie, and by the scope
+        # With checks of all that is computed, and without; for calls that give inputs up, and for others.
+        self._executables: dict[tuple[Where, bool, bool], Any] = {}
+        self._on_tensors: dict[Any, Callable[[], Callable[..., Any] | None]] = {}  # see ``_computed``
+        self._copies: dict[tuple[int, str], Tensor] = {}  # captured tensors, on devices other than their own
+        self.moves: dict[tuple[str, str, bool], int] = {}  # bytes of what is copied: where, its name, at each call
+        self._derivatives: dict[Watched, _Derivative] = {}
+        self._lock = fork_safe_locks.make()
+
+    def compile(self, device: Where | None = None, giving: bool = False) -> Any:
+        """The executable of the plain program on a device, made on first use; where none is given where the code says,
+        or on the CPU.  That of calls ``giving`` inputs up has outputs as their new values, where it runs on one device.
+        Raises DeviceError where operands lie on different devices."""
+        where = device or self._where_alone()
+        key = where, nan_checks.is_on, giving and bool(self.donated) and isinstance(where, str)
+        result = self._executables.get(key)
+        if result is None:
+            with self._lock:
+                result = self._executables.get(key)
+                if result is None:
+                    graph = _giving(self.graph, self.donated) if key[2] else self.graph
+                    result = self._executables[key] = self._executable(graph, *key[:2])
+        return result
+
+    def finish(self) -> None:
+        """Have the executables that there are run the fastest code from now on."""
+        for executable in list(self._executables.values()):
+            if (tiers := getattr(executable, "tiers", None)) is not None:
+                tiers.finish()
+
+    def _executable(self, graph: Graph, where: Where, checked: bool) -> Any:
+        functions = self.trace.functions
+        if isinstance(where, str):
+            return executable_for(graph, self.fastmath, where, functions, checked)
+        return multi_device.MultiDeviceProgram(graph, where, self.fastmath, functions, checked, self.note_copy)
+
+    def device_for(self, arguments: Iterable[Tensor | None]) -> Where:
+        """Where a call runs: where its arguments and variables lie; where that is not one device, or the code names
+        one, where each input lies, unless the program has one device all the same.
+
+        Captured tensors are constants of the program, and go where it runs; so do small arguments and variables, and
+        those that are no tensors yet, for which there is None.
+        """
+        arguments = list(arguments)
+        if not self._is_placed:
+            tensors = [x for x in arguments if x is not None]
+            if self._states:
+                tensors += [self.sources[i].variable._tensor for i in self._states]  # type: ignore[union-attr]
+            result = placement.shared(tensors) or placement.common_device(tensors, _SMALL)
+            if result is not None:
+                return result
+        given = iter(arguments)
+        return self._where(tuple([_input_placement(source, given) for source in self.sources]))
+
+    def _where(self, places: tuple[InputPlacement, ...]) -> Where:
+        """Where a program whose inputs lie there runs."""
+        result = self._wheres.get((places, devices.scope()))
+        if result is None:
+            one = device_of(self.graph, places, devices.scope())
+            result = self._wheres[places, devices.scope()] = places if one is None else one
+        return result
+
+    def _where_alone(self) -> str:
+        """Where it runs as far as its code says, whatever it is given; the CPU where that is nowhere, or on several."""
+        found = (
+            self._where((InputPlacement(devices.CPU, False),) * len(self.sources)) if self._is_placed else devices.CPU
+        )
+        return found if isinstance(found, str) else devices.CPU
+
+    @property
+    def is_of_cpu(self) -> bool:
+        """Whether its code says nothing against running on the CPU."""
+        return not self._is_placed or self._where_alone() == devices.CPU
+
+    def _on_device(self, inputs: Sequence[Tensor], device: Where) -> list[Tensor]:
+        """The inputs on the device where they run; captured tensors are copied there once.  Where a program runs on
+        several, its parts have what they need copied."""
+        if not isinstance(device, str) or placement.shared(inputs) == device:
+            return list(inputs)
+        return [x if x.device == device else self._copy(i, x, device) for i, x in enumerate(inputs)]
+
+    def _copy(self, position: int, x: Tensor, device: str) -> Tensor:
+        source, name = self.sources[position], self.graph.inputs[position].attrs["name"]
+        if not isinstance(source, Tensor):
+            self.note_move(device, name, x, each_call=True)
+            return wrap(devices.moved(x._array, device))
+        copy = self._copies.get((position, device))
+        if copy is None:
+            copy = self._copies[position, device] = wrap(devices.moved(x._array, device))
+            self.note_move(device, name, x, each_call=False)
+        return copy
+
+    def note_move(self, device: str, name: str, x: Tensor, each_call: bool) -> None:
+        """Note for ``explain`` that what is called so is copied to a device."""
+        self.note_copy(device, name, int(x._array.nbytes), each_call)
+
+    def note_copy(self, device: str, name: str, size: int, each_call: bool) -> None:
+        """The same, for so many bytes."""
+        self.moves[device, name, each_call] = size
+
+    @property
+    def devices(self) -> list[str]:
+        """Where it has been compiled for."""
+        found: set[str] = set()
+        for (where, *_), executable in self._executables.items():
+            found.update((where,) if isinstance(where, str) else executable.devices)
+        return sorted(found)
+
+    def run_donating(self, arguments: Sequence[Tensor], giving: BufferDonation) -> tuple[list[Tensor], set[int]]:
+        """Run, where no trace goes on and no tape is active, on arguments of which some are given up.  Also returns the
+        inputs among ``donated`` whose memory was not the call's own."""
+        device = self.device_for(arguments)
+        gates = [variable._gate for variable in self._updated_variables()]
+        return with_locks(gates, lambda: self._run_giving(device, self._inputs(arguments), giving))
+
+    def _run_giving(self, device: Where, inputs: list[Tensor], giving: BufferDonation) -> tuple[list[Tensor], set[int]]:
+        executable = self.compile(device, giving=True)
+        inputs = self._on_device(inputs, device)
+        arrays = [x._array for x in inputs]
+        donated = self.donated if isinstance(device, str) else {}
+        updated = sorted({*self._updates, *donated})
+        giving.take()
+        try:
+            shared = {i for i in donated if not giving.owns(arrays, i)}
+        except Exception:  # a GPU is asked for memory like that of the arrays
+            giving.take_back()
+            raise
+        own = {i for i in donated if i not in shared and i in executable.in_place}
+
+        def compute(in_place: Sequence[int]) -> tuple[list[Any], list[Any]]:
+            try:
+                outputs, updates = executable.compute(arrays, {*in_place, *own})
+            except Exception:  # no interrupt, which may come when all is written
+                giving.take_back()
+                raise
+            new = dict(zip(updated, updates))
+            for i, position in sorted(donated.items(), key=lambda item: item[1]):
+                outputs.insert(position, new[i])
+            return outputs, [new[i] for i in self._updates]
+
+        return self._updated(executable, inputs, compute), shared
+
+    def __call__(self, arguments: Sequence[Tensor], pullback: _Pullback | None = None) -> list[Tensor]:
+        """Run on ``arguments``: eagerly, into the trace that is going on, and onto the tapes that are active.
+
+        ``pullback`` is the caller of a backward program.
+        """
+        if current.trace is not None:
+            return self._inline(arguments)
+        device = self.device_for(arguments)
+        if not self._updates:
+            return self._call_on(device, arguments, pullback)
+        gates = [variable._gate for variable in self._updated_variables()]
+        return with_locks(gates, lambda: self._call_on(device, arguments, pullback))
+
+    def _call_on(self, device: Where, arguments: Sequence[Tensor], pullback: _Pullback | None) -> list[Tensor]:
+        inputs = self._inputs(arguments)
+        if current.tapes:
+            again = [pullback.known(node) for node in self.again] if pullback is not None else []
+            known = [*inputs, *[None] * len(self.later), *again]
+            watched = self._watch(known)
+            if watched:
+                return self._notify_tapes(self._recorded(inputs, known, watched, pullback, device))
+        return self._notify_tapes(self._run(self.compile(device), self._on_device(inputs, device)))
+
+    def _notify_tapes(self, outputs: list[Tensor]) -> list[Tensor]:
+        """The outputs, when the tapes know which variables the program has assigned."""
+        for tape in now().tapes:
+            for variable in self._updated_variables():
+                tape.note_assign(variable, variable._tensor)
+        return outputs
+
+    def _inputs(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """One tensor per graph input.  Nobody writes into their memory: those of variables to be updated are seen by
+        this call only, unless there are tapes, which may keep them."""
+        if len(arguments) == len(self.sources):
+            return list(arguments)
+        given = iter(arguments)
+        alone = () if current.tapes else self._updates
+        states = [(i, self.sources[i].variable) for i in self._states if i not in alone]  # type: ignore[union-attr]
+        read = dict(zip((i for i, _ in states), current_values([variable for _, variable in states])))
+        return [
+            (source.variable._tensor if i in alone else read[i])
+            if isinstance(source, State)
+            else source
+            if isinstance(source, Tensor)
+            else next(given)
+            for i, source in enumerate(self.sources)
+        ]
+
+    def timed(self, arguments: Sequence[Tensor]) -> tuple[Any, list[np.ndarray], tuple[int, ...]]:
+        """What times a call: an executable for a ``runtime.timing.TimingHost``, and the arrays that it runs on, of
+        which those at some positions have to be copies, as it may write there.  Raises DeviceError off the CPU."""
+        device = self.device_for(arguments)
+        if device != devices.CPU:
+            raise DeviceError(
+                self.graph.name,
+                f"it runs on {device}, and kernels are timed on the CPU alone. Pass tensors that lie there.",
+            )
+        variables = [self.sources[i].variable for i in self._states]  # type: ignore[union-attr]
+        states = dict(zip(self._states, current_values(variables)))
+        given = iter(arguments)
+        inputs = [
+            states[i] if i in states else source if isinstance(source, Tensor) else next(given)
+            for i, source in enumerate(self.sources)
+        ]
+        arrays = [x._array for x in self._on_device(inputs, device)]
+        return timed_executable_for(self.graph, arrays, self.fastmath, self.trace.functions), arrays, self._updates
+
+    def _updated_variables(self) -> list[Variable]:
+        return [self.sources[position].variable for position in self._updates]  # type: ignore[union-attr]
+
+    def _run(self, executable: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs of the program; variables get their new values if nothing is raised, all at once."""
+        if not self._updates:
+            return self._computed(executable, inputs)
+        arrays = [x._array for x in inputs]
+        return self._updated(executable, inputs, lambda in_place: executable.compute(arrays, in_place))
+
+    def _updated(
+        self,
+        executable: Any,
+        inputs: Sequence[Tensor],
+        compute: Callable[[Sequence[int]], tuple[list[Any], list[Any]]],
+    ) -> list[Tensor]:
+        """The outputs of ``compute``, which is told which states may be written in place and also returns their new
+        values; these become the variables' own."""
+        variables = self._updated_variables()
+        done = None
+        # What is called in Python may read the variables.
+        may_write = executable.in_place.issuperset(self._updates)
+        if self._updates and may_write and not executable.needs_python and not transaction.is_open():
+
+            def write_in_place() -> tuple[list[Any], list[Any]] | None:
+                owned = all(v._own is v._tensor is inputs[i] for i, v in zip(self._updates, variables))
+                return compute(self._updates) if owned else None
+
+            done = run_in_place([v._gate for v in variables], write_in_place)
+        if done is None:
+            done = compute(())
+            self._publish(variables, done[1], own=True)
+        return [wrap(out) for out in done[0]]
+
+    def _run_to_keep(self, executable: Any, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """As ``_run``; also returns the new values of the variables, which somebody else may hold from now on."""
+        if not self._updates:
+            return self._computed(executable, inputs), []
+        outputs, updates = executable.compute([x._array for x in inputs])
+        new = self._publish(self._updated_variables(), updates, own=False)
+        return [wrap(out) for out in outputs], new
+
+    def _computed(self, executable: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs of a program that updates nothing: from its second run on by native code, where it takes the
+        program and the inputs."""
+        if executable not in self._on_tensors:
+            self._on_tensors[executable] = functools.cache(functools.partial(on_tensors, executable))
+        elif is_due() and (run := self._on_tensors[executable]()) is not None and host_interface.current() is None:
+            outputs = run(*inputs)
+            if outputs is not NotImplemented:
+                return list(outputs)
+        return [wrap(out) for out in executable.compute([x._array for x in inputs])[0]]
+
+    @staticmethod
+    def _publish(variables: Sequence[Variable], arrays: Sequence[Any], own: bool) -> list[Tensor]:
+        """Let variables have new values, whose memory is their own or not."""
+        if not variables:
+            return []
+        tensors = [wrap(devices.moved(array, v.device)) for v, array in zip(variables, arrays)]
+        before = [(v._own, v._tensor) for v in variables]  # let go when all is done: that may run Python code
+        for variable, (_, old), new in zip(variables, before, tensors):
+            transaction.note(variable, old, new)
+        # First whose memory it is: a reader meanwhile takes it for visible, which is safe (see Variable._current).
+        set_all(_set_own, variables, tensors if own else [None] * len(tensors))
+        set_all(_set_tensor, variables, tensors)
+        return tensors
+
+    def _inline(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Record the ops of the graph anew, into the trace that is going on."""
+        if self.trace.custom_vjps:
+            raise TraceError(
+                self.graph.name,
+                "it holds a custom gradient, so it cannot be called as a concrete function inside another trace. "
+                "Call the hf.function itself there.",
+            )
+        given = iter(arguments)
+        values: dict[Node, Any] = {}  # of nodes with several results tuples
+        for node, source in zip(self.graph.inputs, self.sources):
+            if isinstance(source, State):
+                values[node] = source.variable._read()
+            else:
+                values[node] = source if isinstance(source, Tensor) else next(given)
+        extents = extents_of(values)
+        _require(self.graph, self.trace.assumptions.conditions, values, extents)
+        tokens = [node for node in self.graph.nodes if is_token(node.type)]
+        values.update((node, ORDER._read()) for node in tokens if node.op is TABLE["token"])
+        apply_again(builder, self.graph.nodes, values, extents, renumbered(self.trace.functions))
+        if tokens:
+            ORDER.assign(values[tokens[-1]])
+        for position, node in self.graph.updates.items():
+            self.sources[position].variable.assign(values[node])  # type: ignore[union-attr]
+        return [values[node] for node in self.graph.outputs]
+
+    # Derivatives
+
+    def _watch(self, known: Sequence[Any]) -> Watched:
+        """Tell the tapes which variables are read; those of the program's values that some tape tracks."""
+        tapes = now().tapes
+        for i, is_read in self._reads:
+            variable = self.sources[i].variable  # type: ignore[union-attr]
+            for tape in tapes:
+                if is_read or not tape.watches(variable):
+                    tape.watch_read(variable, known[i])
+        groups: dict[int, list[int]] = {}
+        for i, x in enumerate(known):
+            if x is not None:
+                for tape in tapes:
+                    if tape.tracks(x):
+                        groups.setdefault(id(x), []).append(i)
+                        break
+        if not self.later:
+            return (*map(tuple, groups.values()),)
+        later = [
+            (position,)
+            for position, read in enumerate(self.later, len(self.sources))
+            if any(tape.watches(self._variable(read)) for tape in tapes)
+        ]
+        return (*map(tuple, groups.values()), *later)
+
+    def _variable(self, read: _ReadAfterWrite) -> Variable:
+        return self.sources[read.position].variable  # type: ignore[union-attr]
+
+    def _recorded(
+        self, inputs: list[Tensor], known: list[Any], watched: Watched, outer: _Pullback | None, device: Where
+    ) -> list[Tensor]:
+        with self._lock:
+            derivative = self._derivatives.get(watched)
+            if derivative is None:
+                derivative = self._derivatives[watched] = _Derivative(self, watched)
+        sizes = {} if self._is_static else extents_of(dict(zip(self.graph.inputs, inputs)))
+        self.trace.assumptions.check_later(sizes)
+        values = self._on_device(inputs, device)
+        results, new = self._run_to_keep(derivative.compile(device), values)
+        reads = (
+            self._read_after_write(watched, dict(zip(derivative.results, results)), new, sizes) if self.later else {}
+        )
+        for read, value in reads.items():
+            known[len(self.sources) + self.later.index(read)] = value
+            for tape in current.tapes:
+                if tape.watches(self._variable(read)):
+                    tape.watch_read(self._variable(read), value)
+        given = {read.node: value for read, value in reads.items()}
+        if given:
+            results = [given[n] if isinstance(given.get(n), Tensor) else x for n, x in zip(derivative.results, results)]
+        pullback = _Pullback(derivative, values, results, given, outer, sizes)
+        sources = tuple(known[group[0]] for group in watched)
+        for tape in now().tapes:
+            tape.record_custom(sources, pullback.outputs, pullback)
+        if not self._gives_through:
+            return results[: len(self.graph.outputs)]
+        same = dict(zip(self.graph.inputs, inputs))  # to the tapes an input that is a result is one value
+        return [same.get(node, result) for node, result in zip(self.graph.outputs, results)]
+
+    def _read_after_write(
+        self, watched: Watched, results: Mapping[Node, Tensor], new: Sequence[Tensor], sizes: Mapping[str, Extent]
+    ) -> dict[_ReadAfterWrite, Any]:
+        """What the tapes know the watched later reads by: the variable's new value, or what stands for one between."""
+        after = dict(zip(self._updates, new))
+        result: dict[_ReadAfterWrite, Any] = {}
+        for position, *_ in watched:
+            k = position - len(self.sources)
+            if 0 <= k < len(self.later):
+                read = self.later[k]
+                kept = after[read.position] if read.final else results.get(read.node)
+                result[read] = _RecomputedValue(read.node, sizes) if kept is None else kept
+        return result
+
+
+def _reads_after_write(sources: Sequence[Any]) -> Iterator[_ReadAfterWrite]:
+    for i, source in enumerate(sources):
+        if isinstance(source, State):  # one that has its first value again may have been read in between
+            for value in source.reads:
+                if value._node is not source.parameter._node:
+                    is_last = source.fresh and value is source.reads[-1]
+                    yield _ReadAfterWrite(i, value._node, is_last and source.is_written)
+
+
+def _require(
+    graph: Graph, conditions: Sequence[Dim], values: Mapping[Node, Tensor], extents: Mapping[str, Extent]
+) -> None:
+    """Raise ShapeError unless the extents of ``values`` are some that the graph was traced for."""
+    for node in graph.inputs:
+        if tuple(with_extents(node.type.shape, extents)) != values[node].shape:
+            raise ShapeError(graph.name, f"{values[node].type} is given for {node.type}.")
+    for condition in conditions:
+        if not holds(substituted(condition, extents)):
+            raise ShapeError(
+                graph.name,
+                f"it was traced for extents where {condition} is not negative. Call the hf.function itself here.",
+            )
+
+
+class _RecomputedValue:
+    """A value of a program that no tensor holds: programs that need it compute it again, because that is cheaper.
+
+    To tapes it is still one value.  It has one total of cotangents, from the operations of all programs that read it,
+    as in eager mode, where it is one tensor; what they add up to goes on from where it was first computed.
+    """
+
+    __slots__ = ("type",)
+
+    def __init__(self, node: Node, sizes: Mapping[str, Extent]) -> None:
+        self.type = node.type.with_shape(tuple(with_extents(node.type.shape, sizes))) if sizes else node.type
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype
+
+
+class _Pullback:
+    """The derivative of one call: the values of its inputs and results, and the program to run on them.
+
+    ``outer`` is the pullback that made the call, when it was a backward program's: a derivative of a derivative may use
+    values of the first program that the second one does not.  ``outputs`` are the values that may have a cotangent, in
+    the order in which it is called with them: the results, and what other programs compute again, as they come to be.
+    """
+
+    __slots__ = ("_derivative", "_outer", "_reads", "_recomputed", "_sizes", "_values", "outputs")
+
+    accumulates = True  # see ``autodiff.Record``
+
+    def __init__(
+        self,
+        derivative: _Derivative,
+        inputs: Sequence[Tensor],
+        results: Sequence[Tensor],
+        reads: Mapping[Node, Any],
+        outer: _Pullback | None,
+        sizes: Mapping[str, Extent],
+    ) -> None:
+        self._derivative, self._outer, self._reads, self._sizes = derivative, outer, reads, sizes
+        self._values = [
+            inputs[position] if is_input else results[position] for is_input, position in derivative.positions
+        ]
+        self._recomputed: dict[Node, _RecomputedValue] = {}
+        inside = derivative.inside  # results that are inputs, or later reads, have their cotangents as such
+        self.outputs: list[Any] = [
+            result if node in inside and node not in reads else _RecomputedValue(node, sizes)
+            for node, result in zip(derivative.results, results)
+        ]
+
+    def __call__(self, *cotangents: Tensor | None, so_far: Sequence[Tensor | None]) -> list[Tensor | SparseGrad | None]:
+        derivative = self._derivative
+        nodes = (*derivative.results, *self._recomputed, *derivative.sources)
+        seeds = [(node, g) for node, g in zip(nodes, (*cotangents, *so_far)) if g is not None]
+        program = derivative.program(tuple([node for node, _ in seeds]))
+        derivative.check_sizes(self._sizes)
+        arguments = [*(g for _, g in seeds), *(self._value(node) for node in program.residuals)]
+        return program(arguments, self)
+
+    def push(self, tangents: Sequence[Tensor | None], through: Through) -> list[Any]:
+        """The tangents of ``outputs`` where the watched values have these: op by op, as in eager mode.  ``through``
+        pushes them through what has a derivative of its own."""
+        derivative = self._derivative
+        moved = tuple([k for k, t in enumerate(tangents) if t is not None])
+        program = derivative.tangent_program(moved, (*derivative.results, *self._recomputed), through)
+        derivative.check_sizes(self._sizes)
+        arguments = [*(t for t in tangents if t is not None), *(self._value(node) for node in program.residuals)]
+        return program(arguments, self)
+
+    def rename(self, old: Tensor, new: Tensor) -> None:
+        """Let ``new`` stand wherever ``old`` does: that was given another value."""
+        for values in (self._values, self.outputs):
+            values[:] = [new if x is old else x for x in values]
+        for node, read in self._reads.items():
+            if read is old:
+                self._reads = {**self._reads, node: new}
+        if self._outer is not None:
+            self._outer.rename(old, new)
+
+    def _value(self, node: Node) -> Tensor:
+        position = self._derivative.index.get(node)
+        if position is not None:
+            return self._values[position]
+        assert self._outer is not None, "a program keeps values of its ancestors only"
+        return self._outer._value(node)
+
+    def known(self, node: Node) -> Any:
+        """What the tapes know a value of this program or of an ancestor by, when a program computes it again: a tensor
+        that there is anyway, or what stands for it.  None where no derivative passes."""
+        derivative = self._derivative
+        if node in self._reads:
+            return self._reads[node]
+        position = derivative.index.get(node)
+        if position is not None:
+            return self._values[position]
+        if node in derivative.again or node not in derivative.inside:
+            assert self._outer is not None, "a program computes values of its ancestors again only"
+            return self._outer.known(derivative.again.get(node, node))
+        if node not in derivative.dependent:
+            return None
+        result = self._recomputed.get(node)
+        if result is None:
+            result = self._recomputed[node] = _RecomputedValue(node, self._sizes)
+            self.outputs.append(result)
+        for tape in current.tapes:
+            tape.follow(result, self.outputs)
+        return result
+
+
+class _Program:
+    """A derivative program: ``kept`` are the forward values it takes after the cotangents or tangents, ``totals`` the
+    node of the total of each group of watched values, or of the tangent of each result; None where there is no path."""
+
+    __slots__ = ("_inputs", "_totals", "residuals", "staged")
+
+    def __init__(self, staged: CompiledTrace, totals: Sequence[Node | SparseGrad | None]) -> None:
+        self.staged = staged
+        self.residuals = [source for source in staged.sources if isinstance(source, Node)]
+        outputs = {node: k for k, node in enumerate(staged.graph.outputs)}
+        inputs = {node: i for i, node in enumerate(staged.graph.inputs)}
+
+        def place(node: Node) -> tuple[bool, int]:
+            """Whether it is an input, and its position."""
+            return node not in outputs, outputs[node] if node in outputs else inputs[node]
+
+        # Of rows that are added to zeros the places of all parts; None where there is no total.
+        self._totals = [
+            SparseGrad(builder, total.type, mapped(place, total.terms))
+            if isinstance(total, SparseGrad)
+            else None
+            if total is None
+            else place(total)
+            for total in totals
+        ]
+        self._inputs = any(place(node)[0] for total in totals for node in _parts_of(total))
+
+    def __call__(self, arguments: Sequence[Tensor], caller: _Pullback) -> list[Tensor | SparseGrad | None]:
+        """The totals.  One value is one tensor, be it a total of several groups or an argument that nothing is added
+        to, as it is in eager mode: tapes tell values apart by identity."""
+        results = self.staged(arguments, caller) if self.staged.graph.outputs else []
+        inputs = self.staged._inputs(arguments) if self._inputs else []
+
+        def found(place: tuple[bool, int]) -> Tensor:
+            return inputs[place[1]] if place[0] else results[place[1]]
+
+        return [
+            SparseGrad(builder, t.type, mapped(found, t.terms))
+            if isinstance(t, SparseGrad)
+            else None
+            if t is None
+            else found(t)
+            for t in self._totals
+        ]
+
+
+def _parts_of(total: Node | SparseGrad | None) -> list[Node]:
+    """The nodes that a total is made of."""
+    if isinstance(total, SparseGrad):
+        return [node for lookup in lookups(total.terms) for node in lookup]
+    return [] if total is None else [total]
+
+
+def _apart(total: Any, trace: Trace) -> Any:
+    """A total as a node of the trace; or as rows, where these are few, of nodes."""
+    if isinstance(total, SparseGrad):
+        if is_few(total):
+            return SparseGrad(builder, total.type, mapped(trace.node_of, total.terms))
+        total = total()
+    return None if total is None else trace.node_of(total)
+
+
+class _Derivative:
+    """The derivative of a staged program with respect to its ``watched`` values.
+
+    ``results`` are the program's outputs and the intermediate values kept for the derivative.  All of them may have a
+    cotangent: the kept values get one from the derivative of the derivative.  So may values that other programs compute
+    again, and the watched ones (``sources``), from what happened after the call.  ``again`` maps what this program
+    computes again to the nodes of ancestors; ``inside`` are its own nodes, ``dependent`` those with a derivative.
+    """
+
+    __slots__ = (
+        "_executables",
+        "_lock",
+        "_programs",
+        "_staged",
+        "_tangent_programs",
+        "_watched",
+        "again",
+        "dependent",
+        "index",
+        "inside",
+        "positions",
+        "results",
+        "sources",
+    )
+
+    def __init__(self, staged: CompiledTrace, watched: Watched) -> None:
+        self._staged, self._watched = staged, watched
+        self._lock = fork_safe_locks.make()
+        graph = staged.graph
+        self.sources = [staged.values[group[0]] for group in watched]
+        self.again = dict(zip(staged.values[len(graph.inputs) + len(staged.later) :], staged.again))
+        self.inside = set(graph.nodes)
+        self.dependent = self._dependent()
+        usual = tuple([node for node in graph.outputs if is_float(node.dtype)])
+        first = self._trace_backward(usual, graph.outputs, everything_available=True)
+        known = set(graph.outputs)
+        self.results = (
+            *graph.outputs,
+            *(node for node in first.residuals if node in self.inside and node not in known),
+        )
+        # Where each value that a derivative program may take is found: (whether among the inputs, position).
+        found: dict[Node, tuple[bool, int]] = {node: (False, k) for k, node in enumerate(self.results)}
+        found.update((node, (True, i)) for i, node in enumerate(graph.inputs))
+        self.positions = list(found.values())
+        self.index = {node: k for k, node in enumerate(found)}
+        extra = len(self.results) - len(graph.outputs)
+        self._programs = {usual: first}
+        self._tangent_programs: dict[tuple[tuple[int, ...], tuple[Node, ...]], _Program] = {}
+        self._executables: dict[tuple[Where, bool], Any] | None = (
+            {} if extra else None
+        )  # None: the plain program will do
+
+    def _dependent(self) -> set[Node]:
+        """The nodes that depend on a watched value."""
+        result = {self._staged.values[i] for group in self._watched for i in group}
+        for node in self._staged.graph.nodes:
+            is_several = isinstance(node.type, TupleType)
+            if (is_several or is_float(node.dtype)) and not result.isdisjoint(node.inputs):
+                result.add(node)
+        return result
+
+    def compile(self, device: Where) -> Any:
+        """The forward program that also returns the kept values."""
+        if self._executables is None:
+            return self._staged.compile(device)
+        with self._lock:
+            key = device, nan_checks.is_on
+            result = self._executables.get(key)
+            if result is None:
+                graph = self._staged.graph
+                extended = Graph(graph.name, graph.inputs, graph.nodes, self.results, graph.updates)
+                result = self._executables[key] = self._staged._executable(extended, *key)
+            return result
+
+    def check_sizes(self, sizes: Mapping[str, Extent]) -> None:
+        self._staged.trace.assumptions.check_later(sizes)
+
+    def program(self, seeded: tuple[Node, ...]) -> _Program:
+        """The derivative program for cotangents of those nodes."""
+        with self._lock:
+            result = self._programs.get(seeded)
+            if result is None:
+                result = self._programs[seeded] = self._trace_backward(seeded, self.results)
+            return result
+
+    def tangent_program(self, moved: tuple[int, ...], results: tuple[Node, ...], through: Through) -> _Program:
+        """The program that pushes tangents of these groups of watched values to ``results``."""
+        with self._lock:
+            result = self._tangent_programs.get((moved, results))
+            if result is None:
+                result = self._tangent_programs[moved, results] = self._trace_forward(moved, results, through)
+            return result
+
+    def _trace_forward(self, moved: Sequence[int], results: Sequence[Node], through: Through) -> _Program:
+        trace, symbol = self._trace("tangent", self.results), self._symbols()
+        sources = [self.sources[k] for k in moved]
+        with tracing(trace):
+            seeds = [(symbol(n), trace.argument(n.type, f"tangent{k}")) for k, n in enumerate(sources)]
+            found = forward(builder, _records(self._staged, symbol), seeds, through)
+            tangents = [found.get(id(symbol(node))) for node in results]
+            totals = [_apart(tangent, trace) for tangent in tangents]
+            _take_extents(trace, self._staged.trace)
+        return self._finished(trace, totals)
+
+    def _trace(self, what: str, results: Sequence[Node], everything_available: bool = False) -> Trace:
+        """A trace that may take these values of the program, and the results of its ancestors."""
+        available = set(results)
+        origin = self._staged.origin
+        while origin is not None:
+            available.update(origin.results)
+            origin = origin._staged.origin
+        parent = self._staged.trace
+        name = f"{parent.name}.{what}"
+        return Trace(name, parent=parent, available=available, everything_available=everything_available)
+
+    def _symbols(self) -> Callable[[Node], SymbolicTensor]:
+        """One symbol per value: inputs that hold the same tensor are one value, as they are to the tape."""
+        trace, values = self._staged.trace, self._staged.values
+        symbols: dict[Node, SymbolicTensor] = {}
+        for group in self._watched:
+            symbols.update(dict.fromkeys([values[i] for i in group], SymbolicTensor(values[group[0]], trace)))
+
+        def symbol(node: Node) -> SymbolicTensor:
+            if node not in symbols:
+                symbols[node] = SymbolicTensor(node, trace)
+            return symbols[node]
+
+        return symbol
+
+    def _finished(self, trace: Trace, totals: Sequence[Node | SparseGrad | None]) -> _Program:
+        outputs = dict.fromkeys(node for total in totals for node in _parts_of(total) if not node.is_parameter)
+        return _Program(CompiledTrace(trace, tuple(outputs), self._staged.fastmath, self), totals)
+
+    def _trace_backward(
+        self, seeded: Sequence[Node], results: Sequence[Node], everything_available: bool = False
+    ) -> _Program:
+        trace, symbol = self._trace("gradient", results, everything_available), self._symbols()
+        with tracing(trace):
+            seeds = [(symbol(n), trace.argument(n.type, f"cotangent{k}")) for k, n in enumerate(seeded)]
+            sources = [symbol(node) for node in self.sources]
+            found = backward(builder, _records(self._staged, symbol), seeds, sources, as_rows=True)
+            totals = [_apart(total, trace) for total in found]
+            _take_extents(trace, self._staged.trace)
+        return self._finished(trace, totals)
+
+
+def _take_extents(trace: Trace, parent: Trace) -> None:
+    """Make inputs of ``parent`` inputs of ``trace`` too where only they have its symbolic extents: it may fill shapes
+    that none of its own inputs has."""
+    have = {name for node in trace.inputs for name in symbols_of_input(node)}
+    for node in (*trace.inputs, *trace.nodes):
+        for name in symbols_in(node):
+            if name not in have:
+                source = next((n for n in parent.inputs if name in symbols_of_input(n)), None)
+                if source is not None:  # or it is an extent that is found inside
+                    trace.node_of(SymbolicTensor(source, parent))
+                    have |= symbols_of_input(source)
+
+
+def _records(staged: CompiledTrace, symbol: Callable[[Node], SymbolicTensor]) -> list[Record]:
+    """What was traced, as records for the reverse walk; custom gradients replace the nodes that carry them.
+
+    What was computed again has none: its derivative is that of where it was first computed.
+    """
+    trace = staged.trace
+    span_of = {out._node: span for span in trace.custom_vjps for out in span.outputs}
+    records: list[Record] = []
+    done: set[int] = set()
+    again = set(staged.values[len(trace.inputs) + len(staged.later) :])
+    for record in records_of([node for node in trace.nodes if node not in again]):
+        span = next((span_of[node] for node in record.outputs if node in span_of), None)
+        if span is None:
+            if record.vjp is not None or record.op.vjp is not NOT_DIFFERENTIABLE:
+                outputs = tuple(map(symbol, record.outputs))
+                several = isinstance(record.outputs, Results)
+                inputs = tuple(map(symbol, record.inputs))
+                records.append(record._replace(inputs=inputs, outputs=Results(outputs) if several else outputs))
+        elif id(span) not in done:
+            done.add(id(span))
+            inputs = tuple(symbol(x._node) for x in span.inputs)
+            records.append(Record(None, inputs, {}, tuple(symbol(x._node) for x in span.outputs), span.vjp))
+    return records

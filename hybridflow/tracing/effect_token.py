@@ -1,0 +1,84 @@
+"""The order of effects, as a trace keeps it: the token that the next effect takes is the value of a variable.
+
+Control flow hands on what its regions read and assign; effects are so carried through branches and loops, each after
+the one before it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from hybridflow.compiler.ir.results import TOKEN
+from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core.context import now, tracing
+from hybridflow.core.tensor import Tensor
+
+
+class _Order:
+    """Stands among the variables that regions assign."""
+
+    __slots__ = ()
+    name = "order"
+    is_watched = False
+    _tensor = SimpleNamespace(type=TOKEN)
+
+    def _read(self) -> Any:
+        trace = now().trace
+        assert trace is not None
+        return trace.read_variable(self)
+
+    def assign(self, token: Any) -> None:
+        trace = now().trace
+        assert trace is not None
+        trace.write_variable(self, token)
+
+
+ORDER: Any = _Order()
+
+
+def call_in_order(function: Callable[..., Any], inputs: Sequence[Tensor], types: Sequence[TensorType]) -> list[Tensor]:
+    """Have the program that is traced call ``function`` with the arrays of ``inputs``, after all earlier effects and
+    before all later ones; the arrays of these ``types`` that it returns.  No tape is told."""
+    trace: Any = now().trace
+    with tracing(trace):
+        number = _number(trace, function)
+        token, *result = trace.record(
+            TABLE["callback"], (ORDER._read(), *inputs), {"number": number, "types": tuple(types)}
+        )
+        ORDER.assign(token)
+    return result
+
+
+def ask(
+    function: Callable[..., Any], inputs: Sequence[Tensor], types: Sequence[TensorType], is_last: bool = False
+) -> list[Tensor]:
+    """The same of a function that computes from its arguments alone: when and how often it is called is open.  A
+    derivative through what ``is_last`` is an error, through another there is none."""
+    trace: Any = now().trace
+    attrs = {"number": _number(trace, function), "types": tuple(types), "is_last": is_last}
+    with tracing(trace):
+        found = trace.record(TABLE["ask"], inputs, attrs)
+    return list(found)
+
+
+def require(ok: Tensor, raises: Callable[..., Any], inputs: Sequence[Tensor], message: str) -> None:
+    """Have the program that is traced end where ``ok``, a scalar, is False: with what ``raises`` raises, which is given
+    the arrays of ``inputs``; a ``message`` is all that a GPU can say."""
+    trace: Any = now().trace
+    with tracing(trace):
+        trace.record(TABLE["require"], (ok, *inputs), {"number": _number(trace, raises), "message": message})
+
+
+def renumbered(functions: Sequence[Callable[..., Any]]) -> Callable[[int], int]:
+    """What says the number, in the program that is traced, of a function that another program calls by number."""
+    trace: Any = now().trace
+    return functools.cache(lambda number: _number(trace, functions[number]))
+
+
+def _number(trace: Any, function: Callable[..., Any]) -> int:
+    trace.functions.append(function)
+    return len(trace.functions) - 1

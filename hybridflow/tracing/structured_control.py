@@ -1,0 +1,358 @@
+"""Control flow that is traced into one node: branches, loops while a condition holds, walks over slices.
+
+These take and return flat lists.  Values are tensors, or Python numbers, which are weak: they take the dtype of what
+they meet, in the other branch or in the next turn.  Names are for messages.  A loop is traced until the types of its
+carries come out as they went in; what it assigns to variables is carried as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.creation import arange
+from hybridflow.array.indexing import getitem
+from hybridflow.compiler.ir.dtypes import bool_, int64, is_float, is_integer
+from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.types import TensorType, same_extents
+from hybridflow.compiler.ops import TABLE
+from hybridflow.core.promotion import Typed, lone_dtype, result_dtype, weak_kind
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor, cast, strong, weak_cast
+from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, TraceError
+from hybridflow.tracing.control_nodes import assign, emit_cond, emit_while
+from hybridflow.tracing.effect_token import ORDER
+from hybridflow.tracing.subtrace import SubTrace, all_operands
+from hybridflow.tracing.symbolic_number import number_of
+
+Value = Any  # a tensor or a weak number
+
+Iteration = Callable[[list[Tensor], list[Tensor]], tuple[Sequence[Value], "Sequence[Value] | None"]]
+
+_MOST_PASSES = 64  # more than dtypes can widen and variables turn up
+
+
+def is_weak(value: Value) -> bool:
+    """Whether a value is a number that takes the dtype of what it meets."""
+    return weak_kind(value) is not None
+
+
+def values_of(stage: str, leaves: Sequence[Any]) -> list[Value]:
+    """Leaves as tensors, but for weak numbers."""
+    return [strong(leaf, stage) for leaf in leaves]
+
+
+# ---- branches
+
+
+def trace_cond(
+    stage: str, which: Tensor, branches: Sequence[Callable[[], Sequence[Value]]], names: Sequence[str] | None = None
+) -> list[Tensor]:
+    """The results of the branch that ``which`` chooses: a bool the first of two where it is True, an integer the one of
+    that number, or the last one.
+
+    ``names`` are those of the results.  Raises DTypeError or ShapeError where branches return different types.
+    """
+    regions, results = [], []
+    for k, branch in enumerate(branches):
+        region = SubTrace(f"branch {k} of {stage}")
+        with region.entered():
+            results.append(values_of(stage, branch()))
+        regions.append(region)
+    _check_counts(stage, results)
+    outputs: list[list[Tensor]] = [[] for _ in branches]
+    for k, parts in enumerate(zip(*results)):
+        name = names[k] if names is not None else f"result {k}"
+        for own, x in zip(outputs, _joined(stage, name, regions, parts)):
+            own.append(x)
+    return emit_cond(which, regions, outputs)
+
+
+def _check_counts(stage: str, results: Sequence[Sequence[Value]]) -> None:
+    for k, own in enumerate(results):
+        if len(own) != len(results[0]):
+            raise ArgumentTypeError(
+                stage,
+                f"branch 0 returns {len(results[0])} values, and branch {k} {len(own)}. Return as many from each.",
+            )
+
+
+def _joined(stage: str, name: str, regions: Sequence[SubTrace], parts: Sequence[Value]) -> list[Tensor]:
+    """One result of all branches as tensors of one type."""
+    typed = [x for x in parts if not is_weak(x)]
+    for x in typed:
+        if x.dtype != typed[0].dtype:
+            raise DTypeError(
+                stage,
+                f"{name} is {typed[0].type} in one branch and {x.type} in another. Return one dtype from all: convert "
+                f"with hf.astype(x, hf.{typed[0].dtype}).",
+            )
+    dtype = result_dtype(stage, parts)
+    if typed and dtype != typed[0].dtype:
+        number = next(x for x in parts if is_weak(x) and result_dtype(stage, [typed[0], x]) != typed[0].dtype)
+        raise DTypeError(
+            stage,
+            f"{name} is {typed[0].type} in one branch and the Python number {number!r} in another, which that cannot "
+            f"hold. Return one dtype from all: convert with hf.astype(x, hf.{dtype}).",
+        )
+    result = []
+    for region, x in zip(regions, parts):
+        with region.entered():
+            result.append(weak_cast(x, dtype, stage))
+    for x in result:
+        if not same_extents(x.shape, result[0].shape):
+            raise ShapeError(
+                stage,
+                f"{name} is {result[0].type} in one branch and {x.type} in another. A compiled program knows its "
+                "shapes: return one shape from all, with hf.broadcast_to, hf.reshape or hf.pad.",
+            )
+    return result
+
+
+# ---- loops
+
+
+class Carry:
+    """What goes from turn to turn: what it starts with, its type, and whether that may become another."""
+
+    __slots__ = ("dtype", "name", "shape", "start", "weak")
+
+    def __init__(self, stage: str, name: str, start: Value) -> None:
+        self.name, self.start, self.weak = name, start, is_weak(start)
+        kind = weak_kind(start)
+        self.dtype = start.dtype if kind is None else lone_dtype(start, kind)
+        self.shape = start.shape if isinstance(start, Tensor) else ()
+
+    @property
+    def type(self) -> TensorType:
+        return TensorType(self.shape, self.dtype)
+
+    def began(self, stage: str) -> Tensor:
+        return weak_cast(self.start, self.dtype, stage)
+
+    def takes(self, stage: str, x: Value) -> bool:
+        """Whether a turn's result has the carry's type; if it is the start that is weak, that takes the result's.
+
+        Raises DTypeError or ShapeError where the two cannot be one.
+        """
+        if is_weak(x):
+            wanted = result_dtype(stage, [Typed(self.dtype), x])
+        elif self.weak:
+            wanted = result_dtype(stage, [Typed(x.dtype), self.start])
+            wanted = result_dtype(stage, [Typed(wanted), Typed(self.dtype)]) if wanted != x.dtype else wanted
+        else:
+            wanted = x.dtype
+        if wanted != self.dtype:
+            if not self.weak:
+                raise self._dtype_error(stage, x, wanted)
+            self.dtype = wanted
+            return False
+        shape = x.shape if isinstance(x, Tensor) else ()
+        if not same_extents(shape, self.shape):
+            raise self._shape_error(stage, x)
+        return True
+
+    def _dtype_error(self, stage: str, x: Value, wanted: Any) -> DTypeError:
+        after = f"the Python number {x!r}" if is_weak(x) else str(x.type)
+        return DTypeError(
+            stage,
+            f"{self.name} is {self.type} before a turn and {after} after it. A loop keeps the dtypes of what it "
+            f"carries: convert it before the loop with hf.astype(x, hf.{wanted}), or at the end of a turn with "
+            f"hf.astype(x, hf.{self.dtype}).",
+        )
+
+    def _shape_error(self, stage: str, x: Value) -> ShapeError:
+        after = x.type if isinstance(x, Tensor) else f"the number {x!r}"
+        start = f"the number {self.start!r}" if self.weak else str(self.type)
+        return ShapeError(
+            stage,
+            f"{self.name} is {start} before a turn and {after} after it. A loop keeps the shapes of what it carries: "
+            "start with hf.zeros of the final shape and write slices, or collect what turns make with hf.scan or "
+            "hf.TensorArray.",
+        )
+
+
+class Body:
+    """A body that was traced until its carries came out as they went in."""
+
+    def __init__(self, stage: str, carries: Sequence[Carry], slices: Sequence[TensorType]) -> None:
+        self.stage, self.carries, self.slices = stage, list(carries), list(slices)
+        self.variables: list[Variable] = []
+
+    def trace(self, body: Iteration) -> None:
+        """Trace ``body(carries, slices)``, which returns new carries, and what is stacked (None: the carries)."""
+        for _ in range(_MOST_PASSES):
+            if self._pass(body):
+                return
+        raise TraceError(self.stage, "the types of what the loop carries differ again after each turn.")
+
+    def _pass(self, body: Callable[..., Any]) -> bool:
+        stage = self.stage
+        self.region = region = SubTrace(f"the body of {stage}")
+        self.inputs: list[Tensor] = [region.carry(c.type, f"carry{k}") for k, c in enumerate(self.carries)]
+        own = [region.carry_variable(v, v.name or f"variable{k}") for k, v in enumerate(self.variables)]
+        slices = [region.carry(type, f"slice{k}") for k, type in enumerate(self.slices)]
+        with region.entered():
+            results, made = body(list(self.inputs), list(slices))
+            results = values_of(stage, results)
+            made = None if made is None else [as_tensor(x, stage) for x in made]
+        if len(results) != len(self.carries):
+            raise ArgumentTypeError(
+                stage, f"the body returns {len(results)} values for {len(self.carries)} that the loop carries."
+            )
+        kept = [carry.takes(stage, x) for carry, x in zip(self.carries, results)]
+        more = [v for v in region.assigned if all(v is not known for known in self.variables)]
+        self.variables += more
+        if not all(kept) or more:
+            return False
+        with region.entered():
+            self.outputs = [weak_cast(x, carry.dtype, stage) for carry, x in zip(self.carries, results)]
+        self.built = list(self.outputs) if made is None else made
+        self.outputs += [region.value_of(variable) for variable in self.variables]
+        self.inputs += own
+        self.slice_inputs = slices
+        return True
+
+    def starts(self) -> list[Tensor]:
+        return [*(c.began(self.stage) for c in self.carries), *(variable._read() for variable in self.variables)]
+
+    def ended(self, found: list[Tensor]) -> list[Tensor]:
+        """The carries after the last turn, of all that ``found`` has; the others are the variables' new values."""
+        count = len(self.carries)
+        assign(self.variables, found[count:])
+        return found[:count]
+
+
+def trace_while(
+    stage: str,
+    cond: Callable[[list[Tensor]], Value],
+    body: Callable[[list[Tensor]], Sequence[Value]],
+    carried: Sequence[Value],
+    names: Sequence[str] | None = None,
+    maximum: Value | None = None,
+) -> list[Tensor]:
+    """What is carried after turns of ``body`` while ``cond`` holds, at most ``maximum`` ones.
+
+    Raises DTypeError or ShapeError where a turn changes the type of what is carried.
+    """
+    if maximum is not None:
+        return _bounded(stage, cond, body, carried, names, maximum)
+    names = names or [f"loop variable {k}" for k in range(len(carried))]
+    traced = Body(stage, [Carry(stage, n, x) for n, x in zip(names, values_of(stage, carried))], ())
+    traced.trace(lambda carries, _: (body(carries), ()))
+    asking = SubTrace(f"the condition of {stage}")
+    inputs = [asking.carry(x.type, f"carry{k}") for k, x in enumerate(traced.inputs[: len(carried)])]
+    for k, variable in enumerate(traced.variables):
+        inputs.append(asking.carry_variable(variable, f"variable{k}"))
+    with asking.entered():
+        goes_on = condition(stage, cond(list(inputs[: len(carried)])))
+    if any(variable is ORDER for variable in asking.assigned):
+        return _condition_per_iteration(stage, cond, body, carried, names)
+    if asking.assigned:
+        raise TraceError(stage, "the condition assigns a variable. It is asked once more than the body runs: assign in "
+                         "the body, or before the loop.")  # fmt: skip
+    found = emit_while(stage, traced.starts(), traced.region, traced.inputs, traced.outputs, asking, inputs, goes_on)
+    return traced.ended(found)
+
+
+def _condition_per_iteration(
+    stage: str, cond: Any, body: Any, carried: Sequence[Value], names: Sequence[str]
+) -> list[Tensor]:
+    """A loop whose condition has effects: it is asked before the loop, and at the end of each turn."""
+
+    def iteration(carries: list[Tensor]) -> list[Value]:
+        found = values_of(stage, body(carries[:-1]))
+        if len(found) == len(carries) - 1:  # else the loop says so
+            found = [weak_cast(x, c.dtype, stage) if is_weak(x) else x for x, c in zip(found, carries)]
+        return [*found, condition(stage, cond(found))]
+
+    first = condition(stage, cond([as_tensor(x, stage) for x in carried]))
+    return trace_while(stage, lambda carries: carries[-1], iteration, [*carried, first], [*names, "the condition"])[:-1]
+
+
+def condition(stage: str, value: Any) -> Tensor:
+    """What decides, as a scalar tensor of bools.  Raises DTypeError or ShapeError where it is something else."""
+    if not isinstance(value, (Tensor, Variable, bool, np.ndarray, np.bool_)):
+        raise ArgumentTypeError(
+            stage, f"the condition is a {type(value).__name__}. Expected a bool, or a tensor of one."
+        )
+    x = as_tensor(value, stage)
+    if x.dtype != bool_:
+        raise DTypeError(stage, f"the condition is {x.type}. Expected bool[]: compare it, as in x != 0.")
+    if x.shape:
+        raise ShapeError(stage, f"the condition is {x.type}. Expected bool[]: use hf.any or hf.all.")
+    return x
+
+
+def _bounded(
+    stage: str, cond: Any, body: Any, carried: Sequence[Value], names: Sequence[str] | None, maximum: Value
+) -> list[Tensor]:
+    """A loop that counts its turns; the condition is not asked after the last one."""
+    limit = as_tensor(maximum, stage)
+    if limit.shape or not is_integer(limit.dtype):
+        raise DTypeError(stage, f"maximum_iterations is {limit.type}. Expected an integer.")
+    limit = cast(limit, int64)
+
+    def goes_on(carries: list[Tensor]) -> Tensor:
+        def ask() -> list[Tensor]:
+            return [condition(stage, cond(carries[:-1]))]
+
+        (result,) = trace_cond(stage, carries[-1] < limit, (ask, lambda: [as_tensor(False, stage)]))
+        return result
+
+    def iteration(carries: list[Tensor]) -> list[Value]:
+        return [*body(carries[:-1]), carries[-1] + 1]
+
+    own = [*(names or [f"loop variable {k}" for k in range(len(carried))]), "the number of turns"]
+    return trace_while(stage, goes_on, iteration, [*carried, as_tensor(0, stage)], own)[:-1]
+
+
+def read_elsewhere(stacked: Sequence[Tensor], region: SubTrace) -> bool:
+    """Whether the turns of ``region`` read what they are given slices of in another way, too.
+
+    Their derivative adds to a tensor's what a slice's is when its turn is over, as a loop in Python does.  That of a
+    stack of slices comes with all others after the loop: the same sum, unless turns add something else.  So such
+    slices are read by their numbers.
+    """
+    ids = [id(x) for x in stacked if is_float(x.dtype)]
+    return len(set(ids)) < len(ids) or any(id(x) in ids for x in region.operands)
+
+
+def trace_for(
+    stage: str,
+    length: Extent,
+    body: Iteration,
+    carried: Sequence[Value],
+    stacked: Sequence[Tensor],
+    names: Sequence[str] | None = None,
+    reverse: bool = False,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """``length`` turns of ``body(carries, slices)`` over the slices of ``stacked`` along their first axes, from the
+    last one on where ``reverse``.  The body returns new carries, and values that are stacked where the slices were;
+    None for the carries themselves.
+
+    Returns the carries after the last turn, and the stacks.  Raises as ``trace_while``.
+    """
+    names = names or [f"loop variable {k}" for k in range(len(carried))]
+    carries = [Carry(stage, n, x) for n, x in zip(names, values_of(stage, carried))]
+    traced = Body(stage, carries, [x.type.with_shape(x.shape[1:]) for x in stacked])
+    traced.trace(body)
+    if read_elsewhere(stacked, traced.region):
+        rows, stacked = stacked, [arange(length)]
+        traced = Body(stage, carries, [x.type.with_shape(()) for x in stacked])
+        traced.trace(lambda values, at: body(values, [getitem(x, number_of(at[0])) for x in rows]))
+    outputs = [*traced.outputs, *traced.built]
+    operands = all_operands([(traced.region, outputs)])
+    count = len(traced.inputs)
+    graph = traced.region.graph("body", [*traced.inputs, *traced.slice_inputs], operands, outputs)
+    found = list(
+        apply(
+            TABLE["scan"], *traced.starts(), *stacked, *operands, body=graph, carries=count, stacked=len(stacked),
+            length=length, reverse=reverse,
+        )
+    )  # fmt: skip
+    return traced.ended(found[:count]), found[count:]

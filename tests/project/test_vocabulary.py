@@ -1,0 +1,75 @@
+"""Names are the field's words: those that were retired do not come back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.code
+
+# Each with the field's word, which the glossary explains.
+RETIRED = {
+    "blame": "diagnostics",
+    "doubles": "aliases",
+    "ending": "exit, suffix",
+    "endings": "exits, continuations",
+    "journal": "undo log",
+    "late": "lazy, runtime, deferred",
+    "outcome": "exit",
+    "outcomes": "exits",
+    "sight": "view",
+    "sights": "views",
+    "turn": "iteration, trip",
+    "turns": "iterations, trip count",
+    "twin": "sibling, instrumented code, reference",
+    "twins": "instrumented code, references",
+    "unseen": "untracked",
+    "walk": "traverse, scan, iterate",
+    "walks": "scans, iterables",
+    "wholes": "taped calls",
+    "witness": "snapshot",
+    "witnesses": "snapshots",
+}
+
+
+def words(name: str) -> list[str]:
+    """``_LateTensors2`` is late, tensors, 2."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+
+
+def test_words_of_names() -> None:
+    assert words("_note_LateTensors2") == ["note", "late", "tensors", "2"]
+    assert words("IRTurn") == ["ir", "turn"]
+
+
+def names(source: str) -> Iterator[tuple[str, int]]:
+    """What a module calls its classes, functions and methods, with the lines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, node.lineno
+
+
+def test_names_are_found() -> None:
+    assert list(names("class A:\n    def f(self):\n        async def g(): pass\n")) == [("A", 1), ("f", 2), ("g", 3)]
+
+
+MODULES = sorted(path for room in ("hybridflow", "compiler", "runtime") for path in (ROOT / room).rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_retired_word_is_in_a_name(path: Path) -> None:
+    where = path.relative_to(ROOT)
+    used = [(where.parent.name, 0), (where.stem, 0), *names(path.read_text(encoding="utf-8"))]
+    wrong = [
+        f"{where}:{line}: {name}: '{word}' is retired; the field says {RETIRED[word]}"
+        for name, line in used
+        for word in words(name)
+        if word in RETIRED
+    ]
+    assert not wrong, "\n".join(wrong)
