@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 
 import hybridflow as hf
 
+WIDTH = 70  # characters of a signature that a line of a page has room for
 LEFT_OUT = ("errors", "compat")  # described where they are raised; another library's names
 
 
@@ -44,9 +45,15 @@ def overview(modules: list[str]) -> str:
 
 
 def module_page(prefix: str, module: ModuleType, level: int = 1) -> str:
-    """The public names of one module, each with its signature and docstring."""
+    """The public names of one module and of those in it, each with its signature and docstring."""
     head = f"{'#' * level} {prefix}\n\n{inspect.getdoc(module) or ''}\n" if level == 1 else f"\n## {prefix}\n"
-    return head + "".join(entry(f"{prefix}.{name}", value) for name, value in public(module))
+    inner = [(f"{prefix}.{name}", getattr(module, name)) for name in module.__all__] if level == 1 else []
+    return head + "".join(
+        [
+            *(entry(f"{prefix}.{name}", value) for name, value in public(module)),
+            *(module_page(path, value, level=2) for path, value in inner if isinstance(value, ModuleType)),
+        ]
+    )
 
 
 def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -57,12 +64,52 @@ def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def entry(path: str, value: Any) -> str:
-    try:
-        signature = re.sub(r"'([^']*)'", r"\1", str(inspect.signature(value)))
-    except (TypeError, ValueError):  # classes made in C have none
-        signature = ""
     name = path.rsplit(".", 1)[-1]
-    return f"\n### {path}\n\n```python\n{name}{signature}\n```\n\n{prose_and_examples(inspect.getdoc(value) or '')}\n"
+    text = prose_and_examples(inspect.getdoc(value) or "")
+    return f"\n### {path}\n\n```python\n{name}{signature_of(value)}\n```\n\n{text}\n"
+
+
+def signature_of(value: Any) -> str:
+    """As it is called; long ones have a line for each parameter."""
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # classes made in C have none
+        return ""
+    parts, before = list[str](), None
+    for parameter in signature.parameters.values():
+        if before is parameter.POSITIONAL_ONLY is not parameter.kind:
+            parts.append("/")
+        if parameter.kind is parameter.KEYWORD_ONLY and before not in (
+            parameter.KEYWORD_ONLY,
+            parameter.VAR_POSITIONAL,
+        ):
+            parts.append("*")
+        before = parameter.kind
+        parts.append(parameter_text(parameter))
+    if before is inspect.Parameter.POSITIONAL_ONLY:
+        parts.append("/")
+    returned = (
+        "" if signature.return_annotation is signature.empty else f" -> {annotation(signature.return_annotation)}"
+    )
+    text = f"({', '.join(parts)}){returned}"
+    return text if len(text) <= WIDTH else "(\n" + "".join(f"    {part},\n" for part in parts) + f"){returned}"
+
+
+def parameter_text(parameter: inspect.Parameter) -> str:
+    stars: dict[object, str] = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
+    text = stars.get(parameter.kind, "") + parameter.name
+    if parameter.annotation is not parameter.empty:
+        text += f": {annotation(parameter.annotation)}"
+    if parameter.default is not parameter.empty:
+        text += (
+            f" = {parameter.default!r}" if parameter.annotation is not parameter.empty else f"={parameter.default!r}"
+        )
+    return text
+
+
+def annotation(value: Any) -> str:
+    """Annotations are texts already where a module says ``from __future__ import annotations``."""
+    return value if isinstance(value, str) else inspect.formatannotation(value)
 
 
 def prose_and_examples(text: str) -> str:

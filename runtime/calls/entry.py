@@ -24,7 +24,7 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import ArgumentError, CompileError, of_user
-from hybridflow.runtime import background, fork_safe_locks, uninterruptible
+from hybridflow.runtime import fork_safe_locks, uninterruptible
 from hybridflow.runtime.calls import front_end, guard_steps, variable_locks
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
 from hybridflow.runtime.calls.result_steps import tuple_of
@@ -176,6 +176,8 @@ _is_made: list[bool] = []  # one item as soon as it was made behind, or that fai
 @uninterruptible.once
 def _is_begun() -> bool:
     """Have it made behind; False where nothing is."""
+    from hybridflow.runtime import background  # only where there were enough calls
+
     return background.begin(_make)
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from hybridflow.runtime import gc_pause, uninterruptible
+from hybridflow.runtime import uninterruptible
 from hybridflow.runtime.machine import disk_cache, host_target, machine_code
 
 _METHOD_FASTCALL, _METHOD_KEYWORDS = 0x0080, 0x0002
@@ -91,6 +91,8 @@ def _load(
     imports = {"miss": ctypes.addressof(MISS), **imports}
 
     def compiled() -> bytes:
+        from hybridflow.runtime import gc_pause  # only where the disk has no machine code for it
+
         with gc_pause.paused():  # in this thread it would run finalizers of the user's
             text = build()
         return machine_code.compile_object(text, target, use="runtime")
