@@ -94,7 +94,7 @@ def test_the_op_the_line_and_the_numbers_are_told(checking: None, name: str) -> 
     for text in found:
         match = re.fullmatch(
             r"\[(\w+)\] the result has (\d+) NaN and (\d+) infinite of (\d+) elements \((f\d+\[.*?\])\)\..*"
-            r"\(test_numerics\.py:(\d+)\)",
+            r"\(test_nan_checks\.py:(\d+)\)",
             text,
         )
         assert match, text
