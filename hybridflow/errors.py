@@ -65,7 +65,9 @@ def _is_public(filename: str) -> bool:
 
 
 _WRAPPERS = ("facade.py", os.path.join("v1", "recording.py"))
-_BETWEEN = frozenset(("autodiff", "compiler", "core", "eager", "effects", "jit", "runtime", "tracing"))
+_BETWEEN = frozenset(
+    ("autodiff", "autograph", "compiler", "core", "eager", "effects", "guards", "jit", "runtime", "tracing")
+)
 
 
 def _is_stdlib_or_generated(frame: types.FrameType) -> bool:

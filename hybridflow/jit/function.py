@@ -74,18 +74,18 @@ _undoing = fork_safe_locks.make()  # one call at a time that may undo what it di
 _PATIENCE = 2.0  # seconds to wait for it: the body that has it may wait for a thread that wants it
 
 
-class _Turn(threading.local):
-    """Whether this thread has its turn to undo, or has waited long enough."""
+class _UndoPermit(threading.local):
+    """Whether this thread may undo what traces change, or has waited long enough."""
 
     is_here = False
 
 
-_turn = _Turn()
-fork_safe_locks.thread_states.append(_turn)
+_permit = _UndoPermit()
+fork_safe_locks.thread_states.append(_permit)
 
 
-class _TurnWantedError(BaseException):
-    """A trace turned out to change objects of others, in a call that has no turn: the call begins again with one.
+class _PermitWantedError(BaseException):
+    """A trace turned out to change objects of others, in a call without a permit: the call begins again with one.
 
     No Exception: it is no error that another trace may mend.
     """
@@ -259,29 +259,29 @@ class Function(Dispatcher, Generic[P, R]):
     def _make_and_call(
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Variant | None, Any]:
-        return self._in_turn(lambda: self._make_and_call_now(key, leaves, args, kwargs))
+        return self._with_permit(lambda: self._make_and_call_now(key, leaves, args, kwargs))
 
-    def _in_turn(self, run: Callable[[], T]) -> T:
+    def _with_permit(self, run: Callable[[], T]) -> T:
         """``run()``; with a turn to undo, if one is needed."""
-        if not self._eager_calls.is_undoing or _turn.is_here:
+        if not self._eager_calls.is_undoing or _permit.is_here:
             try:
                 return run()
-            except _TurnWantedError:
+            except _PermitWantedError:
                 pass
-        has_turn = _undoing.acquire(timeout=_PATIENCE)
-        _turn.is_here = True
+        has_permit = _undoing.acquire(timeout=_PATIENCE)
+        _permit.is_here = True
         try:
             return run()
         finally:
-            _turn.is_here = False
-            if has_turn:
+            _permit.is_here = False
+            if has_permit:
                 _undoing.release()
 
-    def _check_turn(self) -> None:
-        """Raise _TurnWantedError in a call without a turn, if one is needed: what another thread changes, before this
+    def _check_permit(self) -> None:
+        """Raise _PermitWantedError in a call without a turn, if one is needed: what another thread changes, before this
         one undoes what it did, would be lost."""
-        if self._eager_calls.is_undoing and not _turn.is_here:
-            raise _TurnWantedError
+        if self._eager_calls.is_undoing and not _permit.is_here:
+            raise _PermitWantedError
 
     def _make_and_call_now(
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -487,14 +487,14 @@ class Function(Dispatcher, Generic[P, R]):
 
     def _trace(self, key: Key, leaves: Sequence[Any], gives_up: bool) -> Variant:
         with self._trace_lock:
-            self._check_turn()
+            self._check_permit()
             started = time.perf_counter()
             try:
                 variant, recording, created = self._trace_once(key, leaves, not self._was_traced, gives_up)
             except RaisedError as refused:
                 if refused.reason is not None:
                     self._eager_calls.is_undoing = True
-                    self._check_turn()
+                    self._check_permit()
                 raise
             if created:
                 # The variables exist now.  The body must find them, as it will in every later call: a body that would
@@ -558,9 +558,9 @@ class Function(Dispatcher, Generic[P, R]):
         if recording.can_undo and any(node.may_raise for node in concrete.graph.nodes):
             variant.undo = recording.undo
             self._eager_calls.is_undoing = True
-            if not _turn.is_here:
+            if not _permit.is_here:
                 recording.undo()
-                raise _TurnWantedError
+                raise _PermitWantedError
         return variant, recording, created
 
     @entered
@@ -637,7 +637,7 @@ class Function(Dispatcher, Generic[P, R]):
     def _concrete(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
         """What answers calls with these leaves, when none is made."""
         try:
-            return self._in_turn(lambda: self._find_or_make(key, leaves)).concrete
+            return self._with_permit(lambda: self._find_or_make(key, leaves)).concrete
         except SizesWantedError as wanted:
             raise wanted.refused(self._options.name) from None
         except RaisedError as raised:

@@ -187,7 +187,7 @@ def _array_data(
     flags = f.b.zext(f.load(found, object_layout.ARRAY_FLAGS, I32), I64)
     unusual = f.ne(f.b.and_(flags, expected.flags), expected.flags)
     foreign = f.ne(kind, f.module.symbol("Tensor_Type"))
-    f.ret_if(f.b.and_(f.ne(expected.contiguous, i64(0)), f.b.or_(unusual, foreign)), i32(FAILS))
+    f.ret_if(f.b.and_(f.ne(expected.bare, i64(0)), f.b.or_(unusual, foreign)), i32(FAILS))
     with f.b.if_then(unusual, likely=False):
         unlike = f.ne(f.b.and_(flags, expected.unlike), i64(0))
         f.ret_if(f.b.and_(unlike, f.b.not_(foreign)), i32(FAILS))

@@ -69,7 +69,7 @@ def _hand_through(module: Module) -> None:
         given = TENSOR.at(f, item)
         obj, place = f.get(f.element(objects, i, PTR), PTR), f.element(handed, given.handed, PTR)
         is_handed = f.b.icmp_signed(">=", given.handed, i64(0))
-        is_bare = f.ne(given.contiguous, i64(0))
+        is_bare = f.ne(given.bare, i64(0))
         with f.b.if_then(f.b.and_(is_handed, is_bare)):
             array = f.call("array_of", PTR, obj)
             f.ret_if(f.is_null(array), i32(FAILS))

@@ -219,7 +219,7 @@ def test_message(case: tuple[Callable[..., Any], list[str]]) -> None:
     assert "test_conversion_errors.py:" in text
     assert len(text.splitlines()) <= 12
     frames = traceback.extract_tb(caught.value.__traceback__)
-    assert not any("/hybridflow/tracing/" in frame.filename for frame in frames)
+    assert not any("/hybridflow/autograph/" in frame.filename for frame in frames)
 
 
 def _outcome(function: Callable[..., Any], argument: Any) -> Any:

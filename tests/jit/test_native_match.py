@@ -78,7 +78,7 @@ def fits(value, argument, dims):
             return False
         children = list(value.values())
     else:
-        if argument.held is not None and tuple(value.__dict__) != argument.held:
+        if argument.has_dict is not None and tuple(value.__dict__) != argument.has_dict:
             return False
         if not all(hasattr(value, name) for name in argument.names):
             return False
@@ -217,7 +217,7 @@ def value_for(rng, argument, dims):
         return made
     made = argument.kind()
     by_name = dict(zip(argument.names, children))
-    for name in argument.held or argument.names:
+    for name in argument.has_dict or argument.names:
         setattr(made, name, by_name[name])
     return made
 

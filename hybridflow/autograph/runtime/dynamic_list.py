@@ -375,7 +375,7 @@ def aligned(
     form: Form | None = None
     for view, rest in zip(views, rests):
         if rest:
-            with view.seen():
+            with view.final_state():
                 form = _form_of(rest, found=form)
             if form is None:
                 break
@@ -386,7 +386,7 @@ def aligned(
     rows = room.capacity if room is not None else max(map(_most, rests))
     made = []
     for side, rest in enumerate(rests):
-        with within(side), views[side].seen():
+        with within(side), views[side].final_state():
             made.append([*a[:first], folded(rest, form, room, rows)])
     return made[0], made[1]
 
