@@ -14,10 +14,10 @@ from hybridflow.runtime.calls import entry
 from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.native import object_layout, native_functions
 
-real = functions.load
+real = native_functions.load
 def load(build, settings, symbols, imports):
     return real(lambda: build().replace({symbol!r}, "Py_IsNotInThisVersion"), (*settings, "broken"), symbols, imports)
-functions.load = load
+native_functions.load = load
 
 import hybridflow as hf
 
