@@ -632,16 +632,16 @@ from hybridflow.eager import fast_path
 from hybridflow.runtime.calls import entry
 
 if {broken!r} == "no wrapper":
-    layout.WRAPPER_KIND = 16  # where the class is
+    object_layout.WRAPPER_KIND = 16  # where the class is
 else:
-    real = functions.load
+    real = native_functions.load
     def load(build, settings, symbols, imports):
         if "slot_add" not in symbols:
             return real(build, settings, symbols, imports)
         return real(lambda: build().replace({broken!r}, "Py_NotHere"), (*settings, "broken"), symbols, imports)
-    functions.load = load
+    native_functions.load = load
 x = hf.ones(3)
-assert not quick.make_native() and "__add__" not in vars(hf.Tensor) and entry.enable() is not None
+assert not fast_path.make_native() and "__add__" not in vars(hf.Tensor) and entry.enable() is not None
 for _ in range(100):
     assert (x + x * 0.5).tolist() == [1.5] * 3
 print("done")

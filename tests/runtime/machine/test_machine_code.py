@@ -334,7 +334,7 @@ def test_errors_that_are_kept_in_cycles_hold_nothing_of_llvm() -> None:
 
         def attempt(texts):
             try:
-                machine_code.compile_image(texts, host.target())
+                machine_code.compile_image(texts, host_target.target())
             except (CompileError, KeyboardInterrupt) as error:
                 kept = error  # error -> traceback -> this frame -> kept
 
@@ -348,7 +348,7 @@ def test_errors_that_are_kept_in_cycles_hold_nothing_of_llvm() -> None:
         ]
         emit = machine_code._emit_object
         for in_place in (False, True):
-            apart._is_ending = in_place
+            uninterruptible._is_ending = in_place
             for texts in (["define i32 @f("], ["define i32 @f() { ret i32 1 }"], long):
                 machine_code._emit_object = interrupted
                 attempt(texts)
@@ -357,7 +357,7 @@ def test_errors_that_are_kept_in_cycles_hold_nothing_of_llvm() -> None:
                 kinds = "ContextRef", "ModuleRef", "PassBuilder"
                 found = [x for x in gc.get_objects() if type(x).__name__ in kinds and not x.closed]
                 assert not found, found  # a thread may still be about to let go of some that are closed
-        assert len(machine_code.compile_image(long, host.target())) > 1000
+        assert len(machine_code.compile_image(long, host_target.target())) > 1000
         print("fine")
     """
     assert run(program) == "fine\n"

@@ -38,7 +38,7 @@ for k in (1, 1, 2, 1):
 for k in range(1, 4):
     np.testing.assert_array_equal(step(x).numpy(), k * x.numpy())
 assert "does not l" in entry.problem(), entry.problem()
-assert entry.enable() is None and (blocks.pool() is None) == {no_pool}
+assert entry.enable() is None and (memory_pool.pool() is None) == {no_pool}
 from hybridflow.cli import doctor
 (finding,) = doctor._native_entry()
 assert finding.state == "note" and entry.problem() in finding.text
