@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -51,8 +52,9 @@ def check() -> None:
 
 
 def wait() -> None:
-    """Wait until nothing is at work behind any more."""
-    while (thread := _thread) is not None:
+    """Wait until nothing is at work behind any more.  The thread itself, where a finalizer of the user's may run, does
+    not wait for itself."""
+    while (thread := _thread) is not None and not _is_behind():
         thread.wait()
 
 
@@ -85,8 +87,9 @@ def _go_on() -> bool:
 
 def _run() -> None:
     global _thread
-    with contextlib.suppress(AttributeError, OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+    if sys.platform == "linux":  # elsewhere the number of a thread may be that of another process
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
     _here.is_behind = True
     while True:
         with _lock:
@@ -99,7 +102,7 @@ def _run() -> None:
                 work()
         except StoppedError:
             continue
-        except Exception:
+        except BaseException:  # whatever it is: who waits for the thread would wait for good if it ended here
             pass
         with _lock:
             if _waiting and _waiting[0] is work:

@@ -73,7 +73,7 @@ class Executable:
         self.plain = ctypes.c_int64()
         self.shared = ctypes.c_int64(CORE_QUERY if program.sharing else 0)
         self.tiers = tiers.Tiers(self._take)
-        self._codes: tuple[machine_code.Code, ...] = ()  # those before the last one may still run
+        self._codes: list[machine_code.Code] = []  # those before the last one may still run
         self._shared_call: Callable[..., int] | None = None
         self._take(code)
         self.updated, self.in_place = argument_checks.updated(program), argument_checks.in_place(program)
@@ -81,8 +81,9 @@ class Executable:
         self._extents = ctypes.c_int64 * len(program.dims)
 
     def _take(self, code: machine_code.Code) -> None:
-        """Have calls that begin from now on run this code of the program."""
-        self._codes += (code,)
+        """Have calls that begin from now on run this code of the program.  Two threads may come at once: one with the
+        entry for a host, one with better code."""
+        self._codes.append(code)  # in one step: code that got lost here would be unloaded
         plain, shared = map(code.addresses.get, (self.program.entry, shared_entry(self.program.entry)))
         if plain:
             self._call = _ENTRY(plain)

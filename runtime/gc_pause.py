@@ -51,13 +51,16 @@ def paused() -> Iterator[None]:
 
 @contextmanager
 def given_way() -> Iterator[None]:
-    """For a thread that holds the collector back, while it does something long that makes no objects: in here it holds
-    it back no more."""
-    resume()
+    """For a thread that may hold the collector back, while it does something long that makes few objects: in here it
+    holds it back no more."""
+    held = threading.get_ident() in _holders
+    if held:
+        resume()
     try:
         yield
     finally:
-        pause()
+        if held:
+            pause()
 
 
 def _release(threads: set[int]) -> None:

@@ -105,5 +105,5 @@ class Tiers:
 
 def _improve(reference: weakref.ref[Tiers], check: Callable[[], None]) -> None:
     tiers = reference()
-    if tiers is not None:
+    if tiers is not None and tiers._take() is not None:  # who looks at tiers may keep them longer than the code
         tiers._improve(check)

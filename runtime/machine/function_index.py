@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Mapping
 
+from hybridflow.runtime import fork_safe_locks
 from hybridflow.runtime.machine import disk_cache
 
 _MOST = 1 << 20  # bytes of the file; the older half goes
@@ -26,6 +27,8 @@ class Index:
         self._path = os.path.join(folder, disk_cache.INDEX)
         self._known: dict[bytes, bytes] = {}
         self._state: tuple[int, int] | None = None  # the file, and how much of it was read
+        self._last = b""  # the last whole record that was read
+        self._lock = fork_safe_locks.make()  # while something is read
 
     def get(self, key: bytes) -> bytes | None:
         """The digest of the entry that holds a function, as far as anybody has noted."""
@@ -33,6 +36,10 @@ class Index:
 
     def refresh(self) -> None:
         """Read what others have noted since it was last read."""
+        with self._lock:
+            self._refresh()
+
+    def _refresh(self) -> None:
         try:
             status = os.stat(self._path)
         except OSError:
@@ -43,14 +50,20 @@ class Index:
             return
         # Another file, or less of it: somebody wrote it anew.
         start = before[1] if before is not None and before[0] == status.st_ino and before[1] < status.st_size else 0
-        start -= start % _RECORD.size
+        start = max(0, start - start % _RECORD.size - _RECORD.size)
         found = disk_cache.read(self._path, start)
+        # Systems give a new file the number of one that is gone, and it may be written anew just now: what follows the
+        # record that was read last is new, and that record says whether this is still the file.
+        if start and (found is None or found.content[: _RECORD.size] != self._last):
+            start = 0
+            found = disk_cache.read(self._path)
         if found is None:
             self._known, self._state = {}, None
             return
         known = self._known if start else {}
         whole = len(found.content) // _RECORD.size * _RECORD.size
         known.update(_RECORD.iter_unpack(found.content[:whole]))
+        self._last = found.content[whole - _RECORD.size : whole] if whole else b""
         self._known, self._state = known, (found.status.st_ino, start + len(found.content))
 
     def add(self, entries: Mapping[bytes, bytes]) -> None:

@@ -3,7 +3,8 @@
 llvmlite frees first and forgets then: an interrupt in between lets the finalizer free again, which ends the process.
 Here it is the other way round, and an interrupt leaks.  A module goes with its context, whichever is closed first: the
 collector of cycles finalizes in any order.  And llvmlite's lock is entered and left in C: an interrupt within methods
-in Python would leave it taken for good.
+in Python would leave it taken for good.  As the process ends nothing is freed: llvmlite means it so, but does not hear
+of the end where it is first imported during it, by work that the end waits for.
 
 Our own code enters LLVM in threads that nobody interrupts (see ``apart``).  What is left is work that has to be done in
 place, objects of others, and finalizers.
@@ -11,6 +12,7 @@ place, objects of others, and finalizers.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from hybridflow.runtime import uninterruptible
@@ -28,20 +30,22 @@ def binding() -> Any:
     return llvm
 
 
-def _close_object(self: Any) -> None:
+def _close_object(self: Any, is_ending: Any = sys.is_finalizing) -> None:
     """``ObjectRef.close`` of llvmlite, in another order."""
     if not self._closed:
         self._closed = True
-        if not self._owned and "_as_parameter_" in self.__dict__:  # not interrupted while it was made
+        if (
+            not is_ending() and not self._owned and "_as_parameter_" in self.__dict__
+        ):  # not interrupted while it was made
             self._dispose()
         self.__dict__.pop("_as_parameter_", None)
         self._ptr = None
 
 
-def _close_text(self: Any) -> None:
+def _close_text(self: Any, is_ending: Any = sys.is_finalizing) -> None:
     """``OutputString.close`` of llvmlite, in another order."""
     pointer, self._ptr = getattr(self, "_ptr", None), None  # None: interrupted while it was made
-    if pointer is not None and getattr(self, "_owned", True):
+    if pointer is not None and not is_ending() and getattr(self, "_owned", True):
         self.__dict__.pop("_as_parameter_", None)
         binding().ffi.lib.LLVMPY_DisposeString(pointer)
 

@@ -95,7 +95,8 @@ def _load(
 
         with gc_pause.paused():  # in this thread it would run finalizers of the user's
             text = build()
-        return machine_code.compile_object(text, target, use="runtime")
+        with gc_pause.given_way():  # as work behind holds the collector back
+            return machine_code.compile_object(text, target, use="runtime")
 
     code = machine_code.cached_code(key, compiled, *symbols, imports=imports)
     # Objects that outlive every module (an array freed at interpreter exit) still call this code: never unload it.

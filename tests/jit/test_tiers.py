@@ -261,6 +261,26 @@ def test_nothing_is_made_for_functions_that_are_gone() -> None:
     assert code_store.counts().compiled == before
 
 
+def test_tiers_that_outlive_their_code_keep_nobody_busy() -> None:
+    f = hf.function(normalized)
+    with held():
+        f(hf.asarray(X))
+        executable = weakref.ref(f.concrete_functions()[0].executable)
+        kept = tiers_of(f)
+        f.cache_clear()
+        del f
+        gc.collect()
+        assert executable() is None and not kept.is_last
+    waiting = threading.Thread(target=background.wait, daemon=True)
+    waiting.start()
+    waiting.join(60)
+    try:
+        assert not waiting.is_alive()
+    finally:
+        background._waiting.clear()  # else it would go on for good
+    assert kept.level == 0
+
+
 def test_errors_behind_leave_the_quick_code(monkeypatch: pytest.MonkeyPatch) -> None:
     f = hf.function(normalized)
     real = machine_code.compile_serially

@@ -377,20 +377,51 @@ def test_of_the_index_only_what_is_new_is_read(folder: Path, monkeypatch: pytest
         other.refresh()
         other.refresh()
         assert [other.get(key) for key in keys] == [bytes([n]) * 32 if n <= k else None for n in range(4)]
-    assert sizes == [48] * 4
+    assert sizes == [48, 96, 96, 96]  # the last record that it has, and the new one
     with index_of(folder).open("ab") as file:
         file.write(bytes([9]) * 20)
     other.refresh()
     with index_of(folder).open("ab") as file:
         file.write(bytes([9]) * 28)  # the rest of a record
     other.refresh()
-    assert other.get(bytes([9]) * function_index.KEY) == bytes([9]) * 32 and sizes[4:] == [20, 48]
+    assert other.get(bytes([9]) * function_index.KEY) == bytes([9]) * 32 and sizes[4:] == [68, 96]
     index_of(folder).write_bytes(keys[0] + bytes([7]) * 32)  # less: all is read
     other.refresh()
     assert [other.get(key) for key in keys] == [bytes([7]) * 32, None, None, None]
     index_of(folder).unlink()
     other.refresh()
     assert other.get(keys[0]) is None
+
+
+def test_another_index_is_read_whole_though_it_looks_like_the_same_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Systems give its number again; or it is written anew between looking at it and reading it."""
+    load(FIRST)  # makes the folder
+    keys = [bytes([k]) * function_index.KEY for k in range(8)]
+    path = index_of(folder)
+    path.write_bytes(b"".join(key + bytes([1]) * 32 for key in keys[:3]))
+    index = function_index.Index(str(folder))
+    index.refresh()
+    with path.open("r+b") as file:  # of the same number, and longer
+        file.write(b"".join(key + bytes([2]) * 32 for key in keys[3:8]))
+    index.refresh()
+    assert [index.get(key) for key in keys] == [None] * 3 + [bytes([2]) * 32] * 5
+    read = disk_cache.read
+
+    def late(where: str, start: int = 0) -> disk_cache.Read | None:
+        monkeypatch.setattr(disk_cache, "read", read)
+        path.unlink()
+        path.write_bytes(b"".join(key + bytes([3]) * 32 for key in keys[:7]))
+        return read(where, start)
+
+    with path.open("ab") as file:
+        file.write(keys[0] + bytes([2]) * 32)
+    monkeypatch.setattr(disk_cache, "read", late)
+    index.refresh()
+    assert [index.get(key) for key in keys] == [bytes([3]) * 32] * 7 + [None]
+    index.refresh()
+    assert [index.get(key) for key in keys] == [bytes([3]) * 32] * 7 + [None]
 
 
 def test_a_disk_that_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
