@@ -270,9 +270,15 @@ _special(
 
 
 def _spence_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
-    # log(x) / (1 - x), which is -1 at 1
+    # log(x) / (1 - x); near 1 by its series, which has derivatives there: -(1 + r / 2 + r**2 / 3 + ...)
     rest = b.subtract(_number(b, 1.0, x), x)
-    return (masked(b, g, _over(b, b.log1p(b.negative(rest)), rest, -1.0)),)
+    near = b.less(b.abs(rest), _number(b, 0.01, x))
+    inside, outside = b.where(near, rest, _number(b, 0.0, x)), b.where(near, _number(b, 0.5, x), rest)
+    series = _number(b, -1 / 9, x)
+    for k in range(8, 0, -1):
+        series = b.subtract(b.multiply(series, inside), _number(b, 1 / k, x))
+    quotient = b.divide(b.log1p(b.negative(outside)), outside)
+    return (masked(b, g, b.where(near, series, quotient)),)
 
 
 _special(

@@ -555,7 +555,8 @@ class Function(Dispatcher, Generic[P, R]):
                 recording.undo()
                 raise EagerOnlyError(error, reason) from None
         variant = Variant(concrete, self._observer.guards(recording))
-        if recording.can_undo and any(node.may_raise for node in concrete.graph.nodes):
+        # Where variables were made, another trace follows, and its program is the one that runs.
+        if not created and recording.can_undo and any(node.may_raise for node in concrete.graph.nodes):
             variant.undo = recording.undo
             self._eager_calls.is_undoing = True
             if not _permit.is_here:

@@ -27,7 +27,7 @@ def test_compiled_is_eager(first: int) -> None:
         text = random_buffers.program(seed)
         f = made(text, f"<buffers {seed}>")
         x = hf.asarray(np.random.default_rng(seed).normal(size=6).astype(np.float32))
-        compiled, expected = hf.function(f), f(x, 6, 3)
+        compiled, expected = hf.function(f, strict=True), f(x, 6, 3)
         try:
             compiled(x, hf.asarray(6), hf.asarray(3))
         except hf.errors.TraceError as error:  # which of two tensors a name holds may be left open

@@ -155,7 +155,7 @@ def test_uses_before_the_shape_is_known() -> None:
         def f(x, use=use):
             return use(hf.numpy_function(np.sort, [x], hf.float32))
 
-        with pytest.raises(errors.ArgumentError, match=r"at test_shapeless_results\.py:\d+ is not known.*set_shape"):
+        with pytest.raises(errors.ArgumentError, match=r"at test_deferred_shapes\.py:\d+ is not known.*set_shape"):
             f(hf.constant(X))
 
     @hf.function

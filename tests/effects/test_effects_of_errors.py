@@ -551,7 +551,9 @@ def silent(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("fail", FAILS)
-@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize(
+    "flow", [pytest.param(f, marks=pytest.mark.runs_eagerly) if f == "out of a lambda" else f for f in FLOWS]
+)
 def test_programs_do_what_they_do_eagerly(flow: str, fail: str, tmp_path: Path) -> None:
     compare(tmp_path / "program.py", program(flow, fail, ("print", "variable", "local")))
 

@@ -274,7 +274,7 @@ def test_settled_values_are_the_same_bits(dtype, target):
     """NaNs with payloads, subnormals, negative zeros: nothing is calculated on the way."""
     x = values(dtype)
     for width in (2, 8):
-        run = compile_loop(lambda e, v: e.settled([v])[0], [dtype], width, RUNNABLE[target])
+        run = compile_loop(lambda e, v: e.opaque([v])[0], [dtype], width, RUNNABLE[target])
         assert run(x).tobytes() == x.tobytes(), width
 
 
@@ -286,14 +286,14 @@ def test_settled_values_take_no_instruction_but_are_not_looked_behind(name, dtyp
 
     def swapped(e, v, settled):
         found = e.reverse(v)
-        return e.reverse(e.settled([found])[0] if settled else found)
+        return e.reverse(e.opaque([found])[0] if settled else found)
 
     def instructions(build):
         text = assembly(loop_text(build, [dtype], target, width)[0], target)
         return [line for line in text.splitlines() if line[:1] == "\t" and line[1:2] not in ".#/"]
 
     plain = instructions(lambda e, v: v)
-    assert len(instructions(lambda e, v: e.settled([v])[0])) == len(plain)
+    assert len(instructions(lambda e, v: e.opaque([v])[0])) == len(plain)
     assert len(instructions(lambda e, v: swapped(e, v, False))) == len(plain)  # two shuffles that are none
     assert len(instructions(lambda e, v: swapped(e, v, True))) > len(plain)
 

@@ -443,21 +443,21 @@ def test_forks_while_it_works():
         threads = [threading.Thread(target=work) for _ in range(3)]
         for thread in threads:
             thread.start()
-        while not team.started():
+        while not thread_pool.started():
             time.sleep(0.001)
         ends = []
         for _ in range(10):
             process = os.fork()
             if process == 0:
                 signal.alarm(60)
-                none = team.started() == 0
+                none = thread_pool.started() == 0
                 right = all(f(x).item() == expected for _ in range(5))
-                os._exit(0 if none and right and team.started() == 2 else 1)
+                os._exit(0 if none and right and thread_pool.started() == 2 else 1)
             ends.append(os.waitpid(process, 0)[1])
         stop = True
         for thread in threads:
             thread.join()
-        print(set(ends), wrong, f(x).item() == expected, team.started() > 0)
+        print(set(ends), wrong, f(x).item() == expected, thread_pool.started() > 0)
         """)
     )
     assert found == "{0} [] True True"
@@ -510,17 +510,17 @@ def test_without_memory_for_threads_programs_run_on_fewer():
             + textwrap.dedent("""
         import resource
         hf.config.set_num_threads(1)
-        team.problem()
+        thread_pool.problem()
         hf.config.set_num_threads(9)
         f.get_concrete_function(x)
         size = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (size + (6 << 20), resource.RLIM_INFINITY))
-        few = f(x).item() == expected, team.started() < 8
-        begun = team.started()
+        few = f(x).item() == expected, thread_pool.started() < 8
+        begun = thread_pool.started()
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
-        same = f(x).item() == expected, team.started() == begun  # no more attempts
+        same = f(x).item() == expected, thread_pool.started() == begun  # no more attempts
         hf.config.set_num_threads(9)
-        print(few, same, f(x).item() == expected, team.started())
+        print(few, same, f(x).item() == expected, thread_pool.started())
         """)
         )
         if sys.platform == "linux"
