@@ -56,14 +56,14 @@ def programs_are_compiled(
     """A test fails whose compiled functions run eagerly, as Python would have to know what a tensor decides: it would
     compare eager code with itself.  Those with the mark ``runs_eagerly`` are about that."""
     told: list[str] = []
-    tell = guard_report.tell_eager
+    tell = guard_report.warn_runs_eagerly
 
     def tell_eager(name: str, reason: Any, error: BaseException) -> None:
         if reason is None:
             told.append(f"{name} runs eagerly: {error}")
         tell(name, reason, error)
 
-    monkeypatch.setattr(guard_report, "tell_eager", tell_eager)
+    monkeypatch.setattr(guard_report, "warn_runs_eagerly", tell_eager)
     yield
     assert not told or request.node.get_closest_marker("runs_eagerly") is not None, told[0]
 

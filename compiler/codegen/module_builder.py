@@ -30,8 +30,8 @@ from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel
 from hybridflow.compiler.codegen.gpu import cuda_launches, group_scatter, group_sort
 from hybridflow.compiler.codegen.gpu.cooperative import threads_for
 from hybridflow.compiler.codegen.gpu.group_segments import GroupConcatSegments
-from hybridflow.compiler.codegen.gpu.library_calls import by_library, described
-from hybridflow.compiler.codegen.gpu.shared_memory_operands import goes_by
+from hybridflow.compiler.codegen.gpu.library_calls import by_library, describe_schedule
+from hybridflow.compiler.codegen.gpu.shared_memory_operands import is_aligned
 from hybridflow.compiler.codegen.gpu.shared_memory_transpose import SharedMemoryTranspose
 from hybridflow.compiler.codegen.nests.concat_segments import ConcatSegments
 from hybridflow.compiler.codegen.nests.elementwise import ElementwiseNest
@@ -266,7 +266,7 @@ class ModuleBuilder:
         code, info = written
         lines = tuple(dict.fromkeys(n.where for n in kernel.nodes if n.where))
         product = by_library(kernel, self.fastmath) if self.target.kind == "cuda" and self.is_outermost else None
-        how = info.schedule if product is None else described(product, self.target, info.schedule)
+        how = info.schedule if product is None else describe_schedule(product, self.target, info.schedule)
         self.infos.append(replace(info, lines=lines, note=kernel.cluster.why, wave=wave, schedule=how))
         if kernel.cluster.kind is Kind.CONTROL:
             operands = [BufferPart(n, 0) for n in _operands(kernel)]
@@ -424,7 +424,7 @@ class ModuleBuilder:
 
         def goes_by_columns(width: int) -> bool:
             positions = accesses(kernel, space, self.is_leaf).positions
-            return all(goes_by(ix, space.vars[-1], width) for ix in positions)
+            return all(is_aligned(ix, space.vars[-1], width) for ix in positions)
 
         return convolution_lowering.emit(
             self.module, new_code, symbol, node, places, finish, buffers, self.is_outermost, goes_by_columns
@@ -481,7 +481,7 @@ def contraction_of(node: Node) -> Contraction:
     return node.op.contraction(tuple(n.type for n in node.inputs), node.attrs)
 
 
-def _summed(node: Node) -> Shape:
+def _contracted_shape(node: Node) -> Shape:
     """The extents over which the products of a node are summed."""
     if node.op.kind is Kind.CONVOLVE:
         return convolution_lowering.summed_extents(node)
@@ -555,7 +555,7 @@ def _work_of(nodes: Iterable[Node]) -> Extent:
         if panels is not None:
             total = total + product(panels.batch) * panels.num_blocks * _work_of(panels.body.nodes)
         elif node.op.kind in PRODUCTS:
-            total = total + product(visited_shape(node)) * product(_summed(node)) * 2
+            total = total + product(visited_shape(node)) * product(_contracted_shape(node)) * 2
         elif node.op.kind is Kind.CONTROL:
             total = total + _work_of_control(node)
         else:
@@ -596,7 +596,7 @@ def _operations(kernel: Kernel) -> int | None:
         if node.op.kind is Kind.CONTROL or not is_static(shape):
             return None
         if node.op.kind in PRODUCTS:
-            summed = _summed(node)
+            summed = _contracted_shape(node)
             if not is_static(summed):
                 return None
             total += 2 * static_size(shape) * static_size(summed)

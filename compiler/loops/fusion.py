@@ -38,7 +38,9 @@ class _Clustering:
         kind = node.op.kind
         shape = visited_shape(node)
         if kind in DEDICATED_KERNEL:
-            self.open(node, Cluster(kind, self.reader.linear(shape), shape, node, [], why="has a kernel of its own"))
+            self.open_cluster(
+                node, Cluster(kind, self.reader.linear(shape), shape, node, [], why="has a kernel of its own")
+            )
             if node.effect is Effect.ORDERED:
                 self.order.need(self.cluster_of[node], {self.cluster_of[n] for n in self.checked})
                 self.checked.clear()
@@ -47,25 +49,25 @@ class _Clustering:
             home = self.cluster_of[node.inputs[0]]
             if node.inputs[0] in home.rows:
                 home.rows.add(node)
-            self.add(node, home)
+            self.add_to_cluster(node, home)
             return
         why = ""
         for cluster in self.candidates(self.reader.own_reads(node)):
-            level, refusal = self.fits(node, cluster, shape)
+            level, refusal = self.fusion_level(node, cluster, shape)
             if level is not None:
-                self.join(node, cluster, level, shape)
+                self.fuse_into(node, cluster, level, shape)
                 return
             why = why or refusal
         space = self.reader.reduction(shape, node.attrs["axes"]) if kind is Kind.REDUCE else self.reader.linear(shape)
-        self.open(node, Cluster(Kind.ELEMENTWISE, space, shape, node, [], why=why))
+        self.open_cluster(node, Cluster(Kind.ELEMENTWISE, space, shape, node, [], why=why))
 
-    def open(self, node: Node, cluster: Cluster) -> None:
+    def open_cluster(self, node: Node, cluster: Cluster) -> None:
         if node.op.kind is Kind.REDUCE:
             cluster.rows.add(node)
         self.order.append(cluster, ())
-        self.add(node, cluster)
+        self.add_to_cluster(node, cluster)
 
-    def add(self, node: Node, cluster: Cluster) -> None:
+    def add_to_cluster(self, node: Node, cluster: Cluster) -> None:
         cluster.members.append(node)
         cluster.work += self.cost(node)
         cluster.reductions += node.op.kind is Kind.REDUCE
@@ -91,7 +93,7 @@ class _Clustering:
             result = [c for c in recent if c.kind is Kind.ELEMENTWISE and shared & c.leaves]
         return result
 
-    def fits(self, node: Node, cluster: Cluster, shape: Shape) -> tuple[str | None, str]:
+    def fusion_level(self, node: Node, cluster: Cluster, shape: Shape) -> tuple[str | None, str]:
         """The level ("full" or "row") at which the node may join, or None and why not."""
         is_reduce = node.op.kind is Kind.REDUCE
         if cluster.kind in PRODUCTS:
@@ -158,14 +160,14 @@ class _Clustering:
         terms = static_size(tuple(v.extent for v in space.folded))
         return columns <= SHORT_LOOP and columns % lanes != 0 and terms > ACCUMULATORS * TERMS
 
-    def join(self, node: Node, cluster: Cluster, level: str, shape: Shape) -> None:
+    def fuse_into(self, node: Node, cluster: Cluster, level: str, shape: Shape) -> None:
         if node.op.kind is Kind.REDUCE:
             if not cluster.space.has_reduction:
                 cluster.space, cluster.shape = self.reader.reduction(shape, node.attrs["axes"]), shape
             level = "row"
         if level == "row":
             cluster.rows.add(node)
-        self.add(node, cluster)
+        self.add_to_cluster(node, cluster)
         self.absorb_producers(node, cluster)
 
     def absorb_producers(self, node: Node, cluster: Cluster) -> None:
@@ -186,9 +188,9 @@ class _Clustering:
             if not cluster.elsewhere.isdisjoint(other.members):
                 continue
             if not self.order.depends_through_another(cluster, other):
-                self.absorb(other, cluster)
+                self.merge_clusters(other, cluster)
 
-    def absorb(self, other: Cluster, cluster: Cluster) -> None:
+    def merge_clusters(self, other: Cluster, cluster: Cluster) -> None:
         cluster.members += other.members
         cluster.leaves |= other.leaves
         cluster.elsewhere |= other.elsewhere

@@ -120,7 +120,7 @@ class Assert:
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """``body`` for ``block`` rows after another, and for what is left of them the graph in ``tail``; see ``panels``."""
+    """``body`` for ``block`` rows after another, and the graph in ``tail`` for what is left; see ``row_blocks``."""
 
     body: Graph
     tail: tuple[Graph, ...]

@@ -1,8 +1,8 @@
-"""Panels: a graph that is run for a few rows at a time, so that what it makes on the way takes the memory of those.
+"""Row blocks: the op ``panels`` runs a graph for a few rows at a time, so that what is made takes the memory of those.
 
 The rows are those of one axis of ``rows`` elements, for each position along the axes of ``batch``.  They need none of
 each other in what ``body`` computes, but for the results that add them up.  Passes alone make such nodes, of graphs
-that say the same without them (see ``passes.panels``): they have no derivative, and nobody maps them.
+that say the same without them (see ``passes.tile_and_fuse``): they have no derivative, and nobody maps them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``softmax(scale(q @ k) + mask) @ v``, however it is written, makes a large array out of small ones, and small ones out
 of that again.  Its rows need none of each other until their products with others are added up.  So a ``panels`` node
-(see ``ops.panels``) computes a panel of rows at a time, in all its steps, while it is in the cache: no array of all
+(see ``ops.row_blocks``) computes a panel of rows at a time, in all its steps, while it is in the cache: no array of all
 scores lies in memory.  Orders of sums are those of the single ops: sums over rows are cut where products cut them.
 
 A *region* (see ``tile_regions``) grows from a product: all that is made of it row by row.  What is *wide* in it, has

@@ -1,4 +1,4 @@
-"""How many rows make a panel, for the threads of a CPU and for teams of a GPU's; see ``panels``."""
+"""How many rows make a panel, for the threads of a CPU and for teams of a GPU's; see ``tile_and_fuse``."""
 
 from __future__ import annotations
 

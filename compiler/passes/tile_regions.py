@@ -1,4 +1,4 @@
-"""Regions of graphs that are made row by row of a product; see ``panels``."""
+"""Regions of graphs that are made row by row of a product; see ``tile_and_fuse``."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class _Loop:
         while goes_on(values):
             results, more = iteration(values, slices())
             found = values_of(stage, results)
-            kept = [carry.takes(stage, x) for carry, x in zip(self.carries, found)]
+            kept = [carry.widen(stage, x) for carry, x in zip(self.carries, found)]
             if not all(kept):
                 raise _Widened
             values = [weak_cast(x, carry.dtype, stage) for carry, x in zip(self.carries, found)]
@@ -136,7 +136,7 @@ class _Loop:
         try:
             with tracing(Trace(self.stage)):
                 body = Body(self.stage, self.carries, types)
-                body.trace(iteration)
+                body.trace_to_fixed_point(iteration)
                 self.output_types = [x.type for x in body.built]
         except HybridflowError:
             pass

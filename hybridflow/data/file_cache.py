@@ -19,7 +19,7 @@ import numpy as np
 from hybridflow.core.file_errors import reading
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.data.pipeline import Elements, Node, PipelineIterator, State, skipped
+from hybridflow.data.pipeline import Elements, Node, PipelineIterator, State, skip
 from hybridflow.data.strings import KINDS, array_of, is_text, spec_of_text
 from hybridflow.data.tfrecord import framed, records
 from hybridflow.errors import ArgumentTypeError, DataError
@@ -57,7 +57,7 @@ class FileCacheRun(PipelineIterator):
             yield from self._read()
         elif self.count:
             found = self.source.run()
-            skipped(found, self.skip)
+            skip(found, self.skip)
             self.skip = 0
             for element in found:
                 self.count += 1

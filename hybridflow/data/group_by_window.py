@@ -10,7 +10,7 @@ import numpy as np
 from hybridflow.core import pytree
 from hybridflow.data import elements
 from hybridflow.data.batch import Listed
-from hybridflow.data.pipeline import Elements, Node, OneSource, PipelineIterator, State, tell
+from hybridflow.data.pipeline import Elements, Node, OneSource, PipelineIterator, State, add_note
 from hybridflow.data.strings import array_of
 from hybridflow.errors import ArgumentError
 
@@ -21,7 +21,7 @@ def _described(function: Function, arguments: tuple[Any, ...], text: str) -> Any
     try:
         return function(*arguments)
     except Exception as error:
-        tell(error, text)
+        add_note(error, text)
         raise
 
 

@@ -20,8 +20,8 @@ from hybridflow.data.pipeline import (
     PipelineIterator,
     State,
     Stepwise,
-    skipped,
-    tell,
+    add_note,
+    skip,
 )
 from hybridflow.data.strings import TextSpec, spec_of_text, text_of, with_shape
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -70,7 +70,7 @@ def applied(function: Function, element: Any, text: str) -> Any:
         found = function(*element) if type(element) is tuple else function(element)
         return found if type(found) is Tensor else elements.converted(found, "Dataset.map")
     except Exception as error:
-        tell(error, text)
+        add_note(error, text)
         raise
 
 
@@ -83,7 +83,7 @@ def results(some: Iterable[Any], function: Function, text: str) -> Elements:
             if type(found) is not Tensor:
                 found = converted(found, "Dataset.map")
         except Exception as error:
-            tell(error, text)
+            add_note(error, text)
             raise
         yield found
 
@@ -108,7 +108,7 @@ class MapRun(Stepwise):
                     found = function(*element) if type(element) is tuple else function(element)
                     result.append(found if type(found) is Tensor else converted(found, "Dataset.map"))
             except Exception as error:
-                tell(error, self.text)
+                add_note(error, self.text)
                 raise
             return result
 
@@ -142,7 +142,7 @@ class FilterRun(Stepwise):
             try:
                 wanted = bool(predicate(*element) if type(element) is tuple else predicate(element))
             except Exception as error:
-                tell(error, text)
+                add_note(error, text)
                 raise
             if wanted:
                 yield element
@@ -183,7 +183,7 @@ class ScanRun(Stepwise):
                     raise ArgumentTypeError("Dataset.scan", "the function must return (state, element).")
                 value, made = [elements.converted(part, "Dataset.scan") for part in found]
             except Exception as error:
-                tell(error, self.text)
+                add_note(error, self.text)
                 raise
             self.value = value
             yield made
@@ -214,7 +214,7 @@ class Interleave(Node):
         try:
             return self.node_of(self.function(*element) if type(element) is tuple else self.function(element))
         except Exception as error:
-            tell(error, self.text)
+            add_note(error, self.text)
             raise
 
     def runner(self) -> PipelineIterator:
@@ -346,7 +346,7 @@ class GeneratedRun(PipelineIterator):
             )
         found = iter(made)
         if self.position:
-            skipped(found, self.position)
+            skip(found, self.position)
         try:
             for value in found:
                 try:

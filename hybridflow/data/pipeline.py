@@ -124,15 +124,15 @@ class PipelineIterator:
 
     def state(self) -> State:
         """What comes next, for ``restore`` of another run of the node."""
-        return {name: _kept(getattr(self, name)) for name in self._declared()}
+        return {name: _saved_field(getattr(self, name)) for name in self._state_field_names()}
 
     def restore(self, state: State) -> None:
         """Go on where a state was taken; called before the run starts."""
-        for name in reversed(self._declared()):  # sources first
-            setattr(self, name, _resumed(getattr(self, name), state[name]))
+        for name in reversed(self._state_field_names()):  # sources first
+            setattr(self, name, _restored_field(getattr(self, name), state[name]))
         self.after_restore()
 
-    def _declared(self) -> tuple[str, ...]:
+    def _state_field_names(self) -> tuple[str, ...]:
         if self._all_state_fields is None:
             raise NotImplementedError(f"{type(self).__name__} has to declare state_fields")
         return self._all_state_fields
@@ -141,14 +141,14 @@ class PipelineIterator:
         """For subclasses: what is to be done once the fields of the state are set."""
 
 
-def _kept(value: Any) -> Any:
+def _saved_field(value: Any) -> Any:
     """A field as part of a state, which stays what it is while the run goes on."""
     if isinstance(value, PipelineIterator):
         return value.state()
-    return [_kept(part) for part in value] if type(value) is list else value
+    return [_saved_field(part) for part in value] if type(value) is list else value
 
 
-def _resumed(own: Any, value: Any) -> Any:
+def _restored_field(own: Any, value: Any) -> Any:
     """A field once it is given its value of a state, which stays what it is as well."""
     if isinstance(own, PipelineIterator):
         own.restore(value)
@@ -158,8 +158,8 @@ def _resumed(own: Any, value: Any) -> Any:
     if type(own) is list and own and isinstance(own[0], PipelineIterator):
         if len(own) != len(value):
             raise TypeError(f"it is of {len(value)} sources, not of {len(own)}")
-        return [_resumed(runner, part) for runner, part in zip(own, value)]
-    return [_resumed(None, part) for part in value] if type(value) is list else value
+        return [_restored_field(runner, part) for runner, part in zip(own, value)]
+    return [_restored_field(None, part) for part in value] if type(value) is list else value
 
 
 class Failure:
@@ -293,7 +293,7 @@ class Reordering(Node):
         return self.source.spec()
 
 
-def skipped(elements: Any, count: int) -> None:
+def skip(elements: Any, count: int) -> None:
     """Let ``count`` elements pass."""
     next(islice(elements, count, count), None)
 
@@ -304,6 +304,6 @@ def call_site(name: str) -> str:
     return f"Dataset.{name} of {where}" if where else f"Dataset.{name}"
 
 
-def tell(error: BaseException, text: str) -> None:
+def add_note(error: BaseException, text: str) -> None:
     """Note on an error of the user's function where it was given."""
     error.add_note(f"[{text}] raised by the function that it was given.")

@@ -20,7 +20,7 @@ from hybridflow.data.pipeline import (
     PipelineIterator,
     Reordering,
     State,
-    skipped,
+    skip,
 )
 from hybridflow.errors import ArgumentError
 
@@ -103,7 +103,7 @@ class SkipRun(Passing):
         if self.left < 0:
             return
         found = self.source.run()
-        skipped(found, self.left)
+        skip(found, self.left)
         self.left = 0
         yield from found
 

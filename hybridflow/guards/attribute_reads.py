@@ -155,7 +155,7 @@ def lookup(recording: GuardBuilder, kind: type, name: str) -> Any:
     if result is MISSING:
         recording.guard_absent(slot, "lookup", name, text)
     else:
-        recording.read(slot, "lookup", name, result, text)
+        recording.guard_read(slot, "lookup", name, result, text)
     return result
 
 
@@ -163,7 +163,7 @@ def lookup_of(recording: GuardBuilder, value: Any, name: str) -> Any:
     """``lookup`` in the class of an object, which must stay of that class."""
     slot = recording.slot_of(value)
     if slot is not None:
-        recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+        recording.guard_read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
     return lookup(recording, type(value), name)
 
 
@@ -178,12 +178,12 @@ def _stored(recording: GuardBuilder, value: Any, name: str, given: Any) -> None:
     read, operand = "attribute", name
     found = in_class(kind, name)
     if is_member(found) and found.__objclass__ is kind and not _has_hook(kind):
-        recording.read(class_slot(recording, kind), "lookup", name, found, f"{kind.__name__}.{name}")
+        recording.guard_read(class_slot(recording, kind), "lookup", name, found, f"{kind.__name__}.{name}")
         read, operand = "member", found
     if given is MISSING:
         recording.guard_absent(slot, read, operand, text)
     else:
-        recording.read(slot, read, operand, given, text)
+        recording.guard_read(slot, read, operand, given, text)
 
 
 def _has_hook(kind: type) -> bool:
@@ -200,10 +200,10 @@ def _of_object(recording: GuardBuilder, value: Any, name: str, given: Any) -> No
     held = own is not None and holds(own, name)
     if name == "__class__":
         if slot is not None:
-            recording.read(slot, "class", None, kind, f"type({recording.texts[slot]})")
+            recording.guard_read(slot, "class", None, kind, f"type({recording.texts[slot]})")
     elif name == "__dict__":
         if slot is not None:
-            recording.read(slot, "own", None, given, f"vars({recording.texts[slot]})")
+            recording.guard_read(slot, "own", None, given, f"vars({recording.texts[slot]})")
     elif slot is not None and (_is_librarys(shared) or (shared is MISSING and not held and _lookup_is_untracked(kind))):
         _stored(recording, value, name, given)
     elif isinstance(shared, property) or (
@@ -258,8 +258,8 @@ def read_plain_attribute(recording: GuardBuilder, value: Any, name: str) -> None
     if own is not None and holds(own, name):
         if slot is not None:
             text = recording.texts[slot]
-            where = recording.read(slot, "own", None, own, f"vars({text})")
-            recording.read(where, "item", name, dict.__getitem__(own, name), f"{text}.{name}")
+            where = recording.guard_read(slot, "own", None, own, f"vars({text})")
+            recording.guard_read(where, "item", name, dict.__getitem__(own, name), f"{text}.{name}")
     else:
         _not_in_instance(recording, value, name)
     shared = lookup_of(recording, value, name)
@@ -295,7 +295,7 @@ def _note_in_c(recording: GuardBuilder, value: Any, name: str, get: Callable[[An
         except AttributeError:
             return MISSING
 
-    recording.check(slot, "call", SameResult(again, given), ("plain", name))
+    recording.add_guard(slot, "call", SameResult(again, given), ("plain", name))
     if given is not MISSING and type(given) not in ATOMS:
         recording.weak_root(given, f"{recording.texts[slot]}.{name}")
 
@@ -318,7 +318,7 @@ def _method(recording: GuardBuilder, value: Any, name: str, function: Any) -> No
         lookup_of(recording, value, name)
         _not_in_instance(recording, value, name)
         return
-    recording.read(slot, "method", name, function, f"{recording.texts[slot]}.{name}")
+    recording.guard_read(slot, "method", name, function, f"{recording.texts[slot]}.{name}")
 
 
 def _not_in_instance(recording: GuardBuilder, value: Any, name: str) -> None:
@@ -327,7 +327,9 @@ def _not_in_instance(recording: GuardBuilder, value: Any, name: str) -> None:
     if slot is None or own is None:
         return
     text = recording.texts[slot]
-    recording.guard_absent(recording.read(slot, "own", None, own, f"vars({text})"), "item", name, f"{text}.{name}")
+    recording.guard_absent(
+        recording.guard_read(slot, "own", None, own, f"vars({text})"), "item", name, f"{text}.{name}"
+    )
 
 
 def _of_class(recording: GuardBuilder, kind: type, name: str, given: Any) -> None:
@@ -338,7 +340,7 @@ def _of_class(recording: GuardBuilder, kind: type, name: str, given: Any) -> Non
         if isinstance(given, types.MappingProxyType):
             recording.root(given, f"vars({kind.__name__})")
         elif not kind.__flags__ & IMMUTABLE and given is not MISSING:
-            recording.read(class_slot(recording, kind), "attribute", name, given, f"{kind.__name__}.{name}")
+            recording.guard_read(class_slot(recording, kind), "attribute", name, given, f"{kind.__name__}.{name}")
         return
     found = lookup(recording, kind, name)
     if found is MISSING and given is not MISSING:
@@ -356,7 +358,7 @@ def _of_super(recording: GuardBuilder, value: Any, name: str) -> None:
             if found is MISSING:
                 recording.guard_absent(slot, "item", name, text)
             else:
-                recording.read(slot, "item", name, found, text)
+                recording.guard_read(slot, "item", name, found, text)
         if found is not MISSING:
             return
 
@@ -374,16 +376,16 @@ def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, given: Any)
         return
     text = f"{recording.texts[slot]}.{name}"
     if name == "__dict__" and given is not MISSING:
-        recording.read(slot, "own", None, given, f"vars({recording.texts[slot]})")
+        recording.guard_read(slot, "own", None, given, f"vars({recording.texts[slot]})")
     elif name in _ARRAY_TYPE:
-        recording.check(slot, "call", ArrayType(array), "type")
+        recording.add_guard(slot, "call", ArrayType(array), "type")
     elif isinstance(given, np.ndarray):
-        recording.check(slot, "call", ArrayType(array), "type")
+        recording.add_guard(slot, "call", ArrayType(array), "type")
         recording.root(given, text)  # a view: its elements are the array's
     elif given is MISSING or name in (instance_dict(array) or ()):
         _stored(recording, array, name, given)
     elif not callable(given):
-        recording.check(slot, "call", ArrayContents(array), "elements")
+        recording.add_guard(slot, "call", ArrayContents(array), "elements")
 
 
 def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, given: Any) -> None:
@@ -394,8 +396,8 @@ def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, giv
     slot, text = recording.root(module.__dict__, module.__name__), f"{module.__name__}.{name}"
     if not is_library_module(module.__name__):  # which may come to have a class with properties
         own = recording.weak_root(module, module.__name__)
-        recording.read(own, "class", None, type(module), f"type({module.__name__})")
+        recording.guard_read(own, "class", None, type(module), f"type({module.__name__})")
     if name in module.__dict__:
-        recording.read(slot, "item", name, module.__dict__[name], text)
+        recording.guard_read(slot, "item", name, module.__dict__[name], text)
     else:
         recording.guard_absent(slot, "item", name, text)

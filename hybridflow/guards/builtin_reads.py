@@ -111,7 +111,7 @@ def _delattr(recording: GuardBuilder, value: Any, name: str) -> None:
 def note_class(recording: GuardBuilder, value: Any) -> None:
     slot = recording.slot_of(value)
     if slot is not None:
-        recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+        recording.guard_read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
 
 
 def _isinstance(recording: GuardBuilder, value: Any, kinds: Any) -> bool:
@@ -160,7 +160,7 @@ def _note_kinds(
             return
     slot = recording.root(value, value.__name__) if question is issubclass else recording.slot_of(value)
     check = SameResult(lambda v: question(v, kinds), found)
-    recording.check(slot or 0, "call", check, (question.__name__, *map(id, asked)))
+    recording.add_guard(slot or 0, "call", check, (question.__name__, *map(id, asked)))
 
 
 def _len(recording: GuardBuilder, value: Any) -> int:

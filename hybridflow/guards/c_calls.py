@@ -237,7 +237,7 @@ def _context_variable(recording: GuardBuilder, f: Any, variable: contextvars.Con
 def _exception_state(recording: GuardBuilder, f: Any) -> Any:
     """``sys.exc_info``: that nothing is being handled can be asked again."""
     if sys.exc_info()[1] is None:
-        recording.check(recording.root(f, f"sys.{f.__name__}"), "call", _nothing_is_handled)
+        recording.add_guard(recording.root(f, f"sys.{f.__name__}"), "call", _nothing_is_handled)
     else:
         recording.note(unknown, f)
     return f()
@@ -253,7 +253,7 @@ def dereference(recording: GuardBuilder, reference: weakref.ref[Any]) -> Any:
     return value
 
 
-def cached(recording: GuardBuilder, f: Any, /, *args: Any, **kwargs: Any) -> Any:
+def call_lru_cache(recording: GuardBuilder, f: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``functools.lru_cache``: what is in the cache counts, not what it was computed from."""
     value = recording.note(lambda _: f(*args, **kwargs))
     text = f.__wrapped__.__name__
@@ -265,7 +265,7 @@ def _note_result(
     recording: GuardBuilder, source: Any, text: str, function: Callable[[Any], Any], value: Any, key: Any = None
 ) -> None:
     """What ``function(source)`` gave: asked again by a guard."""
-    recording.check(recording.weak_root(source, text), "call", SameResult(function, value), ("result", key))
+    recording.add_guard(recording.weak_root(source, text), "call", SameResult(function, value), ("result", key))
     if not is_plain(value):
         recording.weak_root(value, f"{text}()")
 

@@ -22,7 +22,7 @@ from hybridflow.guards.c_calls import (
     BUILTIN,
     DESCRIPTORS,
     builtin,
-    cached,
+    call_lru_cache,
     dereference,
     descriptor,
     getter,
@@ -48,7 +48,7 @@ def prepare(recording: GuardBuilder, f: Any) -> Any:
     if kind is types.FunctionType:
         return _python(recording, f)
     if kind is types.MethodType:
-        return _bound(recording, f)
+        return _guard_bound_method(recording, f)
     if isinstance(f, type):
         return class_(recording, f)
     if isinstance(f, BUILTIN):
@@ -58,7 +58,7 @@ def prepare(recording: GuardBuilder, f: Any) -> Any:
     if kind is functools.partial:
         return _partial(recording, f)
     if kind is functools._lru_cache_wrapper:
-        return functools.partial(cached, recording, f)
+        return functools.partial(call_lru_cache, recording, f)
     if isinstance(f, PublicOp):
         return prepare(recording, f.__wrapped__)
     if isinstance(f, Dispatcher):
@@ -102,17 +102,17 @@ def _python(recording: GuardBuilder, f: types.FunctionType) -> Any:
     return unknown(recording, f)
 
 
-def _bound(recording: GuardBuilder, method: types.MethodType) -> Any:
+def _guard_bound_method(recording: GuardBuilder, method: types.MethodType) -> Any:
     slot = recording.slot_of(method)
     if slot is not None:
         text = recording.texts[slot]
-        recording.read(slot, "attribute", "__func__", method.__func__, f"{text}.__func__")
-        recording.read(slot, "attribute", "__self__", method.__self__, f"{text}.__self__")
+        recording.guard_read(slot, "attribute", "__func__", method.__func__, f"{text}.__func__")
+        recording.guard_read(slot, "attribute", "__self__", method.__self__, f"{text}.__self__")
     function, owner = method.__func__, type(method.__self__).__module__ or ""
     if isinstance(function, PublicOp):
         function = function.__wrapped__
     if isinstance(function, functools._lru_cache_wrapper):
-        return functools.partial(cached, recording, function, method.__self__)
+        return functools.partial(call_lru_cache, recording, function, method.__self__)
     if is_python(function):
         follow(recording, function)
         return method
@@ -132,10 +132,10 @@ def _partial(recording: GuardBuilder, f: Any) -> Any:
     slot = recording.slot_of(f)
     if slot is not None:
         text = recording.texts[slot]
-        recording.read(slot, "attribute", "func", f.func, f"{text}.func")
+        recording.guard_read(slot, "attribute", "func", f.func, f"{text}.func")
         for name in ("args", "keywords"):
             held = getattr(f, name)
-            recording.read(slot, "attribute", name, held, f"{text}.{name}")
+            recording.guard_read(slot, "attribute", name, held, f"{text}.{name}")
             read_items(recording, held)
     called = prepare(recording, f.func)
     return f if called is f.func else functools.partial(called, *f.args, **f.keywords)

@@ -71,9 +71,9 @@ def read_length(recording: GuardBuilder, value: Any) -> None:
     if slot is None:
         return
     if type(value) in (list, tuple, dict, set, frozenset):
-        recording.check(slot, "length", len(value))
+        recording.add_guard(slot, "length", len(value))
     else:
-        recording.check(slot, "call", SameResult(length_of, length_of(value)), "length")
+        recording.add_guard(slot, "call", SameResult(length_of, length_of(value)), "length")
 
 
 def read_items(recording: GuardBuilder, value: Any, depth: int = 0) -> None:
@@ -87,13 +87,13 @@ def read_items(recording: GuardBuilder, value: Any, depth: int = 0) -> None:
         ):
             read_length(recording, value)
             for key, item in _pairs(value):
-                recording.read(
+                recording.guard_read(
                     slot, "item" if isinstance(value, dict) else "index", key, item, _entry(recording, slot, key)
                 )
             if isinstance(value, dict):
                 _read_keys(recording, slot, value)
         else:
-            recording.check(slot, "call", SameItems(value), "items")
+            recording.add_guard(slot, "call", SameItems(value), "items")
             for k, item in enumerate(items_of(value)):
                 if not is_plain(item):
                     _contained_in(recording, slot, k, item)
@@ -106,7 +106,7 @@ def _read_keys(recording: GuardBuilder, slot: int, mapping: dict[Any, Any]) -> N
     """Note which keys there are and in which order, where that does not follow from their number and the items."""
     keys = keys_of(mapping)
     if len(keys) > 1 or any(type(key) is not str for key in keys):
-        recording.check(slot, "call", KeyOrder(mapping), "order")
+        recording.add_guard(slot, "call", KeyOrder(mapping), "order")
     for key in keys:
         if not is_plain(key):
             recording.weak_root(key, f"a key of {recording.texts[slot]}")
@@ -167,9 +167,9 @@ def read_item(recording: GuardBuilder, value: Any, key: Any, given: Any, missing
         if position < 0:
             read_length(recording, value)
             position += length_of(value)
-        recording.read(slot, "index", position, given, _entry(recording, slot, key))
+        recording.guard_read(slot, "index", position, given, _entry(recording, slot, key))
     elif base is types.MappingProxyType and not missing:
-        recording.check(slot, "call", SameResult(operator.itemgetter(key), given), ("key", key))
+        recording.add_guard(slot, "call", SameResult(operator.itemgetter(key), given), ("key", key))
         if not is_plain(given):
             recording.weak_root(given, _entry(recording, slot, key))
     else:
@@ -183,7 +183,7 @@ def read_entry(recording: GuardBuilder, mapping: Any, key: Any, given: Any) -> N
     """Note that an outside mapping holds ``given`` under a key."""
     slot = recording.slot_of(mapping)
     if slot is not None:
-        recording.read(slot, "item", key, given, _entry(recording, slot, key))
+        recording.guard_read(slot, "item", key, given, _entry(recording, slot, key))
 
 
 def _read_element(recording: GuardBuilder, array: np.ndarray, key: Any, given: Any) -> None:
@@ -191,11 +191,11 @@ def _read_element(recording: GuardBuilder, array: np.ndarray, key: Any, given: A
     if slot is None:
         return
     if not isinstance(given, np.ndarray):
-        recording.check(slot, "call", SameResult(operator.itemgetter(key), given), ("key", repr(key)))
+        recording.add_guard(slot, "call", SameResult(operator.itemgetter(key), given), ("key", repr(key)))
         if not is_plain(given):
             recording.weak_root(given, _entry(recording, slot, key))
     elif given.base is not None and np.may_share_memory(given, array):
-        recording.check(slot, "call", ArrayType(array), "type")
+        recording.add_guard(slot, "call", ArrayType(array), "type")
         recording.root(given, f"{recording.texts[slot]}[...]")  # a view: its elements are the array's
     else:
         read_elements(recording, array)
@@ -206,7 +206,7 @@ def read_elements(recording: GuardBuilder, array: np.ndarray) -> None:
     slot = recording.slot_of(array)
     if slot is None:
         return
-    recording.check(slot, "call", ArrayContents(array), "elements")
+    recording.add_guard(slot, "call", ArrayContents(array), "elements")
     if array.dtype.hasobject:
         for position, item in enumerate(array.ravel().tolist()):
             if not is_plain(item):
@@ -228,7 +228,7 @@ def consume(recording: GuardBuilder, value: Any, depth: int = _DEPTH, live: bool
         if recording.slot_of(value) is None:
             return
         if live and can_be_live(value):
-            recording.check(recording.slot_of(value) or 0, "call", ArrayType(value), "type")
+            recording.add_guard(recording.slot_of(value) or 0, "call", ArrayType(value), "type")
             recording.live[id(value)] = value
         else:
             read_elements(recording, value)
@@ -271,7 +271,7 @@ def is_foreign_array(value: Any) -> bool:
 def _note_context(recording: GuardBuilder) -> None:
     """Decimal numbers are rounded as the context of the thread says."""
     where = recording.root(decimal.getcontext, "decimal.getcontext")
-    recording.check(where, "call", SameResult(_context_text, _context_text(decimal.getcontext)), "context")
+    recording.add_guard(where, "call", SameResult(_context_text, _context_text(decimal.getcontext)), "context")
 
 
 def _context_text(get: Any) -> str:
@@ -284,7 +284,7 @@ def read_text(recording: GuardBuilder, value: Any) -> None:
     consume(recording, value)
     if not is_plain(value) or isinstance(value, np.generic):
         where = recording.root(np.get_printoptions, "numpy.get_printoptions")
-        recording.check(where, "call", SameResult(_options_text, _options_text(np.get_printoptions)), "options")
+        recording.add_guard(where, "call", SameResult(_options_text, _options_text(np.get_printoptions)), "options")
 
 
 def _options_text(get: Any) -> str:
@@ -408,7 +408,7 @@ def read_state(recording: GuardBuilder, value: Any, depth: int = _STATE_DEPTH) -
             recording.reason(text, "use it outside and pass the result")
     elif (id(value), True) not in recording.consumed and module.partition(".")[0] != "hybridflow":
         recording.consumed.add((id(value), True))
-        recording.read(slot, "own", None, own, f"vars({recording.texts[slot]})")
+        recording.guard_read(slot, "own", None, own, f"vars({recording.texts[slot]})")
         read_items(recording, own)
         if depth > 0:
             for held in list(own.values()):

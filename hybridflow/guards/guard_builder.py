@@ -147,7 +147,9 @@ class GuardBuilder:
         """The slot of an object that is always there: a namespace, a module, a class, a cell."""
         known = self.slot_of(value)
         return (
-            known if known is not None else self._step(("root", id(value)), "root", -1, value, "any", None, text, value)
+            known
+            if known is not None
+            else self._add_guard_step(("root", id(value)), "root", -1, value, "any", None, text, value)
         )
 
     def weak_root(self, value: Any, text: str) -> int:
@@ -159,13 +161,13 @@ class GuardBuilder:
             reference = weakref.ref(value)
         except TypeError:
             return self.root(value, text)
-        return self._step(("root", id(value)), "weak", -1, reference, "any", None, text, value)
+        return self._add_guard_step(("root", id(value)), "weak", -1, reference, "any", None, text, value)
 
     def copied_argument(self, container: Any, path: str) -> None:
         """Note that the function sees a copy of a container of the caller's."""
         self._alive.append(container)
         self._copies[id(container)] = path
-        self._watch(container, path, True)
+        self._watch_mutations(container, path, True)
 
     def closure_of(self, function: types.FunctionType, slot: int) -> None:
         """Remember how the cells of an outside function are reached."""
@@ -182,12 +184,16 @@ class GuardBuilder:
             return self.root(cell, name)
         slot, position = found
         function = self.texts[slot]
-        closure = self._step((slot, "closure"), "closure", slot, None, "type", tuple, f"{function}.__closure__")
-        return self._step((slot, "cell", position), "index", closure, position, "type", types.CellType, name, cell)
+        closure = self._add_guard_step(
+            (slot, "closure"), "closure", slot, None, "type", tuple, f"{function}.__closure__"
+        )
+        return self._add_guard_step(
+            (slot, "cell", position), "index", closure, position, "type", types.CellType, name, cell
+        )
 
     # Reads
 
-    def read(self, owner: int, read: str, operand: Any, value: Any, text: str) -> int:
+    def guard_read(self, owner: int, read: str, operand: Any, value: Any, text: str) -> int:
         """Note that reading ``operand`` of the object in slot ``owner`` gave ``value``; the slot of the value.
 
         What the trace has set there itself is not outside, and the slot is the owner's."""
@@ -201,21 +207,21 @@ class GuardBuilder:
         earlier = self.slot_of(value)
         if check == "type" and earlier is not None:
             check, expected = "same", earlier  # another way to one container
-        return self._step(key, read, owner, operand, check, expected, text, value)
+        return self._add_guard_step(key, read, owner, operand, check, expected, text, value)
 
     def guard_absent(self, owner: int, read: str, operand: Any, text: str) -> None:
         """Note that there was nothing to read."""
         key = (owner, read, type(operand), operand)
         if key not in self._known:
-            self._step(key, read, owner, operand, "absent", None, text)
+            self._add_guard_step(key, read, owner, operand, "absent", None, text)
 
-    def check(self, slot: int, check: str, expected: Any, key: Any = None) -> None:
+    def add_guard(self, slot: int, check: str, expected: Any, key: Any = None) -> None:
         """Check one more thing of a value that was read."""
         key = ("check", slot, check, key)
         if key not in self._known:
-            self._step(key, "slot", slot, None, check, expected, self.texts[slot])
+            self._add_guard_step(key, "slot", slot, None, check, expected, self.texts[slot])
 
-    def _step(
+    def _add_guard_step(
         self,
         key: Any,
         read: str,
@@ -236,10 +242,10 @@ class GuardBuilder:
         self._alive.append(value)
         if type(value) not in ATOMS and id(value) not in self._slots:
             self._slots[id(value)] = slot
-            self._watch(value, text, False)
+            self._watch_mutations(value, text, False)
         if type(looked_at(value)) is Tensor and key[0] != "value":  # which may be given another value
             array = value._array
-            self._step(("value", slot), "attribute", slot, "_array", *check_of(array), text, array)
+            self._add_guard_step(("value", slot), "attribute", slot, "_array", *check_of(array), text, array)
         return slot
 
     # Changes
@@ -262,12 +268,12 @@ class GuardBuilder:
         slot = None if own is None else self._known.get(("value", own))
         if slot is None:
             slot = self.weak_root(array, "memory of a tensor")
-        self.check(slot, "call", ArrayContents(array), "elements")
+        self.add_guard(slot, "call", ArrayContents(array), "elements")
 
     def effect(self, value: Any, what: str) -> None:
         """Note that an object that outlives the call is changed.  Raises TraceError if its owner would not see it."""
         if self.is_copy(value):
-            raise self._lost(self._copies[id(value)])
+            raise self._argument_mutation_error(self._copies[id(value)])
         self.reason(what.format(self.text_of(value)), _KEEP, is_effect=True, can_undo=self._undo.note(value))
 
     def on_attribute_write(self, owner: Any, name: str) -> None:
@@ -282,7 +288,7 @@ class GuardBuilder:
             self.effect(owner, f"sets {{}}.{name}")
             return
         slot, own = self.weak_root(owner, type(owner).__name__), owner.__dict__
-        where = self.read(slot, "own", None, own, f"vars({self.texts[slot]})")
+        where = self.guard_read(slot, "own", None, own, f"vars({self.texts[slot]})")
         if (where, name) not in self._locations:
             reads = (slot, "attribute"), (slot, "method"), (where, "item")
             was_read = any((*read, str, name) in self._known for read in reads)
@@ -365,8 +371,8 @@ class GuardBuilder:
         for place in self._locations.values():
             place.restore()
         for value, before, _, is_copy in self._watched:
-            if not is_copy and not same_items(before, _held(value) or []):
-                _put_back(value, before)
+            if not is_copy and not same_items(before, _contents_of(value) or []):
+                _restore_contents(value, before)
 
     def first_effect(self) -> Reason:
         return next(reason for reason in self.reasons if reason.is_effect)
@@ -374,7 +380,7 @@ class GuardBuilder:
     def rollback(self) -> None:
         """Give attributes that hold tensors of the trace what they held before it."""
         for place in self._locations.values():
-            if any(map(_is_left, pytree.flatten(place.was_present.get(place.name))[0])):
+            if any(map(_is_leaked_tracer, pytree.flatten(place.was_present.get(place.name))[0])):
                 place.restore()
 
     def writes_global(self, namespace: dict[str, Any], name: str) -> None:
@@ -405,42 +411,42 @@ class GuardBuilder:
         self._undo.add(restore)
         self.reason(f"assigns {name} of the enclosing function", _KEEP, is_effect=True, can_undo=True)
 
-    def _lost(self, path: str) -> TraceError:
+    def _argument_mutation_error(self, path: str) -> TraceError:
         return TraceError(
             self.name,
             f"the argument {path} is changed. A compiled function works on a copy of the containers that it is given, "
             "so its caller would not see the change. Return the new value instead.",
         )
 
-    def _watch(self, value: Any, text: str, is_copy: bool) -> None:
-        held = _held(value)
+    def _watch_mutations(self, value: Any, text: str, is_copy: bool) -> None:
+        held = _contents_of(value)
         if held is not None:
             self._watched.append((value, held, text, is_copy))
 
     def finish(self) -> None:
         """Look for changes that were not seen.  Raises TraceError for traced tensors that were left outside."""
         for look, restore, text, where in self._assigned:
-            if _is_left(look()):
+            if _is_leaked_tracer(look()):
                 restore()
-                raise self._left(text, where)
+                raise self._leaked_tracer_error(text, where)
         for value, before, text, is_copy in self._watched:
-            after = _held(value)
+            after = _contents_of(value)
             if same_items(before, after or []):
                 continue
             if is_copy:
-                raise self._lost(text)
-            if any(map(_is_left, after or [])):
+                raise self._argument_mutation_error(text)
+            if any(map(_is_leaked_tracer, after or [])):
                 place = _location_of_tensor(value, text)
-                _put_back(value, before)
+                _restore_contents(value, before)
                 effects = [reason.where for reason in self.reasons if reason.is_effect]
-                raise self._left(place, effects[0] if effects else None)
+                raise self._leaked_tracer_error(place, effects[0] if effects else None)
             if not self.reasons:
                 self.reason(f"changes {text}", _KEEP, is_effect=True, can_undo=True)
         failing = None if self.reasons else self._first_failing()
         if failing is not None:
             self.reason(f"changes {self.texts[failing]}", _KEEP, is_effect=True)
 
-    def _left(self, text: str, where: str | None) -> TraceError:
+    def _leaked_tracer_error(self, text: str, where: str | None) -> TraceError:
         return TraceError(
             self.name,
             f"a tensor of the trace is left in {text}, which outlives the call. It stands for a value during the trace "
@@ -454,7 +460,7 @@ _LEFT = frozenset((SymbolicTensor, SymbolicFloat, SymbolicNumber, Dim, Choice, R
 _WALKED = 1000  # objects that are looked into
 
 
-def _is_left(value: Any, met: dict[int, Any] | None = None) -> bool:
+def _is_leaked_tracer(value: Any, met: dict[int, Any] | None = None) -> bool:
     """Whether a value is, or holds, what stands for a value during a trace only."""
     if type(value) in _LEFT:
         return True
@@ -465,7 +471,7 @@ def _is_left(value: Any, met: dict[int, Any] | None = None) -> bool:
     if id(value) in met or len(met) > _WALKED:
         return False
     met[id(value)] = value
-    return any(_is_left(part, met) for part in parts)
+    return any(_is_leaked_tracer(part, met) for part in parts)
 
 
 def _parts(value: Any) -> Collection[Any]:
@@ -493,12 +499,12 @@ def _location_of_tensor(value: Any, text: str) -> str:
     """How the user would write where a container or an object holds a tensor of the trace."""
     pairs = value.items() if isinstance(value, dict) else vars(value).items() if hasattr(value, "__dict__") else ()
     for key, item in pairs:
-        if _is_left(item):
+        if _is_leaked_tracer(item):
             return f"{text}[{key!r}]" if isinstance(value, dict) else f"{text}.{key}"
     return text
 
 
-def _put_back(value: Any, held: list[Any]) -> None:
+def _restore_contents(value: Any, held: list[Any]) -> None:
     """Give a container or an object what it held before."""
     own = value if isinstance(value, dict) else getattr(value, "__dict__", None)
     if isinstance(own, dict):
@@ -519,7 +525,7 @@ def _is_namespace(value: Any) -> bool:
     return value is sys.modules or (type(value) is dict and "__name__" in value and "__builtins__" in value)
 
 
-def _held(value: Any) -> list[Any] | None:
+def _contents_of(value: Any) -> list[Any] | None:
     """What a mutable object holds now; None for objects that hold nothing that is looked at."""
     if _is_namespace(value):
         return None

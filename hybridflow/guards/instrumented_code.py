@@ -56,7 +56,7 @@ def follow(recording: GuardBuilder, function: Any) -> None:
     if slot is None:
         slot = recording.weak_root(function, function.__name__)
     text = recording.texts[slot]
-    known = recording.read(slot, "code", None, code, f"{text}.__code__")
+    known = recording.guard_read(slot, "code", None, code, f"{text}.__code__")
     if known < len(recording.steps) - 1 and id(function) in recording.followed:
         return
     recording.followed[id(function)] = function
@@ -84,11 +84,13 @@ def read_defaults(recording: GuardBuilder, function: types.FunctionType, slot: i
         held = getattr(function, name)
         if not held:
             continue
-        where = recording.read(slot, read, None, held, f"{text}.{name}")
-        recording.check(where, "length", len(held))
+        where = recording.guard_read(slot, read, None, held, f"{text}.{name}")
+        recording.add_guard(where, "length", len(held))
         pairs = held.items() if isinstance(held, dict) else enumerate(held)
         for key, item in pairs:
-            recording.read(where, "item" if isinstance(held, dict) else "index", key, item, f"{text}.{name}[{key!r}]")
+            recording.guard_read(
+                where, "item" if isinstance(held, dict) else "index", key, item, f"{text}.{name}[{key!r}]"
+            )
 
 
 def is_generated(code: types.CodeType) -> bool:
@@ -114,7 +116,7 @@ class CodeSwaps:
                 self._functions.append(function)
                 return None
             code = function.__code__
-            twin = instrumented(function, *self._recorders)
+            twin = instrument_function(function, *self._recorders)
             if isinstance(twin, str):
                 return twin
             _swapped[id(function)] = [function, code, twin, 1]
@@ -139,7 +141,7 @@ class CodeSwaps:
                 self._functions.pop()
 
 
-def instrumented(function: types.FunctionType, recorder: object, code_recorder: object) -> types.CodeType | str:
+def instrument_function(function: types.FunctionType, recorder: object, code_recorder: object) -> types.CodeType | str:
     """A function's code with calls of ``recorder`` in it, or of ``bytecode_recorder`` if its source is not known.
 
     The reason if there is none.

@@ -34,13 +34,13 @@ def builtins_of(namespace: dict[str, Any]) -> dict[str, Any]:
 def note_name(recording: GuardBuilder, namespace: dict[str, Any], name: str) -> None:
     slot = recording.root(namespace, namespace.get("__name__", "globals()"))
     if name in namespace:
-        recording.read(slot, "item", name, namespace[name], name)
+        recording.guard_read(slot, "item", name, namespace[name], name)
         return
     recording.guard_absent(slot, "item", name, name)
     names = builtins_of(namespace)
     slot = recording.root(names, "builtins")
     if name in names:
-        recording.read(slot, "item", name, names[name], name)
+        recording.guard_read(slot, "item", name, names[name], name)
     else:
         recording.guard_absent(slot, "item", name, name)
 
@@ -52,7 +52,7 @@ def note_cell(recording: GuardBuilder, cell: types.CellType, name: str) -> None:
     except ValueError:
         recording.guard_absent(slot, "cell", None, name)
     else:
-        recording.read(slot, "cell", None, value, name)
+        recording.guard_read(slot, "cell", None, value, name)
 
 
 def note_truth(recording: GuardBuilder, value: Any) -> None:
@@ -112,7 +112,7 @@ def note_match(recording: GuardBuilder, value: Any, names: Sequence[str], depth:
     container_reads.consume(recording, value)
     slot = recording.slot_of(value)
     if slot is not None:
-        recording.read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+        recording.guard_read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
     parts = container_reads.items_of(value) if container_reads.base_container(value) is not None else []
     for name in (*names, *getattr(type(value), "__match_args__", ())):
         before_attribute(recording, value, name)
@@ -142,7 +142,7 @@ def note_module(recording: GuardBuilder, namespace: dict[str, Any], module: str,
     if result is None:
         recording.reason(f"imports {module}, which is not loaded", "import it outside of the function", is_effect=True)
         return None
-    recording.read(slot, "item", module, result, f"the module {module}")
+    recording.guard_read(slot, "item", module, result, f"the module {module}")
     return result
 
 

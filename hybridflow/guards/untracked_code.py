@@ -48,10 +48,10 @@ def _is_seen_by_none(code: types.CodeType, recording: GuardBuilder) -> bool:
 
 
 @block
-def watched(recording: GuardBuilder) -> Iterator[None]:
+def watch_untracked_code(recording: GuardBuilder) -> Iterator[None]:
     """Add code that runs unseen in this thread to ``recording.unseen``."""
     recording.imports = _count_imports()
-    with _collections_apart(), (_monitored if _tool() is not None else _traced)(recording):
+    with _collections_apart(), (_monitor_code if _tool() is not None else _trace_calls)(recording):
         yield
 
 
@@ -121,13 +121,13 @@ def _tool() -> int | None:
     for number in _TOOLS:
         if monitoring.get_tool(number) is None:
             monitoring.use_tool_id(number, "hybridflow")
-            monitoring.register_callback(number, monitoring.events.PY_START, _started)
+            monitoring.register_callback(number, monitoring.events.PY_START, _start_traced)
             _tool_id = number
             return number
     return None
 
 
-def _started(code: types.CodeType, offset: int) -> Any:
+def _start_traced(code: types.CodeType, offset: int) -> Any:
     if _is_safe(code):
         return sys.monitoring.DISABLE  # type: ignore[attr-defined]  # for good: it stays safe
     recording = _recordings.get(threading.get_ident())
@@ -137,7 +137,7 @@ def _started(code: types.CodeType, offset: int) -> Any:
 
 
 @block
-def _monitored(recording: GuardBuilder) -> Iterator[None]:
+def _monitor_code(recording: GuardBuilder) -> Iterator[None]:
     monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
     tool, thread = _tool(), threading.get_ident()
     before = _recordings.get(thread)
@@ -179,7 +179,7 @@ def end_trace(before: Any) -> None:
 
 
 @block
-def _traced(recording: GuardBuilder) -> Iterator[None]:
+def _trace_calls(recording: GuardBuilder) -> Iterator[None]:
     other: Callable[..., Any] | None = sys.gettrace()
     known = _of_libraries
 

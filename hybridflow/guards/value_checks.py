@@ -256,10 +256,10 @@ class SameResult:
         self._check, self._expected = check_of(value)
 
     def __call__(self, owner: Any) -> bool:
-        return recognised(self._function(owner), self._check, self._expected)
+        return passes_check(self._function(owner), self._check, self._expected)
 
 
-def recognised(value: Any, check: str, expected: Any) -> bool:
+def passes_check(value: Any, check: str, expected: Any) -> bool:
     """Whether a value passes a check of ``check_of``."""
     if check == "is":
         return value is expected

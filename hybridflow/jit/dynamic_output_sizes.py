@@ -45,7 +45,7 @@ class Sized:
             result = self._python(*args, **kwargs)
             values_set = [] if trace.guard_builder is None else trace.guard_builder.written_values()
             if values_set:
-                return dynamic_list.settled((result, values_set))[0]
+                return dynamic_list.materialize_lists((result, values_set))[0]
             self.packs |= dynamic_list.pack(result)
             return result
         except BaseException:
@@ -83,7 +83,7 @@ class SizedCalls:
                 sizes, are_found = (sizes[0], ()), True  # traced for the lengths of another call
             else:
                 self._known = sizes
-                return dynamic_list.unpacked(result) if self._sized.packs else result
+                return dynamic_list.unpack(result) if self._sized.packs else result
 
 
 def _with(sizes: _Sizes, found: SizeKnownError) -> _Sizes:

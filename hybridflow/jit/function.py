@@ -34,7 +34,7 @@ from hybridflow.jit.dynamic_shapes import DynamicShapes
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.instance_functions import Held, InstanceTable
 from hybridflow.jit.native_entry import Refusal, native_call_for
-from hybridflow.jit.retrace_log import Cause, Retrace, RetraceLog, cause_of
+from hybridflow.jit.retrace_log import Cause, Retrace, RetraceLog, argument_cause
 from hybridflow.jit.run_eagerly import EagerCalls
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.jit.trace_cache import CallForm, TraceCache, Variant
@@ -293,7 +293,7 @@ class Function(Dispatcher, Generic[P, R]):
         except EagerOnlyError as refused:
             if self._options.strict:
                 raise refused.error from None
-            _report().tell_eager(self._options.name, refused.reason, refused.error)
+            _report().warn_runs_eagerly(self._options.name, refused.reason, refused.error)
             self._is_unguarded = True
             self._eager_calls.note(key)
             return None, self._run_inline(args, kwargs)
@@ -403,14 +403,14 @@ class Function(Dispatcher, Generic[P, R]):
         native = self._native_call(found, args, kwargs)
         if isinstance(native, Refusal):
             if found.is_refused_again(form, native) and not native.is_wanted:
-                _report().tell_refusal(self._options.name, native)
+                _report().warn_refused(self._options.name, native)
             return
         found.native_calls[form] = native
         self._take_native_calls()
         entry.when_enabled(_use_slots)
         problem = entry.problem() if found.python_calls > 1 and entry.is_due() else None
         if found.is_refused_again(form, Refusal(problem, _NO_ENTRY) if problem else None):
-            _report().tell_refusal("hybridflow", Refusal(problem or "", _NO_ENTRY))
+            _report().warn_refused("hybridflow", Refusal(problem or "", _NO_ENTRY))
 
     def _native_call(self, found: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeCall | Refusal:
         """What answers such calls natively, or why nothing does."""
@@ -474,8 +474,8 @@ class Function(Dispatcher, Generic[P, R]):
             if variant.concrete.key == key and variant.guards is not None:
                 from hybridflow.jit import guard_report
 
-                return guard_report.cause(variant.guards)
-        result = cause_of(self._binder, key, [variant.concrete.key for variant in known])
+                return guard_report.failed_guard_cause(variant.guards)
+        result = argument_cause(self._binder, key, [variant.concrete.key for variant in known])
         if result is None or self._relaxing is None:
             return result
         paths = self._binder.paths(key.structure)

@@ -13,7 +13,7 @@ from hybridflow.errors import TraceError, short_location
 from hybridflow.guards.guard_builder import GuardBuilder, Reason
 from hybridflow.guards.value_checks import ATOMS
 from hybridflow.jit.native_entry import Refusal
-from hybridflow.jit.retrace_log import Cause, logger, outside_cause
+from hybridflow.jit.retrace_log import Cause, captured_value_cause, logger
 from hybridflow.jit.trace_cache import Guards
 from hybridflow.runtime.calls.guard_steps import GuardStep, failure
 
@@ -30,7 +30,7 @@ class Report:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def tell(self, recording: GuardBuilder, strict: bool) -> None:
+    def warn_untracked(self, recording: GuardBuilder, strict: bool) -> None:
         """Warn of the first reason that was not told yet.  Raises TraceError if ``strict``."""
         reason = recording.reasons[0]
         if strict:
@@ -41,7 +41,7 @@ class Report:
             _warn(self._name, text)
 
 
-def tell_eager(name: str, reason: Reason | None, error: BaseException) -> None:
+def warn_runs_eagerly(name: str, reason: Reason | None, error: BaseException) -> None:
     """Warn that calls of a function run eagerly, unless that was said: for a ``reason``, or as the ``error`` says."""
     if reason is None:
         if _is_new(name, str(error), None):
@@ -51,7 +51,7 @@ def tell_eager(name: str, reason: Reason | None, error: BaseException) -> None:
         _warn(name, f"runs eagerly: {_sentence(reason).rstrip('.')}{place}. {_remedy(reason)}")
 
 
-def tell_refusal(name: str, refusal: Refusal) -> None:
+def warn_refused(name: str, refusal: Refusal) -> None:
     """Warn that calls of a function go by way of Python, unless that was said."""
     if _is_new(name, refusal.reason, None):
         remedy = "" if refusal.remedy is None else f" To avoid it: {refusal.remedy}."
@@ -112,14 +112,14 @@ def hide_recorder(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def cause(guards: Guards) -> Cause | None:
+def failed_guard_cause(guards: Guards) -> Cause | None:
     """Which value is another one, for a signature whose guards do not hold."""
     found = failure(guards.steps)
     if found is None:
         return None  # another thread put it back
     position, value = found
     now = describe(value[0]) if value else "missing"
-    return outside_cause(guards.texts[position], _expected(guards.steps[position]), now)
+    return captured_value_cause(guards.texts[position], _expected(guards.steps[position]), now)
 
 
 def _expected(step: GuardStep) -> str:

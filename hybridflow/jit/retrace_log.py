@@ -105,7 +105,7 @@ def _structure_cause(binder: Binder, old: pytree.Structure, new: pytree.Structur
     raise AssertionError("the structures are equal")
 
 
-def outside_cause(text: str, old: str, new: str) -> Cause:
+def captured_value_cause(text: str, old: str, new: str) -> Cause:
     """A value that was read from outside is another one."""
     suggestion = "pass it as an argument (a tensor, if it is a number), or keep it in an hf.Variable"
     return Cause(text, _OUTSIDE, old, _other(old, new), 0, suggestion)
@@ -116,7 +116,7 @@ def _other(old: str, new: str) -> str:
     return "another one" if old == new else new
 
 
-def cause_of(binder: Binder, new: Key, known: Iterable[Key]) -> Cause | None:
+def argument_cause(binder: Binder, new: Key, known: Iterable[Key]) -> Cause | None:
     """How ``new`` differs from the closest of the ``known`` keys, the later one of two that are as close."""
     best: tuple[int, list[tuple[str, LeafKey, LeafKey]]] | None = None
     other: pytree.Structure | None = None

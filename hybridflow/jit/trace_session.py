@@ -19,7 +19,7 @@ from hybridflow.guards.code_ownership import is_recorded
 from hybridflow.guards.container_reads import is_plain
 from hybridflow.guards.guard_builder import GuardBuilder
 from hybridflow.guards.instrumented_code import CodeSwaps, follow, is_instrumented
-from hybridflow.guards.untracked_code import end_trace, watched
+from hybridflow.guards.untracked_code import end_trace, watch_untracked_code
 from hybridflow.jit.guard_report import Report, hide_recorder, untracked_reason
 from hybridflow.jit.trace_cache import Guards
 
@@ -48,7 +48,7 @@ class TraceSession:
                 function = reference()
                 if function is not None:
                     follow(recording, function)
-            with watched(recording), recording_to(recording), converting():
+            with watch_untracked_code(recording), recording_to(recording), converting():
                 yield
         except BaseException as error:
             hide_recorder(error)
@@ -73,7 +73,7 @@ class TraceSession:
         found = [f for f in _functions_of(recording.untracked) if id(f) not in known]
         self._untracked_reason += map(weakref.ref, found)
         if strict or not found or len(recording.reasons) > 1:
-            self._report.tell(recording, strict)
+            self._report.warn_untracked(recording, strict)
 
 
 def _enter(recording: GuardBuilder, python: Callable[..., Any]) -> None:

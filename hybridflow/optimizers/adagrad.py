@@ -8,7 +8,7 @@ from hybridflow.array.elementwise import sqrt, square
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.optimizers.optimizer import Optimizer, Rate
-from hybridflow.optimizers.sparse_update import Rows
+from hybridflow.optimizers.sparse_update import SparseRows
 
 
 class Adagrad(Optimizer):
@@ -49,11 +49,11 @@ class Adagrad(Optimizer):
         self.assign_add(accumulator, square(gradient))
         self.assign_sub(variable, learning_rate * gradient / sqrt(accumulator + self.epsilon))
 
-    def update_rows(self, rows: Rows, variable: Variable, learning_rate: Tensor) -> None:
+    def update_rows(self, rows: SparseRows, variable: Variable, learning_rate: Tensor) -> None:
         accumulator = self.get_slot(variable, "accumulator")
-        sums = rows.of(accumulator) + square(rows.gradient)
-        rows.set(accumulator, sums)
-        rows.set(variable, rows.of(variable) - learning_rate * rows.gradient / sqrt(sums + self.epsilon))
+        sums = rows.gather(accumulator) + square(rows.gradient)
+        rows.scatter(accumulator, sums)
+        rows.scatter(variable, rows.gather(variable) - learning_rate * rows.gradient / sqrt(sums + self.epsilon))
 
     def _leaves_rows(self) -> bool:
         """With neither a start nor an epsilon 0 is divided by 0."""

@@ -10,7 +10,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.optimizers.adam import Adam
-from hybridflow.optimizers.sparse_update import Rows
+from hybridflow.optimizers.sparse_update import SparseRows
 
 
 class LazyAdam(Adam):
@@ -43,11 +43,11 @@ class LazyAdam(Adam):
         for v, value in zip(own, self._moved(gradient, before, learning_rate)):
             self.assign(v, value)
 
-    def update_rows(self, rows: Rows, variable: Variable, learning_rate: Tensor) -> None:
+    def update_rows(self, rows: SparseRows, variable: Variable, learning_rate: Tensor) -> None:
         own = [variable, *self._slots(variable)]
-        before = [cast(rows.of(v), rows.gradient.dtype) for v in own]
+        before = [cast(rows.gather(v), rows.gradient.dtype) for v in own]
         for v, value in zip(own, self._moved(rows.gradient, before, learning_rate)):
-            rows.set(v, value)
+            rows.scatter(v, value)
 
     def _slots(self, variable: Variable) -> list[Variable]:
         names = ["momentum", "velocity"] + ["velocity_max"] * self.amsgrad

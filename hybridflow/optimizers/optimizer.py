@@ -31,7 +31,7 @@ from hybridflow.jit.function import function
 from hybridflow.optimizers import schedules
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm
 from hybridflow.optimizers.schedules import LearningRateSchedule
-from hybridflow.optimizers.sparse_update import Rows, rows_of
+from hybridflow.optimizers.sparse_update import SparseRows, sparse_rows_of
 
 Rate = float | LearningRateSchedule | Callable[[], Any]
 
@@ -440,7 +440,9 @@ class Optimizer(Configured):
             dtype = _computed(variable.dtype)
             own_rate = cast(rate, dtype)
             decay = None if self._is_undecayed(variable) else self._decay_of(variable)
-            rows = rows_of(gradient) if not decay and variable.constraint is None and self._leaves_rows() else None
+            rows = (
+                sparse_rows_of(gradient) if not decay and variable.constraint is None and self._leaves_rows() else None
+            )
             if rows is not None:
                 self.update_rows(rows._replace(gradient=cast(rows.gradient, dtype)), variable, own_rate)
                 continue
@@ -461,7 +463,7 @@ class Optimizer(Configured):
         """
         raise NotImplementedError(f"{type(self).__name__} has to define update_step(gradient, variable, learning_rate)")
 
-    def update_rows(self, rows: Rows, variable: Variable, learning_rate: Tensor) -> None:
+    def update_rows(self, rows: SparseRows, variable: Variable, learning_rate: Tensor) -> None:
         """What ``update_step`` does, where it changes nothing but rows whose gradient is not 0.
 
         A class defines it beside its ``update_step``.

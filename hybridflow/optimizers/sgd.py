@@ -7,7 +7,7 @@ from typing import Any
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.optimizers.optimizer import Optimizer, Rate
-from hybridflow.optimizers.sparse_update import Rows
+from hybridflow.optimizers.sparse_update import SparseRows
 
 
 class SGD(Optimizer):
@@ -51,8 +51,8 @@ class SGD(Optimizer):
         self.assign(velocity, self.momentum * velocity - step)
         self.assign_add(variable, self.momentum * velocity - step if self.nesterov else velocity)
 
-    def update_rows(self, rows: Rows, variable: Variable, learning_rate: Tensor) -> None:
-        rows.set(variable, rows.of(variable) - learning_rate * rows.gradient)
+    def update_rows(self, rows: SparseRows, variable: Variable, learning_rate: Tensor) -> None:
+        rows.scatter(variable, rows.gather(variable) - learning_rate * rows.gradient)
 
     def _leaves_rows(self) -> bool:
         return super()._leaves_rows() and not self.momentum

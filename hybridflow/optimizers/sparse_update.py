@@ -30,24 +30,24 @@ from hybridflow.eager.dispatch import apply, builder
 from hybridflow.eager.operands import cast, filled
 
 
-class Rows(NamedTuple):
+class SparseRows(NamedTuple):
     """``indices``, int64[n], and what belongs to the row at each: for one that comes several times the gradient of the
     row is at its last place, and 0 at the others."""
 
     indices: Tensor
     gradient: Tensor
 
-    def of(self, variable: Variable) -> Tensor:
+    def gather(self, variable: Variable) -> Tensor:
         """The rows of a variable."""
         return apply(TABLE["take"], variable._read(), self.indices, axis=0)
 
-    def set(self, variable: Variable, rows: Tensor) -> None:
+    def scatter(self, variable: Variable, rows: Tensor) -> None:
         """Assign rows, of several for one place the last.  They come from ``of``, which has looked at the indices."""
         found = cast(rows, variable.dtype)
         variable.assign(apply(TABLE["scatter_set"], variable._read(), self.indices, found, axis=0, known=True))
 
 
-def rows_of(gradient: Tensor | SparseGrad) -> Rows | None:
+def sparse_rows_of(gradient: Tensor | SparseGrad) -> SparseRows | None:
     """A gradient as rows, where it is known to be 0 elsewhere, and there are few."""
     sum = gradient if isinstance(gradient, SparseGrad) else traced_rows(gradient)
     if sum is None:
@@ -66,7 +66,7 @@ def rows_of(gradient: Tensor | SparseGrad) -> Rows | None:
     def at_last_places(lookup: GatheredRows) -> GatheredRows:
         return GatheredRows(next(places), reshape(lookup.rows, (product(lookup.indices.shape), *shape[1:])))
 
-    return Rows(indices, densify(builder, sum.type.with_shape(shape), replaced(at_last_places, sum.terms)))
+    return SparseRows(indices, densify(builder, sum.type.with_shape(shape), replaced(at_last_places, sum.terms)))
 
 
 def terms_of(gradient: Tensor | Terms) -> Terms | None:

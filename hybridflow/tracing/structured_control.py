@@ -67,7 +67,7 @@ def trace_cond(
     outputs: list[list[Tensor]] = [[] for _ in branches]
     for k, parts in enumerate(zip(*results)):
         name = names[k] if names is not None else f"result {k}"
-        for own, x in zip(outputs, _joined(stage, name, regions, parts)):
+        for own, x in zip(outputs, _merge_results(stage, name, regions, parts)):
             own.append(x)
     return emit_cond(which, regions, outputs)
 
@@ -81,7 +81,7 @@ def _check_counts(stage: str, results: Sequence[Sequence[Value]]) -> None:
             )
 
 
-def _joined(stage: str, name: str, regions: Sequence[SubTrace], parts: Sequence[Value]) -> list[Tensor]:
+def _merge_results(stage: str, name: str, regions: Sequence[SubTrace], parts: Sequence[Value]) -> list[Tensor]:
     """One result of all branches as tensors of one type."""
     typed = [x for x in parts if not is_weak(x)]
     for x in typed:
@@ -134,7 +134,7 @@ class Carry:
     def began(self, stage: str) -> Tensor:
         return weak_cast(self.start, self.dtype, stage)
 
-    def takes(self, stage: str, x: Value) -> bool:
+    def widen(self, stage: str, x: Value) -> bool:
         """Whether a turn's result has the carry's type; if it is the start that is weak, that takes the result's.
 
         Raises DTypeError or ShapeError where the two cannot be one.
@@ -183,14 +183,14 @@ class Body:
         self.stage, self.carries, self.slices = stage, list(carries), list(slices)
         self.variables: list[Variable] = []
 
-    def trace(self, body: Iteration) -> None:
+    def trace_to_fixed_point(self, body: Iteration) -> None:
         """Trace ``body(carries, slices)``, which returns new carries, and what is stacked (None: the carries)."""
         for _ in range(_MOST_PASSES):
-            if self._pass(body):
+            if self._trace_once(body):
                 return
         raise TraceError(self.stage, "the types of what the loop carries differ again after each turn.")
 
-    def _pass(self, body: Callable[..., Any]) -> bool:
+    def _trace_once(self, body: Callable[..., Any]) -> bool:
         stage = self.stage
         self.region = region = SubTrace(f"the body of {stage}")
         self.inputs: list[Tensor] = [region.carry(c.type, f"carry{k}") for k, c in enumerate(self.carries)]
@@ -204,7 +204,7 @@ class Body:
             raise ArgumentTypeError(
                 stage, f"the body returns {len(results)} values for {len(self.carries)} that the loop carries."
             )
-        kept = [carry.takes(stage, x) for carry, x in zip(self.carries, results)]
+        kept = [carry.widen(stage, x) for carry, x in zip(self.carries, results)]
         more = [v for v in region.assigned if all(v is not known for known in self.variables)]
         self.variables += more
         if not all(kept) or more:
@@ -243,7 +243,7 @@ def trace_while(
         return _bounded(stage, cond, body, carried, names, maximum)
     names = names or [f"loop variable {k}" for k in range(len(carried))]
     traced = Body(stage, [Carry(stage, n, x) for n, x in zip(names, values_of(stage, carried))], ())
-    traced.trace(lambda carries, _: (body(carries), ()))
+    traced.trace_to_fixed_point(lambda carries, _: (body(carries), ()))
     asking = SubTrace(f"the condition of {stage}")
     inputs = [asking.carry(x.type, f"carry{k}") for k, x in enumerate(traced.inputs[: len(carried)])]
     for k, variable in enumerate(traced.variables):
@@ -340,11 +340,11 @@ def trace_for(
     names = names or [f"loop variable {k}" for k in range(len(carried))]
     carries = [Carry(stage, n, x) for n, x in zip(names, values_of(stage, carried))]
     traced = Body(stage, carries, [x.type.with_shape(x.shape[1:]) for x in stacked])
-    traced.trace(body)
+    traced.trace_to_fixed_point(body)
     if read_elsewhere(stacked, traced.region):
         rows, stacked = stacked, [arange(length)]
         traced = Body(stage, carries, [x.type.with_shape(()) for x in stacked])
-        traced.trace(lambda values, at: body(values, [getitem(x, number_of(at[0])) for x in rows]))
+        traced.trace_to_fixed_point(lambda values, at: body(values, [getitem(x, number_of(at[0])) for x in rows]))
     outputs = [*traced.outputs, *traced.built]
     operands = all_operands([(traced.region, outputs)])
     count = len(traced.inputs)

@@ -31,7 +31,7 @@ for function in [f for f in gc.get_objects() if isinstance(f, types.FunctionType
     if by_code:
         twin = instrument_code(function.__code__, CODE_RECORDER)
     else:
-        twin = instrumented_code.instrumented(function, RECORDER, CODE_RECORDER)
+        twin = instrumented_code.instrument_function(function, RECORDER, CODE_RECORDER)
     if isinstance(twin, types.CodeType):
         function.__code__ = twin
         count += 1

@@ -12,7 +12,7 @@ import pytest
 
 import hybridflow as hf
 import hybridflow.compat.v1 as tf
-from hybridflow.compat.v1 import graph, opened
+from hybridflow.compat.v1 import graph, graph_stack
 from tests.support.paths import DATA
 
 PROGRAMS = sorted((DATA / "tf1_programs").glob("*.py"))
@@ -24,8 +24,8 @@ def own_graph() -> Iterator[None]:
     graph.reset_default_graph()
     hf.random.set_seed(0)
     yield
-    opened.interactive(None)
-    opened.set_recording(None)
+    graph_stack.interactive(None)
+    graph_stack.set_recording(None)
     graph.reset_default_graph()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.compat.v1 import graph, opened
+from hybridflow.compat.v1 import graph, graph_stack
 from tests.support.tf1_results import PROGRAMS, printed
 
 NAMES = sorted(path.stem for path in PROGRAMS.glob("*.py"))
@@ -23,8 +23,8 @@ def own_graph() -> Iterator[None]:
     graph.reset_default_graph()
     hf.random.set_seed(0)
     yield
-    opened.interactive(None)
-    opened.set_recording(None)
+    graph_stack.interactive(None)
+    graph_stack.set_recording(None)
     graph.reset_default_graph()
 
 

@@ -259,8 +259,8 @@ def test_the_text_is_preferred_where_there_is_one() -> None:
     def f(x: Any) -> Any:
         return x * 2
 
-    assert instrumented_code.is_converted(instrumented_code.instrumented(f, RECORDER, CODE_RECORDER))
-    made = instrumented_code.instrumented(without_text("def f(x): return x * 2")["f"], RECORDER, CODE_RECORDER)
+    assert instrumented_code.is_converted(instrumented_code.instrument_function(f, RECORDER, CODE_RECORDER))
+    made = instrumented_code.instrument_function(without_text("def f(x): return x * 2")["f"], RECORDER, CODE_RECORDER)
     assert instrumented_code.is_instrumented(made) and not instrumented_code.is_converted(made)
 
 

@@ -32,7 +32,7 @@ def instructions(node: Node) -> int:
     kind = node.op.kind
     if kind is Kind.ELEMENTWISE or kind is Kind.REDUCE:
         attrs = node.attrs if kind is Kind.ELEMENTWISE else FoldRules(node.op, (), node.attrs).attrs
-        return _measured(node.op, tuple([n.type.dtype for n in node.inputs]), _freeze(attrs) if attrs else ())
+        return _measure(node.op, tuple([n.type.dtype for n in node.inputs]), _freeze(attrs) if attrs else ())
     if kind is Kind.GATHER:
         return GATHERED
     if kind is Kind.SEARCH:
@@ -49,7 +49,7 @@ def _freeze(attrs: Any) -> tuple[tuple[str, Any], ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _measured(op: OpDef, dtypes: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> int:
+def _measure(op: OpDef, dtypes: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> int:
     e = Emitter(AVX512)
     e.on_check, e.status = (lambda check: 1), "%status"
     values = [Val(f"%x{k}", dt.compute_dtype(d), 1) for k, d in enumerate(dtypes)]

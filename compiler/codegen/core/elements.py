@@ -15,7 +15,7 @@ import numpy as np
 from hybridflow.compiler.codegen.core.emitter import Emitter
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val
-from hybridflow.compiler.codegen.core.shuffles import picked, spread
+from hybridflow.compiler.codegen.core.shuffles import pick_lanes, spread
 from hybridflow.compiler.index.index_expr import (
     ComputedAtom,
     Index,
@@ -165,7 +165,7 @@ class Elements:
             for begin, active in zip(begins, masks)
         ]
         sources = [(at // width, at - begins[at // width]) for at in range(0, step * width, step)]
-        value = picked(e, vectors, sources if stride > 0 else sources[::-1])
+        value = pick_lanes(e, vectors, sources if stride > 0 else sources[::-1])
         return e.ne(value, 0) if dt.is_bool(dtype) else value
 
     def _store_strided(self, value: Val, pointer: str, position: IndexExpr, stride: int) -> None:
@@ -335,10 +335,10 @@ def _set_by(atom: Any, vars: Container[LoopVar]) -> bool:
 def _written_first(term: Any) -> tuple[int, str, tuple[str, ...]]:
     """A fixed order of an expression's terms, so that the same program always gives the same text."""
     (atom, names), factor = term
-    return abs(factor), _spelled(atom), tuple(map(str, names))
+    return abs(factor), _spell_atoms(atom), tuple(map(str, names))
 
 
-def _spelled(atom: Any) -> str:
+def _spell_atoms(atom: Any) -> str:
     """A text for each atom of an expression, the same in every process: equal factors do not make atoms equal."""
     name = type(atom).__name__
     if isinstance(atom, (Quotient, Remainder)):

@@ -55,7 +55,7 @@ class Operand:
         accesses = self._accesses(loops)
         loops = [tuple(digit for var in part for digit in _digits(var, accesses)) for part in loops]
         accesses = self._accesses(loops)
-        self.loops: tuple[Loops, ...] = tuple(_joined(part, accesses) for part in loops)
+        self.loops: tuple[Loops, ...] = tuple(_merge_loops(part, accesses) for part in loops)
         self.index = self._index(self.loops)
         self.accesses = self._accesses(self.loops)
 
@@ -241,7 +241,7 @@ def _digits(var: LoopVar, accesses: Sequence[IndexExpr]) -> Loops:
     return tuple(LoopVar(f"{var.name}.{k}", extent) for k, extent in enumerate(reversed(extents)))
 
 
-def _joined(loops: Loops, accesses: Sequence[IndexExpr]) -> Loops:
+def _merge_loops(loops: Loops, accesses: Sequence[IndexExpr]) -> Loops:
     """The loops with neighbours joined that all accesses walk as one; at least one loop."""
     found = spaces.merged(Space(loops, (False,) * len(loops)), accesses).vars
     return found or (LoopVar("one", 1),)

@@ -29,13 +29,13 @@ def deinterleave(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
         return [v for pair in zip(*parts) for v in pair]
     if n > _PICKED:
         step = pow(width, -1, n)
-        rotated = _rotated(e, vectors, [lane * step % n for lane in range(width)])
+        rotated = _rotate(e, vectors, [lane * step % n for lane in range(width)])
         orders = [[(n * k + iteration) % width for k in range(width)] for iteration in range(n)]
         return [e.shuffle(rotated[iteration * step % n], None, order) for iteration, order in enumerate(orders)]
     result = []
     for iteration in range(n):
         source = [divmod(n * k + iteration, width) for k in range(width)]
-        result.append(picked(e, vectors, source))
+        result.append(pick_lanes(e, vectors, source))
     return result
 
 
@@ -57,11 +57,13 @@ def interleave(e: Emitter, vectors: Sequence[Val]) -> list[Val]:
         step, back = pow(width, -1, n), pow(n, -1, width)
         orders = [[(lane - iteration) * back % width for lane in range(width)] for iteration in range(n)]
         rotated = [e.shuffle(vectors[m * width % n], None, orders[m * width % n]) for m in range(n)]
-        return _rotated(e, e.opaque(rotated), [-lane * step % n for lane in range(width)])
-    return [picked(e, vectors, [((width * m + k) % n, (width * m + k) // n) for k in range(width)]) for m in range(n)]
+        return _rotate(e, e.opaque(rotated), [-lane * step % n for lane in range(width)])
+    return [
+        pick_lanes(e, vectors, [((width * m + k) % n, (width * m + k) // n) for k in range(width)]) for m in range(n)
+    ]
 
 
-def _rotated(e: Emitter, vectors: Sequence[Val], amounts: Sequence[int]) -> list[Val]:
+def _rotate(e: Emitter, vectors: Sequence[Val], amounts: Sequence[int]) -> list[Val]:
     """Lane l of vector m is that of vector m - amounts[l], counted around: rotated by 1, 2, 4, ... in the lanes that
     need it."""
     result, n, width = list(vectors), len(vectors), len(amounts)
@@ -73,7 +75,7 @@ def _rotated(e: Emitter, vectors: Sequence[Val], amounts: Sequence[int]) -> list
     return result
 
 
-def picked(e: Emitter, vectors: Sequence[Val], source: Sequence[tuple[int, int]]) -> Val:
+def pick_lanes(e: Emitter, vectors: Sequence[Val], source: Sequence[tuple[int, int]]) -> Val:
     """A vector of lanes of others: (which of them, which lane)."""
     width = len(source)
     used = sorted({number for number, _ in source})

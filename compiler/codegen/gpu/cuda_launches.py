@@ -51,7 +51,7 @@ def write_launches(
     phases = [(call, shared, phase) for call, shared in zip(calls, places) for phase in call.code.phases]
     checks = [call.checks_in(phase) for call, _, phase in phases]
     checked = any(code is not None for code in checks)
-    indirect = len(phases) > DIRECT or any(sum(map(len, _told(call, dim_names))) > BY_VALUE for call in calls)
+    indirect = len(phases) > DIRECT or any(sum(map(len, _word_names(call, dim_names))) > BY_VALUE for call in calls)
     if indirect:
         _write_set_words(module)
     launches = []
@@ -116,7 +116,7 @@ def _write_entry_point(
     ``earliest`` is the first check that this phase, or one after it, could find failed.
     """
     e = Emitter(module.target, 1)
-    pointers, numbers = _told(call, dim_names)
+    pointers, numbers = _word_names(call, dim_names)
     _read_words(e, pointers, numbers)
     dims = _store_dims(e, len(dim_names))
     if checked:
@@ -146,7 +146,7 @@ def _deal_units(code: KernelBuilder, call: KernelCall, phase: Phase, pointers: S
         code.e.line(f"call void @{phase.symbol}({given})")
 
 
-def _told(call: KernelCall, dim_names: Sequence[str]) -> tuple[list[str], list[str]]:
+def _word_names(call: KernelCall, dim_names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Names for the words of a launch: pointers, those of the buffers first, and numbers."""
     pointers = [*(f"%a{i}" for i in range(len(call.operands))), "%shared", "%scratches", "%failed", "%status"]
     return pointers, ["%units", *(f"%dim{k}" for k in range(len(dim_names)))]

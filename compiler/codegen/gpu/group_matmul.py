@@ -18,7 +18,7 @@ from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.gpu.shared_memory_operands import OperandPair
 from hybridflow.compiler.codegen.gpu.thread_group import ThreadGroup, dynamic_shared
-from hybridflow.compiler.codegen.products.packed_formats import PackedFormat, joined, multiply_add
+from hybridflow.compiler.codegen.products.packed_formats import PackedFormat, join_block_sums, multiply_add
 from hybridflow.compiler.loops.gpu_matmul_tiles import GroupTile
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK, RUN
 
@@ -79,7 +79,7 @@ class GroupTiles:
         with c.loop(begin, end, RUN, self._zeros()) as run:
             last = c.min(c.add(run.index, RUN), end)
             found = self._iterations(x, y, run.index, last, self._zeros() * 2)
-            run.next = [joined(self.e, self.form, *of) for of in zip(run.carried, found, found[count:])]
+            run.next = [join_block_sums(self.e, self.form, *of) for of in zip(run.carried, found, found[count:])]
         return run.carried
 
     def _iterations(self, x: list[Any], y: list[Any], begin: Ref, end: Ref, zeros: list[Val]) -> list[Val]:

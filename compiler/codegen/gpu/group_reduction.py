@@ -20,9 +20,9 @@ from hybridflow.compiler.codegen.nests.reduction import (
     combine_all,
     nothing,
     only_active,
-    packed,
+    pack_states,
     starts,
-    unpacked,
+    unpack_states,
 )
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.loops.tuning import WARP
@@ -57,11 +57,11 @@ class GroupReduction:
         if not self.many_superchunks:
             return self.superchunk(0, extent, body)
         code = self.code
-        with code.loop(0, extent, SUPERCHUNK, packed([starts(code.e, self.folds)])) as loop:
-            (total,) = unpacked(self.folds, loop.carried)
+        with code.loop(0, extent, SUPERCHUNK, pack_states([starts(code.e, self.folds)])) as loop:
+            (total,) = unpack_states(self.folds, loop.carried)
             end = code.min(code.add(loop.index, SUPERCHUNK), extent)
-            loop.next = packed([self._later(total, self.superchunk(loop.index, end, body))])
-        (total,) = unpacked(self.folds, loop.carried)
+            loop.next = pack_states([self._later(total, self.superchunk(loop.index, end, body))])
+        (total,) = unpack_states(self.folds, loop.carried)
         return total
 
     def superchunk(self, begin: Ref, end: Ref, body: Body) -> list[State]:
@@ -69,12 +69,12 @@ class GroupReduction:
         if not self.many_chunks and self.together is None:
             return self._tree(self._chunk(begin, end, body))
         code = self.code
-        with code.loop(begin, end, CHUNK * self.group.warps, packed(self._starts())) as loop:
-            lanes = unpacked(self.folds, loop.carried)
+        with code.loop(begin, end, CHUNK * self.group.warps, pack_states(self._starts())) as loop:
+            lanes = unpack_states(self.folds, loop.carried)
             first = code.min(code.add(loop.index, code.mul(self.group.warp, CHUNK)), end)
             found = self._chunk(first, code.min(code.add(first, CHUNK), end), body)
-            loop.next = packed(self._in_order(lanes, found))
-        return self._tree(unpacked(self.folds, loop.carried))
+            loop.next = pack_states(self._in_order(lanes, found))
+        return self._tree(unpack_states(self.folds, loop.carried))
 
     def store_chunk(self, cells: Cells, at: Ref, begin: Ref, end: Ref, body: Body) -> None:
         """Put the lanes of one chunk into cells."""
@@ -100,14 +100,14 @@ class GroupReduction:
         """The lanes of one chunk, [begin, end), which may differ from warp to warp."""
         code, lane = self.code, self.group.lane
         whole = code.add(begin, code.mul(code.div(code.sub(end, begin), LANES), LANES))
-        with code.loop(begin, whole, LANES, packed(self._starts())) as loop:
+        with code.loop(begin, whole, LANES, pack_states(self._starts())) as loop:
             at = code.add(loop.index, lane)
             transposed = [
                 self._later(lanes, body(code.add(at, k), None))
-                for k, lanes in zip(self.own, unpacked(self.folds, loop.carried))
+                for k, lanes in zip(self.own, unpack_states(self.folds, loop.carried))
             ]
-            loop.next = packed(transposed)
-        lanes = unpacked(self.folds, loop.carried)
+            loop.next = pack_states(transposed)
+        lanes = unpack_states(self.folds, loop.carried)
         if self.known is not None and self.known % LANES == 0:
             return lanes
         at = code.add(whole, lane)
@@ -160,22 +160,22 @@ class StoredGroupReduction(GroupReduction):
     def run(self, extent: Ref, body: Body = nothing) -> list[State]:
         code, group = self.code, self.group
         step = SUPERCHUNK * group.warps
-        with code.loop(0, extent, step, packed([starts(code.e, self.folds)])) as loop:
-            (total,) = unpacked(self.folds, loop.carried)
+        with code.loop(0, extent, step, pack_states([starts(code.e, self.folds)])) as loop:
+            (total,) = unpack_states(self.folds, loop.carried)
             begin = code.min(code.add(loop.index, code.mul(group.warp, SUPERCHUNK)), extent)
             found = self._superchunk(begin, code.min(code.add(begin, SUPERCHUNK), extent))
-            loop.next = packed([self._totals_in_order(total, found)])
-        (total,) = unpacked(self.folds, loop.carried)
+            loop.next = pack_states([self._totals_in_order(total, found)])
+        (total,) = unpack_states(self.folds, loop.carried)
         return total
 
     def _superchunk(self, begin: Ref, end: Ref) -> list[State]:
         """Of a warp's own superchunk."""
         code = self.code
-        with code.loop(begin, end, CHUNK, packed(self._starts())) as loop:
+        with code.loop(begin, end, CHUNK, pack_states(self._starts())) as loop:
             at = code.add(code.add(self.first, code.div(loop.index, CHUNK // LANES)), self.group.lane)
-            lanes = unpacked(self.folds, loop.carried)
-            loop.next = packed([self._later(a, self.cells.load(code.add(at, k))) for k, a in zip(self.own, lanes)])
-        return self._tree(unpacked(self.folds, loop.carried))
+            lanes = unpack_states(self.folds, loop.carried)
+            loop.next = pack_states([self._later(a, self.cells.load(code.add(at, k))) for k, a in zip(self.own, lanes)])
+        return self._tree(unpack_states(self.folds, loop.carried))
 
     def _totals_in_order(self, total: list[State], found: list[State]) -> list[State]:
         if self.together is None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hybridflow.compiler.codegen.core.kernel_builder import Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val
-from hybridflow.compiler.codegen.gpu.shared_memory_operands import goes_by
+from hybridflow.compiler.codegen.gpu.shared_memory_operands import is_aligned
 from hybridflow.compiler.codegen.nests.concat_segments import (
     ConcatSegments,
     Segment,
@@ -59,7 +59,7 @@ class GroupConcatSegments(ConcatSegments):
         while lanes > 1 and not (
             last.extent % lanes == 0
             and position.coefficient(last) == 1
-            and all(goes_by(ix, last, lanes) for ix in positions)
+            and all(is_aligned(ix, last, lanes) for ix in positions)
         ):
             lanes //= 2
         return max(lanes, 1)

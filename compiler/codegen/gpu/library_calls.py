@@ -83,7 +83,7 @@ def by_library(kernel: Kernel, fastmath: bool) -> LibraryProduct | None:
     return LibraryProduct(left, right, MatrixLayout(node, False, n, m * n), batch, m, n, k, rounds)
 
 
-def described(found: LibraryProduct, target: Target, schedule: str) -> str:
+def describe_schedule(found: LibraryProduct, target: Target, schedule: str) -> str:
     """The schedule of a kernel, as text, with what is said of the library."""
     if not target.library:
         return f"{schedule}; cuBLASLt would do it, but is not installed: pip install 'hybridflow[gpu-libraries]'"

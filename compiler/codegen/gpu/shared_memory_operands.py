@@ -137,12 +137,14 @@ def widest(operand: Operand, lane: LoopVar, extent: Ref | Extent, each: int, ste
     reads ``each`` elements of ``step`` along the depth."""
     width = min(VECTOR_BYTES // operand.dtype.itemsize, each, step)
     even = isinstance(extent, int) and operand.work < DEAR
-    while width > 1 and not (even and extent % width == 0 and all(goes_by(ix, lane, width) for ix in operand.accesses)):
+    while width > 1 and not (
+        even and extent % width == 0 and all(is_aligned(ix, lane, width) for ix in operand.accesses)
+    ):
         width //= 2
     return max(width, 1)
 
 
-def goes_by(position: IndexExpr, lane: LoopVar, width: int) -> bool:
+def is_aligned(position: IndexExpr, lane: LoopVar, width: int) -> bool:
     """Whether vectors of that width lie at multiples of it, if what is read begins at one."""
     if not position.is_affine or position.coefficient(lane) not in (0, 1):
         return False

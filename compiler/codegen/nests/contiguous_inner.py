@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridflow.compiler.codegen.core.elements import Elements
 from hybridflow.compiler.codegen.core.llvm_values import Val
-from hybridflow.compiler.codegen.core.shuffles import interleave, picked
+from hybridflow.compiler.codegen.core.shuffles import interleave, pick_lanes
 from hybridflow.compiler.codegen.nests.interleaved_access import InterleavedAccess
 from hybridflow.compiler.index.index_expr import Index, IndexExpr
 from hybridflow.compiler.ir import dtypes as dt
@@ -51,11 +51,11 @@ class ContiguousInner(Elements):
             wanted = {vector for vector, _ in places}
             vectors = {k: first.neighbours(pointer, stored, position, k) for k in wanted}
             order = sorted(wanted)
-            value = picked(e, [vectors[k] for k in order], [(order.index(k), lane) for k, lane in places])
+            value = pick_lanes(e, [vectors[k] for k in order], [(order.index(k), lane) for k, lane in places])
             return e.ne(value, 0) if dt.is_bool(dtype) else value
         apart = [iteration.load(pointer, dtype, position) for iteration in self.iterations]
         if not position.depends_on(self.lane):
-            return picked(e, apart, [(iteration, lane) for lane, iteration in self.sources])
+            return pick_lanes(e, apart, [(iteration, lane) for lane, iteration in self.sources])
         return interleave(e, apart)[self.number]
 
     def lanes(self, ix: IndexExpr) -> Val:

@@ -284,7 +284,7 @@ class InnerReduction(LoopNest):
     def _finish_folds(self, folds: Sequence[Fold], states: list[State]) -> None:
         with self.code.width(1):
             for fold, state in zip(folds, states):
-                for node, result in self._finished(fold, state):
+                for node, result in self._finished_values(fold, state):
                     self.given[node] = result
                     if node in self.kernel.roots:
                         self._store_of_row(self._elements(None), node)

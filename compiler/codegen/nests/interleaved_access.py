@@ -14,7 +14,7 @@ import numpy as np
 from hybridflow.compiler.codegen.core.elements import Elements, MemoryPlace
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val, mask_of
-from hybridflow.compiler.codegen.core.shuffles import deinterleave, interleave, picked
+from hybridflow.compiler.codegen.core.shuffles import deinterleave, interleave, pick_lanes
 from hybridflow.compiler.index.index_expr import Index, IndexExpr, LoopVar, is_contiguous_along
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
@@ -145,7 +145,7 @@ class InterleavedAccess(Elements):
             for lane, source in enumerate(origin[1]):
                 places[self.place(iteration, lane, position)] = source
         sources = [divmod(place, width) for place in places]
-        return [picked(self.e, first[0], sources[k : k + width]) for k in range(0, len(sources), width)]
+        return [pick_lanes(self.e, first[0], sources[k : k + width]) for k in range(0, len(sources), width)]
 
     def _in_order(self, vectors: Sequence[Val], position: IndexExpr) -> list[Val]:
         """Vectors for all turns in their order in memory, or such from memory in the order of turns."""

@@ -247,16 +247,16 @@ class LoopNest:
         for node in self.sequences[key]:
             elements.value(node, Index(node.shape, linear=full))
 
-    def _made_by(self, *folds: Node) -> list[Node]:
+    def _fold_results(self, *folds: Node) -> list[Node]:
         """What is wanted of folds: their nodes, or the projections of one with several results."""
         several = {node for node in folds if isinstance(node.type, TupleType)}
         projected = [n for n in self.kernel.nodes if several and n.op.kind is Kind.PROJECT and n.inputs[0] in several]
         return [*(node for node in folds if node not in several), *projected]
 
-    def _finished(self, fold: Fold, state: State) -> list[tuple[Node, Val]]:
+    def _finished_values(self, fold: Fold, state: State) -> list[tuple[Node, Val]]:
         """The nodes that a fold makes, and their values."""
         values = fold.finish(self.e, state)
-        return [(node, values[node.attrs.get("index", 0)]) for node in self._made_by(fold.node)]
+        return [(node, values[node.attrs.get("index", 0)]) for node in self._fold_results(fold.node)]
 
     def _store_roots(self, elements: Elements, roots: Sequence[Node], position: IndexExpr) -> None:
         """Compute all, then store all: a root may be written over what another one reads."""

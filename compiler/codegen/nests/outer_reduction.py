@@ -19,10 +19,10 @@ from hybridflow.compiler.codegen.nests.reduction import (
     State,
     depth_for,
     known_product,
-    packed,
+    pack_states,
     position_within,
     starts,
-    unpacked,
+    unpack_states,
 )
 from hybridflow.compiler.index.index_expr import Index, IndexExpr, LoopVar
 from hybridflow.compiler.ir.graph import Node
@@ -217,12 +217,12 @@ class OuterReduction(LoopNest):
             return [fold.lift(elements, self.space.full, self.within) for fold in folds]
 
         with code.width(self.width), code.loop(0, whole, several) as block:
-            with code.loop(0, TERMS, 1, packed([starts(e, folds) for _ in vectors])) as iteration:
-                found = zip(unpacked(folds, iteration.carried), [states(*vector) for vector in vectors])
-                iteration.next = packed(
+            with code.loop(0, TERMS, 1, pack_states([starts(e, folds) for _ in vectors])) as iteration:
+                found = zip(unpack_states(folds, iteration.carried), [states(*vector) for vector in vectors])
+                iteration.next = pack_states(
                     [[f.later(e, *pair) for f, *pair in zip(folds, old, new)] for old, new in found]
                 )
-            for (run, column), ended in zip(vectors, unpacked(folds, iteration.carried)):
+            for (run, column), ended in zip(vectors, unpack_states(folds, iteration.carried)):
                 cascade.levels[1].fold_in(column, ended)
                 if column == columns[-1]:
                     cascade.carry(code.add(block.index, (run + 1) * TERMS), self._each_slot)
@@ -230,12 +230,12 @@ class OuterReduction(LoopNest):
 
     def _finish_folds(self, nodes: Sequence[Node], totals: Cells, wanted: bool = True) -> None:
         folds = [Fold(node) for node in nodes]
-        new = self._new_cells(self._made_by(*nodes)) if wanted else {}
+        new = self._new_cells(self._fold_results(*nodes)) if wanted else {}
 
         def store(mask: Val | None) -> None:
             elements = self._elements(self.column, mask)
             for fold, state in zip(folds, totals.load(self._slot())):
-                for node, result in self._finished(fold, state):
+                for node, result in self._finished_values(fold, state):
                     self._keep(elements, node, result, new.get(node))
 
         self._columns(store)

@@ -147,8 +147,8 @@ class OuterVectorized(LoopNest):
         folds = [Fold(node) for node in stage.folds]
         total = fold_lanes(self.e, folds, [self._states(iteration, folds) for iteration in elements])
         for fold, state in zip(folds, total):
-            elements[0].given.update(self._finished(fold, state))
-        for node in self._made_by(*stage.folds):
+            elements[0].given.update(self._finished_values(fold, state))
+        for node in self._fold_results(*stage.folds):
             self._store_row(elements, node)
 
     def _terms(self, var: LoopVar, mask: Val | None, term: Callable[[TransposedLoads | None, Ref], None]) -> None:
@@ -201,6 +201,6 @@ class OuterVectorized(LoopNest):
         elements = self._at_iterations(mask)
         for iteration in elements:
             for fold, state in zip(folds, totals.load(iteration.iteration * e.width)):
-                iteration.given.update(self._finished(fold, state))
-        for node in self._made_by(*stage.folds):
+                iteration.given.update(self._finished_values(fold, state))
+        for node in self._fold_results(*stage.folds):
             self._store_row(elements, node)

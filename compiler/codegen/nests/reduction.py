@@ -142,12 +142,12 @@ def combine_all(e: Emitter, folds: Sequence[Accumulation], a: list[State], b: li
     return [fold.combine(e, x, y) for fold, x, y in zip(folds, a, b)]
 
 
-def packed(states: Sequence[Sequence[State]]) -> list[Val]:
+def pack_states(states: Sequence[Sequence[State]]) -> list[Val]:
     """The values of states of all folds, as a loop carries them."""
     return [v for of_folds in states for state in of_folds for v in state]
 
 
-def unpacked(folds: Sequence[Accumulation], values: Sequence[Val]) -> list[list[State]]:
+def unpack_states(folds: Sequence[Accumulation], values: Sequence[Val]) -> list[list[State]]:
     """The states that were packed."""
     remainder, result = iter(values), []
     for _ in range(len(values) // sum(len(fold.identity) for fold in folds)):
@@ -289,11 +289,11 @@ class LaneFold:
     def _steps(self, lanes: list[list[State]], begin: Ref, end: Ref, body: Body) -> list[list[State]]:
         """The states of vectors of lanes after whole steps of 64 elements."""
         code, firsts = self.code, range(0, LANES, self.code.e.width)
-        with code.loop(begin, end, LANES, packed(lanes)) as loop:
-            states = unpacked(self.folds, loop.carried)
+        with code.loop(begin, end, LANES, pack_states(lanes)) as loop:
+            states = unpack_states(self.folds, loop.carried)
             transposed = [self._later(old, body(code.add(loop.index, k), None)) for k, old in zip(firsts, states)]
-            loop.next = packed(transposed)
-        return unpacked(self.folds, loop.carried)
+            loop.next = pack_states(transposed)
+        return unpack_states(self.folds, loop.carried)
 
     def _lanes_of(self, begin: Ref, end: Ref, body: Body) -> tuple[Cells, Ref]:
         """The cells that hold the lanes of the chunk that begins there, and where in them."""

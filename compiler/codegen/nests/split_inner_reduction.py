@@ -33,7 +33,7 @@ class SplitInnerReduction(InnerReduction):
             if folded or stage.ready:
                 with self._phase(self.space.kept, group=self.schedule.finish_group_size), self._rows():
                     self._finish_rows(folded, stage.ready)
-                self.ready += (*self._made_by(*folded), *stage.ready)
+                self.ready += (*self._fold_results(*folded), *stage.ready)
             if stage.folds or stage.roots:
                 units = (*self.space.kept, *self.space.folded[:-1], self.split_size)
                 with self._phase(units, group=self.schedule.group_size), self._rows():
@@ -119,7 +119,7 @@ class SplitInnerReduction(InnerReduction):
             cells = self._partials(nodes)
             self._finish_folds(folds, self._sequence(folds, lambda: self._line(folds, cells)))
         self._finish_row(ready)
-        places = {node: self._result(node) for node in (*self._made_by(*nodes), *ready)}
+        places = {node: self._result(node) for node in (*self._fold_results(*nodes), *ready)}
         with self._once():
             for node, place in places.items():
                 self.e.store(self.given[node], place)

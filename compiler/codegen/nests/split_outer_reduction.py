@@ -39,7 +39,7 @@ class SplitOuterReduction(OuterReduction):
                     if folded:
                         self._finish_groups(folded)
                     self._finish(stage.ready)
-                self.ready += (*self._made_by(*folded), *stage.ready)
+                self.ready += (*self._fold_results(*folded), *stage.ready)
             if stage.folds or stage.roots:
                 with self._phase((*outer, self.group, *cut), grain), self._known_tiles(self.group):
                     self._group(stage)

@@ -20,7 +20,7 @@ from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val, mangle, type_text
 from hybridflow.compiler.codegen.core.tile_transpose import transpose_in_registers
 from hybridflow.compiler.codegen.ordering import sorting_network
-from hybridflow.compiler.codegen.ordering.sorting_network import NetworkRows, in_order, mirrored, rows_function
+from hybridflow.compiler.codegen.ordering.sorting_network import NetworkRows, in_order, mirror_negatives, rows_function
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.target import Target
 
@@ -128,10 +128,10 @@ class _Keys(NetworkRows):
         if not dt.is_float(self.key):
             return key
         with self.e.strict():
-            return mirrored(self.e, self.e.bitcast(self.e.add(key, 0.0), self.bits))
+            return mirror_negatives(self.e, self.e.bitcast(self.e.add(key, 0.0), self.bits))
 
     def unordered(self, number: Val) -> Val:
-        return self.e.bitcast(mirrored(self.e, number), self.key) if dt.is_float(self.key) else number
+        return self.e.bitcast(mirror_negatives(self.e, number), self.key) if dt.is_float(self.key) else number
 
 
 def _write_sort(r: _Keys) -> None:

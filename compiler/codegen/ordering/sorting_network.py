@@ -26,7 +26,7 @@ _LEVELS = 4  # log2 of them
 _BLOCK = 256  # rows that are done with while they lie in the innermost cache
 
 
-def mirrored(e: Emitter, bits: Val) -> Val:
+def mirror_negatives(e: Emitter, bits: Val) -> Val:
     """Negative floats in reverse: their bits as integers in the order of the numbers, and back."""
     return e.xor(bits, e.and_(e.ashr(bits, 8 * bits.dtype.itemsize - 1), int(np.iinfo(bits.dtype).max)))
 
@@ -49,7 +49,7 @@ def power_above(c: KernelBuilder, count: Ref) -> Ref:
     """The least power of two that is neither below ``count`` nor below ROWS."""
     if isinstance(count, int):
         return 1 << max(count - 1, ROWS - 1).bit_length()
-    return c.value(_shifted(c, 1, bits(c, c.max(count, ROWS)))).ref
+    return c.value(_shift(c, 1, bits(c, c.max(count, ROWS)))).ref
 
 
 def bits(c: KernelBuilder, count: Ref) -> Ref:
@@ -60,7 +60,7 @@ def bits(c: KernelBuilder, count: Ref) -> Ref:
     return c.sub(64, zeros)
 
 
-def _shifted(c: KernelBuilder, value: Ref, by: Ref) -> Ref:
+def _shift(c: KernelBuilder, value: Ref, by: Ref) -> Ref:
     if isinstance(value, int) and isinstance(by, int):
         return value << by
     return c.e.shl(c.e.const(value, dt.int64, 1) if isinstance(value, int) else c.value(value), c.value(by)).ref
@@ -184,7 +184,7 @@ def _write_merge_rows(r: NetworkRows) -> None:
 def _write_stage(r: NetworkRows) -> None:
     """Blocks of 2**%level rows: one to four levels, so that the others can be done four by four."""
     c, e = r.c, r.e
-    size, half = _shifted(c, 1, "%level"), _shifted(c, 1, c.sub("%level", 1))
+    size, half = _shift(c, 1, "%level"), _shift(c, 1, c.sub("%level", 1))
     # Where the second run has no row, the first one is in order.
     blocks = e.lshr(c.value(c.add("%count", c.sub(half, 1))), c.value("%level")).ref
     limit = c.mul(blocks, size)
@@ -202,7 +202,7 @@ def _last_levels(r: NetworkRows, limit: Ref, left: Ref) -> None:
     """Four by four; the last eight block by block."""
     c = r.c
     with c.loop(0, c.sub(left, 2 * _LEVELS), _LEVELS) as done:
-        distance = _shifted(c, 1, c.sub(c.sub(left, _LEVELS), done.index))
+        distance = _shift(c, 1, c.sub(c.sub(left, _LEVELS), done.index))
         with c.loop(0, limit, c.mul(distance, ROWS)) as block, c.loop(0, distance) as row:
             _merge(r, c.add(block.index, row.index), distance)
     two = c.compare("sge", left, 2 * _LEVELS)

@@ -250,7 +250,7 @@ class _Values:
         found = [is_nan, e.eq(bits, 0), e.eq(bits, -self.largest - 1)]
         if self.floats:
             return e.select(is_nan, np.inf, e.neg(value) if self.descending else value), found
-        bits = sorting_network.mirrored(e, bits)
+        bits = sorting_network.mirror_negatives(e, bits)
         return e.select(is_nan, self.largest, e.not_(bits) if self.descending else bits), found
 
     def _place_nans(self, start: Ref) -> None:
@@ -280,7 +280,7 @@ class _Values:
         """Integers in the order of floats; zeros are -1 and 0."""
         e = self.e
         bits = e.bitcast(value, self.bits)
-        order, is_nan = sorting_network.mirrored(e, bits), e.gt(e.and_(bits, self.largest), self._infinity)
+        order, is_nan = sorting_network.mirror_negatives(e, bits), e.gt(e.and_(bits, self.largest), self._infinity)
         return e.select(is_nan, self.largest, e.not_(order) if self.descending else order)
 
     # ---- places and keys
@@ -327,7 +327,7 @@ class _Values:
         else:
             key = e.not_(key) if self.descending else key
             if dt.is_float(self.dtype):
-                value = e.bitcast(sorting_network.mirrored(e, key), self.dtype)
+                value = e.bitcast(sorting_network.mirror_negatives(e, key), self.dtype)
             elif dt.is_bool(self.dtype):
                 value = e.ne(key, 0)
             else:

@@ -44,7 +44,7 @@ def choose(m: int, n: int, depth: int) -> Tile:
     return min((Tile(rows, v, ROWS) for rows in heights for v in range(1, _HELD + 1)), key=time)
 
 
-def whole(c: KernelBuilder, cells: Ref) -> Ref:
+def whole_tiles(c: KernelBuilder, cells: Ref) -> Ref:
     """Cells of the depth, filled up to those of tiles."""
     return c.mul(c.div(c.add(cells, CELLS - 1), CELLS), CELLS)
 

@@ -123,7 +123,7 @@ class TapTables:
     starts: tuple[int, ...]
 
 
-def known(extent: Extent, otherwise: int) -> int:
+def known_extent(extent: Extent, otherwise: int) -> int:
     return extent if isinstance(extent, int) else otherwise
 
 
@@ -161,7 +161,7 @@ def choose_tiling(target: Target, w: WindowGeometry, dtype: np.dtype, lies_in_li
     across = vectors_across_groups(target, w, dtype)
     columns = elements_of_a_line(w) if across else w.columns
     width = lanes_for(target, dtype, columns)
-    lines, places = known(w.phase_extents[1], 64), known(w.phase_extents[2], 64)
+    lines, places = known_extent(w.phase_extents[1], 64), known_extent(w.phase_extents[2], 64)
     depth = -(-w.taps // math.prod(w.gap)) * w.channels
     held = held_products(target, w) if across else 0
     high, wide, vectors = choose_convolution_tile(
@@ -186,7 +186,10 @@ def choose_tiling(target: Target, w: WindowGeometry, dtype: np.dtype, lies_in_li
     across_places = even_step(places, most, wide)
     pixels = strip(across_places, 2)
     others = (
-        known(w.images, UNKNOWN_IMAGES) * known(w.phase_extents[0], 1) * known(slices, 1) * -(-places // across_places)
+        known_extent(w.images, UNKNOWN_IMAGES)
+        * known_extent(w.phase_extents[0], 1)
+        * known_extent(slices, 1)
+        * -(-places // across_places)
     )
     wanted = -(-lines * others // ENOUGH_UNITS)  # so many lines leave enough units for the threads
     fitting = (budget // max(planes(w) * pixels * cells, 1) - w.reach[1]) // w.stride[1] + 1
@@ -641,7 +644,7 @@ def _elementwise(
             b = factor(e, f.value(f.counters_at(DEPTH, k)), form, False)
             return a, b, strips.multiplied(place, taps)
 
-        total = summed(c, form, w.taps * w.channels, term)
+        total = sum_products(c, form, w.taps * w.channels, term)
         finish((remainder, *place), column, e.convert(total, result), None)
 
 
@@ -661,7 +664,9 @@ def window_element(
     return value if some is True else e.select(Val(str(some).lower(), dt.bool_, 1), value, 0)
 
 
-def summed(c: KernelBuilder, form: PackedFormat, depth: Ref, term: Callable[[Ref], tuple[Val, Val, str | bool]]) -> Val:
+def sum_products(
+    c: KernelBuilder, form: PackedFormat, depth: Ref, term: Callable[[Ref], tuple[Val, Val, str | bool]]
+) -> Val:
     """The sum of ``depth`` products in the order of blocks: of those factors of which ``term`` says that they count."""
     e = c.e
     if depth == 0:

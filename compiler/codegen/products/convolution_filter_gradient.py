@@ -28,8 +28,8 @@ from hybridflow.compiler.codegen.products.convolution import (
     elements_of_a_line,
     even_step,
     form_for,
-    known,
-    summed,
+    known_extent,
+    sum_products,
     vectorizes_groups,
     vectors_across_groups,
     window_element,
@@ -83,7 +83,7 @@ def choose_tiling(target: Target, w: WindowGeometry, dtype: np.dtype) -> FilterG
     across = vectors_across_groups(target, w, dtype)
     columns = elements_of_a_line(w) if across else w.columns
     width = lanes_for(target, dtype, columns)
-    line = known(w.places[2], K_BLOCK)
+    line = known_extent(w.places[2], K_BLOCK)
     lines = (K_BLOCK + line - 2) // line + 1 if isinstance(w.places[2], int) and line else K_BLOCK // 2 + 1
     pixels = (min(K_BLOCK, max(line, 1)) - 1) * w.step[2] + w.span[2]
     joined = w.dilation[2] == 1
@@ -357,5 +357,5 @@ def _elementwise(
             )
             return a, factor(e, y.value(y.counters_at(DEPTH, k)), form, False), True
 
-        total = summed(c, form, depth, term)
+        total = sum_products(c, form, depth, term)
         finish((row,), column, e.convert(total, result), None)

@@ -466,7 +466,7 @@ class MacroKernel:
             self.left.interleave(source, pitch, self.unturned, rows, depth)
             self._fill_tiles(self.unturned, cells, rows)
             to = c.at(self.packed_a, c.mul(panel.index, self.pitch), self.item)
-            self.left.transpose_cells(self.unturned, rows, to, self.pitch, amx_micro_kernel.whole(c, cells))
+            self.left.transpose_cells(self.unturned, rows, to, self.pitch, amx_micro_kernel.whole_tiles(c, cells))
 
     def _packed_panel(self, base: str, column: Ref) -> str:
         """Where the packed panel from a column on is, a multiple of a tile's."""
@@ -513,7 +513,7 @@ class MacroKernel:
     def _fill_tiles(self, panel: str, cells: Ref, extent: int) -> None:
         """Zeros behind the last line of a panel of so many columns, or rows, to the end of a tile."""
         c, width = self.c, self.blocks.tile.width
-        end = c.mul(amx_micro_kernel.whole(c, cells), extent)
+        end = c.mul(amx_micro_kernel.whole_tiles(c, cells), extent)
         with c.loop(c.mul(cells, extent), end, width) as at:
             self.e.store(self.e.zero(dt.int32, width), c.at(panel, at.index, self.item))
 

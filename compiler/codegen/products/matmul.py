@@ -70,7 +70,7 @@ from hybridflow.compiler.codegen.products.packed_formats import (
     factor,
     multiply_add,
     packed_format_of,
-    summed,
+    sum_depth,
 )
 from hybridflow.compiler.codegen.products.packing import BATCH, DEPTH, FREE
 from hybridflow.compiler.codegen.products.syrk import Finish
@@ -277,7 +277,7 @@ class _Matmul:
             with c.loop(0, self.k, K_BLOCK, [e.zero(self.form.sums)]) as block:
                 last = c.min(c.add(block.index, K_BLOCK), self.k)
                 zeros = [e.zero(self.form.sums)]
-                (total,) = summed(c, self.form, block.index, last, zeros, (), self._adding(x, y))
+                (total,) = sum_depth(c, self.form, block.index, last, zeros, (), self._adding(x, y))
                 block.next = [e.add(block.carried[0], total)]
             self.epilogue(e, e.convert(block.carried[0], self.result), str(entry), str(row), str(col), None)
         return (*shape.batch, shape.m, shape.n), 1, 0

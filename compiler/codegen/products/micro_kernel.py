@@ -14,7 +14,7 @@ from hybridflow.compiler.codegen.products.packed_formats import (
     PackedFormat,
     corrections,
     multiply_add,
-    summed,
+    sum_depth,
 )
 from hybridflow.compiler.loops.tuning import CACHE_LINE, MAX_CELLS, SUMS_PER_ITERATION
 from hybridflow.compiler.target import Target
@@ -79,7 +79,7 @@ def emit_micro_kernel(
         ahead = c.value(c.mul("%b_pitch", count))
         return e.add(a_position, k_step * count), e.add(b_position, ahead)
 
-    found = summed(c, form, 0, "%depth", zeros, (c.value(0), c.value(0)), add, together, multiple % together == 0)
+    found = sum_depth(c, form, 0, "%depth", zeros, (c.value(0), c.value(0)), add, together, multiple % together == 0)
     sums = found[: tile.rows * tile.vectors]
     if excess:
         sums = [e.sub(total, found[len(sums) + i % tile.vectors]) for i, total in enumerate(sums)]

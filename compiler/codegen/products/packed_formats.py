@@ -107,7 +107,7 @@ def factor(e: Emitter, value: Val, form: PackedFormat, first: bool) -> Val:
     """Elements of the first or the second factor as they are packed."""
     value = e.convert(value, form.packed)
     if form.interleaves_sums:
-        return _flushed(e, value)
+        return _flush_subnormals(e, value)
     return e.xor(value, -128) if first and form.multiply is MultiplyKind.SIGNED_BYTES else value
 
 
@@ -116,7 +116,7 @@ Add = Callable[[Ref, int, list[list[Val]], Sequence[Val]], Sequence[Val]]
 one of the chains, by turns, and returns the positions behind them."""
 
 
-def summed(
+def sum_depth(
     c: KernelBuilder,
     form: PackedFormat,
     begin: Ref,
@@ -135,7 +135,7 @@ def summed(
     with c.loop(begin, end, RUN, [*zeros, *at]) as run:
         last = c.min(c.add(run.index, RUN), end)
         (even, odd), positions = _chains(c, run.index, last, [zeros, zeros], run.carried[count:], add, 2)
-        run.next = [*(joined(c.e, form, *of) for of in zip(run.carried, even, odd)), *positions]
+        run.next = [*(join_block_sums(c.e, form, *of) for of in zip(run.carried, even, odd)), *positions]
     return run.carried[:count]
 
 
@@ -166,16 +166,16 @@ def _chains(
     return chains, positions
 
 
-def joined(e: Emitter, form: PackedFormat, total: Val, even: Val, odd: Val) -> Val:
+def join_block_sums(e: Emitter, form: PackedFormat, total: Val, even: Val, odd: Val) -> Val:
     """The sum of a block with that of a run."""
     with e.strict():
         run = e.add(even, odd)
         if form.multiply is MultiplyKind.UNFLUSHED:
             return e.add(total, run)
-        return _flushed(e, e.add(total, _flushed(e, run)))  # sums that are denormal are exact
+        return _flush_subnormals(e, e.add(total, _flush_subnormals(e, run)))  # sums that are denormal are exact
 
 
-def _flushed(e: Emitter, value: Val) -> Val:
+def _flush_subnormals(e: Emitter, value: Val) -> Val:
     return e.select(e.lt(e.abs(value), _NORMAL), 0, value)
 
 

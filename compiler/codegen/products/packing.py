@@ -256,7 +256,7 @@ class Packing:
                     for g, part in enumerate(parts):
                         e.store(part, self._at(start, g))
                 else:
-                    e.store(_interleaved(e, parts), start)
+                    e.store(_interleave(e, parts), start)
 
     def transpose_cells(self, source: str, extent: int, to: str, pitch: int, cells: Ref) -> None:
         """Lines, ``pitch`` cells apart, from a panel of ``extent`` of them that has been interleaved; ``cells`` are a
@@ -321,7 +321,7 @@ class Packing:
                 c.vector_loop(begin, end, self.width, at_k)
 
 
-def _interleaved(e: Emitter, parts: list[Val]) -> Val:
+def _interleave(e: Emitter, parts: list[Val]) -> Val:
     """The first lanes of all parts, a power of two of them, then the second lanes, and so on."""
     block = 1
     while len(parts) > 1:

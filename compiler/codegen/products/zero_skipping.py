@@ -40,7 +40,7 @@ def emit_nonzero_span(
                 e.shl(e.load(c.at("%a", c.add(c.mul(k, k_step), r * row_step), dtype.itemsize), bits, mask), 1)
                 for r in range(tile.rows)
             ]
-            return e.any(e.ne(_joined(e, found), 0))
+            return e.any(e.ne(_join_masks(e, found), 0))
 
     def has_column(k: Ref) -> str:
         """The same of one cell of rows that lie side by side."""
@@ -126,7 +126,7 @@ def _bits(dtype: DType) -> DType:
     return dt.uint32 if dtype.itemsize == 4 else dt.uint64
 
 
-def _joined(e: Emitter, values: list[Val]) -> Val:
+def _join_masks(e: Emitter, values: list[Val]) -> Val:
     result = values[0]
     for value in values[1:]:
         result = e.or_(result, value)

@@ -22,8 +22,8 @@ from hybridflow.autograph.hooks import dynamic_list_reads, sorting
 from hybridflow.autograph.hooks.per_choice import known_of_each
 from hybridflow.autograph.runtime import conditional, dynamic_list
 from hybridflow.autograph.runtime.choices import Choice
-from hybridflow.autograph.runtime.iterables import Reversed, enumerated, rows_of, zipped
-from hybridflow.autograph.runtime.tensor_range import TensorRange, paired
+from hybridflow.autograph.runtime.iterables import Reversed, enumerate_space, rows_of, zip_tensors
+from hybridflow.autograph.runtime.tensor_range import TensorRange, zip_ranges
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import current
@@ -60,11 +60,11 @@ def known_number(value: Any) -> Any:
     return int(value) if type(value) is Dim else value.value()
 
 
-def known(value: Any) -> Any:
+def known_values(value: Any) -> Any:
     """As ``known_number``, also within tuples and lists, which are others then."""
     if type(value) not in _SEQUENCES or not any(type(part) in (Dim, SymbolicFloat, *_SEQUENCES) for part in value):
         return known_number(value)
-    parts = list(map(known, value))
+    parts = list(map(known_values, value))
     return value if all(map(operator.is_, parts, value)) else type(value)(parts)
 
 
@@ -179,7 +179,9 @@ def _tensor_of(number: Any, dtype: Any) -> Tensor:
 
 def _enumerate(make: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
-        walk = enumerated(*args, **{"begin" if k == "start" else k: v for k, v in kwargs.items()}) if args else None
+        walk = (
+            enumerate_space(*args, **{"begin" if k == "start" else k: v for k, v in kwargs.items()}) if args else None
+        )
         return make(*args, **kwargs) if walk is None else walk
 
     return call
@@ -187,15 +189,15 @@ def _enumerate(make: Function) -> Function:
 
 def _zip(make: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
-        walk = paired(args)  # which has no truth: how many there are is not known
+        walk = zip_ranges(args)  # which has no truth: how many there are is not known
         if walk is None:
-            walk = zipped(args, kwargs.get("strict", False))
+            walk = zip_tensors(args, kwargs.get("strict", False))
         return make(*args, **kwargs) if walk is None else walk
 
     return call
 
 
-def _reversed(make: Function) -> Function:
+def _reverse(make: Function) -> Function:
     def call(*args: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], TensorRange):
             return args[0].backwards()
@@ -296,14 +298,14 @@ def _filter(make: Function) -> Function:
     """``filter``, of whose items tensors may decide which are left."""
 
     def call(function: Any, values: Any, /) -> Any:
-        values = dynamic_list_reads.iterated(values) if dynamic_list_reads.is_grown(values) else values
+        values = dynamic_list_reads.iterate(values) if dynamic_list_reads.is_grown(values) else values
         if not isinstance(values, (list, tuple)) and not _has_rows(values):
             return make(function, values)
         items = list(values)
         kept = items if function is None or function is bool else [function(item) for item in items]
         if not any(map(is_open, kept)):
             return iter([item for item, is_kept in zip(items, kept) if is_kept])
-        return dynamic_list.selected(items, [conditional.truth(x) if is_open(x) else bool(x) for x in kept])
+        return dynamic_list.select_items(items, [conditional.truth(x) if is_open(x) else bool(x) for x in kept])
 
     return call
 
@@ -336,7 +338,7 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
     range: _range,
     enumerate: _enumerate,
     zip: _zip,
-    reversed: _reversed,
+    reversed: _reverse,
     len: _of_range(lambda numbers: numbers.count),
     sum: _of_range(TensorRange.total),
     np.arange: _arange(_scalar_of_numpy),
@@ -377,11 +379,11 @@ def special(function: Any, found: Any) -> Any:
 def method_of_text(value: str, name: str, found: Any) -> Any:
     """What to call for a method of a str."""
     if name == "join":
-        return functools.partial(_joined, found)
+        return functools.partial(_str_join, found)
     return _text(found) if name in ("format", "format_map") else found
 
 
-def _joined(join: Function, parts: Iterable[Any]) -> Any:
+def _str_join(join: Function, parts: Iterable[Any]) -> Any:
     """``str.join``, of which tensors may decide what is joined."""
     if isinstance(parts, (types.GeneratorType, map, filter)):
         parts = list(parts)
@@ -389,7 +391,7 @@ def _joined(join: Function, parts: Iterable[Any]) -> Any:
         return join(parts)
     for k, part in enumerate(parts):
         if isinstance(part, Choice):
-            return known_of_each(part, lambda one: _joined(join, [*parts[:k], one, *parts[k + 1 :]]))  # noqa: B023
+            return known_of_each(part, lambda one: _str_join(join, [*parts[:k], one, *parts[k + 1 :]]))  # noqa: B023
     if any(isinstance(part, runtime_text.RuntimeText) for part in parts):
         return runtime_text.text_of(lambda *texts: join(texts), *parts)
     return join(parts)

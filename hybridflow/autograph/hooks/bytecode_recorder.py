@@ -44,7 +44,7 @@ class CodeRecorder(Recorder):
         if recording is not None:
             recording.note(note_cell, cell, name)
         try:
-            return list_append.seen(cell.cell_contents)
+            return list_append.check_read(cell.cell_contents)
         except ValueError:
             said = f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
             raise NameError(said, name=name) from None

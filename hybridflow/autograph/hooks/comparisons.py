@@ -59,7 +59,7 @@ def opposite(a: Any) -> Any:
     return not a if isinstance(a, bool) else elementwise.logical_not(a)
 
 
-def _asked(name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+def _compare(name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     recording = active.recording
     if recording is not None:
         for value in (a, b):
@@ -81,7 +81,7 @@ def equal(a: Any, b: Any) -> Any:
         return result
     if isinstance(a, SymbolicTensor) and isinstance(b, SymbolicTensor) and not (is_number(a) or is_number(b)):
         _check_no_nan_of_both(a, b)
-    return _asked("__eq__", operator.eq, a, b)
+    return _compare("__eq__", operator.eq, a, b)
 
 
 def _check_no_nan_of_both(a: SymbolicTensor, b: SymbolicTensor) -> None:
@@ -107,7 +107,7 @@ def greater(a: Any, b: Any) -> Any:
 
 def _before(name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     if not (type(a) is type(b) and type(a) in (list, tuple) and (depends(a) or depends(b))):
-        return _asked(name, compare, a, b)
+        return _compare(name, compare, a, b)
     result: Any = False
     same: Any = True  # all items up to here
     for one, other in zip(a, b):
@@ -130,25 +130,25 @@ class Row:
         self.held = held
 
     def __eq__(self, other: Any) -> Any:
-        return _answer(equal(self.held, _held(other)))
+        return _answer(equal(self.held, _items_of(other)))
 
     def __ne__(self, other: Any) -> Any:
-        return _answer(opposite(equal(self.held, _held(other))))
+        return _answer(opposite(equal(self.held, _items_of(other))))
 
     def __lt__(self, other: Any) -> Any:
-        return _answer(less(self.held, _held(other)))
+        return _answer(less(self.held, _items_of(other)))
 
     def __gt__(self, other: Any) -> Any:
-        return _answer(greater(self.held, _held(other)))
+        return _answer(greater(self.held, _items_of(other)))
 
     def __le__(self, other: Any) -> Any:
-        return _answer(_before("__le__", operator.le, self.held, _held(other)))
+        return _answer(_before("__le__", operator.le, self.held, _items_of(other)))
 
     def __ge__(self, other: Any) -> Any:
-        return _answer(_before("__ge__", operator.ge, self.held, _held(other)))
+        return _answer(_before("__ge__", operator.ge, self.held, _items_of(other)))
 
 
-def _held(value: Any) -> Any:
+def _items_of(value: Any) -> Any:
     return value.held if type(value) is Row else value
 
 

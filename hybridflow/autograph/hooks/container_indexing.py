@@ -107,7 +107,7 @@ def item(recording: GuardBuilder, value: Any, key: Any) -> Any:
 
 
 def _of_chosen_key(value: Any, key: Choice) -> Any:
-    frame, left = frame_of_user(), narrowing.left_of(key)
+    frame, left = frame_of_user(), narrowing.remaining_options(key)
     there = [k for k in left if key.options[k] in value]
     for k in left if there else ():
         if k not in there:
@@ -356,7 +356,7 @@ def _set(held: MutableSequence[Any], key: Any, value: Any) -> None:
 def _set_key(held: dict[Any, Any], key: Any, value: Any) -> None:
     frame = frame_of_user()
     if isinstance(key, Choice):
-        places = [(elementwise.equal(key.code, k), key.options[k]) for k in narrowing.left_of(key)]
+        places = [(elementwise.equal(key.code, k), key.options[k]) for k in narrowing.remaining_options(key)]
         for is_it, known in places:
             if known not in held:
                 except_clauses.require(frame, elementwise.logical_not(is_it), _new_key())

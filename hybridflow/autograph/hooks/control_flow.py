@@ -44,9 +44,9 @@ class Branches:
         """What is iterated over, or unpacked; the items, too, so many levels down."""
         recording = active.recording
         if isinstance(value, Choice):
-            value = per_choice.iterated(value, sys._getframe(1))
+            value = per_choice.iterate(value, sys._getframe(1))
         if dynamic_list_reads.is_grown(value):
-            return dynamic_list_reads.iterated(value)
+            return dynamic_list_reads.iterate(value)
         if recording is not None and type(value) not in INERT:
             recording.note(builtin_reads.iterate, value, depth)
             iterator_advance.check_takes(value)
@@ -73,17 +73,17 @@ class Branches:
         """The condition of a statement or operator: a bool, or a Fork where it is a tensor."""
         if value is True or value is False:
             return value
-        value = _decided(value, loop)
+        value = _known_condition(value, loop)
         if is_open(value):
             frame = sys._getframe(1)
-            return _forked(value, frame, bound_names(names), loop)
+            return _new_conditional(value, frame, bound_names(names), loop)
         return bool(self.test(value))
 
     def fork_not(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
         """As ``fork``, of the opposite."""
-        value = _decided(value, loop)
+        value = _known_condition(value, loop)
         if is_open(value):
-            return _forked(logical_not(truth(value)), sys._getframe(1), bound_names(names), loop)
+            return _new_conditional(logical_not(truth(value)), sys._getframe(1), bound_names(names), loop)
         return not self.test(value)
 
     def negated(self, value: Any) -> Any:
@@ -148,15 +148,15 @@ class Branches:
         """What ``return`` returns in fact, or ``stays``; ``finally`` may yet read the names."""
         if state.active.scope is None:
             state.active.left = None
-            return narrowing.narrowed(value)
-        return continuations.returned(sys._getframe(1), value, self.stays, bound_names(names))
+            return narrowing.narrow(value)
+        return continuations.return_value(sys._getframe(1), value, self.stays, bound_names(names))
 
     def returned_by_end(self, names: Sequence[str]) -> Any:
         """What a function returns that has come to its end."""
         if state.active.scope is None:
             state.active.left = None
             return None
-        return continuations.returned(sys._getframe(1), None, None, bound_names(names))
+        return continuations.return_value(sys._getframe(1), None, None, bound_names(names))
 
     @staticmethod
     def left(names: Sequence[str]) -> Any:
@@ -173,7 +173,7 @@ class Branches:
         path = state.active.scope
         if path is not None:
             frame = sys._getframe(1)
-            continuations.stopped(frame)
+            continuations.suspend_generator(frame)
             loop = state.active.loops.get(frame)
             if loop is None:
                 branch_stack.check_unconditional(frame, "yield stands", "Take the items in a for statement.")
@@ -185,7 +185,7 @@ class Branches:
     def resumed(value: Any) -> Any:
         """After ``yield``."""
         if state.active.stopped:
-            continuations.resumed(sys._getframe(1))
+            continuations.resume_generator(sys._getframe(1))
         return value
 
     @staticmethod
@@ -217,7 +217,7 @@ class Branches:
         if type(one) is with_statements.With:
             bundle = one.resumed(bundle, bound_names(names))
         if ended:
-            continuations.changed(frame, bundle)
+            continuations.apply_merged_names(frame, bundle)
             returned, bundle = bundle.return_kind, except_clauses.passed_on(frame, bundle, ended)
             bundle.return_kind = returned
         return continuations.resume(frame, bundle, bound_names(names))
@@ -225,14 +225,14 @@ class Branches:
     @staticmethod
     def caught_really(since: Any) -> None:
         """When ``except`` has caught something."""
-        continuations.resumed(sys._getframe(1))
-        continuations.caught(since)
+        continuations.resume_generator(sys._getframe(1))
+        continuations.check_caught(since)
 
     @staticmethod
     def passed(since: Any) -> None:
         """When ``finally`` begins."""
-        continuations.resumed(sys._getframe(1))
-        continuations.passed(since[0])
+        continuations.resume_generator(sys._getframe(1))
+        continuations.begin_finally(since[0])
 
     @staticmethod
     def tries(
@@ -270,7 +270,7 @@ class Branches:
     def managed(value: Any, first: int, last: int, names: tuple[str, ...], loop: Loop | None) -> Any:
         """The manager of a ``with``, and its lines."""
         frame = sys._getframe(1)
-        result = with_statements.managed(value, frame, first, last, bound_names(names))
+        result = with_statements.manage(value, frame, first, last, bound_names(names))
         if result is not value and loop is not None:
             loop.enter_path(diagnostics.here(frame, "with"))
         return result
@@ -278,7 +278,7 @@ class Branches:
     @staticmethod
     def threw(since: Any) -> bool:
         """Whether an exception has left a block in the program."""
-        continuations.resumed(sys._getframe(1))
+        continuations.resume_generator(sys._getframe(1))
         return except_clauses.leaves_by_error(sys._getframe(1), since)
 
     @staticmethod
@@ -348,14 +348,14 @@ def _truth(value: Any) -> Any:
     return dynamic_list_reads.truth(value) if dynamic_list_reads.is_grown(value) else per_choice.truth(value)
 
 
-def _decided(value: Any, loop: Loop | None) -> Any:
+def _known_condition(value: Any, loop: Loop | None) -> Any:
     """The condition of a statement: known, where it is one of how many items a list has and in no loop."""
     if state.active.grown and loop is None:
-        return dynamic_list_reads.decided(value)
+        return dynamic_list_reads.decide_truth(value)
     return _truth(value)
 
 
-def _forked(value: Any, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Conditional:
+def _new_conditional(value: Any, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Conditional:
     where = diagnostics.here(frame, "if")
     if loop is not None:
         loop.enter_path(where)

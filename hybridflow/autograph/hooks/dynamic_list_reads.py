@@ -48,7 +48,7 @@ def length(values: list[Any]) -> Any:
     return dynamic_list.length(values)
 
 
-def decided(value: Any) -> Any:
+def decide_truth(value: Any) -> Any:
     """The truth of a value; a bool where that is one of how many items a list has, and the code in no loop."""
     if is_dynamic(value):
         if not dynamic_list.is_in_loop():
@@ -95,8 +95,8 @@ def item(values: list[Any], key: Any) -> Any:
 
 def _row(whole: DynamicList, key: Any, text: str) -> Tensor:
     """The row of an index; the program ends with an IndexError where there is none."""
-    row = dynamic_list.position(key, whole.counted)
-    _check_row(row, whole.counted, text)
+    row = dynamic_list.position(key, whole.length)
+    _check_row(row, whole.length, text)
     return number_of(row)
 
 
@@ -110,7 +110,7 @@ def _check_row(row: Tensor, count: Tensor, text: str) -> None:
     number_errors.fail_unless(fits, fail, (IndexError,), row, count)
 
 
-def iterated(values: list[Any]) -> Any:
+def iterate(values: list[Any]) -> Any:
     """What takes the items of a list one after another."""
     before, grown, behind = dynamic_list.parts(values)
     assert grown is not None
@@ -118,7 +118,7 @@ def iterated(values: list[Any]) -> Any:
         whole = dynamic_list.to_array(values)
         if whole is None:
             raise dynamic_list.not_known()
-        return Counted(number_of(whole.counted), lambda k: dynamic_list.note_taken(whole.item(k)))
+        return Counted(number_of(whole.length), lambda k: dynamic_list.note_taken(whole.item(k)))
     dynamic_list.settle(values)
     before, grown, behind = dynamic_list.parts(values)
     rows = None if grown is None or before or behind else _rows(grown)
@@ -156,9 +156,9 @@ def as_rows(items: Any) -> Any:
     return shapes.stack(list(items))
 
 
-def settled(value: Any) -> Any:
+def materialize_lists(value: Any) -> Any:
     """A value in which all lists have their items, for code that looks at them."""
-    return dynamic_list.settled(value)
+    return dynamic_list.materialize_lists(value)
 
 
 # ---- methods
@@ -185,7 +185,7 @@ _KEEPING = frozenset(("append", "clear", "copy"))
 def _extend(values: list[Any], more: Any) -> None:
     if not is_dynamic(more):
         more = list(more)
-    _put(values, [*values, *more])
+    _put_item(values, [*values, *more])
 
 
 def _insert(values: list[Any], index: Any, new: Any) -> None:
@@ -194,10 +194,10 @@ def _insert(values: list[Any], index: Any, new: Any) -> None:
         insert_at(values, index, new)
         return
     if type(index) is int and 0 <= index <= len(before):
-        _put(values, [*values[:index], new, *values[index:]])
+        _put_item(values, [*values[:index], new, *values[index:]])
         return
     if type(index) is int and index < 0 and -index <= len(behind):
-        _put(values, [*values[:index], new, *values[index:]])
+        _put_item(values, [*values[:index], new, *values[index:]])
         return
     dynamic_list.settle_all(values)
     values.insert(index, new)
@@ -209,7 +209,7 @@ def insert_at(values: list[Any], index: SymbolicTensor, new: Any) -> None:
     whole = dynamic_list.to_array([*values, new])
     if whole is None:
         raise dynamic_list.no_form()
-    count = elementwise.subtract(whole.counted, 1)
+    count = elementwise.subtract(whole.length, 1)
     place = elementwise.clip(dynamic_list.position(index, count), 0, count)
     rows = creation.arange(whole.rows)
     source = elementwise.where(
@@ -220,36 +220,36 @@ def insert_at(values: list[Any], index: SymbolicTensor, new: Any) -> None:
         ),
     )
     found = whole._replace(stacks=tuple([take(x, source, axis=0) for x in whole.stacks]))
-    _put(values, [found] if known is None else [dynamic_list.note_taken(found.item(k)) for k in range(known + 1)])
+    _put_item(values, [found] if known is None else [dynamic_list.note_taken(found.item(k)) for k in range(known + 1)])
 
 
 def _pop(values: list[Any], index: Any = -1) -> Any:
     if _is_static(index, values):
         result = values[index]
-        _put(values, [*values[:index], *values[index:][1:]])
+        _put_item(values, [*values[:index], *values[index:][1:]])
         return result
     whole = dynamic_list.to_array(values) if dynamic_list.is_in_loop() else None
     if whole is None or type(index) is not int or index not in (-1, 0):
         dynamic_list.settle_all(values)
         return values.pop(index)
-    count = whole.counted
+    count = whole.length
     last = elementwise.subtract(count, 1)
     row = last if index else scalar(0, dtypes.int64, "convert")
     _check_row(row, count, "pop from empty list")
     result = dynamic_list.note_taken(whole.item(number_of(row)))
     stacks = whole.stacks
     if index == 0:
-        stacks = tuple([_moved_up(x) for x in stacks])
-    _put(values, [whole._replace(count=last, stacks=stacks)])
+        stacks = tuple([_shift_rows(x) for x in stacks])
+    _put_item(values, [whole._replace(count=last, stacks=stacks)])
     return result
 
 
-def _moved_up(x: Tensor) -> Tensor:
+def _shift_rows(x: Tensor) -> Tensor:
     """The rows, each in the place of the one before it."""
     return shapes.concat([x[1:], x[:1]])
 
 
-def _put(values: list[Any], items: list[Any]) -> None:
+def _put_item(values: list[Any], items: list[Any]) -> None:
     place = location_of(values)
     assert place is not None
     logged_write(place, items)
@@ -276,12 +276,12 @@ class Writer:
             return
         whole = dynamic_list.to_array([*values])
         form = None if whole is None else dynamic_list.Form.of(new)
-        if isinstance(key, slice) or whole is None or form is None or whole.form.joined(form) is not whole.form:
+        if isinstance(key, slice) or whole is None or form is None or whole.form.merge(form) is not whole.form:
             dynamic_list.settle_all(values)
             values[key] = new
             return
         row = _row(whole, key, "list assignment index out of range")
-        _put(values, [whole.replaced(row, dynamic_list.note_taken(new))])
+        _put_item(values, [whole.replace(row, dynamic_list.note_taken(new))])
 
     def __delitem__(self, key: Any) -> None:
         if key == -1 or key == 0:
@@ -294,7 +294,7 @@ class Writer:
 # ---- operators and functions
 
 
-def called_with(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
+def callable_for(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for a function that is not the user's, and may be given such lists."""
     own = _FUNCTIONS.get(function) if isinstance(function, _HASHED) else None
 
@@ -303,7 +303,9 @@ def called_with(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
             return found(*args, **kwargs)
         if own is not None and args and is_dynamic(args[0]):
             return own(found, *args, **kwargs)
-        return found(*map(settled, args), **{name: settled(value) for name, value in kwargs.items()})
+        return found(
+            *map(materialize_lists, args), **{name: materialize_lists(value) for name, value in kwargs.items()}
+        )
 
     # Not by functools.wraps: while the user's code runs that has functions recorded which it calls.
     call.__wrapped__ = found  # type: ignore[attr-defined]
@@ -325,22 +327,22 @@ def _bool(found: Any, values: Any) -> Any:
 
 
 def _enumerate(found: Any, values: Any, start: Any = 0) -> Any:
-    walk = iterated(values)
+    walk = iterate(values)
     return walk.numbered(start) if isinstance(walk, Counted) else found(walk, start)
 
 
-def _reversed(found: Any, values: Any) -> Any:
+def _reverse(found: Any, values: Any) -> Any:
     if dynamic_list.is_in_loop():
         whole = dynamic_list.to_array(values)
         if whole is not None:
-            count = number_of(whole.counted)
+            count = number_of(whole.length)
             return Counted(count, lambda k: dynamic_list.note_taken(whole.item(count - 1 - k)))
-    return found(iterated(values))
+    return found(iterate(values))
 
 
 def _stack(found: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
     """A function that stacks items: the rows are the stack."""
-    rows = stacked(values)
+    rows = stack_items(values)
     if rows is None:
         dynamic_list.settle_all(values)
         return found(values, *args, **kwargs)
@@ -353,7 +355,7 @@ def _stack(found: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _array(found: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
     """A function that makes a tensor of what it is given."""
-    rows = stacked(values)
+    rows = stack_items(values)
     if rows is None:
         dynamic_list.settle_all(values)
         rows = values
@@ -361,7 +363,7 @@ def _array(found: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _concat(found: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
-    rows = stacked(values)
+    rows = stack_items(values)
     axis = kwargs.get("axis", args[0] if args else 0)
     if rows is None or axis != 0 or len(rows.shape) < 2 or kwargs.keys() - {"axis"} or len(args) > 1:
         dynamic_list.settle_all(values)
@@ -369,7 +371,7 @@ def _concat(found: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
     return shapes.reshape(rows, (rows.shape[0] * rows.shape[1], *rows.shape[2:]))
 
 
-def stacked(values: list[Any]) -> Tensor | None:
+def stack_items(values: list[Any]) -> Tensor | None:
     """The items as a stack of which the program is told the number; None where they have to be taken one by one."""
     dynamic_list.settle(values)
     before, grown, behind = dynamic_list.parts(values)
@@ -388,7 +390,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     list: _list,
     bool: _bool,
     enumerate: _enumerate,
-    reversed: _reversed,
+    reversed: _reverse,
     shapes.stack: _stack,
     np.stack: _stack,
     creation.asarray: _array,

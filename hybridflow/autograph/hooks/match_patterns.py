@@ -49,7 +49,7 @@ class Matcher:
         return Case(*self._match(subject, pattern))
 
     def _match(self, subject: Any, pattern: Pattern) -> MatchResult:
-        subject = narrowing.narrowed(subject)
+        subject = narrowing.narrow(subject)
         kind, *parts = pattern
         if kind == "as" and parts[0] is None:
             return True, {} if parts[1] < 0 else {parts[1]: subject}
@@ -59,7 +59,7 @@ class Matcher:
         return result
 
     def _of_each(self, choice: Choice, pattern: Pattern) -> MatchResult:
-        left = narrowing.left_of(choice)
+        left = narrowing.remaining_options(choice)
         found = {k: self._match(choice.options[k], pattern) for k in left}
         fits = [k for k in left if found[k][0] is not False]
         if not fits:

@@ -47,15 +47,15 @@ def _unbound(choice: Choice) -> UnboundLocalError:
 
 def bound(choice: Choice, frame: FrameType) -> Any:
     """A name is read, which may have no value: that is an error where the program runs."""
-    for k in narrowing.left_of(choice):
+    for k in narrowing.remaining_options(choice):
         if is_unbound(choice.options[k]):
             _check_not(choice, k, _unbound(choice), frame)
-    return narrowing.narrowed(choice)
+    return narrowing.narrow(choice)
 
 
 def _check_not(choice: Choice, number: int, error: BaseException, frame: FrameType) -> None:
     """Raise an error where the program runs and this option is the value."""
-    left = narrowing.left_of(choice)
+    left = narrowing.remaining_options(choice)
     if left == [number]:  # as far as is known the code never comes here but to fail
         left = [k for k in range(len(choice.options)) if k != number]
     except_clauses.require(frame, elementwise.not_equal(choice.code, number), error)
@@ -66,7 +66,7 @@ def each(choice: Choice, apply: Callable[[Any], Any], frame: FrameType | None = 
     """``apply`` of whatever the value is.  With ``is_pure`` it does nothing besides, and what it raises of None is
     checked first, so that what follows needs no branch."""
     frame = frame or frame_of_user()
-    left = narrowing.left_of(choice)
+    left = narrowing.remaining_options(choice)
     for k in left if is_pure and len(left) > 1 else ():
         option = choice.options[k]
         if not (option is None or is_unbound(option)):
@@ -77,7 +77,7 @@ def each(choice: Choice, apply: Callable[[Any], Any], frame: FrameType | None = 
             if isinstance(error, TraceError):
                 raise
             _check_not(choice, k, error, frame)
-    return _of_each(choice, narrowing.left_of(choice), apply, frame)
+    return _of_each(choice, narrowing.remaining_options(choice), apply, frame)
 
 
 def _raise(error: BaseException) -> None:
@@ -95,15 +95,15 @@ def _of_each(choice: Choice, numbers: Sequence[int], apply: Callable[[Any], Any]
     everything = frozenset(range(len(choice.options)))
     narrowing.note(pred, choice.code, [k], everything - {k})
     fork = Conditional(pred, frame, (), diagnostics.here(frame, "if"))
-    one = _attempted(lambda: apply(option), frame)
+    one = _try_branch(lambda: apply(option), frame)
     fork.begin_else()
-    other = _attempted(lambda: _of_each(choice, rest, apply, frame), frame)
+    other = _try_branch(lambda: _of_each(choice, rest, apply, frame), frame)
     if one is ABSENT and other is ABSENT:
         raise choice.refused("what is done with it fails for each of them")
     return fork.value(one, other, binds=False)
 
 
-def _attempted(run: Callable[[], Any], frame: FrameType) -> Any:
+def _try_branch(run: Callable[[], Any], frame: FrameType) -> Any:
     """The result of a branch; ABSENT where it raises an error, which the program raises then."""
     path = state.active.scope
     try:
@@ -120,7 +120,7 @@ def _attempted(run: Callable[[], Any], frame: FrameType) -> Any:
 def known_of_each(choice: Choice, apply: Callable[[Any], Any]) -> Any:
     """``apply``, which does nothing besides, of whatever the value is.  Where Python, or a tensor, knows the answer for
     each, no branches are taken: what raises an error of one of them is checked first."""
-    left = narrowing.left_of(choice)
+    left = narrowing.remaining_options(choice)
     if not all(isinstance(choice.options[k], (*_PLAIN, SymbolicTensor)) for k in left):
         return each(choice, apply, is_pure=True)
     made: dict[int, Any] = {}
@@ -161,7 +161,7 @@ def _is_tensor(value: Any) -> bool:
 
 def one(choice: Choice, wish: str) -> Any:
     """The one value that it is.  Raises TraceError where that is not known."""
-    result = narrowing.narrowed(choice)
+    result = narrowing.narrow(choice)
     if isinstance(result, Choice):
         raise result.refused(wish)
     return result
@@ -170,19 +170,19 @@ def one(choice: Choice, wish: str) -> Any:
 def of_owner(choice: Choice, look: Callable[[Any], Any]) -> Any:
     """A value of which a method is called.  What has no such method raises an error where the program runs."""
     frame = frame_of_user()
-    for k in narrowing.left_of(choice):
+    for k in narrowing.remaining_options(choice):
         option = choice.options[k]
         if option is None or is_unbound(option):
             try:
                 look(option) if option is None else _raise(_unbound(choice))
             except (AttributeError, NameError) as error:
                 _check_not(choice, k, error, frame)
-    return narrowing.narrowed(choice)
+    return narrowing.narrow(choice)
 
 
-def iterated(choice: Choice, frame: FrameType) -> Any:
+def iterate(choice: Choice, frame: FrameType) -> Any:
     """A value whose items are taken.  What has none raises an error where the program runs."""
-    for k in narrowing.left_of(choice):
+    for k in narrowing.remaining_options(choice):
         try:
             iter(choice.options[k])
         except TypeError as error:
@@ -210,8 +210,8 @@ class Spread:
 
 
 def _spread(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    args = tuple(map(narrowing.narrowed, args))
-    kwargs = {name: narrowing.narrowed(value) for name, value in kwargs.items()}
+    args = tuple(map(narrowing.narrow, args))
+    kwargs = {name: narrowing.narrow(value) for name, value in kwargs.items()}
     for k, value in enumerate(args):
         if isinstance(value, Choice):
             return each(value, lambda one: _spread(function, (*args[:k], one, *args[k + 1 :]), kwargs))  # noqa: B023
@@ -230,7 +230,7 @@ def _method_of_two(name: str, is_reflected: bool, is_plain: bool) -> Callable[[C
     ask = known_of_each if is_plain else functools.partial(each, is_pure=True)
 
     def method(self: Choice, other: Any) -> Any:
-        choice = narrowing.narrowed(self)
+        choice = narrowing.narrow(self)
         if choice is not self:
             return function(other, choice) if is_reflected else function(choice, other)
         return ask(self, lambda one: function(other, one) if is_reflected else function(one, other))
@@ -242,7 +242,7 @@ def _method_of_one(function: Callable[[Any], Any]) -> Callable[[Choice], Any]:
     return lambda self: each(self, function, is_pure=True)
 
 
-def _refused(wish: str) -> Callable[..., Any]:
+def _refuse(wish: str) -> Callable[..., Any]:
     def method(self: Choice, *args: Any) -> Any:
         raise self.refused(wish)
 
@@ -277,7 +277,7 @@ def install() -> None:
         ("float", "float() is asked for"),
         ("enter", "it is the manager of a with"),
     ):
-        setattr(Choice, f"__{name}__", _refused(wish))
+        setattr(Choice, f"__{name}__", _refuse(wish))
 
 
 install()

@@ -29,8 +29,8 @@ from hybridflow.autograph.hooks import (
 from hybridflow.autograph.hooks.builtin_overrides import (
     check_identity,
     check_repeats,
-    known,
     known_number,
+    known_values,
     method_of_list,
     method_of_tensor,
     method_of_text,
@@ -108,7 +108,7 @@ class Recorder(Branches):
         recording = active.recording
         if recording is not None:
             recording.note(note_cell, *cell_of(probe))
-        return list_append.seen(probe())
+        return list_append.check_read(probe())
 
     def attribute(self, value: Any, name: str) -> Any:
         recording = active.recording
@@ -118,7 +118,7 @@ class Recorder(Branches):
             return per_choice.each(value, lambda one: self.attribute(one, name), is_pure=True)
         if recording is None or type(value) in INERT:
             return getattr(known_number(value) if type(value) is Dim and hasattr(int, name) else value, name)
-        return list_append.seen(builtin_reads.get_attribute(recording, value, name))
+        return list_append.check_read(builtin_reads.get_attribute(recording, value, name))
 
     def method(self, value: Any, name: str) -> Any:
         """An attribute that is called."""
@@ -150,7 +150,7 @@ class Recorder(Branches):
         if any(function is one for one in _LOOK_AT_CALLERS):
             return result
         if type(function) is not types.FunctionType or not is_recorded(function.__code__):
-            result = dynamic_list_reads.called_with(function, result)
+            result = dynamic_list_reads.callable_for(function, result)
         return result if _is_followed(function) else per_choice.Spread(result)  # a tensor may choose what it is given
 
     def made(self, value: Any) -> Any:
@@ -168,17 +168,17 @@ class Recorder(Branches):
         if dynamic_list_reads.is_grown(value):
             return dynamic_list_reads.item(value, key)
         if container_indexing.takes(value, key):
-            return list_append.seen(container_indexing.item(recording, value, key))
+            return list_append.check_read(container_indexing.item(recording, value, key))
         if type(value) in INERT:
             if type(key) not in ATOMS:
                 recording.note(container_reads.consume, key)
             return value[key]
-        return list_append.seen(builtin_reads.get_item(recording, value, builtin_reads.sought(value, key)))
+        return list_append.check_read(builtin_reads.get_item(recording, value, builtin_reads.sought(value, key)))
 
     def _item_of_each(self, value: Any, key: Any) -> Any:
         if isinstance(value, Choice):
             return per_choice.each(value, lambda one: self.item(one, key), is_pure=True)
-        recording, key = active.recording, narrowing.narrowed(key)
+        recording, key = active.recording, narrowing.narrow(key)
         if recording is not None and container_indexing.takes(value, key):
             return container_indexing.item(recording, value, key)
         if not isinstance(key, Choice):
@@ -191,9 +191,9 @@ class Recorder(Branches):
         """An operand of a comparison or a unary operator."""
         recording = active.recording
         if isinstance(value, Choice):
-            return narrowing.narrowed(value)
+            return narrowing.narrow(value)
         if state.active.grown:
-            value = dynamic_list_reads.settled(value)
+            value = dynamic_list_reads.materialize_lists(value)
         if recording is not None and type(value) not in INERT:
             recording.note(note_operand, value)
             iterator_advance.check_takes(value)
@@ -209,7 +209,7 @@ class Recorder(Branches):
         """``f"..."``: texts, and values with their conversions and format specifications."""
         recording = active.recording
         if state.active.grown:
-            dynamic_list_reads.settled(pieces)
+            dynamic_list_reads.materialize_lists(pieces)
         if recording is not None:
             for piece in pieces:
                 if type(piece) is tuple and type(piece[0]) not in INERT:
@@ -224,7 +224,7 @@ class Recorder(Branches):
         if isinstance(right, Choice):
             return per_choice.each(right, lambda one: self.binary(name, left, one), is_pure=True)
         if state.active.grown and not (name == "add" and type(left) is type(right) is list):
-            left, right = dynamic_list_reads.settled(left), dynamic_list_reads.settled(right)
+            left, right = dynamic_list_reads.materialize_lists(left), dynamic_list_reads.materialize_lists(right)
         if type(left) is str and name == "mod":
             operation = functools.partial(runtime_text.text_of, operation)
         elif type(right) is SymbolicNumber or type(left) is SymbolicNumber:
@@ -246,7 +246,7 @@ class Recorder(Branches):
         if isinstance(container, TensorRange):
             return container.holds(item)
         if state.active.grown:
-            container = dynamic_list_reads.settled(container)
+            container = dynamic_list_reads.materialize_lists(container)
         if recording is not None and container_indexing.is_sought(container, item):
             return container_indexing.contains(recording, container, item)
         if isinstance(container, SymbolicTensor):
@@ -266,7 +266,7 @@ class Recorder(Branches):
         if recording is not None and container_reads.base_container(value) is not None:
             slot = recording.slot_of(value)
             if slot is not None:
-                recording.check(slot, "is", value, "identity")
+                recording.add_guard(slot, "is", value, "identity")
         return value
 
     def same(self, value: Any) -> Any:
@@ -296,8 +296,8 @@ class Recorder(Branches):
         if isinstance(value, Choice):
             value = per_choice.one(value, "match looks at it")
         refuse(value, "match looks at", "Ask with if and ==.")
-        value = dynamic_list_reads.settled(value)
-        value = known(value)
+        value = dynamic_list_reads.materialize_lists(value)
+        value = known_values(value)
         recording = active.recording
         if recording is not None and type(value) not in INERT:
             recording.note(note_match, value, names)
@@ -305,7 +305,7 @@ class Recorder(Branches):
 
     def subject(self, value: Any, *names: str) -> Any:
         """The same where the patterns are matched by ``matching``."""
-        value = narrowing.narrowed(known(value))
+        value = narrowing.narrow(known_values(value))
         recording = active.recording
         if recording is not None and type(value) not in INERT and not isinstance(value, Choice):
             recording.note(note_match, value, names)
@@ -358,12 +358,12 @@ class Recorder(Branches):
 
     def writes(self, value: Any, name: str) -> Any:
         """Before ``value.name`` is assigned or deleted."""
-        return _written(value, name, sys._getframe(1))
+        return _record_attribute_write(value, name, sys._getframe(1))
 
     def updates(self, value: Any, name: str) -> Any:
         """Before ``value.name += ...``"""
         self.attribute(value, name)
-        return _written(value, name, sys._getframe(1))
+        return _record_attribute_write(value, name, sys._getframe(1))
 
     def writes_item(self, value: Any) -> Any:
         """Before ``value[...]`` is assigned or deleted."""
@@ -395,11 +395,11 @@ class Recorder(Branches):
         update_in_place(name, value, sys._getframe(1))
 
 
-def _written(value: Any, name: str, frame: types.FrameType) -> Any:
+def _record_attribute_write(value: Any, name: str, frame: types.FrameType) -> Any:
     """Before an attribute of a value is assigned or deleted by ``frame``."""
     recording = active.recording
     if isinstance(value, Choice):
-        value = narrowing.narrowed(value)
+        value = narrowing.narrow(value)
         if isinstance(value, Choice):
             return _attributes_of_one(value, name)
     if recording is None:
@@ -415,7 +415,7 @@ def _written(value: Any, name: str, frame: types.FrameType) -> Any:
 
 def _attributes_of_one(choice: Choice, name: str) -> Any:
     """One of several objects, of which ``name`` is assigned."""
-    recording, left = active.recording, narrowing.left_of(choice)
+    recording, left = active.recording, narrowing.remaining_options(choice)
     owners = [choice.options[k] for k in left]
     if recording is None or not all(hasattr(one, name) and hasattr(one, "__dict__") for one in owners):
         raise choice.refused(f"its attribute {name} is set")
@@ -596,7 +596,7 @@ def global_value(namespace: dict[str, Any], name: str) -> Any:
     if name in namespace:
         if state.active.scope is not None:
             iterator_advance.saw(namespace[name])
-            return list_append.seen(namespace[name])
+            return list_append.check_read(namespace[name])
         return namespace[name]
     names = builtins_of(namespace)
     if name in names:

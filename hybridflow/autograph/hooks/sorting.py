@@ -159,11 +159,11 @@ def _in_order(values: list[Any], key: Any = None, reverse: Any = False) -> list[
         return values
     if reverse:
         keys, values = keys[::-1], values[::-1]
-    found = _ordered(values, keys)
+    found = _sort_items(values, keys)
     return found[::-1] if reverse else found
 
 
-def _ordered(values: list[Any], keys: Sequence[Any]) -> list[Any]:
+def _sort_items(values: list[Any], keys: Sequence[Any]) -> list[Any]:
     frame, count = frame_of_user(), len(values)
     if _is_total(keys):
         order = total_order_of(_tensor(_pairs(keys)[0]), count)

@@ -9,7 +9,7 @@ from typing import Any
 from hybridflow.autograph.runtime import diagnostics, dynamic_list, narrowing
 from hybridflow.autograph.runtime.aliasing import record_may_alias
 from hybridflow.autograph.runtime.branch import Branch
-from hybridflow.autograph.runtime.exits import VALUE, ExitKind, Exits, Values, relabeled, single_code
+from hybridflow.autograph.runtime.exits import VALUE, ExitKind, Exits, Values, relabel, single_code
 from hybridflow.autograph.runtime.mutable_locations import UNREAD, Location, is_unbound
 from hybridflow.autograph.runtime.phi import ABSENT, PhiBuilder
 from hybridflow.autograph.runtime.type_mismatch import TypeMismatch
@@ -24,11 +24,11 @@ def merge_branches(pred: Tensor, pairs: Sequence[tuple[Branch, Exits]], alias: M
     regions = [side.region for side, _ in pairs]
     assert regions[0] is not None and regions[1] is not None
     both = [regions[0], regions[1]]
-    joined = PhiBuilder(lambda k: both[k].entered(), [side for side, _ in pairs], dynamic_list.aligned)
-    ends = [relabeled(bundle, alias, region) for (_, bundle), region in zip(pairs, both)]
+    joined = PhiBuilder(lambda k: both[k].entered(), [side for side, _ in pairs], dynamic_list.align)
+    ends = [relabel(bundle, alias, region) for (_, bundle), region in zip(pairs, both)]
     kinds = list(dict.fromkeys([*ends[0].by_kind, *ends[1].by_kind]))
-    found = {kind: _merged_values(joined, ends[0].by_kind.get(kind), ends[1].by_kind.get(kind)) for kind in kinds}
-    places = _merged_locations(joined, [side for side, _ in pairs], [end.always_raises for end in ends])
+    found = {kind: _merge_bindings(joined, ends[0].by_kind.get(kind), ends[1].by_kind.get(kind)) for kind in kinds}
+    places = _merge_locations(joined, [side for side, _ in pairs], [end.always_raises for end in ends])
     code = None
     if len(kinds) > 1:
         codes = []
@@ -50,7 +50,7 @@ def merge_branches(pred: Tensor, pairs: Sequence[tuple[Branch, Exits]], alias: M
     return Exits(made, None if code is None else joined.result(code, tensors))
 
 
-def _merged_values(joined: PhiBuilder, a: Values | None, b: Values | None) -> Values:
+def _merge_bindings(joined: PhiBuilder, a: Values | None, b: Values | None) -> Values:
     if a is None or b is None:
         one = (b if a is None else a) or {}
         return {
@@ -60,7 +60,7 @@ def _merged_values(joined: PhiBuilder, a: Values | None, b: Values | None) -> Va
     return {name: joined.merge(a.get(name, UNREAD), b.get(name, UNREAD)) for name in dict.fromkeys([*a, *b])}
 
 
-def _merged_locations(
+def _merge_locations(
     joined: PhiBuilder, sides: Sequence[Branch], raised: Sequence[bool]
 ) -> list[tuple[Location, Any, bool]]:
     """What places are to hold, and whether nobody else knows them: one side made them.  Of a side that has ``raised``
@@ -71,7 +71,9 @@ def _merged_locations(
     places = {key: place for side in sides for key, (place, _) in side.undo_log.items()}
     for key, place in places.items():
         before = place.get()
-        a, b = (ABSENT if gone else _read(side.final_values.get(key, before)) for side, gone in zip(sides, raised))
+        a, b = (
+            ABSENT if gone else _read_value(side.final_values.get(key, before)) for side, gone in zip(sides, raised)
+        )
         news = [side.was_created_here(key) for side in sides]
         if any(news):
             result.append((place, joined.merge(a if news[0] else ABSENT, b if news[1] else ABSENT), True))
@@ -82,20 +84,20 @@ def _merged_locations(
         else:
             value = joined.merge(a, b)
         if isinstance(value, TypeMismatch) and not place.keeps_conflicts:
-            raise diagnostics.changed(place, value)
+            raise diagnostics.changed_error(place, value)
         if value is not before and not (is_unbound(value) and is_unbound(before)):
             result.append((place, value, False))
     return result
 
 
-def _read(value: Any) -> Any:
+def _read_value(value: Any) -> Any:
     """What a place holds, which has a value or none, and never may have one."""
     return UNREAD if is_unbound(value) else value
 
 
 def merge_values(pred: Tensor, a: Values, b: Values, names: Sequence[str], frame: FrameType | None = None) -> Values:
     regions = [SubTrace("a choice"), SubTrace("a choice")]
-    joined = PhiBuilder(lambda k: regions[k].entered(), [Branch(region) for region in regions], dynamic_list.aligned)
+    joined = PhiBuilder(lambda k: regions[k].entered(), [Branch(region) for region in regions], dynamic_list.align)
     found = {name: joined.merge(a.get(name, UNREAD), b.get(name, UNREAD)) for name in names}
     tensors = emit_cond(pred, regions, joined.outputs)
     result = {name: joined.result(value, tensors) for name, value in found.items()}
@@ -109,5 +111,5 @@ def select(pred: Tensor, a: Any, b: Any, frame: FrameType) -> Any:
     type."""
     result = merge_values(pred, {VALUE: a}, {VALUE: b}, [VALUE], frame)[VALUE]
     if isinstance(result, TypeMismatch):
-        raise diagnostics.chosen(result)
+        raise diagnostics.choice_error(result)
     return result

@@ -15,7 +15,7 @@ from hybridflow.array import elementwise
 from hybridflow.autograph.runtime.branch import Branch
 from hybridflow.autograph.runtime.branch_merge import merge_branches
 from hybridflow.autograph.runtime.exception_handlers import RaisedExit
-from hybridflow.autograph.runtime.exits import NORMAL, ExitKind, Exits, Values, relabeled
+from hybridflow.autograph.runtime.exits import NORMAL, ExitKind, Exits, Values, relabel
 from hybridflow.autograph.runtime.state import active
 from hybridflow.autograph.runtime.undo_log import record_write
 from hybridflow.core.tensor import Tensor
@@ -85,7 +85,7 @@ class BranchScope:
                 pairs.reverse()
             bundle = merge_branches(one.pred, pairs, alias)
         self.exits = None
-        return relabeled(bundle, alias)
+        return relabel(bundle, alias)
 
     def _raises_on(self, bundle: Exits) -> bool:
         """Whether it is for others to know how a bundle ended, if it does not go on."""

@@ -97,7 +97,7 @@ class Conditional:
 
     def set_then_value(self, value: Any) -> Any:
         """The first block is an expression, which has come to its value."""
-        self._first = narrowing.narrowed(value)
+        self._first = narrowing.narrow(value)
         return value
 
     def begin_else(self) -> list[Any]:
@@ -129,9 +129,9 @@ class Conditional:
     def value(self, a: Any, b: Any, binds: bool = True) -> Any:
         """The value of an expression that is ``a`` in one block, which is over, and ``b`` in the other; if that
         ``binds`` no names, they hold there what they held before, and nobody has set them back."""
-        b = narrowing.narrowed(b)
+        b = narrowing.narrow(b)
         if NORMAL in self._exits[0].by_kind:  # else it has raised an error
-            self._exits[0].by_kind[NORMAL].setdefault(VALUE, narrowing.narrowed(a, self._branches[:1]))
+            self._exits[0].by_kind[NORMAL].setdefault(VALUE, narrowing.narrow(a, self._branches[:1]))
         names = current_values(self._frame, self._names) if binds else self._values
         values = self._after({**names, VALUE: b})
         assert values is not None
@@ -151,7 +151,7 @@ class Conditional:
         """What a name held before the first block of an expression, which may have bound it."""
         return self._values[name]
 
-    def held(self, name: str) -> Any:
+    def value_bound_to(self, name: str) -> Any:
         """What an operand bound a name to."""
         result = self._values[name]
         if is_unbound(result) or isinstance(result, TypeMismatch):

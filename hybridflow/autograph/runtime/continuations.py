@@ -22,7 +22,7 @@ from hybridflow.autograph.runtime.exits import (
     Exits,
     Values,
     current_values,
-    relabeled,
+    relabel,
     values_for_code,
 )
 from hybridflow.autograph.runtime.mutable_locations import is_unbound
@@ -32,12 +32,12 @@ from hybridflow.autograph.runtime.type_mismatch import TypeMismatch
 from hybridflow.errors import ConcretizationError, TraceError
 
 
-def returned(frame: FrameType, value: Any, stays: Any, names: Sequence[str] = ()) -> Any:
+def return_value(frame: FrameType, value: Any, stays: Any, names: Sequence[str] = ()) -> Any:
     """What a function returns in fact; ``stays`` where it goes on, because a condition above was a tensor.  ``names``
     hold what outlives its blocks."""
     active.left = None
     path: BranchScope | None = active.scope
-    value = narrowing.narrowed(value)
+    value = narrowing.narrow(value)
     if path is None or path.frame is not frame:
         return value
     block = path
@@ -57,10 +57,10 @@ def returned(frame: FrameType, value: Any, stays: Any, names: Sequence[str] = ()
     if any(one.covers(frame) for one in active.handlers):  # errors are yet to be caught
         block.exits = block.exits or Exits({block.return_kind: {**current_values(frame, names), VALUE: value}})
         return stays
-    return closed(block, {**current_values(frame, names), VALUE: value})
+    return close_path(block, {**current_values(frame, names), VALUE: value})
 
 
-def closed(path: BranchScope, values: Values) -> Any:
+def close_path(path: BranchScope, values: Values) -> Any:
     """What a function returns that ends in its outermost path; what it raises comes to the path around it."""
     kind = path.return_kind
     bundle = path.close(path.exits or Exits({kind: values}), {})
@@ -75,7 +75,7 @@ def closed(path: BranchScope, values: Values) -> Any:
         )
     if len(bundle.by_kind) > 1:
         assert path.parent is not None
-        active.left = path.parent.resume_with(relabeled(bundle, {kind: NORMAL}))
+        active.left = path.parent.resume_with(relabel(bundle, {kind: NORMAL}))
     else:
         active.left = bundle.by_kind[kind]
     result = active.left and active.left[VALUE]
@@ -110,7 +110,7 @@ def common(frame: FrameType, bundle: Exits, names: Sequence[str]) -> list[Any]:
     return given
 
 
-def changed(frame: FrameType, bundle: Exits) -> None:
+def apply_merged_names(frame: FrameType, bundle: Exits) -> None:
     """What began with ``common`` is over: what it bound is what names hold now, however the block was left."""
     now_held = current_values(frame, list(bundle.common))
     bound = {name: value for name, value in now_held.items() if not _is_one(value, bundle.common[name])}
@@ -130,7 +130,7 @@ def resume(frame: FrameType, bundle: Exits, names: Sequence[str]) -> list[Any]:
     return values_for_code(taken or {}, names, frame, diagnostics.here(frame, "if"))
 
 
-def stopped(frame: FrameType) -> None:
+def suspend_generator(frame: FrameType) -> None:
     """Before a generator stops: the code that takes its items has paths of its own, and errors that have left the
     generator have left that."""
     _hand_over(frame)
@@ -143,7 +143,7 @@ def stopped(frame: FrameType) -> None:
         active.stopped[frame] = plain
 
 
-def resumed(frame: FrameType) -> None:
+def resume_generator(frame: FrameType) -> None:
     """A generator goes on."""
     for path in reversed(active.stopped.pop(frame, ())):
         path.parent, active.scope = active.scope, path
@@ -198,7 +198,7 @@ def _have_path(frame: FrameType) -> None:
         above.parent = made
 
 
-def caught(since: tuple[BranchScope | None, int]) -> None:
+def check_caught(since: tuple[BranchScope | None, int]) -> None:
     """An exception was caught.  Raises TraceError if it came out of a branch, which may not run."""
     error = sys.exc_info()[1]
     if isinstance(error, TraceError) and (error is active.refusal or _is_of_flow(error)):
@@ -227,7 +227,7 @@ def _is_of_flow(error: BaseException) -> bool:
     return entry is not None and any(converted(entry.tb_frame) for converted in exception_handlers.is_converted)
 
 
-def passed(path: BranchScope | None) -> None:
+def begin_finally(path: BranchScope | None) -> None:
     """A ``finally`` begins, which stood in ``path``."""
     error = sys.exc_info()[1]
     if error is not None:

@@ -26,7 +26,7 @@ class CodeLocation(NamedTuple):
     def location(self) -> str:
         return f"{self.code.co_filename}:{self.line}"
 
-    def shown(self) -> str:
+    def excerpt(self) -> str:
         """The line, and a mark under the columns; nothing where the text is not to be had."""
         text = linecache.getline(self.code.co_filename, self.line).rstrip()
         if not text:
@@ -71,7 +71,7 @@ class MismatchReport(NamedTuple):
             first, second = "before a turn", "after it"
         message = (
             f"{name} has no one type after this {self.where.what}, whose condition is a tensor: {first} it is {one}, "
-            f"{second} {other}. {fix}{self.where.shown()}"
+            f"{second} {other}. {fix}{self.where.excerpt()}"
         )
         return ConcretizationError(self.where.what, message, self.where.location)
 
@@ -84,7 +84,7 @@ def returns(conflict: TypeMismatch) -> TraceError:
     )
 
 
-def chosen(conflict: TypeMismatch) -> TraceError:
+def choice_error(conflict: TypeMismatch) -> TraceError:
     return ConcretizationError(
         "convert",
         f"which value is chosen depends on a tensor, and they have no one type: one is {conflict.one}, "
@@ -92,7 +92,7 @@ def chosen(conflict: TypeMismatch) -> TraceError:
     )
 
 
-def changed(place: Any, conflict: TypeMismatch) -> TraceError:
+def changed_error(place: Any, conflict: TypeMismatch) -> TraceError:
     return ConcretizationError(
         "convert",
         f"{place.text} is changed under a condition that is a tensor, to what has no one type: {conflict.one} and "
@@ -100,11 +100,11 @@ def changed(place: Any, conflict: TypeMismatch) -> TraceError:
     )
 
 
-def changed_in_loop(place: Any, conflict: TypeMismatch, where: CodeLocation) -> TraceError:
+def changed_in_loop_error(place: Any, conflict: TypeMismatch, where: CodeLocation) -> TraceError:
     return ConcretizationError(
         where.what,
         f"{place.text} is changed in a loop over a tensor, and has no one type: before a turn it is {conflict.one}, "
-        f"after it {conflict.other}. {_FIXES[conflict.kind]}{where.shown()}",
+        f"after it {conflict.other}. {_FIXES[conflict.kind]}{where.excerpt()}",
         where.location,
     )
 
@@ -131,7 +131,7 @@ def at(where: CodeLocation) -> Iterator[None]:
 _UNBOUND_NAME = re.compile(r"variable '(\w+)'")
 
 
-def explained(error: BaseException, conflicts: Mapping[tuple[CodeType, str], MismatchReport]) -> BaseException:
+def explain_unbound(error: BaseException, conflicts: Mapping[tuple[CodeType, str], MismatchReport]) -> BaseException:
     """The error; for one that says that a name has no value, which branches or loops took from it, one that says so."""
     found = _UNBOUND_NAME.search(str(error)) if isinstance(error, NameError) else None
     if found is None:

@@ -69,7 +69,7 @@ class Form:
         kinds = [_kind_of(leaf) for leaf in leaves]
         return None if None in kinds else cls(tuple(kinds), structure)
 
-    def joined(self, other: Form | None) -> Form | None:
+    def merge(self, other: Form | None) -> Form | None:
         """What holds items of both; one of the two where that does."""
         if self is other:
             return self
@@ -144,13 +144,13 @@ def _joined_kinds(a: Any, b: Any) -> Any:
         return a.joined(b)
     if isinstance(a, Weak) or isinstance(b, Weak):
         weak, type = (a, b) if isinstance(a, Weak) else (b, a)
-        return type if type.shape == () and weak.kind is not None and _takes(type.dtype, weak.kind) else None
+        return type if type.shape == () and weak.kind is not None and _can_hold_number(type.dtype, weak.kind) else None
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return a if a.dtype == b.dtype and same_extents(a.shape, b.shape) else None
     return None
 
 
-def _takes(dtype: np.dtype[Any], kind: type) -> bool:
+def _can_hold_number(dtype: np.dtype[Any], kind: type) -> bool:
     """Whether a tensor of a dtype holds a number of Python's."""
     return result_dtype(_STAGE, [Typed(dtype), kind(1)]) == dtype
 
@@ -187,7 +187,7 @@ class DynamicList(NamedTuple):
         return "items whose number a tensor decides"
 
     @property
-    def counted(self) -> Tensor:
+    def length(self) -> Tensor:
         """The number of items as a tensor."""
         return self.count if isinstance(self.count, Tensor) else scalar(self.count, dtypes.int64, _STAGE)
 
@@ -196,7 +196,7 @@ class DynamicList(NamedTuple):
         with without_handlers():
             return self.form.item([getitem(x, position) for x in self.stacks])
 
-    def replaced(self, position: Any, item: Any) -> DynamicList:
+    def replace(self, position: Any, item: Any) -> DynamicList:
         """With another item in a row that there is."""
         tensors = self.form.tensors(item)
         with without_handlers():
@@ -230,7 +230,7 @@ def _form_of(*lists: Sequence[Any], found: Form | None = None) -> Form | None:
     """The form of all items, and of those of the form ``found``; None where they have no common one."""
     for item in (item for items in lists for item in items):
         own = item.form if type(item) is DynamicList else Form.of(item)
-        found = own if found is None else found.joined(own)
+        found = own if found is None else found.merge(own)
         if found is None:
             return None
     return found
@@ -243,13 +243,13 @@ def empty(form: Form, room: Room | None, rows: Any) -> DynamicList:
     return DynamicList(none, stacks, form, room, rows)
 
 
-def folded(items: Sequence[Any], form: Form, room: Room | None, rows: Any) -> DynamicList:
+def fold_items(items: Sequence[Any], form: Form, room: Room | None, rows: Any) -> DynamicList:
     """All items, among which there may be some ``DynamicList``, as one with so many rows."""
     _check_unchanged(items)
     found: DynamicList | None = None
     with without_handlers():  # there are rows for all of them
         for run in _runs(items):
-            found = _begun(run, form, room, rows) if found is None else _with_more(found, run)
+            found = _first_run(run, form, room, rows) if found is None else _with_more(found, run)
     return empty(form, room, rows) if found is None else found
 
 
@@ -266,13 +266,13 @@ def _runs(items: Sequence[Any]) -> list[Any]:
     return result
 
 
-def _begun(run: Any, form: Form, room: Room | None, rows: Any) -> DynamicList:
+def _first_run(run: Any, form: Form, room: Room | None, rows: Any) -> DynamicList:
     """The first run, with ``rows`` rows."""
     if type(run) is DynamicList:
         stacks = [_long(cast(x, type.dtype), rows) for x, type in zip(run.stacks, form.types)]
         if room is not None and run.room is not room and not isinstance(run.rows, int):
-            data_dependent_sizes.check_room(room.number, run.counted, room.capacity)
-        return DynamicList(run.counted, tuple(stacks), form, room, rows)
+            data_dependent_sizes.check_room(room.number, run.length, room.capacity)
+        return DynamicList(run.length, tuple(stacks), form, room, rows)
     columns = zip(*map(form.tensors, run))
     if room is not None and isinstance(rows, int) and len(run) > rows:
         raise data_dependent_sizes.SizeKnownError(data_dependent_sizes.ROOM, room.number, len(run))
@@ -293,8 +293,8 @@ def _long(x: Tensor, rows: Any) -> Tensor:
 
 def _with_more(grown: DynamicList, run: Any) -> DynamicList:
     """With the items of a run behind it, for which there are rows."""
-    form, room, count = grown.form, grown.room, grown.counted
-    more = run.counted if type(run) is DynamicList else scalar(len(run), dtypes.int64, _STAGE)
+    form, room, count = grown.form, grown.room, grown.length
+    more = run.length if type(run) is DynamicList else scalar(len(run), dtypes.int64, _STAGE)
     total = elementwise.add(count, more)
     if room is not None:
         data_dependent_sizes.check_room(room.number, total, room.capacity)
@@ -321,14 +321,14 @@ def to_array(items: Sequence[Any]) -> DynamicList | None:
     form, room = _form_of(items), _room_of(items)
     if form is None:
         return None
-    return folded(items, form, room, _most(items) if room is None else room.capacity)
+    return fold_items(items, form, room, _most(items) if room is None else room.capacity)
 
 
 def _room_of(items: Sequence[Any]) -> Room | None:
     return next((item.room for item in items if type(item) is DynamicList and item.room is not None), None)
 
 
-def selected(items: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
+def select_items(items: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
     """The items that are kept, of which tensors decide."""
     first = 0
     while first < len(items) and kept[first] is True:
@@ -338,7 +338,7 @@ def selected(items: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
     if form is None:
         raise no_form()
     mask = shapes.stack([scalar(x, dtypes.bool_, _STAGE) if isinstance(x, bool) else x for x in kept[first:]])
-    whole_rest = folded(rest, form, None, len(rest))
+    whole_rest = fold_items(rest, form, None, len(rest))
     stacks = [boolean_mask(x, mask, size=len(rest)) for x in whole_rest.stacks]
     count = cast(count_nonzero(mask), dtypes.int64)
     return [*items[:first], whole_rest._replace(count=count, stacks=tuple(stacks))]
@@ -361,7 +361,7 @@ def may_grow(holder: Any) -> bool:
     return type(holder) is list and object_trees.is_created_while_tracing(holder)
 
 
-def aligned(
+def align(
     a: Sequence[Any], b: Sequence[Any], within: Callable[[int], Any], views: Sequence[Any]
 ) -> tuple[list[Any], list[Any]] | None:
     """The items of a list on two sides, which differ in number, as such that can be joined one by one; None where they
@@ -387,7 +387,7 @@ def aligned(
     made = []
     for side, rest in enumerate(rests):
         with within(side), views[side].final_state():
-            made.append([*a[:first], folded(rest, form, room, rows)])
+            made.append([*a[:first], fold_items(rest, form, room, rows)])
     return made[0], made[1]
 
 
@@ -409,7 +409,7 @@ def differ(a: Sequence[Any], b: Sequence[Any]) -> bool:
 # ---- loops
 
 
-def widened(start: list[Any], end: list[Any], turns: Any) -> list[Any] | None:
+def widen(start: list[Any], end: list[Any], turns: Any) -> list[Any] | None:
     """What a list is before a loop, of which a turn left ``end``, so that it has the form of all that turns leave; None
     where nothing has.  ``turns`` is how many there are, None where that is not known."""
     form, first = _form_of(start, end), 0
@@ -430,7 +430,7 @@ def widened(start: list[Any], end: list[Any], turns: Any) -> list[Any] | None:
             initial = max(initial, 2 * most) if isinstance(most, int) else 2 * most
         _check_regions()
         room = Room(*data_dependent_sizes.room(initial))
-    found = [*start[:first], folded(start[first:], form, room, room.capacity)]
+    found = [*start[:first], fold_items(start[first:], form, room, room.capacity)]
     return None if not differ(found, start) else found
 
 
@@ -444,7 +444,7 @@ def _check_regions() -> None:
         trace = trace.parent
 
 
-def fitted(model: Sequence[Any], end: Sequence[Any]) -> Any:
+def fit_to(model: Sequence[Any], end: Sequence[Any]) -> Any:
     """``end`` as a list that a turn found as ``model``, as far as it can be."""
     before, grown, _ = parts(model)
     assert grown is not None
@@ -454,7 +454,7 @@ def fitted(model: Sequence[Any], end: Sequence[Any]) -> Any:
     form = _form_of([grown], rest)
     if form is None or form is not grown.form:
         return end
-    return [*end[: len(before)], folded(rest, form, grown.room, grown.rows)]
+    return [*end[: len(before)], fold_items(rest, form, grown.room, grown.rows)]
 
 
 # ---- what is read of them
@@ -494,7 +494,7 @@ _MOST_NODES = 32
 def describe_length(count: Tensor) -> Any:
     """An integer of which the program is told what it is."""
     _check_regions()
-    return data_dependent_sizes.length(count, _handed_out)
+    return data_dependent_sizes.length(count, _count_outside)
 
 
 def note_taken(value: Any) -> Any:
@@ -549,7 +549,7 @@ def is_in_loop() -> bool:
 
 def settle(values: list[Any]) -> None:
     """Let a list have its items: as many as the program says, or, where any number is served, so many rows."""
-    items = _put_together(values)
+    items = _merge_runs(values)
     before, grown, behind = parts(items)
     if grown is None:
         return
@@ -563,7 +563,7 @@ def settle(values: list[Any]) -> None:
     logged_write(place, [*before, *rows, *behind])
 
 
-def _put_together(items: list[Any]) -> list[Any]:
+def _merge_runs(items: list[Any]) -> list[Any]:
     """The items with one ``DynamicList`` in the place of several."""
     if sum(type(item) is DynamicList for item in items) < 2:
         return items
@@ -617,7 +617,7 @@ def pack(result: Any) -> bool:
     return found
 
 
-def unpacked(result: Any) -> Any:
+def unpack(result: Any) -> Any:
     """A result of ``pack``, with the items of its lists."""
     for values in reachable_objects([result]):
         if type(values) is list and any(type(item) is Packed for item in values):
@@ -630,7 +630,7 @@ def _items_of(packed: Packed) -> list[Any]:
     return [form.item([x[k] for x in packed.stacks]) for k in range(packed.stacks[0].shape[0])]
 
 
-def settled(value: Any) -> Any:
+def materialize_lists(value: Any) -> Any:
     """A value in which all lists have their items."""
     if active.grown:
         for part in reachable_objects([value]):
@@ -639,7 +639,7 @@ def settled(value: Any) -> Any:
     return value
 
 
-def _handed_out(count: Tensor) -> Tensor:
+def _count_outside(count: Tensor) -> Tensor:
     """``count`` in the trace of the function itself; 1 where the code that has it is not come to."""
     sides = [side for side in _branches_inside_out() if side.region is not None]
     trace: Any = now().trace

@@ -84,8 +84,7 @@ def current_values(frame: FrameType, names: Sequence[str]) -> Values:
     if offered is not None:
         held = {name: value for name, value in {**held, **offered}.items() if not is_unbound(value)}
     return {
-        name: narrowing.narrowed(held[name]) if name in held else UNBOUND if name in unsure else UNREAD
-        for name in names
+        name: narrowing.narrow(held[name]) if name in held else UNBOUND if name in unsure else UNREAD for name in names
     }
 
 
@@ -114,7 +113,7 @@ def single_code(bundle: Exits) -> Tensor:
     return literal_code(next(iter(bundle.by_kind), NORMAL))
 
 
-def relabeled(bundle: Exits, alias: Mapping[ExitKind, ExitKind], region: SubTrace | None = None) -> Exits:
+def relabel(bundle: Exits, alias: Mapping[ExitKind, ExitKind], region: SubTrace | None = None) -> Exits:
     """The bundle, which lies in ``region`` or in the trace that goes on, with other names for some outcomes.
 
     Of two that become one it has but one."""
@@ -125,10 +124,10 @@ def relabeled(bundle: Exits, alias: Mapping[ExitKind, ExitKind], region: SubTrac
         with contextlib.nullcontext() if region is None else region.entered():
             for kind in bundle.by_kind:
                 if kind in alias:
-                    code = relabeled_code(code, kind, alias[kind])
+                    code = relabel_code(code, kind, alias[kind])
     kinds = {alias.get(kind, kind): values for kind, values in bundle.by_kind.items()}
     return Exits(kinds, code if len(kinds) > 1 else None)
 
 
-def relabeled_code(code: Tensor, kind: ExitKind, other: ExitKind) -> Tensor:
+def relabel_code(code: Tensor, kind: ExitKind, other: ExitKind) -> Tensor:
     return elementwise.where(elementwise.equal(code, kind.number), literal_code(other), code)

@@ -229,7 +229,7 @@ def rows_of(value: Any) -> Tensor | None:
     return value if isinstance(value, Tensor) and value.shape and now().trace is not None else None
 
 
-def enumerated(value: Any, begin: Any = 0) -> IterationSpace | None:
+def enumerate_space(value: Any, begin: Any = 0) -> IterationSpace | None:
     turns: IterationSpace | None = (
         None if isinstance(value, TensorIterable) or type(begin) is not int else iterations_of(value)
     )
@@ -239,7 +239,7 @@ def enumerated(value: Any, begin: Any = 0) -> IterationSpace | None:
     return None if walk is None or type(begin) is not int or walk.consumed else Enumerated(walk, begin)
 
 
-def zipped(values: Sequence[Any], strict: bool) -> TensorIterable | None:
+def zip_tensors(values: Sequence[Any], strict: bool) -> TensorIterable | None:
     walks = [iterable_over(value) for value in values]
     known = [walk for walk in walks if walk is not None and not walk.consumed]
     if not known or len(known) < len(values):

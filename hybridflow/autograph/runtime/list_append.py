@@ -103,7 +103,7 @@ class Stacks:
         self._note_links(rows, links, side)
         for stack, added in zip(self._stacks, self._added):
             if added:
-                new = [ExitValues.taken(one, row) for row in rows for one in added]
+                new = [ExitValues.rebuild(one, row) for row in rows for one in added]
                 logged_write(stack.location, [*stack.location.get(), *new])
                 for made, item in zip(new[-len(added) :], stack.items):
                     record_may_alias(ExitValues.alias_pairs(made, item, side))
@@ -193,7 +193,7 @@ def is_appended(value: Any) -> bool:
     return any(value is one for one in active.appended)
 
 
-def seen(value: Any) -> Any:
+def check_read(value: Any) -> Any:
     """What was read of an object.  Raises TraceError for a list of which nobody knows while tracing what is in it."""
     if active.appended and is_appended(value):
         raise TraceError("for", "a list that each turn appends to is read in a turn.")

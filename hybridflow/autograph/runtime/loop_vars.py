@@ -126,7 +126,7 @@ class _LoopVar:
             id(leaf) in self._opaque and leaf is not end for leaf, end in zip(self.leaves, ends)
         )
 
-    def carried(self) -> list[_Leaf]:
+    def carried_leaves(self) -> list[_Leaf]:
         return [] if self.conflict is not None else [leaf for leaf in self.leaves if isinstance(leaf, _Leaf)]
 
     def begin(self, values: Any, region: SubTrace) -> Any:
@@ -141,7 +141,7 @@ class _LoopVar:
         """The value, with the next of ``values`` for each carried leaf."""
         if self.conflict is not None:
             return self.conflict
-        if not self.carried():
+        if not self.carried_leaves():
             return self.start
         return pytree.unflatten(
             self.structure, [leaf.result(next(values)) if isinstance(leaf, _Leaf) else leaf for leaf in self.leaves]
@@ -164,12 +164,12 @@ class _LoopVar:
         if not self._may_choose:
             raise TraceError("for", "a turn reads what the one before it has bound.")
         with region.around():
-            self.start = _widened_choice(UNBOUND, self._last)
+            self.start = _widen_to_choice(UNBOUND, self._last)
         self.conflict = None
         self._flatten({})
-        for leaf in self.carried():
+        for leaf in self.carried_leaves():
             leaf.input = region.carry(leaf.type, "carry")
-        result: Choice = self.built(iter([leaf.input for leaf in self.carried()]))
+        result: Choice = self.built(iter([leaf.input for leaf in self.carried_leaves()]))
         return result
 
     def _chooses(self, end: Any, view: Branch) -> bool:
@@ -192,7 +192,10 @@ class _LoopVar:
         if self._fits is None or self._fits[0] is not end:
             assert self._region is not None
             with self._region.entered(), view.final_state():
-                self._fits = end, dynamic_list.fitted(self.current, list(end)) if grows else _fitted(self.current, end)
+                self._fits = (
+                    end,
+                    dynamic_list.fit_to(self.current, list(end)) if grows else _fit_choices(self.current, end),
+                )
         return self._fits[1]
 
     def unify(self, end: Any, view: Branch, asks: bool) -> bool:
@@ -243,7 +246,7 @@ class _LoopVar:
             if isinstance(value, Tensor) and view.has_changed(value):
                 found: Any = TypeMismatch("changed", self.start, end)
             else:
-                found = _widened(self.leaves[k], value)
+                found = _widen_leaf(self.leaves[k], value)
             if isinstance(found, TypeMismatch) and found.kind in ("kind", "object"):
                 found = self._leaf_of_choice(k, value, found)
             if isinstance(found, TypeMismatch):
@@ -261,7 +264,7 @@ class _LoopVar:
     def _grows(self, end: list[Any]) -> bool:
         """Whether what is carried from now on is a list whose length a tensor decides."""
         is_decided = not self._is_known or dynamic_list.is_dynamic(end) or dynamic_list.is_dynamic(self.start)
-        found = dynamic_list.widened(self.start, end, self._max_iterations) if self._may_grow and is_decided else None
+        found = dynamic_list.widen(self.start, end, self._max_iterations) if self._may_grow and is_decided else None
         if found is None:
             return False
         self.start = found
@@ -272,7 +275,7 @@ class _LoopVar:
     def _leaf_of_choice(self, number: int, end: Any, conflict: TypeMismatch) -> Choice | TypeMismatch:
         leaf = self.leaves[number]
         start = leaf.start if isinstance(leaf, _Leaf) else leaf
-        found = _widened_choice(start, end) if self._may_choose and can_be_choice(start, end) else None
+        found = _widen_to_choice(start, end) if self._may_choose and can_be_choice(start, end) else None
         return conflict if found is None else found
 
     def is_invariant(self, end: Any, view: Branch) -> bool:
@@ -285,13 +288,15 @@ class _LoopVar:
     def drop_invariants(self, end: Any, view: Branch) -> bool:
         """Whether there are tensors that a turn which leaves ``end`` has not changed; they are carried no longer."""
         ends = self.final_leaves(end, view)
-        same = [leaf for leaf, x in zip(self.carried(), ends) if x is leaf.input and isinstance(leaf.start, Tensor)]
+        same = [
+            leaf for leaf, x in zip(self.carried_leaves(), ends) if x is leaf.input and isinstance(leaf.start, Tensor)
+        ]
         self.leaves = [leaf.start if any(leaf is x for x in same) else leaf for leaf in self.leaves]
         return bool(same)
 
     def final_leaves(self, end: Any, view: Branch) -> list[Any]:
         """The values of the carried leaves after a turn."""
-        if self.conflict is not None or not self.carried():
+        if self.conflict is not None or not self.carried_leaves():
             return []
         end = self.fit(end, view)
         return [x for leaf, x in zip(self.leaves, view.flatten(end, self._opaque)[0]) if isinstance(leaf, _Leaf)]
@@ -318,12 +323,12 @@ def _has_choice(value: Any) -> bool:
     return any(isinstance(part, Choice) and not part.is_awaited for part in parts)
 
 
-def _widened_choice(start: Any, end: Any) -> Choice | None:
+def _widen_to_choice(start: Any, end: Any) -> Choice | None:
     """A choice of what something was before a loop and of what a turn leaves; it is the former."""
     options = list(options_of(start))
     for option in options_of(end):
         if not any(can_merge(option, other) for other in options):
-            options.append(_stand_in(option))
+            options.append(_placeholder(option))
     return None if len(options) > MOST_OPTIONS else Choice(code_of(start, range(len(options_of(start)))), options)
 
 
@@ -332,13 +337,13 @@ def _with_choices(start: Any, end: Any) -> Any:
     if isinstance(start, Choice) or isinstance(end, Choice):
         if all(any(can_merge(option, other) for other in options_of(start)) for option in options_of(end)):
             return start if isinstance(start, Choice) else Choice(code_of(start, [0]), [start])
-        found = _widened_choice(start, end)
+        found = _widen_to_choice(start, end)
         return start if found is None else found
     one, other = object_trees.parts_of(start), object_trees.parts_of(end)
     if one is None or other is None or type(start) is not type(end) or one[0] != other[0]:
         grows = isinstance(start, tuple) and isinstance(end, tuple)
         needs = (one is not None or other is not None) and not grows and can_be_choice(start, end)
-        found = _widened_choice(start, end) if needs else None
+        found = _widen_to_choice(start, end) if needs else None
         return start if found is None else found
     ones, others = list(one[1]), list(other[1])
     made = list(map(_with_choices, ones, others))
@@ -347,7 +352,7 @@ def _with_choices(start: Any, end: Any) -> Any:
     return pytree.unflatten(pytree.structure_of(start, one[0], [pytree.LEAF] * len(made)), made)
 
 
-def _stand_in(value: Any) -> Any:
+def _placeholder(value: Any) -> Any:
     """Something of the type of a value, where nobody looks at the value."""
     leaves, structure = object_trees.flatten(value)
     made = [_zero(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
@@ -359,26 +364,26 @@ def _zero(x: Tensor) -> Any:
     return zeros(x.type) if weak is None else weak.scalar(zeros(TensorType((), weak.dtype)))
 
 
-def _fitted(model: Any, end: Any) -> Any:
+def _fit_choices(model: Any, end: Any) -> Any:
     """``end`` with choices where ``model``, which a turn found, has them, as far as it has such options."""
     if not _has_choice(model):
         return end
     if isinstance(model, Choice):
-        return _arranged(model, end)
+        return _fit_to_options(model, end)
     one, other = object_trees.parts_of(model), object_trees.parts_of(end)
     if one is None or other is None or type(model) is not type(end) or one[0] != other[0]:
         return end
     ones, others = list(one[1]), list(other[1])
     if len(ones) != len(others):
         return end
-    made = list(map(_fitted, ones, others))
+    made = list(map(_fit_choices, ones, others))
     if all(x is y for x, y in zip(made, others)):
         return end
     structure = pytree.structure_of(end, other[0], [pytree.LEAF] * len(made))
     return pytree.unflatten(structure, made)
 
 
-def _arranged(model: Choice, end: Any) -> Any:
+def _fit_to_options(model: Choice, end: Any) -> Any:
     """``end`` as a choice with the options of ``model``, which keep what they were where it is another."""
     options, places = list(model.options), []
     for option in options_of(end):
@@ -432,7 +437,7 @@ def _is_changeable(value: Any) -> bool:
     return isinstance(value, Tensor) or (object_trees.is_container(value) and not isinstance(value, tuple))
 
 
-def _widened(leaf: Any, end: Any) -> Any:
+def _widen_leaf(leaf: Any, end: Any) -> Any:
     """What holds both what a turn found and what it leaves: ``leaf`` itself, a wider one, or a Conflict."""
     start = leaf.start if isinstance(leaf, _Leaf) else leaf
     if not isinstance(leaf, _Leaf):
@@ -443,34 +448,34 @@ def _widened(leaf: Any, end: Any) -> Any:
         weak = weak_of(leaf)
         if weak is None:
             return TypeMismatch("kind", start, end)
-        return _widened(_Leaf(leaf, weak.dtype, (), weak), end)
+        return _widen_leaf(_Leaf(leaf, weak.dtype, (), weak), end)
     if weak_kind(end) is not None:
         return _with_number(leaf, end)
     if not isinstance(end, Tensor):
-        return TypeMismatch("kind", _shown(leaf), end)
+        return TypeMismatch("kind", _printable(leaf), end)
     if not same_extents(leaf.shape, end.shape):
-        return TypeMismatch("shape", _shown(leaf), end)
+        return TypeMismatch("shape", _printable(leaf), end)
     if leaf.weak is not None:
         if result_dtype("convert", [end, leaf.start]) != end.dtype:
-            return TypeMismatch("dtype", _shown(leaf), end)
+            return TypeMismatch("dtype", _printable(leaf), end)
         return _Leaf(leaf.start, end.dtype, leaf.shape, None)
-    return leaf if leaf.dtype == end.dtype else TypeMismatch("dtype", _shown(leaf), end)
+    return leaf if leaf.dtype == end.dtype else TypeMismatch("dtype", _printable(leaf), end)
 
 
 def _with_number(leaf: _Leaf, end: Any) -> Any:
     if leaf.weak is None:
         if leaf.shape:
-            return TypeMismatch("shape", _shown(leaf), end)
+            return TypeMismatch("shape", _printable(leaf), end)
         fits = result_dtype("convert", [Typed(leaf.dtype), end]) == leaf.dtype
-        return leaf if fits else TypeMismatch("dtype", _shown(leaf), end)
+        return leaf if fits else TypeMismatch("dtype", _printable(leaf), end)
     weak = weak_of(end)
     joined = None if weak is None else leaf.weak.joined(weak)
     if joined is None:
-        return TypeMismatch("kind", _shown(leaf), end)
+        return TypeMismatch("kind", _printable(leaf), end)
     return leaf if joined == leaf.weak else _Leaf(leaf.start, joined.dtype, (), joined)
 
 
-def _shown(leaf: _Leaf) -> Any:
+def _printable(leaf: _Leaf) -> Any:
     return leaf.start if not isinstance(leaf.start, Tensor) else SymbolicTensor(leaf.input._node, leaf.input._trace)  # type: ignore[union-attr]
 
 
@@ -492,11 +497,11 @@ class LoopVars:
         self._repeats = False  # whether the turn that is traced begins as the latest one did, these places apart
         self._is_settled = False
 
-    def _all(self) -> list[_LoopVar]:
+    def _all_vars(self) -> list[_LoopVar]:
         return [*self._names.values(), *(held for _, held in self._locations.values())]
 
     def _leaves(self) -> list[_Leaf]:
-        return [leaf for held in self._all() for leaf in held.carried()]
+        return [leaf for held in self._all_vars() for leaf in held.carried_leaves()]
 
     def inputs(self, region: SubTrace) -> list[SymbolicTensor]:
         """New inputs of a body."""
@@ -528,7 +533,7 @@ class LoopVars:
     ) -> list[tuple[Any, ...]]:
         """The objects that ``built`` made, with what they are in turns, see there."""
         made = [*names.values(), *(value for _, value in places)]
-        return [group for held, value in zip(self._all(), made) for group in held.alias_pairs(value, is_new)]
+        return [group for held, value in zip(self._all_vars(), made) for group in held.alias_pairs(value, is_new)]
 
     def unify(self, values: dict[str, Any] | None, side: Branch, asks: bool) -> bool:
         """Whether a turn that leaves ``values`` (None if none goes on) keeps all types.  The ``side`` of the turn was
@@ -563,7 +568,7 @@ class LoopVars:
                 )
                 self._added.append(key)
         self._repeats = same
-        same = same and not self._added and not any(held.carried() for held in gone.values())
+        same = same and not self._added and not any(held.carried_leaves() for held in gone.values())
         if same and values is not None and not self._is_settled:
             self._is_settled = True
             return not self._drop_invariants(values, side)
@@ -588,7 +593,7 @@ class LoopVars:
         them."""
         found = [held for name, held in self._names.items() if name != counts]
         found += [held for _, held in self._locations.values()]
-        return any(leaf.is_counted for held in found for leaf in held.carried())
+        return any(leaf.is_counted for held in found for leaf in held.carried_leaves())
 
     def unbound(self) -> list[str]:
         """The names that held nothing before the first turn, and then something."""
@@ -606,7 +611,7 @@ class LoopVars:
         return [
             (leaf.input, leaf.start, end)
             for held, value in pairs
-            for leaf, end in zip(held.carried(), held.final_leaves(value, side))
+            for leaf, end in zip(held.carried_leaves(), held.final_leaves(value, side))
             if leaf.input is not None and leaf.weak is None
         ]
 
@@ -614,14 +619,20 @@ class LoopVars:
         """What a turn leaves, as tensors, in the trace that goes on."""
         result: list[Tensor] = []
         for name, held in self._names.items():
-            ends = [leaf.input for leaf in held.carried()] if values is None else held.final_leaves(values[name], side)
-            result += [leaf.typed(end) for leaf, end in zip(held.carried(), ends)]
+            ends = (
+                [leaf.input for leaf in held.carried_leaves()]
+                if values is None
+                else held.final_leaves(values[name], side)
+            )
+            result += [leaf.typed(end) for leaf, end in zip(held.carried_leaves(), ends)]
         for key, (_, held) in self._locations.items():
             is_kept = key not in side.final_values
             ends = (
-                [leaf.input for leaf in held.carried()] if is_kept else held.final_leaves(side.final_values[key], side)
+                [leaf.input for leaf in held.carried_leaves()]
+                if is_kept
+                else held.final_leaves(side.final_values[key], side)
             )
-            result += [leaf.typed(end) for leaf, end in zip(held.carried(), ends)]
+            result += [leaf.typed(end) for leaf, end in zip(held.carried_leaves(), ends)]
         return result
 
 
@@ -629,7 +640,7 @@ class _ExitLeaf(NamedTuple):
     number: int
     weak: Weak | None
 
-    def taken(self, tensors: Sequence[Tensor]) -> Any:
+    def rebuild(self, tensors: Sequence[Tensor]) -> Any:
         found = tensors[self.number]
         return found if self.weak is None else self.weak.scalar(found)
 
@@ -663,11 +674,11 @@ class ExitValues:
         return result
 
     @staticmethod
-    def taken(added: Any, tensors: Sequence[Tensor]) -> Any:
+    def rebuild(added: Any, tensors: Sequence[Tensor]) -> Any:
         structure, numbers = added
         return pytree.unflatten(
             structure,
-            [n.taken(tensors) if isinstance(n, _ExitLeaf) else n for n in numbers],
+            [n.rebuild(tensors) if isinstance(n, _ExitLeaf) else n for n in numbers],
         )
 
     @staticmethod

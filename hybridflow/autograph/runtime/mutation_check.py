@@ -39,7 +39,7 @@ def reachable_objects(values: Iterable[Any]) -> list[Any]:
         if value is None or type(value) in _PLAIN or id(value) in found or isinstance(value, _LEAVES):
             continue
         found[id(value)] = value
-        waiting.extend(_held(value))
+        waiting.extend(_contents_of(value))
     return list(found.values())
 
 
@@ -48,11 +48,11 @@ def refers_to(values: Iterable[Any], wanted: Iterable[Any]) -> bool:
     ids = set(map(id, wanted))
     values = list(values)
     return any(id(value) in ids for value in values) or any(
-        id(value) in ids or any(id(part) in ids for part in _held(value)) for value in reachable_objects(values)
+        id(value) in ids or any(id(part) in ids for part in _contents_of(value)) for value in reachable_objects(values)
     )
 
 
-def _held(value: Any) -> list[Any]:
+def _contents_of(value: Any) -> list[Any]:
     if isinstance(value, dict):
         held = list(dict.values(value))
     elif isinstance(value, _COLLECTIONS):

@@ -64,19 +64,19 @@ def note_meaning(value: Any, is_and: bool, first: Tensor, second: Any) -> None:
         active.meanings[id(value._node)] = value._node, is_and, parts
 
 
-def _implied(node: Node, truth: bool) -> Iterator[tuple[Node, bool]]:
+def _implied_conditions(node: Node, truth: bool) -> Iterator[tuple[Node, bool]]:
     """What follows from a condition being so, itself included."""
     yield node, truth
     name = node.op.name
     if name == "logical_not":
-        yield from _implied(node.inputs[0], not truth)
+        yield from _implied_conditions(node.inputs[0], not truth)
     elif name in ("logical_and", "logical_or") and truth is (name == "logical_and"):
         for part in node.inputs:
-            yield from _implied(part, truth)
+            yield from _implied_conditions(part, truth)
     meaning = active.meanings.get(id(node))
     if meaning is not None and meaning[1] is truth:
         for part, value in meaning[2]:
-            yield from _implied(part, value)
+            yield from _implied_conditions(part, value)
 
 
 def _key(node: Node, depth: int = _DEPTH) -> Any:
@@ -89,7 +89,7 @@ def _key(node: Node, depth: int = _DEPTH) -> Any:
     return node.op.name, attrs, str(node.type), *(_key(part, depth - 1) for part in node.inputs)
 
 
-def left_of(choice: Choice, within: Sequence[Branch] = ()) -> list[int]:
+def remaining_options(choice: Choice, within: Sequence[Branch] = ()) -> list[int]:
     """The numbers of the options that are left where the running code is, or was in these sides; all of them where that
     is none: such code never runs."""
     code: Any = choice.code
@@ -100,23 +100,23 @@ def left_of(choice: Choice, within: Sequence[Branch] = ()) -> list[int]:
     for side in (*within, *enclosing_branches()):
         found &= side.known.get(key, all_of_them)
         if side.condition is not None and active.facts:
-            for node, truth in _implied(*side.condition):
+            for node, truth in _implied_conditions(*side.condition):
                 fact = active.facts.get(_key(node))
                 if fact is not None:
                     found &= fact.left[not truth].get(key, all_of_them)
     return sorted(found or all_of_them)
 
 
-def narrowed(value: Any, within: Sequence[Branch] = ()) -> Any:
+def narrow(value: Any, within: Sequence[Branch] = ()) -> Any:
     """The one option that is left of a choice, or the choice; of those in tuples, too."""
     if not active.chosen:
         return value
     if type(value) is tuple:
-        parts = [narrowed(part, within) for part in value]
+        parts = [narrow(part, within) for part in value]
         return value if all(one is other for one, other in zip(parts, value)) else tuple(parts)
     if not isinstance(value, Choice) or value.is_awaited:
         return value
-    left = left_of(value, within)
+    left = remaining_options(value, within)
     return value.options[left[0]] if len(left) == 1 else value
 
 
@@ -132,7 +132,7 @@ def exclude(choice: Choice, number: int) -> None:
 
 def is_one_of(choice: Choice, numbers: Iterable[int]) -> Any:
     """Whether a choice is one of these options: a bool, or a number of Python's that the tensor decides about."""
-    left, wanted = left_of(choice), frozenset(numbers)
+    left, wanted = remaining_options(choice), frozenset(numbers)
     if all(k in wanted for k in left):
         return True
     if not any(k in wanted for k in left):

@@ -68,7 +68,7 @@ _OPS: dict[str, tuple[type[HybridflowError], Callable[..., tuple[Tensor, BaseExc
 }
 
 
-def guarded(op: Any, inputs: Sequence[Tensor], attrs: Attrs) -> Any:
+def guard_op_error(op: Any, inputs: Sequence[Tensor], attrs: Attrs) -> Any:
     """What comes of an op whose error something comes to know; None if it is to be recorded as it is."""
     if not active.handlers or op.name not in _OPS or attrs.get("known"):
         return None
@@ -104,7 +104,7 @@ def fails_in_python(
     frame = next((found for kind in kinds if (found := _catching(kind)) is not None), None)
     if frame is None:
         return False
-    said = _said(python, kinds, [operand.dtype.kind for operand in operands])
+    said = _python_error(python, kinds, [operand.dtype.kind for operand in operands])
     if said is None:
         return False
     except_clauses.require(frame, ok, said)
@@ -114,7 +114,9 @@ def fails_in_python(
 _SAMPLES = (0, 1, -1)
 
 
-def _said(python: Callable[..., Any], kinds: Sequence[type[Exception]], numbers: Sequence[str]) -> Exception | None:
+def _python_error(
+    python: Callable[..., Any], kinds: Sequence[type[Exception]], numbers: Sequence[str]
+) -> Exception | None:
     """The error of a function of Python's that raises but one, of some numbers of its."""
     if len(kinds) > 1:
         return None
@@ -171,6 +173,6 @@ def _trace_of_paths() -> Any:
     return trace
 
 
-dispatch.guards.append(guarded)
+dispatch.guards.append(guard_op_error)
 number_errors.handlers.append(fails_in_python)
 runtime_raise.handlers.append(fails)

@@ -36,7 +36,7 @@ def order_of(less: Tensor, count: int) -> Tensor:
     if count < 2:
         return _numbers(range(count))
     with without_handlers():
-        return _inserted(less, *_first_run(less, count), count)
+        return _insertion_order(less, *_first_run(less, count), count)
 
 
 def total_order_of(less: Tensor, count: int) -> Tensor:
@@ -82,10 +82,10 @@ def _first_run(less: Tensor, count: int) -> tuple[Tensor, Tensor]:
         differs = elementwise.not_equal(falls, first)
         length = _first(_and(elementwise.greater(numbers, 1), differs), numbers, count)
         ends = _where(first, length, 0)
-    return _turned(falls, ends, count), length
+    return _reverse_runs(falls, ends, count), length
 
 
-def _turned(falls: Tensor, ends: Tensor, count: int) -> Tensor:
+def _reverse_runs(falls: Tensor, ends: Tensor, count: int) -> Tensor:
     """The order in which what descends, up to ``ends``, ascends; equal things stay as they are to each other."""
     numbers = _numbers(range(count))
     stretch = reductions.cumulative_sum(elementwise.astype(falls, dtypes.int64))
@@ -99,7 +99,7 @@ def _turned(falls: Tensor, ends: Tensor, count: int) -> Tensor:
     return _inverse(_where(elementwise.less(numbers, ends), places, numbers), count)
 
 
-def _inserted(less: Tensor, order: Tensor, length: Tensor, count: int) -> Tensor:
+def _insertion_order(less: Tensor, order: Tensor, length: Tensor, count: int) -> Tensor:
     """The order once all that comes after a run of that length is in it."""
     numbers, flat = _numbers(range(count)), reshape(less, (-1,))
 

@@ -74,8 +74,8 @@ def converting() -> Iterator[None]:
         _leave_all(before["scope"])
         if not isinstance(error, Exception):
             raise
-        begun = _began(error)
-        explained = diagnostics.explained(begun, active.conflicts) if isinstance(begun, NameError) else begun
+        begun = _original_error(error)
+        explained = diagnostics.explain_unbound(begun, active.conflicts) if isinstance(begun, NameError) else begun
         if explained is error:
             raise
         raise explained from None
@@ -93,7 +93,7 @@ def _leave_all(outer: Any) -> None:
         active.scope = left.parent
 
 
-def _began(error: Exception) -> Exception:
+def _original_error(error: Exception) -> Exception:
     """The error with which it began: what could not be traced, if a ``finally`` that ran for it has failed in turn.
     It finds names whose values were those of the blocks that were given up."""
     earlier: BaseException | None = error

@@ -154,7 +154,7 @@ def _item_of_range(start: int, stop: int, step: int, position: int) -> int:
     return range(start, stop, step)[position]
 
 
-def paired(values: Sequence[Any]) -> IterationSpace | None:
+def zip_ranges(values: Sequence[Any]) -> IterationSpace | None:
     """``zip`` of ranges over tensors and of what else a program can walk over; None where there is no such range."""
     if not any(isinstance(value, (TensorRange, Counted)) for value in values):
         return None

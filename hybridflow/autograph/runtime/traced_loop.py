@@ -236,7 +236,7 @@ class TracedLoop:
         ends = {id(x): tensor for x, tensor in zip(outputs, found[:carries])}
         self._stacks.take(found[carries:], length, ends, self._carried.links(values, side), side)
         lates = found[count:carries]
-        names = self._values_after(found[:leaves], lasts, lates, late.taken(turned, lates))
+        names = self._values_after(found[:leaves], lasts, lates, late.rebuild(turned, lates))
         self._after(names, False, literal_code(NORMAL), {})
 
     def _has_run_flag(self, late: ExitValues, lasts: dict[str, Any]) -> Any:
@@ -268,7 +268,7 @@ class TracedLoop:
         for place, value in places:
             logged_write(place, value)
         for name, (value, added) in lasts.items():
-            names[name] = ExitValues.taken(added, lates)
+            names[name] = ExitValues.rebuild(added, lates)
             if not self._has_run:
                 assert turned is not None
                 names[name] = Choice(turned, [UNBOUND, names[name]])
@@ -288,7 +288,7 @@ class TracedLoop:
     def _check_locations(self) -> None:
         found = self._carried.conflicting_location()
         if found is not None:
-            raise diagnostics.changed_in_loop(*found, self._where)
+            raise diagnostics.changed_in_loop_error(*found, self._where)
 
     def _emit(self, bundle: Exits) -> None:
         region, side, late, values = self._region, self._branch, ExitValues(), bundle.by_kind.get(NORMAL)
@@ -317,9 +317,9 @@ class TracedLoop:
         lates = found[leaves + 1 + len(self._variables) :]
         if self._iterable is not None:
             self._iterable.finish()
-        names = self._values_after(found[1 : leaves + 1], lasts, lates, late.taken(turned, lates))
-        taken = {kind: {name: late.taken(x, lates) for name, x in found.items()} for kind, found in left.items()}
-        self._after(names, late.taken(broke, lates), late.taken(code, lates), taken)
+        names = self._values_after(found[1 : leaves + 1], lasts, lates, late.rebuild(turned, lates))
+        taken = {kind: {name: late.rebuild(x, lates) for name, x in found.items()} for kind, found in left.items()}
+        self._after(names, late.rebuild(broke, lates), late.rebuild(code, lates), taken)
 
     def _after(self, names: Values, broke: Any, code: Tensor, left: dict[ExitKind, Values]) -> None:
         """Go on after the loop."""

@@ -144,7 +144,7 @@ class With(Try):
 
     def resumed(self, bundle: Exits, names: Sequence[str]) -> Exits:
         """The manager has been left: what it has caught goes on."""
-        continuations.changed(self._frame, bundle)
+        continuations.apply_merged_names(self._frame, bundle)
         values = bundle.by_kind.pop(self._handled, None)
         if values is None:
             return bundle
@@ -175,7 +175,7 @@ def _knows(manager: Any) -> bool:
     return isinstance(exit, types.FunctionType) and any(known(exit) for known in is_users)
 
 
-def managed(manager: Any, frame: FrameType, first: int, last: int, names: tuple[str, ...]) -> Any:
+def manage(manager: Any, frame: FrameType, first: int, last: int, names: tuple[str, ...]) -> Any:
     """The manager of a ``with`` over these lines, or what stands for it while the code is traced."""
     if current.trace is None or not _knows(manager) or not hasattr(type(manager), "__enter__"):
         return manager

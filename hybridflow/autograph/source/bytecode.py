@@ -158,7 +158,7 @@ def _little_endian(number: int) -> Iterator[int]:
     yield number
 
 
-def _signed(number: int) -> Iterator[int]:
+def _signed_varint(number: int) -> Iterator[int]:
     return _little_endian(-number << 1 | 1 if number < 0 else number << 1)
 
 
@@ -173,7 +173,7 @@ def _positions(line: int, places: Sequence[SourcePosition], lengths: Sequence[in
                 continue
             has_columns = last is not None and column is not None and end_column is not None
             yield 0x80 | (_FULL_POSITION if has_columns else _NO_COLUMNS) << 3 | units - 1
-            yield from _signed(first - line)
+            yield from _signed_varint(first - line)
             line = first
             if last is not None and column is not None and end_column is not None:
                 for number in (last - first, column + 1, end_column + 1):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 
-from hybridflow.autograph.source.code_unit import Function, compiled
+from hybridflow.autograph.source.code_unit import Function, compile_code
 from hybridflow.autograph.source.lookup import ByCode, Missing, Source, find
 
 # Changes a function's tree.  It may do so in place; the result stands for the function, with the same parameters.  For
@@ -101,11 +101,11 @@ def _build(node: Function, source: Source) -> CodeType:
     original = source.code
     if not isinstance(node, ast.Lambda):
         node.name = original.co_name
-    result = compiled(node, original, source.imported, source.owner)
+    result = compile_code(node, original, source.imported, source.owner)
     unused = [name for name in original.co_freevars if name not in result.co_freevars]
     if unused:
         _mention(node, unused)
-        result = compiled(node, original, source.imported, source.owner)
+        result = compile_code(node, original, source.imported, source.owner)
     return result
 
 
@@ -126,19 +126,19 @@ def _mention(node: Function, names: list[str]) -> None:
 
 
 def _with_objects(code: CodeType, objects: Mapping[str, object]) -> CodeType:
-    return code.replace(co_consts=tuple(_replaced(constant, objects) for constant in code.co_consts))
+    return code.replace(co_consts=tuple(_replace_placeholders(constant, objects) for constant in code.co_consts))
 
 
-def _replaced(constant: object, objects: Mapping[str, object]) -> object:
+def _replace_placeholders(constant: object, objects: Mapping[str, object]) -> object:
     """A constant with objects for placeholders, also in nested code and in tuples and sets that were folded."""
     if isinstance(constant, CodeType):
         return _with_objects(constant, objects)
     if type(constant) is str:
         return objects.get(constant, constant)
     if isinstance(constant, tuple):
-        return tuple(_replaced(item, objects) for item in constant)
+        return tuple(_replace_placeholders(item, objects) for item in constant)
     if isinstance(constant, frozenset):
-        return frozenset(_replaced(item, objects) for item in constant)
+        return frozenset(_replace_placeholders(item, objects) for item in constant)
     return constant
 
 

@@ -59,7 +59,7 @@ def parse(text: str, flags: int) -> ast.Module | None:
     return None
 
 
-def compiled(
+def compile_code(
     node: Function,
     code: CodeType,
     imported: Collection[str] = (),

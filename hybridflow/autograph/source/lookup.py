@@ -21,7 +21,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, Generic, TypeVar
 
 from hybridflow.autograph.source import module_imports, source_locations
-from hybridflow.autograph.source.code_unit import Function, compiled, first_line, future, owner_of, parse, same
+from hybridflow.autograph.source.code_unit import Function, compile_code, first_line, future, owner_of, parse, same
 
 V = TypeVar("V")
 
@@ -167,7 +167,7 @@ def _rewriter(code: CodeType) -> str | None:
 
 
 def _all_names(code: CodeType) -> Iterator[str]:
-    for each in (code, *_nested(code)):
+    for each in (code, *_nested_code(code)):
         for names in (each.co_names, each.co_varnames, each.co_cellvars, each.co_freevars):
             yield from names
 
@@ -188,7 +188,7 @@ def _match(lines: list[str], code: CodeType) -> Source | None:
 def _at(places: Iterable[int], lines: list[str], code: CodeType) -> Source | None:
     """The function `code` at one of these lines."""
     pieces = _lambda_pieces if code.co_name == "<lambda>" else _def_pieces
-    imported = module_imports.scanned(code.co_filename, lines).intersection(_all_names(code))
+    imported = module_imports.scan_imports(code.co_filename, lines).intersection(_all_names(code))
     for place in places:
         for piece in pieces(lines, place, code):
             result = _best(piece.functions(code), code, imported)
@@ -273,7 +273,7 @@ def _best(functions: list[tuple[Function, str | None]], code: CodeType, imported
         shift = code.co_firstlineno - first_line(node)
         if shift:
             ast.increment_lineno(node, shift)
-        made = _verified(node, code, imported, owner)
+        made = _verify_code(node, code, imported, owner)
         if made is not None:
             found.append((Source(code, node, owner, imported), made, abs(shift)))
     if len(found) > 1:
@@ -282,13 +282,13 @@ def _best(functions: list[tuple[Function, str | None]], code: CodeType, imported
     return found[0][0] if found else None
 
 
-def _verified(node: Function, code: CodeType, imported: frozenset[str], owner: str | None) -> CodeType | None:
+def _verify_code(node: Function, code: CodeType, imported: frozenset[str], owner: str | None) -> CodeType | None:
     """What a node compiles to, if that is `code`, also after pytest has rewritten its assertions."""
     try:
         if "@pytest_ar" in _all_names(code):
-            made = compiled(copy.deepcopy(node), code, imported, owner, _rewrite_asserts)
+            made = compile_code(copy.deepcopy(node), code, imported, owner, _rewrite_asserts)
         else:
-            made = compiled(node, code, imported, owner)
+            made = compile_code(node, code, imported, owner)
     except (SyntaxError, ValueError, RecursionError, StopIteration):
         return None
     return made if same(made, code) else None
@@ -329,17 +329,17 @@ def _def_pieces(lines: list[str], first: int, code: CodeType) -> Iterator[_Piece
             break
         end += 1
     yield _cut(lines, first, end)
-    ends = [last for code in (code, *_nested(code)) for _, last, _, _ in code.co_positions() if last is not None]
+    ends = [last for code in (code, *_nested_code(code)) for _, last, _, _ in code.co_positions() if last is not None]
     end_by_positions = first + max(ends, default=0) - code.co_firstlineno + 1
     if end < end_by_positions <= len(lines):  # a string's lines may be indented less
         yield _cut(lines, first, end_by_positions)
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
+def _nested_code(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield constant
-            yield from _nested(constant)
+            yield from _nested_code(constant)
 
 
 def _lambda_pieces(lines: list[str], first: int, code: CodeType) -> Iterator[_Piece]:
@@ -355,7 +355,7 @@ def _lambda_pieces(lines: list[str], first: int, code: CodeType) -> Iterator[_Pi
 
 def _height(code: CodeType) -> int:
     """The last line at which something of `code` starts, from its first."""
-    lines = [line for each in (code, *_nested(code)) for _, _, line in each.co_lines() if line is not None]
+    lines = [line for each in (code, *_nested_code(code)) for _, _, line in each.co_lines() if line is not None]
     return max(lines, default=code.co_firstlineno) - code.co_firstlineno
 
 

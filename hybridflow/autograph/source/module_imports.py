@@ -37,7 +37,7 @@ def _names(node: ast.AST) -> Iterator[str]:
             yield from _names(child)
 
 
-def scanned(filename: str, lines: list[str]) -> frozenset[str]:
+def scan_imports(filename: str, lines: list[str]) -> frozenset[str]:
     """The same from lines, without parsing all of them: right for usual modules, a guess for others.
 
     Remembered for as long as the file's lines are the same list.

@@ -120,7 +120,7 @@ class Flow(ast.NodeTransformer):
         result: ast.expr = self._at(at, ast.Constant(held))
         return result
 
-    def _assigned(self, at: ast.AST, names: Sequence[str], value: ast.expr) -> list[ast.stmt]:
+    def _assign_names(self, at: ast.AST, names: Sequence[str], value: ast.expr) -> list[ast.stmt]:
         """``(a, b) = value``, and those that are unbound deleted."""
         if not names:
             return [self._at(at, ast.Expr(value))]
@@ -132,7 +132,7 @@ class Flow(ast.NodeTransformer):
             result.append(self._if(at, test, [self._at(at, ast.Delete([self._at(at, ast.Name(name, ast.Del()))]))]))
         return result
 
-    def _bound(self, *nodes: ast.AST) -> list[str]:
+    def _bound_names(self, *nodes: ast.AST) -> list[str]:
         """The local names that nodes may bind, in an order of their own."""
         names = {name for name in names_bound(nodes) if self._scope.kind(self._mangled(name)) == LOCAL}
         return sorted(names | {name for name in self._inner if self._scope.kind(self._mangled(name)) == LOCAL})
@@ -157,7 +157,7 @@ class Flow(ast.NodeTransformer):
             last, name = body[-1], self._temporary()
             names = self._names(last, self._outer_names())
             body.append(self._set(last, name, self._call(last, "returned_by_end", names)))
-            body += self._left(last)
+            body += self._set_outer_names(last)
             body.append(self._at(last, ast.Return(self._load(last, name))))
         return body
 
@@ -165,14 +165,14 @@ class Flow(ast.NodeTransformer):
         """The variables of functions around that a function assigns, of which none comes from outside."""
         return sorted(name for name in self._scope.outer if self._scope.kind(self._mangled(name)) == LOCAL)
 
-    def _left(self, at: ast.AST) -> list[ast.stmt]:
+    def _set_outer_names(self, at: ast.AST) -> list[ast.stmt]:
         """Before a function returns: such variables, set to what they hold on all of its ways."""
         names = self._outer_names()
         if not names:
             return []
         found = self._temporary()
         taken = self._set(at, found, self._call(at, "left", self._names(at, names)))
-        return [taken, self._if(at, self._is_some(at, found), self._assigned(at, names, self._load(at, found)))]
+        return [taken, self._if(at, self._is_some(at, found), self._assign_names(at, names, self._load(at, found)))]
 
     def _is_some(self, at: ast.AST, name: str) -> ast.expr:
         """Whether a temporary is not None."""
@@ -190,7 +190,7 @@ class Flow(ast.NodeTransformer):
         node.value = self._load(node, name)
         names = self._names(node, sorted({*self._finally, *self._outer_names()}))
         asked = self._set(node, name, self._call(node, "returns", value, names))
-        return [asked, self._if(node, goes, [*self._left(node), node])]
+        return [asked, self._if(node, goes, [*self._set_outer_names(node), node])]
 
     def visit_Yield(self, node: ast.Yield) -> ast.AST:
         value = self._none(node) if node.value is None else self._visit(node.value)
@@ -205,13 +205,13 @@ class Flow(ast.NodeTransformer):
             if not isinstance(node, (ast.Return, ast.Raise, ast.Break, ast.Continue)) and early_exits.leaves([node]):
                 rest = nodes[k + 1 :]
                 before, live = self._statements_of(nodes[: k + 1]), self._call(rest[0], "live")
-                return [*before, self._if(rest[0], live, self._guarded(rest, self._block))]
+                return [*before, self._if(rest[0], live, self._guard_statements(rest, self._block))]
         return self._statements_of(nodes)
 
     def _statements_of(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
         raise NotImplementedError
 
-    def _guarded(
+    def _guard_statements(
         self, nodes: Sequence[ast.stmt], made_of: Callable[[Sequence[ast.stmt]], list[ast.stmt]]
     ) -> list[ast.stmt]:
         """Statements that may be under a condition that is a tensor, where a function that they call may raise an
@@ -242,22 +242,24 @@ class Flow(ast.NodeTransformer):
             node.test = self._test(node.test)
             node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
             return node
-        return self._choice(node.test, self._truth(node.test), node.body, node.orelse)
+        return self._conditional(node.test, self._truth(node.test), node.body, node.orelse)
 
-    def _choice(self, at: ast.AST, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> Any:
-        names, fork = self._bound(*body, *orelse), self._temporary()
+    def _conditional(self, at: ast.AST, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> Any:
+        names, fork = self._bound_names(*body, *orelse), self._temporary()
         result = [self._set(at, fork, self._call(at, "fork", test, self._names(at, names), self._loop_around(at)))]
-        between = self._assigned(at, names, self._of(at, fork, "begin_else"))
+        between = self._assign_names(at, names, self._of(at, fork, "begin_else"))
         result.append(
             self._if(
                 at,
                 self._load(at, fork),
-                [*self._guarded(body, self._statements), self._if(at, self._is(at, fork, True), between)],
+                [*self._guard_statements(body, self._statements), self._if(at, self._is(at, fork, True), between)],
             )
         )
         if orelse:
-            result.append(self._if(at, self._not(at, self._load(at, fork)), self._guarded(orelse, self._statements)))
-        joined = self._assigned(at, names, self._of(at, fork, "merge"))
+            result.append(
+                self._if(at, self._not(at, self._load(at, fork)), self._guard_statements(orelse, self._statements))
+            )
+        joined = self._assign_names(at, names, self._of(at, fork, "merge"))
         result.append(self._if(at, self._is(at, fork, True, False), joined))
         return result
 
@@ -297,7 +299,7 @@ class Flow(ast.NodeTransformer):
     def _second(
         self, at: ast.AST, operand: ast.expr, first: str, both: bool, rest: Any, method: str, nodes: Sequence[ast.expr]
     ) -> ast.expr:
-        fork, names = self._temporary(), self._names(at, self._bound(*nodes))
+        fork, names = self._temporary(), self._names(at, self._bound_names(*nodes))
         asked = self._call(at, "fork" if both else "fork_not", self._load(at, first), names, self._loop_around(at))
         second = self._at(at, ast.IfExp(self._bind(at, fork, asked), rest(), self._none(at)))
         is_and = self._at(at, ast.Constant(both))
@@ -305,16 +307,16 @@ class Flow(ast.NodeTransformer):
 
     def _with_names(self, at: ast.AST, value: ast.expr, fork: str, nodes: Sequence[ast.expr]) -> ast.expr:
         """The value of an operator, whose operands may bind names: those that nobody reads may have no value after."""
-        own = [name for name in self._bound(*nodes) if name not in self._inner]
+        own = [name for name in self._bound_names(*nodes) if name not in self._inner]
         own = [name for name in own if self._read is None or name in self._read]
         if not own:
             return value
-        bound = self._taken_from(at, fork, "held", own)
+        bound = self._take_from_fork(at, fork, "held", own)
         both = self._at(at, ast.Tuple([value, bound], ast.Load()))
         first: ast.expr = self._at(at, ast.Subscript(both, self._at(at, ast.Constant(0)), ast.Load()))
         return first
 
-    def _taken_from(self, at: ast.AST, fork: str, method: str, names: Sequence[str]) -> ast.expr:
+    def _take_from_fork(self, at: ast.AST, fork: str, method: str, names: Sequence[str]) -> ast.expr:
         """Names bound to what a method of ``fork`` gives for each, if that is a Fork at all."""
         kind = self._at(at, ast.Attribute(self._load(at, fork), "__class__", ast.Load()))
         ours = self._at(at, ast.Attribute(self._recorder_at(at), "Conditional", ast.Load()))
@@ -326,12 +328,12 @@ class Flow(ast.NodeTransformer):
         result: ast.expr = self._at(at, ast.IfExp(is_fork, self._at(at, ast.Tuple(bound, ast.Load())), self._none(at)))
         return result
 
-    def _set_back(self, at: ast.AST, fork: str, node: ast.expr, value: ast.expr) -> ast.expr:
+    def _restore_names(self, at: ast.AST, fork: str, node: ast.expr, value: ast.expr) -> ast.expr:
         """``value``, where names that ``node`` binds hold what they held before it."""
-        own = [name for name in self._bound(node) if name not in self._inner]
+        own = [name for name in self._bound_names(node) if name not in self._inner]
         if not own:
             return value
-        both = self._at(at, ast.Tuple([self._taken_from(at, fork, "before", own), value], ast.Load()))
+        both = self._at(at, ast.Tuple([self._take_from_fork(at, fork, "before", own), value], ast.Load()))
         result: ast.expr = self._at(at, ast.Subscript(both, self._at(at, ast.Constant(1)), ast.Load()))
         return result
 
@@ -351,13 +353,13 @@ class Flow(ast.NodeTransformer):
             node.test, node.body, node.orelse = self._test(node.test), self._visit(node.body), self._visit(node.orelse)
             return node
         fork = self._temporary()
-        names = self._names(node, self._bound(node.body, node.orelse))
+        names = self._names(node, self._bound_names(node.body, node.orelse))
         asked = self._bind(
             node.test, fork, self._call(node.test, "fork", self._truth(node.test), names, self._loop_around(node))
         )
         took = self._call(node, "took", self._load(node, fork), self._visit(node.body))
         one = self._at(node, ast.IfExp(self._load(node, fork), took, self._none(node)))
-        orelse = self._set_back(node, fork, node.body, self._visit(node.orelse))
+        orelse = self._restore_names(node, fork, node.body, self._visit(node.orelse))
         other = self._at(node, ast.IfExp(self._not(node, self._load(node, fork)), orelse, self._none(node)))
         return self._with_names(node, self._call(node, "chosen", asked, one, other), fork, [node.body, node.orelse])
 
@@ -368,19 +370,19 @@ class Flow(ast.NodeTransformer):
         loop = self._loops[-1] if self._loops else None
         return self._none(at) if loop is None else self._load(at, loop)
 
-    def _fresh(self, at: ast.AST, loop: str, names: Sequence[str]) -> ast.stmt:
+    def _new_loop(self, at: ast.AST, loop: str, names: Sequence[str]) -> ast.stmt:
         """The names that a loop binds, set to what they are now if it says so."""
         fresh = self._at(at, ast.Attribute(self._load(at, loop), "fresh", ast.Load()))
-        return self._if(at, fresh, self._assigned(at, names, self._of(at, loop, "values", self._names(at, names))))
+        return self._if(at, fresh, self._assign_names(at, names, self._of(at, loop, "values", self._names(at, names))))
 
-    def _begun(self, at: ast.AST, method: str, names: Sequence[str], node: Any, *more: ast.expr) -> ast.expr:
+    def _begin_loop(self, at: ast.AST, method: str, names: Sequence[str], node: Any, *more: ast.expr) -> ast.expr:
         has_else = self._at(at, ast.Constant(bool(node.orelse)))
         return self._call(at, method, self._names(at, names), self._loop_around(at), has_else, *more)
 
     def _loop_body(self, nodes: Sequence[ast.stmt], loop: str | None) -> list[ast.stmt]:
         self._loops.append(loop)
         try:
-            return self._guarded(nodes, self._statements) if loop is not None else self._statements(nodes)
+            return self._guard_statements(nodes, self._statements) if loop is not None else self._statements(nodes)
         finally:
             self._loops.pop()
 
@@ -390,8 +392,8 @@ class Flow(ast.NodeTransformer):
             node.orelse = self._statements(node.orelse)
             return node
         at, loop = node.test, self._temporary()
-        names = self._bound(node.test, *node.body, *node.orelse)
-        made = [self._set(at, loop, self._begun(at, "loop", names, node))]
+        names = self._bound_names(node.test, *node.body, *node.orelse)
+        made = [self._set(at, loop, self._begin_loop(at, "loop", names, node))]
         is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
         if is_endless:
             asked = self._of(at, loop, "endless")
@@ -399,14 +401,14 @@ class Flow(ast.NodeTransformer):
             asked = self._of(at, loop, "test", self._call(at, "condition", self._truth(node.test)))
         head: list[ast.stmt] = []
         if early_exits.leaves(node.body):
-            head.append(self._fresh(at, loop, names))
+            head.append(self._new_loop(at, loop, names))
             over = self._at(at, ast.Attribute(self._load(at, loop), "over", ast.Load()))
             asked = self._at(at, ast.IfExp(over, self._of(at, loop, "test", self._none(at)), asked))
         head.append(self._if(at, self._not(at, asked), [self._at(at, ast.Break())]))
-        head.append(self._fresh(at, loop, names))
+        head.append(self._new_loop(at, loop, names))
         body = self._loop_body(node.body, loop)
         made.append(self._at(node, ast.While(self._of(at, loop, "more"), [*head, *body], [])))
-        made.append(self._fresh(at, loop, names))
+        made.append(self._new_loop(at, loop, names))
         return [*made, *self._after_loop(at, loop, names, node.orelse)]
 
     def _after_loop(self, at: ast.AST, loop: str, names: Sequence[str], orelse: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -415,30 +417,30 @@ class Flow(ast.NodeTransformer):
         if orelse:
             result.append(self._if(at, self._of(at, loop, "completed"), self._statements(orelse)))
         result.append(self._at(at, ast.Expr(self._of(at, loop, "leave", self._names(at, names)))))
-        result.append(self._fresh(at, loop, names))
+        result.append(self._new_loop(at, loop, names))
         return result
 
     def visit_For(self, node: ast.For) -> Any:
         if not self._may_bind:
             return self._plain_for(node)
         at, loop = node.iter, self._temporary()
-        names = self._bound(node.target, *node.body, *node.orelse)
-        targets = set(self._bound(node.target)) - self._inner
-        own = {name for name in early_exits.appended(node.body) if self._scope.kind(self._mangled(name)) == LOCAL}
+        names = self._bound_names(node.target, *node.body, *node.orelse)
+        targets = set(self._bound_names(node.target)) - self._inner
+        own = {name for name in early_exits.appended_names(node.body) if self._scope.kind(self._mangled(name)) == LOCAL}
         lists = sorted(own - self._inner - targets)
-        each = self._begun(at, "each", names, node, self._names(at, lists), self._visit(node.iter))
+        each = self._begin_loop(at, "each", names, node, self._names(at, lists), self._visit(node.iter))
         made = [self._set(at, loop, each)]
-        body = [self._fresh(at, loop, [name for name in names if name not in targets])]
+        body = [self._new_loop(at, loop, [name for name in names if name not in targets])]
         again = self._at(at, ast.Attribute(self._load(at, loop), "again", ast.Load()))
         body.append(self._if(at, again, [self._at(at, ast.Continue())]))
         body += self._loop_body(node.body, loop)
         target, unpacking = self._loop_statement(node.target)
-        body = [*unpacking, self._tried(node, loop, body)]
+        body = [*unpacking, self._try_loop_body(node, loop, body)]
         made.append(self._at(node, ast.For(target, self._load(at, loop), body, [])))
-        made.append(self._fresh(at, loop, names))
+        made.append(self._new_loop(at, loop, names))
         return [*made, *self._after_loop(at, loop, names, node.orelse)]
 
-    def _tried(self, at: ast.AST, loop: str, body: list[ast.stmt]) -> ast.stmt:
+    def _try_loop_body(self, at: ast.AST, loop: str, body: list[ast.stmt]) -> ast.stmt:
         """The body of a ``for``, which may be traced as a loop of the program and turn out to be none."""
         failed = self._not(at, self._of(at, loop, "failed"))
         caught = self._at(at, ast.Attribute(self._recorder_at(at), "failures", ast.Load()))
@@ -498,7 +500,7 @@ class Flow(ast.NodeTransformer):
             node.body = self._statements(node.body)
             return node
         lines = [self._at(node, ast.Constant(line)) for line in (node.body[0].lineno, node.body[-1].end_lineno)]
-        names = self._bound(*([first.optional_vars] if first.optional_vars else []), *node.body)
+        names = self._bound_names(*([first.optional_vars] if first.optional_vars else []), *node.body)
         unpacking: list[ast.stmt] = []
         if first.optional_vars is not None and _takes_apart(first.optional_vars):
             first.optional_vars, unpacking = self._loop_statement(first.optional_vars)
@@ -510,14 +512,14 @@ class Flow(ast.NodeTransformer):
         if not (early_exits.leaves(node.body) or early_exits.may_raise(node.body)):
             node.body = [*unpacking, *self._statements(node.body)]
             return [managed, node]
-        begun, end, after = self._paused(node, names, one=one)
+        begun, end, after = self._pause_around(node, names, one=one)
         turn = [
-            *self._assigned(node, names, self._of(node, one, "names")),
+            *self._assign_names(node, names, self._of(node, one, "names")),
             self._at(node, ast.Expr(self._of(node, one, "exits", self._load(node, error)))),
         ]
         target = self._at(node, ast.Name(error, ast.Store()))
         turns = self._at(node, ast.For(target, self._load(node, one), turn, []))
-        goes_on = self._assigned(node, names, self._of(node, one, "goes_on"))
+        goes_on = self._assign_names(node, names, self._of(node, one, "goes_on"))
         arrived = self._if(node, self._call(node, "arrived", self._load(node, one)), [turns, *goes_on])
         leaves = self._leaving(node, one, begun[1].targets[0].id)  # type: ignore[attr-defined]
         node.body = [*unpacking, *self._statements(node.body), arrived, *end, *leaves]
@@ -532,20 +534,20 @@ class Flow(ast.NodeTransformer):
             if .f is not True: a, b = .f.between()
         if .f is not True and .f is not False: a, b = .f.joined()
         """
-        names, fork = sorted(self._bound()), self._temporary()
+        names, fork = sorted(self._bound_names()), self._temporary()
         made: list[ast.stmt] = []
         if names:
             common = self._call(at, "common", self._load(at, pause), self._names(at, names))
-            made.append(self._if(at, self._is_some(at, pause), self._assigned(at, names, common)))
+            made.append(self._if(at, self._is_some(at, pause), self._assign_names(at, names, common)))
         asked = self._call(at, "leaving", self._load(at, one), self._names(at, names))
         made.append(self._set(at, fork, asked))
-        between = self._assigned(at, names, self._of(at, fork, "begin_else"))
+        between = self._assign_names(at, names, self._of(at, fork, "begin_else"))
         left = self._at(at, ast.Expr(self._of(at, one, "leaves")))
         made.append(self._if(at, self._load(at, fork), [left, self._if(at, self._is(at, fork, True), between)]))
-        joined = self._assigned(at, names, self._of(at, fork, "merge"))
+        joined = self._assign_names(at, names, self._of(at, fork, "merge"))
         return [*made, self._if(at, self._is(at, fork, True, False), joined)]
 
-    def _paused(
+    def _pause_around(
         self, at: ast.stmt, names: Sequence[str], ends: ast.stmt | None = None, first: int = 0, one: str | None = None
     ) -> tuple[list[ast.stmt], list[ast.stmt], list[ast.stmt]]:
         """Statements before, at the end of, and after a block at whose end something happens however it is left;
@@ -561,7 +563,7 @@ class Flow(ast.NodeTransformer):
         resumed = self._call(
             at, "resume", self._load(at, pause), self._names(at, names), ended, *copy.deepcopy(manager)
         )
-        return begun, [end], [self._if(at, is_paused, self._assigned(at, names, resumed))]
+        return begun, [end], [self._if(at, is_paused, self._assign_names(at, names, resumed))]
 
     def visit_Try(self, node: ast.Try | ast.TryStar) -> Any:
         if not self._may_bind:
@@ -569,8 +571,8 @@ class Flow(ast.NodeTransformer):
         if not node.finalbody:
             return self._with_clauses(node)
         first, last = node.body[0].lineno, node.finalbody[0].lineno - 1
-        names = sorted({*self._names_of_try(node), *self._bound(*node.finalbody)})
-        begun, end, after = self._paused(node, names, node.finalbody[-1], first)
+        names = sorted({*self._names_of_try(node), *self._bound_names(*node.finalbody)})
+        begun, end, after = self._pause_around(node, names, node.finalbody[-1], first)
         depth, pause = (statement.targets[0].id for statement in begun)  # type: ignore[attr-defined]
         lines = [self._at(node, ast.Constant(line)) for line in (first, max(first, last))]
         noted = self._call(node, "finally_", *lines, self._names(node, names), self._loop_around(node))
@@ -580,7 +582,7 @@ class Flow(ast.NodeTransformer):
         finalbody = self._statements(node.finalbody)
         common = self._call(node, "common", self._load(node, pause), self._names(node, names))
         passed = self._at(node, ast.Expr(self._call(node, "passed", self._load(node, depth))))
-        paused = self._if(node, copy.deepcopy(after[0].test), self._assigned(node, names, common))  # type: ignore[attr-defined]
+        paused = self._if(node, copy.deepcopy(after[0].test), self._assign_names(node, names, common))  # type: ignore[attr-defined]
         whole = self._at(node, ast.Try([*body, *end], [], [], [passed, paused, *finalbody]))
         return [self._at(node, ast.Expr(noted)), *begun, whole, *after]
 
@@ -589,7 +591,7 @@ class Flow(ast.NodeTransformer):
     def _names_of_try(self, node: ast.Try | ast.TryStar) -> list[str]:
         """The names that the blocks of a ``try`` bind, but for ``finally``."""
         blocks = [node.body, node.orelse, *(handler.body for handler in node.handlers)]
-        names = set(self._bound(*(part for block in blocks for part in block)))
+        names = set(self._bound_names(*(part for block in blocks for part in block)))
         own = [handler.name for handler in node.handlers if handler.name]
         return sorted(names | {name for name in own if self._scope.kind(self._mangled(name)) == LOCAL})
 
@@ -614,7 +616,7 @@ class Flow(ast.NodeTransformer):
         """
         names, depth, one = self._names_of_try(node), self._temporary(), self._temporary()
         clauses, is_group = copy.deepcopy(node.handlers), isinstance(node, ast.TryStar)
-        given: tuple[Any, ...] = (node.body[0].lineno, node.body[-1].end_lineno, _caught(node))
+        given: tuple[Any, ...] = (node.body[0].lineno, node.body[-1].end_lineno, _caught_exceptions(node))
         values = [*(self._at(node, ast.Constant(value)) for value in given), self._names(node, names)]
         values += [self._at(node, ast.Constant(is_group)), self._loop_around(node)]
         begun = [
@@ -644,17 +646,17 @@ class Flow(ast.NodeTransformer):
             handlers.append(self._at(at, ast.ExceptHandler(anything, None, [unmatched])))
         raised = self._at(at, ast.Raise(self._load(at, error), None))
         turn = [
-            *self._assigned(at, names, self._of(at, one, "names")),
+            *self._assign_names(at, names, self._of(at, one, "names")),
             self._at(at, ast.Try([raised], handlers, [], [])),
         ]
         target = self._at(at, ast.Name(error, ast.Store()))
         turns = self._at(at, ast.For(target, self._load(at, one), turn, []))
         asked = self._set(at, arrived, self._call(at, "arrived", self._load(at, one)))
-        goes_on = self._assigned(at, names, self._of(at, one, "goes_on"))
+        goes_on = self._assign_names(at, names, self._of(at, one, "goes_on"))
         made = [asked, self._if(at, self._load(at, arrived), [turns, *goes_on])]
         if orelse:
             made.append(self._if(at, self._call(at, "live"), self._statements(orelse)))
-        ends = self._assigned(at, names, self._of(at, one, "ends"))
+        ends = self._assign_names(at, names, self._of(at, one, "ends"))
         return [*made, self._if(at, self._load(at, arrived), ends)]
 
     # ---- errors
@@ -676,7 +678,7 @@ class Flow(ast.NodeTransformer):
         message = [] if node.msg is None else [node.msg]
         if not all(map(_is_simple, message)):
             negated = self._call(node, "negated", self._truth(node.test))
-            return self._choice(node.test, negated, [self._at(node, Failure.of(message))], [])
+            return self._conditional(node.test, negated, [self._at(node, Failure.of(message))], [])
         found = self._temporary()
         given = list(map(self._visit, message))
         later = self._call(node, "require", self._load(node, found), *given)
@@ -723,7 +725,7 @@ def _shows_name(part: ast.expr) -> bool:
     return isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Name)
 
 
-def _caught(node: ast.Try | ast.TryStar) -> tuple[str, ...]:
+def _caught_exceptions(node: ast.Try | ast.TryStar) -> tuple[str, ...]:
     """The names of the exceptions that a statement catches, see ``try_ranges.TryRange``."""
     names = []
     for handler in node.handlers:

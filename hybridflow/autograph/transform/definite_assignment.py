@@ -107,7 +107,7 @@ class _Analysis:
         return _both(self._block(node.body, sure), self._block(node.orelse, sure))
 
     def _loop(self, node: Any, target: ast.AST | None, sure: Names) -> Names:
-        sure -= _deleted(node)
+        sure -= _deleted_names(node)
         self._block(node.body, sure if target is None else self._expression(target, sure))
         self._block(node.orelse, sure)
         return sure
@@ -118,20 +118,20 @@ class _Analysis:
     _AsyncFor = _For
 
     def _While(self, node: ast.While, sure: Names) -> Names:
-        sure -= _deleted(node)
+        sure -= _deleted_names(node)
         return self._loop(node, None, self._expression(node.test, sure))
 
     def _With(self, node: Any, sure: Names) -> Names:
         for item in node.items:
             sure = self._parts(filter(None, (item.context_expr, item.optional_vars)), sure)
         self._block(node.body, sure)  # of which the manager may catch an error
-        return sure - _deleted(node)
+        return sure - _deleted_names(node)
 
     _AsyncWith = _With
 
     def _Try(self, node: Any, sure: Names) -> Names | None:
         ends: Names | None = self._block(node.body, sure)
-        begun = sure - _deleted(node)
+        begun = sure - _deleted_names(node)
         if ends is not None:
             ends = self._block(node.orelse, ends)
         for handler in node.handlers:
@@ -216,7 +216,7 @@ def _both(one: Names | None, other: Names | None) -> Names | None:
     return other if one is None else one if other is None else one & other
 
 
-def _deleted(node: ast.AST) -> Names:
+def _deleted_names(node: ast.AST) -> Names:
     """The names that a statement may delete; those of exceptions end with their clauses."""
     found = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Del)}
     return frozenset(found | {p.name for p in ast.walk(node) if isinstance(p, ast.ExceptHandler) and p.name})

@@ -57,7 +57,7 @@ def _own_statements(node: ast.AST) -> Iterator[ast.AST]:
             yield from _own_statements(part)
 
 
-def appended(body: Sequence[ast.stmt]) -> set[str]:
+def appended_names(body: Sequence[ast.stmt]) -> set[str]:
     """The names of which nothing is done in a block but ``name.append(item)``, as a statement."""
     found: dict[str, int] = {}
     for node in body:

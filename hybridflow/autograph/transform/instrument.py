@@ -147,7 +147,7 @@ class _Instrumenter(Flow):
         result: ast.expr = self.visit(node)
         return result
 
-    def _visited(self, nodes: Sequence[Any]) -> list[Any]:
+    def _visit_all(self, nodes: Sequence[Any]) -> list[Any]:
         return [None if node is None else self.visit(node) for node in nodes]
 
     # Scopes
@@ -226,20 +226,20 @@ class _Instrumenter(Flow):
         return node
 
     def _defaults(self, node: ast.arguments) -> None:
-        node.defaults = self._visited(node.defaults)
-        node.kw_defaults = self._visited(node.kw_defaults)
+        node.defaults = self._visit_all(node.defaults)
+        node.kw_defaults = self._visit_all(node.kw_defaults)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         self._binds(node.name)
         node.decorator_list = [self._call(d, "fn", self._visit(d)) for d in node.decorator_list]
-        node.bases = self._visited(node.bases)
-        node.keywords = self._visited(node.keywords)
+        node.bases = self._visit_all(node.bases)
+        node.keywords = self._visit_all(node.keywords)
         self._inside(node, node.name)
         return node
 
     def _comprehension(self, node: Any) -> ast.AST:
         if isinstance(node, ast.ListComp) and self._may_bind and may_loop_over(node):
-            return self._listed(node)
+            return self._list_comprehension(node)
         node.generators = [part for generator in node.generators for part in self._unpacked_items(generator)]
         first = node.generators[0]
         first.iter = self._iterable(first)
@@ -258,7 +258,7 @@ class _Instrumenter(Flow):
             self._scope = before
         return node
 
-    def _listed(self, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+    def _list_comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
         """``[f(x) for x in xs if g(x)]`` as ``R.listed(lambda .o, .i: R.walk(.i, lambda x: .o.append(f(x)) if g(x) else
         None), xs)``, so that the condition may be a tensor."""
         number = self._temporary()  # those of the functions inside begin anew
@@ -302,11 +302,11 @@ class _Instrumenter(Flow):
         """What a comprehension iterates over, where no walrus may stand."""
         before, self._may_bind = self._may_bind, False
         try:
-            return self._iterated(self._visit(node.iter), _depth(node.target))
+            return self._iterate(self._visit(node.iter), _depth(node.target))
         finally:
             self._may_bind = before
 
-    def _iterated(self, value: ast.expr, depth: int) -> ast.expr:
+    def _iterate(self, value: ast.expr, depth: int) -> ast.expr:
         """What is iterated over or unpacked, and its items, so many levels down."""
         levels = [self._at(value, ast.Constant(depth))] if depth else []
         return self._call(value, "iterate", value, *levels)
@@ -407,7 +407,7 @@ class _Instrumenter(Flow):
             node.func = self._call(function, "method", self._visit(function.value), name)
         else:
             node.func = self._call(function, "fn", self._visit(function))
-        node.args = self._visited(node.args)
+        node.args = self._visit_all(node.args)
         for keyword in node.keywords:
             value = self._visit(keyword.value)
             keyword.value = value if keyword.arg is not None else self._call(keyword.value, "iterate", value)
@@ -418,7 +418,7 @@ class _Instrumenter(Flow):
             self._visit(value) if key is not None else self._call(value, "iterate", self._visit(value))
             for key, value in zip(node.keys, node.values)
         ]
-        node.keys = self._visited(node.keys)
+        node.keys = self._visit_all(node.keys)
         return self._call(node, "made", node)
 
     def visit_Set(self, node: ast.Set) -> ast.AST:
@@ -467,7 +467,7 @@ class _Instrumenter(Flow):
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             return self._identity_of(node)
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
-        look = self._identity if identity else self._compared
+        look = self._identity if identity else self._compare
         constants = [part.value for part in (node.left, *node.comparators) if isinstance(part, ast.Constant)]
         if identity and (not constants or any(isinstance(value, (bool, int, float)) for value in constants)):
             look = self._same
@@ -489,7 +489,7 @@ class _Instrumenter(Flow):
     def _use(self, node: ast.expr) -> ast.expr:
         return node if isinstance(node, ast.Constant) else self._call(node, "use", self._visit(node))
 
-    def _compared(self, node: ast.expr) -> ast.expr:
+    def _compare(self, node: ast.expr) -> ast.expr:
         return node if isinstance(node, ast.Constant) else self._call(node, "compares", self._visit(node))
 
     def _identity(self, node: ast.expr) -> ast.expr:
@@ -514,8 +514,8 @@ class _Instrumenter(Flow):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         value, depth = self._visit(node.value), max(map(_depth, node.targets))
-        node.value = self._iterated(value, depth - 1) if depth else value
-        node.targets = self._visited(node.targets)
+        node.value = self._iterate(value, depth - 1) if depth else value
+        node.targets = self._visit_all(node.targets)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
@@ -559,7 +559,7 @@ class _Instrumenter(Flow):
 
     def visit_Matching(self, node: Matching) -> ast.expr:
         pattern = self._at(node, ast.Constant(node.pattern))
-        return self._call(node, "matching", self._visit(node.subject), pattern, *self._visited(node.operands))
+        return self._call(node, "matching", self._visit(node.subject), pattern, *self._visit_all(node.operands))
 
     def visit_Holds(self, node: Holds) -> ast.expr:
         return self._at(node, ast.Attribute(node.case, "holds", ast.Load()))
@@ -584,8 +584,8 @@ class _Instrumenter(Flow):
     visit_MatchValue = _pattern_value
 
     def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:
-        node.patterns = self._visited(node.patterns)
-        node.kwd_patterns = self._visited(node.kwd_patterns)
+        node.patterns = self._visit_all(node.patterns)
+        node.kwd_patterns = self._visit_all(node.kwd_patterns)
         return node
 
     def _bound_by_pattern(self, node: Any) -> ast.AST:

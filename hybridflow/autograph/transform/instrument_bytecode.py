@@ -184,7 +184,7 @@ class _Instrumenter:
         """The instruction that many before this one."""
         return self._instructions[self._position - back] if self._position >= back else None
 
-    def _loaded(self, back: int) -> Any:
+    def _loaded_constant(self, back: int) -> Any:
         """The constant that the instruction that many before this one loads.  Raises Unknown if it loads none."""
         before = self._before(back)
         if before is None or before.name != "LOAD_CONST":
@@ -279,7 +279,7 @@ class _Instrumenter:
             self._emit("POP_TOP")
 
     def _import_name(self, each: Instruction) -> None:
-        self._note("imports", self._code.co_names[each.arg], self._loaded(2))
+        self._note("imports", self._code.co_names[each.arg], self._loaded_constant(2))
 
     def _import_from(self, each: Instruction) -> None:
         self._emit("COPY", 1)
@@ -355,14 +355,14 @@ class _Instrumenter:
 
     def _precall(self, each: Instruction) -> None:
         if not self._follows_names():
-            self._called(each.arg)
+            self._prepare_call(each.arg)
 
     def _kw_names(self, each: Instruction) -> None:
-        self._called(self._instructions[self._position + 1].arg)
+        self._prepare_call(self._instructions[self._position + 1].arg)
 
     def _plain_call(self, each: Instruction) -> None:
         if "PRECALL" not in dis.opmap and not self._follows_names():
-            self._called(each.arg)
+            self._prepare_call(each.arg)
 
     def _call_kw(self, each: Instruction) -> None:
         self._at(each.arg + 3, "callee")
@@ -371,7 +371,7 @@ class _Instrumenter:
         before = self._before(1)
         return before is not None and before.name == "KW_NAMES"
 
-    def _called(self, count: int) -> None:
+    def _prepare_call(self, count: int) -> None:
         """Prepare what a call with so many arguments calls."""
         each = self._instructions[self._position]
         if (self._nulls is not None and not self._nulls.is_reached(each)) or (count == 2 and self._leaves_with()):
@@ -419,7 +419,7 @@ class _Instrumenter:
     # Patterns
 
     def _match_class(self, each: Instruction) -> None:
-        self._at(3, "matched", *self._loaded(1))
+        self._at(3, "matched", *self._loaded_constant(1))
 
 
 _Method = Callable[[_Instrumenter, Instruction], None]

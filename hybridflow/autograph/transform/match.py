@@ -156,7 +156,7 @@ def _chain(name: str, cases: Sequence[ast.match_case], seen: set[str]) -> list[a
         return []
     case, *rest = cases
     if not _is_simple(case):
-        return _matched(name, case, rest, seen)
+        return _match_statements(name, case, rest, seen)
     before: list[ast.stmt] = []
     tests: list[ast.expr] = []
     if isinstance(case.pattern, ast.MatchAs):
@@ -171,19 +171,21 @@ def _chain(name: str, cases: Sequence[ast.match_case], seen: set[str]) -> list[a
     return [*before, _at(case.pattern, ast.If(_all(tests), case.body, _chain(name, rest, seen)))]
 
 
-def _matched(name: str, case: ast.match_case, rest: Sequence[ast.match_case], seen: set[str]) -> list[ast.stmt]:
+def _match_statements(
+    name: str, case: ast.match_case, rest: Sequence[ast.match_case], seen: set[str]
+) -> list[ast.stmt]:
     pattern, number = case.pattern, len(rest)
     own = f"{CASE}{name.removeprefix(SUBJECT)}.{number}"
     description = _Description()
     made = description.of(pattern)
     found = _at(pattern, Matching.of(_named(pattern, name, ast.Load()), made, description.operands))
-    captures = {text: _captured(pattern, own, k) for text, k in description.names.items()}
+    captures = {text: _capture(pattern, own, k) for text, k in description.names.items()}
     tests: list[ast.expr] = [_at(pattern, Holds.of(_named(pattern, own, ast.Load())))]
     otherwise = _chain(name, rest, seen)
     if case.guard is not None:
         tests.append(_Substituted(own, description.names).visit(case.guard))
         bound = [
-            _bind(pattern, text, _captured(pattern, own, k)) for text, k in description.names.items() if text in seen
+            _bind(pattern, text, _capture(pattern, own, k)) for text, k in description.names.items() if text in seen
         ]
         if bound:  # before the guard is asked
             holds = _at(pattern, Holds.of(_named(pattern, own, ast.Load())))
@@ -196,7 +198,7 @@ def _all(tests: Sequence[ast.expr]) -> ast.expr:
     return tests[0] if len(tests) == 1 else _at(tests[0], ast.BoolOp(ast.And(), list(tests)))
 
 
-def _captured(at: ast.AST, case: str, number: int) -> Captured:
+def _capture(at: ast.AST, case: str, number: int) -> Captured:
     result: Captured = _at(at, Captured.of(_named(at, case, ast.Load()), number))
     return result
 
@@ -210,7 +212,7 @@ class _Substituted(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> Any:
         if node.id not in self._names or isinstance(node.ctx, ast.Store):
             return node
-        return _captured(node, self._case, self._names[node.id])
+        return _capture(node, self._case, self._names[node.id])
 
 
 class _Description:

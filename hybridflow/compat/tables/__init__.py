@@ -4,8 +4,8 @@ A room is ``[nn]`` for ``tf.nn``, ``[.]`` for ``tf`` itself; lines below several
 stands for all public names of a module, but for those that have a line of their own.
 """
 
-from hybridflow.compat.tables import absent, core, data, keras, keras_backend, keras_ops, maths, network, surroundings
+from hybridflow.compat.tables import absent, core, data, keras, keras_backend, keras_ops, maths, nn, platform
 
 # A name that stands in a room twice is what the last line says.
-TABLES = "".join(table.NAMES for table in (core, maths, network, surroundings, data, keras, keras_backend, keras_ops))
+TABLES = "".join(table.NAMES for table in (core, maths, nn, platform, data, keras, keras_backend, keras_ops))
 ABSENT = absent.NAMES

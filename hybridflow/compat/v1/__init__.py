@@ -14,35 +14,35 @@ import hybridflow as _hf
 from hybridflow.compat.adapters import values as _values
 from hybridflow.compat.tf import names as _tf_names
 from hybridflow.compat.v1 import (
-    averages as _averages,
+    datasets as _datasets,
+    dtype_names as _dtype_names,
     effects as _effects,
     errors as errors,
     functions as _functions,
+    global_step as _global_step,
     graph as _graph,
+    graph_stack as _graph_stack,
     grouping as _grouping,
+    image as _image,
     initializers as _initializers,
     keras_layers as _keras_layers,  # noqa: F401  # which lets Keras's layers take tensors of graphs
-    kinds as _kinds,
     layer_classes as _layer_classes,
     layers as _layers,
+    learning_rate_decay as _learning_rate_decay,
     losses as _losses,
     metrics as _metrics,
-    monitored as _monitored,
+    monitored_session as _monitored_session,
+    moving_averages as _moving_averages,
     naming as _naming,
-    neural as _neural,
+    nn as _nn,
     old_names as _old,
-    opened as _opened,
     parsing as _parsing,
-    pictures as _pictures,
-    pipelines as _pipelines,
+    platform as _platform,
     queues as _queues,
-    rates as _rates,
     regularizers as _regularizers,
-    reports as _reports,
     rnn as _rnn,
     saver as _saver,
-    steps as _steps,
-    surroundings as _surroundings,
+    summary as _summary,
     training as _training,
 )
 from hybridflow.compat.v1.control import (
@@ -71,6 +71,15 @@ from hybridflow.compat.v1.initializers import (
     zeros_initializer as zeros_initializer,
 )
 from hybridflow.compat.v1.nodes import GraphDef as GraphDef, Operation as Operation, Tensor as Tensor
+from hybridflow.compat.v1.platform import (
+    ConfigProto as ConfigProto,
+    GPUOptions as GPUOptions,
+    GraphKeys as GraphKeys,
+    GraphOptions as GraphOptions,
+    OptimizerOptions as OptimizerOptions,
+    RunMetadata as RunMetadata,
+    RunOptions as RunOptions,
+)
 from hybridflow.compat.v1.recording import Recorded as _Recorded
 from hybridflow.compat.v1.scopes import (
     AUTO_REUSE as AUTO_REUSE,
@@ -85,15 +94,6 @@ from hybridflow.compat.v1.scopes import (
 )
 from hybridflow.compat.v1.session import InteractiveSession as InteractiveSession, Session as Session
 from hybridflow.compat.v1.shapes import Dimension as Dimension, TensorShape as TensorShape
-from hybridflow.compat.v1.surroundings import (
-    ConfigProto as ConfigProto,
-    GPUOptions as GPUOptions,
-    GraphKeys as GraphKeys,
-    GraphOptions as GraphOptions,
-    OptimizerOptions as OptimizerOptions,
-    RunMetadata as RunMetadata,
-    RunOptions as RunOptions,
-)
 from hybridflow.compat.v1.tensor_arrays import TensorArray as TensorArray
 from hybridflow.compat.v1.variable_functions import (
     all_variables as all_variables,
@@ -118,7 +118,7 @@ from hybridflow.compat.v1.variables import Variable as Variable
 float16, float32, float64, bfloat16 = _values.float16, _values.float32, _values.float64, _values.bfloat16
 int8, int16, int32, int64 = _values.int8, _values.int16, _values.int32, _values.int64
 uint8, uint16, uint32, uint64 = _values.uint8, _values.uint16, _values.uint32, _values.uint64
-bool, half, double, string, DType = _values.bool_, float16, float64, _kinds.string, _values.DType
+bool, half, double, string, DType = _values.bool_, float16, float64, _dtype_names.string, _values.DType
 newaxis = None
 __version__ = "1.15.0"
 VERSION = __version__
@@ -132,17 +132,17 @@ def get_default_graph() -> Graph:
 
 def get_default_session() -> Any:
     """The innermost session that is a default one, or None."""
-    return _opened.default_session()
+    return _graph_stack.default_session()
 
 
 def disable_eager_execution() -> None:
     """Record operations wherever functions of ``tf`` are called, those of ``hybridflow.compat.tf`` too."""
-    _opened.set_recording(True)
+    _graph_stack.set_recording(True)
 
 
 def enable_eager_execution(*_: Any, **__: Any) -> None:
     """Compute at once, but for what is within a ``tf.Graph().as_default()``."""
-    _opened.set_recording(False)
+    _graph_stack.set_recording(False)
 
 
 disable_v2_behavior, enable_v2_behavior = disable_eager_execution, enable_eager_execution
@@ -150,7 +150,7 @@ disable_v2_behavior, enable_v2_behavior = disable_eager_execution, enable_eager_
 
 def executing_eagerly() -> Any:
     """Whether functions compute at once."""
-    return not _opened.is_recording(True)
+    return not _graph_stack.is_recording(True)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -227,7 +227,7 @@ def is_tensor(x: Any) -> Any:
 
 
 def as_dtype(type_value: Any) -> Any:
-    return _kinds.shown(_kinds.kind_of(type_value))
+    return _dtype_names.shown(_dtype_names.kind_of(type_value))
 
 
 def _recorded(module: Any) -> Any:
@@ -246,8 +246,8 @@ _NAMES = {
     **_functions.TABLE,
     **_effects.NAMES,
     **_parsing.TOP_NAMES,
-    "extract_image_patches": _pictures.extract_image_patches,
-    "Summary": _reports.Summary,
+    "extract_image_patches": _image.extract_image_patches,
+    "Summary": _summary.Summary,
     **{
         name: getattr(_queues, name)
         for name in ("FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue", "QueueBase")
@@ -258,21 +258,21 @@ _loops = {"dynamic_rnn": _rnn.dynamic_rnn, "static_rnn": _rnn.static_rnn, "rnn_c
     "bidirectional_dynamic_rnn": _rnn.bidirectional_dynamic_rnn,
     "static_bidirectional_rnn": _rnn.static_bidirectional_rnn,
 }
-nn = _old.room("nn", _neural.TABLE | _loops, _recorded(_hf.nn))
-summary = _naming.Namespace("tf.summary", _reports.NAMES)
-data = _naming.Namespace("tf.data", _pipelines.NAMES)
+nn = _old.room("nn", _nn.TABLE | _loops, _recorded(_hf.nn))
+summary = _naming.Namespace("tf.summary", _summary.NAMES)
+data = _naming.Namespace("tf.data", _datasets.NAMES)
 layers = _naming.Namespace("tf.layers", _layers.NAMES | _layer_classes.NAMES)
 losses = _naming.Namespace("tf.losses", _losses.NAMES)
 metrics = _naming.Namespace("tf.metrics", _metrics.NAMES)
 train = _old.room(
     "train",
     _training.NAMES
-    | _steps.NAMES
-    | _rates.NAMES
-    | _monitored.NAMES
+    | _global_step.NAMES
+    | _learning_rate_decay.NAMES
+    | _monitored_session.NAMES
     | {
-        "ExponentialMovingAverage": _averages.ExponentialMovingAverage,
-        "summary_iterator": _reports.summary_iterator,
+        "ExponentialMovingAverage": _moving_averages.ExponentialMovingAverage,
+        "summary_iterator": _summary.summary_iterator,
     }
     | {
         name: getattr(_queues, name)
@@ -311,10 +311,10 @@ math = _old.room("math", _functions.TABLE, _recorded(_hf))
 linalg = _old.room(
     "linalg", {name: _functions.TABLE[name] for name in ("matmul", "norm", "diag", "eye")}, _recorded(_hf.linalg)
 )
-flags = _naming.Namespace("tf.flags", _surroundings.flag_names)
-app = _naming.Namespace("tf.app", {"run": _surroundings.run, "flags": flags})
-logging = _naming.Namespace("tf.logging", _surroundings.log_names)
-gfile = _naming.Namespace("tf.gfile", _surroundings.file_names)
+flags = _naming.Namespace("tf.flags", _platform.flag_names)
+app = _naming.Namespace("tf.app", {"run": _platform.run, "flags": flags})
+logging = _naming.Namespace("tf.logging", _platform.log_names)
+gfile = _naming.Namespace("tf.gfile", _platform.file_names)
 contrib = _naming.Namespace(
     "tf.contrib",
     {
@@ -339,7 +339,7 @@ contrib = _naming.Namespace(
     },
 )
 test = _old.room("test", {"is_gpu_available": lambda *_: False, "gpu_device_name": lambda: ""})
-image = _old.room("image", {**_pictures.TABLE, "ResizeMethod": _pictures.ResizeMethod})
+image = _old.room("image", {**_image.TABLE, "ResizeMethod": _image.ResizeMethod})
 bitwise, nest, saved_model = (_old.room(path) for path in ("bitwise", "nest", "saved_model"))
 config, keras, autograph = (_old.module_of(path) for path in ("config", "keras", "autograph"))
 distribute, optimizers, version, sysconfig = (

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compat.v1.dtype_names import STRING, kind_of
 from hybridflow.compat.v1.graph import default_graph
-from hybridflow.compat.v1.kinds import STRING, kind_of
 from hybridflow.compat.v1.literals import literal
 from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.recording import Recorded, as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compat.v1.shaping import stack
+from hybridflow.compat.v1.strings import encoded, is_text
 from hybridflow.compat.v1.table import Table
-from hybridflow.compat.v1.texts import encoded, is_text
 
 TABLE = Table()
 

@@ -9,7 +9,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters import arrays, linear
 from hybridflow.compat.v1.arguments import as_extent, as_extents, as_number
-from hybridflow.compat.v1.kinds import kind_of
+from hybridflow.compat.v1.dtype_names import kind_of
 from hybridflow.compat.v1.literals import literal
 from hybridflow.compat.v1.table import Table
 from hybridflow.compiler.ir import dtypes

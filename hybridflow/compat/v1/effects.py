@@ -14,14 +14,14 @@ from hybridflow.array.creation import asarray
 from hybridflow.compat.adapters import arrays
 from hybridflow.compat.adapters.control import print_
 from hybridflow.compat.v1.constants import convert_to_tensor, on_host
+from hybridflow.compat.v1.dtype_names import STRING, kind_of
 from hybridflow.compat.v1.evaluation import as_value
 from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import default_graph
-from hybridflow.compat.v1.kinds import STRING, kind_of
+from hybridflow.compat.v1.graph_stack import computing, is_recording
 from hybridflow.compat.v1.nodes import Info, Operation
-from hybridflow.compat.v1.opened import computing, is_recording
 from hybridflow.compat.v1.recording import Recorded, is_symbolic
-from hybridflow.compat.v1.texts import encoded
+from hybridflow.compat.v1.strings import encoded
 from hybridflow.core import pytree
 from hybridflow.effects.py_function import numpy_function
 from hybridflow.jit.tensor_spec import TensorSpec

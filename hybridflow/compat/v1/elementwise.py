@@ -10,7 +10,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters import maths
 from hybridflow.compat.v1.arguments import aligned, as_extent, is_whole
-from hybridflow.compat.v1.kinds import kind_of
+from hybridflow.compat.v1.dtype_names import kind_of
 from hybridflow.compat.v1.literals import literal
 from hybridflow.compat.v1.recording import Recorded, Sizes
 from hybridflow.compat.v1.table import Table

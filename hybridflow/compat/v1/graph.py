@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from hybridflow.compat.v1.graph_stack import GRAPHS, Process, default_session
 from hybridflow.compat.v1.nodes import Compute, GraphDef, Info, Operation, Tensor
-from hybridflow.compat.v1.opened import GRAPHS, Process, default_session
 
 
 class Graph:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridflow.compat.v1.reports import FileWriter, FileWriterCache, Summary, SummaryValue, merge_all
+from hybridflow.compat.v1.global_step import get_global_step
+from hybridflow.compat.v1.platform import log_names
 from hybridflow.compat.v1.saver import Saver
-from hybridflow.compat.v1.steps import get_global_step
-from hybridflow.compat.v1.surroundings import log_names
+from hybridflow.compat.v1.summary import FileWriter, FileWriterCache, Summary, SummaryValue, merge_all
 
 
 class SessionRunArgs(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 
 from hybridflow import initializers
 from hybridflow.array.creation import asarray
+from hybridflow.compat.v1.dtype_names import kind_of
 from hybridflow.compat.v1.graph import default_graph
-from hybridflow.compat.v1.kinds import kind_of
 from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compiler.ir import dtypes

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from hybridflow.compat.v1.graph import Graph
+from hybridflow.compat.v1.graph_stack import computing
 from hybridflow.compat.v1.nodes import Info, Tensor
-from hybridflow.compat.v1.opened import computing
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.variables import Variable
 from hybridflow.core import pytree

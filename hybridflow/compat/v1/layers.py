@@ -11,7 +11,7 @@ from hybridflow.compat.v1.control import cond
 from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.initializers import ones_initializer, zeros_initializer
-from hybridflow.compat.v1.neural import TABLE as nn
+from hybridflow.compat.v1.nn import TABLE as nn
 from hybridflow.compat.v1.nodes import Tensor
 from hybridflow.compat.v1.recording import as_graph_tensor, constant_value, is_symbolic
 from hybridflow.compat.v1.regularizers import penalty

@@ -8,7 +8,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.v1.arguments import as_extents
-from hybridflow.compat.v1.kinds import kind_of
+from hybridflow.compat.v1.dtype_names import kind_of
 from hybridflow.compat.v1.recording import Sizes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.tensor import Tensor as Value

@@ -10,7 +10,7 @@ from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.layers import static_extent
-from hybridflow.compat.v1.neural import TABLE as nn
+from hybridflow.compat.v1.nn import TABLE as nn
 from hybridflow.compat.v1.nodes import Tensor
 from hybridflow.compat.v1.variables import REGULARIZATION
 

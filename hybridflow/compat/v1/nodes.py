@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hybridflow.compat.v1.kinds import shown
+from hybridflow.compat.v1.dtype_names import shown
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.core import pytree
 from hybridflow.layers.keras_tensor import Connecting

@@ -11,8 +11,8 @@ from typing import Any
 
 from hybridflow.autodiff import custom
 from hybridflow.compat.tf import names as tf_names
+from hybridflow.compat.v1.graph_stack import computing
 from hybridflow.compat.v1.naming import Namespace
-from hybridflow.compat.v1.opened import computing
 from hybridflow.compat.v1.recording import Recorded, is_symbolic
 from hybridflow.core import pytree
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.compat.v1.elementwise import TABLE
-from hybridflow.compat.v1.products import matmul
+from hybridflow.compat.v1.linalg import matmul
 from hybridflow.compat.v1.recording import Recorded
 from hybridflow.compat.v1.slicing import subscript
 

@@ -14,13 +14,13 @@ from hybridflow import data
 from hybridflow.array.creation import asarray
 from hybridflow.compat.adapters.files import decode_raw as decoded_raw
 from hybridflow.compat.v1.constants import convert_to_tensor, on_host
+from hybridflow.compat.v1.dtype_names import STRING, kind_of
 from hybridflow.compat.v1.errors import OutOfRangeError, UnimplementedError
 from hybridflow.compat.v1.graph import default_graph
-from hybridflow.compat.v1.kinds import STRING, kind_of
+from hybridflow.compat.v1.graph_stack import is_recording
 from hybridflow.compat.v1.nodes import Info, Tensor
-from hybridflow.compat.v1.opened import is_recording
 from hybridflow.compat.v1.recording import is_symbolic
-from hybridflow.compat.v1.texts import encoded
+from hybridflow.compat.v1.strings import encoded
 from hybridflow.core.tensor import Tensor as Value
 from hybridflow.errors import InvalidArgumentError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.compat.v1.evaluation import Run, as_value, needed
-from hybridflow.compat.v1.exchange import Feed, as_fetched, unfed
+from hybridflow.compat.v1.feed_fetch import Feed, as_fetched, unfed
 from hybridflow.compat.v1.nodes import Operation, Tensor
 from hybridflow.compat.v1.programs import Known, variables_of
 from hybridflow.compat.v1.state import State

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from hybridflow.array.creation import asarray
 from hybridflow.compat.v1.errors import UnimplementedError
 from hybridflow.compat.v1.evaluation import Run, as_value, needed
-from hybridflow.compat.v1.exchange import as_fetched, unfed
+from hybridflow.compat.v1.feed_fetch import as_fetched, unfed
 from hybridflow.compat.v1.nodes import Operation, Tensor
 from hybridflow.compat.v1.recording import Sizes, is_constant
 from hybridflow.compat.v1.state import State

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compat.v1.constants import convert_to_tensor, on_host
+from hybridflow.compat.v1.dtype_names import kind_of
 from hybridflow.compat.v1.errors import CancelledError, OutOfRangeError
 from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import default_graph
+from hybridflow.compat.v1.graph_stack import default_session
 from hybridflow.compat.v1.initializers import constant_initializer
-from hybridflow.compat.v1.kinds import kind_of
 from hybridflow.compat.v1.nodes import Info, Operation, Tensor
-from hybridflow.compat.v1.opened import default_session
 from hybridflow.compat.v1.recording import is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compat.v1.variables import LOCAL, Variable

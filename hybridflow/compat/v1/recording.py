@@ -17,8 +17,8 @@ import numpy as np
 from hybridflow.array.creation import asarray
 from hybridflow.array.random import Generator
 from hybridflow.compat.v1.graph import Graph, default_graph
+from hybridflow.compat.v1.graph_stack import is_recording
 from hybridflow.compat.v1.nodes import Info, Operation, Tensor
-from hybridflow.compat.v1.opened import is_recording
 from hybridflow.compiler.ir.dtypes import int32, is_float
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.compat.v1.functions import TABLE as tf
-from hybridflow.compat.v1.neural import TABLE as nn
+from hybridflow.compat.v1.nn import TABLE as nn
 from hybridflow.compat.v1.recording import Recorded
 from hybridflow.regularizers import L1L2, Regularizer
 

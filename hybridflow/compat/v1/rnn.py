@@ -11,7 +11,7 @@ from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.control import scan
 from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.initializers import constant_initializer, zeros_initializer
-from hybridflow.compat.v1.neural import TABLE as nn
+from hybridflow.compat.v1.nn import TABLE as nn
 from hybridflow.compat.v1.scopes import get_variable, variable_scope
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import pytree

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.checkpoint import load_arrays, save_arrays
+from hybridflow.compat.v1.dtype_names import shown
 from hybridflow.compat.v1.errors import NotFoundError
-from hybridflow.compat.v1.kinds import shown
 from hybridflow.compat.v1.variable_functions import global_variables
 
 SUFFIX = ".safetensors"

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from hybridflow import initializers
+from hybridflow.compat.v1.dtype_names import kind_of
 from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.initializers import FACTORIES, Initial, glorot_uniform_initializer, zeros_initializer
-from hybridflow.compat.v1.kinds import kind_of
 from hybridflow.compat.v1.regularizers import penalty
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compat.v1.variable_functions import global_variables, trainable_variables

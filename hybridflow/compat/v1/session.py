@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from hybridflow.compat.adapters.settings import list_physical_devices
-from hybridflow.compat.v1 import opened
-from hybridflow.compat.v1.exchange import Feed, fed, fetched, flat_feeds
+from hybridflow.compat.v1 import graph_stack
+from hybridflow.compat.v1.feed_fetch import Feed, fed, fetched, flat_feeds
 from hybridflow.compat.v1.graph import Graph, default_graph
 from hybridflow.compat.v1.nodes import Tensor
 from hybridflow.compat.v1.partial_runs import PartialRun
@@ -121,7 +121,7 @@ class Session:
 
     def as_default(self) -> AbstractContextManager[Any]:
         """A block in which ``tensor.eval()`` and ``op.run()`` use this session."""
-        return opened.open_session(self)
+        return graph_stack.open_session(self)
 
     def close(self) -> None:
         """Let go of all values."""
@@ -148,12 +148,12 @@ class InteractiveSession(Session):
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
         super().__init__(target, graph, config)
-        opened.interactive(self)
+        graph_stack.interactive(self)
 
     def close(self) -> None:
         super().close()
-        if opened.default_session() is self:
-            opened.interactive(None)
+        if graph_stack.default_session() is self:
+            graph_stack.interactive(None)
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)

@@ -12,11 +12,11 @@ from hybridflow.array.indexing import getitem, take
 from hybridflow.array.setitem import updated
 from hybridflow.compat.v1.arguments import as_extent
 from hybridflow.compat.v1.constants import convert_to_tensor
+from hybridflow.compat.v1.dtype_names import kind_of
 from hybridflow.compat.v1.errors import UnimplementedError
 from hybridflow.compat.v1.evaluation import as_value
 from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import default_graph
-from hybridflow.compat.v1.kinds import kind_of
 from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.recording import constant_value
 from hybridflow.compat.v1.shapes import TensorShape

@@ -12,8 +12,8 @@ from hybridflow.array.creation import zeros
 from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.derivatives import gradients
 from hybridflow.compat.v1.graph import default_graph
+from hybridflow.compat.v1.graph_stack import computing
 from hybridflow.compat.v1.nodes import Operation
-from hybridflow.compat.v1.opened import computing
 from hybridflow.compat.v1.recording import is_symbolic
 from hybridflow.compat.v1.state_variables import state_variable
 from hybridflow.compat.v1.update_rules import Adam, Momentum, ProximalAdagrad, ProximalGradientDescent, RMSProp

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from hybridflow import flags
-from hybridflow.compiler.codegen.core.elements import _spelled, _written_first
+from hybridflow.compiler.codegen.core.elements import _spell_atoms, _written_first
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.index import iteration_space as spaces
 from hybridflow.compiler.index.access_maps import AccessMaps, _Anything
@@ -201,7 +201,7 @@ def test_terms_of_one_factor_are_written_in_one_order() -> None:
         looked_up = [computed(Val(ref, dt.int64, 1), 9) for ref in ("%v1", "%v2", "%v3")]
         total = a // 3 + b // 3 + a % 3 + b % 3 + looked_up[0] + looked_up[1] + (looked_up[2] + variable(k)) // 2
         assert len(total.terms) == 7
-        orders.add(str([_spelled(atom) for (atom, _), _ in sorted(total.terms, key=_written_first)]))
+        orders.add(str([_spell_atoms(atom) for (atom, _), _ in sorted(total.terms, key=_written_first)]))
     assert len(orders) == 1
 
 

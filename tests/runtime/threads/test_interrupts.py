@@ -202,7 +202,7 @@ def test_calls_are_watched_no_more_after_an_interrupt_at_the_end_of_a_trace(monk
     leave, kept = context_manager.Block.__exit__, []
 
     def interrupted(self, *error):
-        if self._generator.gi_code is untracked_code._traced.__wrapped__.__code__:
+        if self._generator.gi_code is untracked_code._trace_calls.__wrapped__.__code__:
             kept.append(self)  # as an exception does that somebody keeps
             raise Interrupt
         return leave(self, *error)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compat.v1.kinds import STRING, kind_of
+from hybridflow.compat.v1.dtype_names import STRING, kind_of
 
 
 def is_text(value: Any, dtype: Any = None) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 import hybridflow as hf
 from hybridflow.compat.adapters import draws
 from hybridflow.compat.v1.arguments import as_extent, as_extents
+from hybridflow.compat.v1.dtype_names import kind_of
 from hybridflow.compat.v1.graph import default_graph
-from hybridflow.compat.v1.kinds import kind_of
 from hybridflow.compat.v1.recording import Recorded
 from hybridflow.compat.v1.table import Table
 from hybridflow.compiler.ir import dtypes

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from hybridflow.compat.v1.constants import on_host
+from hybridflow.compat.v1.dtype_names import STRING
 from hybridflow.compat.v1.graph import Graph, default_graph
-from hybridflow.compat.v1.kinds import STRING
 from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.data import TFRecordDataset
 from hybridflow.summary import events

@@ -13,14 +13,14 @@ from hybridflow import data
 from hybridflow.compat.adapters import files
 from hybridflow.compat.adapters.values import DType
 from hybridflow.compat.v1.constants import convert_to_tensor
+from hybridflow.compat.v1.dtype_names import STRING, kind_of, shown
 from hybridflow.compat.v1.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from hybridflow.compat.v1.graph import default_graph
-from hybridflow.compat.v1.kinds import STRING, kind_of, shown
+from hybridflow.compat.v1.graph_stack import computing
 from hybridflow.compat.v1.nodes import Info, Operation, Tensor
-from hybridflow.compat.v1.opened import computing
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
-from hybridflow.compat.v1.texts import encoded, is_text
+from hybridflow.compat.v1.strings import encoded, is_text
 from hybridflow.core import pytree
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from hybridflow.compat.v1.errors import OutOfRangeError
+from hybridflow.compat.v1.global_step import get_global_step
 from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.grouping import group
 from hybridflow.compat.v1.hooks import (
@@ -29,7 +30,6 @@ from hybridflow.compat.v1.hooks import (
 from hybridflow.compat.v1.queues import Coordinator, start_queue_runners
 from hybridflow.compat.v1.saver import Saver, latest_checkpoint
 from hybridflow.compat.v1.session import Session
-from hybridflow.compat.v1.steps import get_global_step
 from hybridflow.compat.v1.variable_functions import global_variables, local_variables
 
 
