@@ -48,10 +48,13 @@ def _open_properties_in_child() -> None:
 
 
 def at_fork(**steps: Callable[[], object]) -> None:
-    """``os.register_at_fork``, where the system has it: where not, nothing forks."""
+    """``os.register_at_fork``, where the system has it: where not, nothing forks.  A step ``after_in_parent`` is done
+    twice: what a signal handler raises that came while the process forked meets the first one, at its beginning."""
     register = getattr(os, "register_at_fork", None)
     if register is not None:
         register(**steps)
+        if "after_in_parent" in steps:
+            register(after_in_parent=steps["after_in_parent"])
 
 
 at_fork(after_in_child=_open_in_child)

@@ -32,7 +32,6 @@ A forked child inherits no half-written value: programs that run without the int
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 import time
 from collections import deque
@@ -272,5 +271,4 @@ def _after_fork_in_child() -> None:
         request.leave()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+fork_safe_locks.at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

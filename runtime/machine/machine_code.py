@@ -80,20 +80,27 @@ MOST_BATCHES = _Places.MOST  # modules that pay to compile side by side, whateve
 class _ForkGuard:
     """Keeps a child from inheriting LLVM in the middle of what another thread does: waits for who compiles, then for
     who links.  At last it takes llvmlite's own lock: finalizers of llvmlite's objects enter LLVM wherever they run.
+
+    It releases them by one operation in C: what interrupted it in between would leave locks taken that no thread would
+    ever get.  An interrupt before leaves some of them open.
     """
+
+    def __init__(self) -> None:
+        self._taken: dict[int, list[Any]] = {}  # by threads that fork
 
     def before(self) -> None:
         if _thread._count() > 0:
             # Another thread may be in the middle of an import, whose lock nobody would release in the child.
             for load in uninterruptible.loaders:
                 load()
-        for lock in self._locks():
+        self._taken[threading.get_ident()] = locks = self._locks()
+        for lock in locks:
             lock.acquire()
 
     def after(self) -> None:
-        for lock in reversed(self._locks()):
-            if lock._is_owned():  # else an interrupt came before it was taken
-                lock.release()
+        thread = threading.get_ident()
+        _run_all(map(_RLock.release, filter(_RLock._is_owned, self._taken.get(thread, ()))))
+        self._taken.pop(thread, None)
 
     @staticmethod
     def _locks() -> list[Any]:
@@ -102,6 +109,8 @@ class _ForkGuard:
         return ours if ffi is None else [*ours, ffi.lib._lock._lock]
 
 
+_RLock: Any = _thread.RLock
+_run_all: Callable[[Iterator[Any]], None] = collections.deque[Any](maxlen=0).extend
 _fork_guard = _ForkGuard()
 fork_safe_locks.at_fork(before=_fork_guard.before, after_in_parent=_fork_guard.after, after_in_child=_fork_guard.after)
 

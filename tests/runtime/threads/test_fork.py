@@ -179,3 +179,43 @@ def test_a_fork_with_threads_leaves_nothing_to_import(tmp_path):
         print(sorted(set(sys.modules) - before))
         """)
     assert out == "[]\n"
+
+
+def test_an_interrupt_while_it_forks_leaves_nothing_locked() -> None:
+    """What the handler of a signal raises that came in the middle of a fork meets the first step after it, where Python
+    drops it.  Other threads write variables and compile as before."""
+    program = """
+        import ctypes, functools, os, signal, sys, threading
+
+        # The last step before a fork is the first one that is registered; in C, so that nothing is raised here.
+        os.register_at_fork(before=functools.partial(getattr(ctypes.CDLL(None), "raise"), signal.SIGINT))
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        import hybridflow as hf
+        from hybridflow.runtime import background
+
+        v, dropped = hf.Variable(1.0), []
+        sys.unraisablehook = lambda found: dropped.append(found.exc_type)
+
+        @hf.function
+        def step(x):
+            v.assign_add(x)
+
+        def work():
+            step(hf.asarray(1.0))
+            v.assign_add(1.0)
+            print(v.item(), hf.function(lambda x: x * 3.0)(hf.ones(2)).tolist())
+
+        step(hf.asarray(1.0))
+        try:
+            if not os.fork():
+                os._exit(0)
+        except KeyboardInterrupt:
+            dropped.append(KeyboardInterrupt)
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(40)
+        print(dropped == [KeyboardInterrupt], thread.is_alive(), background._is_held, flush=True)
+        os._exit(0)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=100)
+    assert done.stdout == "4.0 [3.0, 3.0]\nTrue False False\n", (done.stdout, done.stderr)
