@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.core import context_manager, tier_up, transaction
+from hybridflow.autodiff import tape
+from hybridflow.core import context, context_manager, devices, tier_up, transaction
 from hybridflow.core.context import current, suspended
 from hybridflow.errors import of_user
 from hybridflow.guards import untracked_code
 from hybridflow.runtime.calls import entry, variable_locks
 from tests.support.paths import ROOT
 
-WHERE = {"tape.py", "context.py", "devices.py", "transaction.py", "turns.py"}
+WHERE = {os.path.basename(module.__file__ or "") for module in (tape, context, devices, transaction, variable_locks)}
 OURS = (os.path.dirname(hf.__file__), str(ROOT / "tests"))
 
 
