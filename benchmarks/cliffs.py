@@ -131,7 +131,7 @@ def measured(name: str, threads: int) -> Row | None:
     hf.config.set_num_threads(1)
     for _ in range(3):
         function(*given)
-    leaves, key = function._leaves_and_key(*function._adopted(tuple(given), {}))
+    leaves, key = function._leaves_and_key(*function._import_foreign_arrays(tuple(given), {}))
     concrete = function._serving(key, leaves)
     alone, cut = (_timed(concrete, leaves, count) for count in (1, threads))
     if not alone.names:  # type: ignore[attr-defined]

@@ -44,7 +44,7 @@ class Factor(NamedTuple):
 class Contraction(NamedTuple):
     """The factors of a contraction.  The axes of its result are the batch axes, the free ones of the first operand
     (rows) and the free ones of the second (columns), in this order.  With ``lanes`` one row or one column is summed in
-    the order of a row reduction (see order.py).  The ``precision`` of float32 is "highest" or "high".  With ``gaps``
+    the order of a row reduction (``evaluation_order``).  float32's ``precision`` is "highest" or "high".  With ``gaps``
     rows of the first operand are expected to begin or end with zeros."""
 
     left: Factor

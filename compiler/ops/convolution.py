@@ -333,7 +333,7 @@ define(
     doc="""What windows that slide over x[n,*s,g,c] see, times f[*k,c,g,o] and summed: [n,*p,g,o].  Windows start every
     ``step`` elements, and theirs lie ``dilation`` apart, in x with ``low`` zeros before, ``high`` behind and
     ``interior`` between neighbours of each axis.  Sums of floats narrower than 32 bits are kept in float32 and rounded
-    once; they go by blocks through (*k, c) in row-major order (order.py).""",
+    once; they go by blocks through (*k, c) in row-major order (evaluation_order.py).""",
     canon=_canon("convolve"),
     infer=_convolve_infer,
     reference=_convolve_reference,

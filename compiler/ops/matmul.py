@@ -188,7 +188,7 @@ define(
     doc="""Matrix products x[...,m,k] @ y[...,k,n] over equal leading axes; either matrix may be given transposed.
     The factors' elements are converted to ``sum_dtype``, their own dtype unless given, which the result has; sums of
     floats narrower than 32 bits are kept in float32 and rounded once.  With ``lanes`` a product of one row or one
-    column is summed in the order of a row reduction, else by blocks of k (order.py); unless given, that is so where
+    column is summed in the order of a row reduction, else by blocks of k; unless given, that is so where
     neighbours along k lie side by side in both factors.  With the ``precision`` "high" elements of float32 may be
     rounded to 10 bits behind the point, as tensor cores take them; "highest" is not written.  ``gaps`` says that rows
     of x are expected to begin or end with zeros, as masks leave them: a kernel may look for these and leave them out,

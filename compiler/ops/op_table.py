@@ -105,7 +105,7 @@ class OpDef:
                                      entry may be a function without arguments, called only if that cotangent is wanted,
                                      or a ``Waiting`` one, which is not called while sums of such will do
     jvp(b, tangents, out, *ins, **attrs)
-                                     the result's tangent from those of the inputs (None: zero), where forward.py does
+                                     the result's tangent from those of the inputs (None: zero), where forward_mode does
                                      not derive it from ``vjp``
     batch(b, op, size, batched, *ins, **attrs)
                                      the op for many examples at once, where batching.py does not derive it from the
@@ -123,7 +123,7 @@ class OpDef:
                                      REDUCE has it if NOWHERE is among its identity's components; see folding.py
     later(e, s, t)                   REDUCE: ``combine`` where all of t's elements come after all of s's, if that takes
                                      fewer instructions
-    contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction.py)
+    contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction_dims.py)
     contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
                                      where its attributes cannot
     lower(types, attrs) -> Lowering  SCAN, SORT, SCATTER, CONVOLVE, CONTROL: the building block that makes it

@@ -2,7 +2,7 @@
 
 A reduction is a state and how it grows: ``lift`` makes the state of one element, ``combine`` joins two states, ``init``
 is the state of nothing, and ``finish`` reads the result off the state.  Float states are float32 or float64, whatever
-the input.  The order of combining is the loop emitter's, fixed by shape and axes alone (see order.py).
+the input.  The order of combining is the loop emitter's, fixed by shape and axes alone (see evaluation_order.py).
 """
 
 from __future__ import annotations
@@ -454,7 +454,7 @@ define(
     "cumulative_sum",
     Kind.SCAN,
     1,
-    doc="Element i along the axis is the sum of elements 0 to i, in the order of scans (order.py); integers wrap.",
+    doc="Element i along the axis is the sum of elements 0 to i, in the order of scans; integers wrap.",
     canon=type_rules.canon_axis("cumulative_sum"),
     infer=_cumulative_sum_infer,
     reference=_cumulative_sum_reference,

@@ -116,10 +116,11 @@ class SymbolicTensor(Tensor):
             "numpy",
             "turning into a NumPy array:",
             "Return it and convert the result, or make one tensor of several with hf.asarray or hf.stack.",
+            TraceError,  # who asks for the value itself is told, other than where Python needs it for a decision
         )
 
     def item(self) -> Any:
-        raise self._no_value("item", "reading the element of", "Return it and read the result.")
+        raise self._no_value("item", "reading the element of", "Return it and read the result.", TraceError)
 
     def __bool__(self) -> bool:
         why = why_unconverted(sys._getframe(1))

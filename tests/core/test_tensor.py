@@ -469,12 +469,10 @@ def trace(body, *args):
 @pytest.mark.parametrize(
     "body, remedy",
     [
-        (lambda x: operator.index(hf.astype(x[0], hf.int64)), "Python argument"),
         (lambda x: x.numpy(), "Return it"),
         (lambda x: np.asarray(x), "Return it"),
         (lambda x: x.item(), "Return it"),
         (lambda x: x.tolist(), "Return it"),
-        (lambda x: hf.zeros((hf.astype(x[0], hf.int64),)), "Python argument"),
         (lambda x: x[x > 0], r"hf\.where"),
         (lambda x: hf.nonzero(x), r"hf\.where"),
     ],
@@ -482,6 +480,15 @@ def trace(body, *args):
 def test_a_traced_tensor_has_no_value(body, remedy):
     with pytest.raises(errors.TraceError, match=rf"{remedy}.*test_tensor\.py:\d+"):
         trace(body, hf.ones((3,)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [lambda x: operator.index(hf.astype(x[0], hf.int64)), lambda x: hf.zeros((hf.astype(x[0], hf.int64),))],
+)
+def test_sizes_that_tensors_decide_are_refused_where_all_has_to_be_compiled(body):
+    with pytest.raises(errors.ConcretizationError, match=r"Python argument.*test_tensor\.py:\d+"):
+        hf.function(body, strict=True)(hf.ones((3,)))
 
 
 def test_repr_while_tracing_names_the_line():

@@ -1109,7 +1109,7 @@ def test_a_state_of_another_dataset_is_no_state(wrong: dict[str, Any]) -> None:
 
 def test_a_run_that_declares_nothing_has_no_state() -> None:
     """Rather than an empty one, from which it would begin again."""
-    with pytest.raises(NotImplementedError, match="Runner has to declare state_fields"):
+    with pytest.raises(NotImplementedError, match="PipelineIterator has to declare state_fields"):
         PipelineIterator().state()
     with pytest.raises(NotImplementedError, match="state_fields"):
         PipelineIterator().restore({})

@@ -1,4 +1,4 @@
-"""Products of a matrix with a vector whose sums go in the order of a row reduction (``order.py``).
+"""Products of a matrix with a vector whose sums go in the order of a row reduction (``evaluation_order.py``).
 
 Each line of the matrix is multiplied with the vector, element by element, and the products are summed like a row of
 them: the result is that of ``sum(line * vector)``, in the dtype of the sums.  Lines whose elements lie side by side are

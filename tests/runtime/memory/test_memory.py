@@ -187,5 +187,5 @@ print("done")
 
 def test_statistics_are_no_constants_of_a_trace():
     step = hf.function(lambda x: x * float(hf.memory.stats().live), strict=True)
-    with pytest.raises(errors.TraceError, match=r"calls hybridflow\.runtime\.memory\.blocks\.stats"):
+    with pytest.raises(errors.TraceError, match=r"calls hybridflow\.runtime\.memory\.memory_pool\.stats"):
         step(hf.ones(2))
