@@ -386,6 +386,7 @@ def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, given: Any)
         _stored(recording, array, name, given)
     elif not callable(given):
         recording.add_guard(slot, "call", ArrayContents(array), "elements")
+        recording.on_array_shared(array)
 
 
 def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, given: Any) -> None:

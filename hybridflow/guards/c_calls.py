@@ -157,6 +157,8 @@ def _note_method(recording: GuardBuilder, owner: Any, name: str, args: Any) -> N
             read_elements(recording, owner)
     elif base_container(owner) is not None:
         if name in c_function_models.MUTATORS:
+            if name in c_function_models.TAKING:
+                read_items(recording, owner)
             recording.effect(owner, f"calls {{}}.{name}")
         elif name == "__getitem__" and args:
             read_item(recording, owner, args[0], *_look_up(owner, args[0]))
@@ -255,7 +257,10 @@ def dereference(recording: GuardBuilder, reference: weakref.ref[Any]) -> Any:
 
 def call_lru_cache(recording: GuardBuilder, f: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``functools.lru_cache``: what is in the cache counts, not what it was computed from."""
+    misses, held = f.cache_info().misses, recording.items_of_watched()
     value = recording.note(lambda _: f(*args, **kwargs))
+    if f.cache_info().misses != misses:
+        recording.keep_changes(held)  # a run of the code finds the result in the cache
     text = f.__wrapped__.__name__
     recording.note(_note_result, f, text, lambda g: g(*args, **kwargs), value, (args, tuple(kwargs.items())))
     return value

@@ -182,6 +182,8 @@ MUTATORS = frozenset(
         "update",
     )
 )
+# Those among them that return what it holds: objects that were there before the trace.
+TAKING = frozenset(("pop", "popitem", "popleft", "setdefault"))
 # Methods of containers that read their items, and nothing of the items.
 SHALLOW = frozenset(("__iter__", "__reversed__", "copy", "items", "keys", "values"))
 # Modules whose functions see of an object what its special methods show, and no more.

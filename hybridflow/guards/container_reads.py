@@ -207,6 +207,7 @@ def read_elements(recording: GuardBuilder, array: np.ndarray) -> None:
     if slot is None:
         return
     recording.add_guard(slot, "call", ArrayContents(array), "elements")
+    recording.on_array_shared(array)
     if array.dtype.hasobject:
         for position, item in enumerate(array.ravel().tolist()):
             if not is_plain(item):

@@ -270,6 +270,11 @@ class GuardBuilder:
             slot = self.weak_root(array, "memory of a tensor")
         self.add_guard(slot, "call", ArrayContents(array), "elements")
 
+    def on_array_shared(self, array: Any) -> None:
+        """Before code that is not recorded sees an array's elements, which it may write: keep what they are."""
+        if self._undo.is_complete and array.flags.writeable:
+            self._undo.note(array)
+
     def effect(self, value: Any, what: str) -> None:
         """Note that an object that outlives the call is changed.  Raises TraceError if its owner would not see it."""
         if self.is_copy(value):
@@ -363,7 +368,7 @@ class GuardBuilder:
     @property
     def can_undo(self) -> bool:
         """Whether the trace changed objects that outlive the call, and all of that can be undone."""
-        return self.can_rerun and any(reason.is_effect for reason in self.reasons)
+        return self.can_rerun and self._find_effect() is not None
 
     def undo(self) -> None:
         """Give objects that outlive the call what they held before the trace, as far as that is known."""
@@ -375,7 +380,20 @@ class GuardBuilder:
                 _restore_contents(value, before)
 
     def first_effect(self) -> Reason:
-        return next(reason for reason in self.reasons if reason.is_effect)
+        found = self._find_effect()
+        assert found is not None
+        return found
+
+    def _find_effect(self) -> Reason | None:
+        """What the trace does to objects that outlive the call; None if nothing."""
+        noted = next((reason for reason in self.reasons if reason.is_effect), None)
+        if noted is not None:
+            return noted
+        changed = [
+            *(text for value, before, text, _ in self._watched if not same_items(before, _held(value) or [])),
+            *map(self.text_of, self._undo.find_changed_arrays()),
+        ]
+        return Reason(f"changes {changed[0]}", None, _KEEP, is_effect=True) if changed else None
 
     def rollback(self) -> None:
         """Give attributes that hold tensors of the trace what they held before it."""
@@ -423,6 +441,16 @@ class GuardBuilder:
         if held is not None:
             self._watched.append((value, held, text, is_copy))
 
+    def items_of_watched(self) -> list[list[Any] | None]:
+        """What the objects that outlive the call hold now."""
+        return [_held(value) for value, *_ in self._watched]
+
+    def keep_changes(self, held: Sequence[list[Any] | None]) -> None:
+        """What was changed since objects ``held`` this would not happen again: the trace cannot be undone."""
+        for (value, *_), before in zip(self._watched, held):
+            if not same_items(before or [], _held(value) or []):
+                self._undo.is_complete = False
+
     def finish(self) -> None:
         """Look for changes that were not seen.  Raises TraceError for traced tensors that were left outside."""
         for look, restore, text, where in self._assigned:
@@ -444,7 +472,8 @@ class GuardBuilder:
                 self.reason(f"changes {text}", _KEEP, is_effect=True, can_undo=True)
         failing = None if self.reasons else self._first_failing()
         if failing is not None:
-            self.reason(f"changes {self.texts[failing]}", _KEEP, is_effect=True)
+            can_undo = bool(self._undo.find_changed_arrays())
+            self.reason(f"changes {self.texts[failing]}", _KEEP, is_effect=True, can_undo=can_undo)
 
     def _leaked_tracer_error(self, text: str, where: str | None) -> TraceError:
         return TraceError(

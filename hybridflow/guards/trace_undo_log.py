@@ -34,10 +34,11 @@ def _is_slot(owner: Any, name: str) -> bool:
 class Log:
     """What was changed, in order.  It ``is_complete`` as long as all of it can be undone."""
 
-    __slots__ = ("_known", "_restores", "is_complete")
+    __slots__ = ("_arrays", "_known", "_restores", "is_complete")
 
     def __init__(self) -> None:
         self._restores: list[Callable[[], None]] = []
+        self._arrays: list[tuple[np.ndarray, np.ndarray]] = []  # of these, what they held
         self._known: dict[int, Any] = {}  # the objects of which it is noted what they held
         self.is_complete = True
 
@@ -51,7 +52,12 @@ class Log:
     def note(self, value: Any) -> bool:
         """Before ``value`` is changed: whether it can be given back what it holds."""
         if id(value) not in self._known:
-            restore = _restoring(value)
+            if isinstance(value, np.ndarray):
+                elements = value.copy()
+                self._arrays.append((value, elements))
+                restore: Any = functools.partial(_restore_elements, value, elements)
+            else:
+                restore = _restoring(value)
             if restore is None:
                 return False
             self._known[id(value)] = value
@@ -77,18 +83,25 @@ class Log:
         self.add(restore)
         return restore
 
+    def find_changed_arrays(self) -> list[np.ndarray]:
+        """The arrays among what was noted that hold something else now."""
+        return [array for array, elements in self._arrays if array.tobytes() != elements.tobytes()]
+
     def undo(self) -> None:
         """Give all that was changed what it held before."""
         while self._restores:
             self._restores.pop()()
         self._known.clear()
+        self._arrays.clear()
+
+
+def _restore_elements(array: np.ndarray, elements: np.ndarray) -> None:
+    if array.tobytes() != elements.tobytes():  # or nobody may write to it any more
+        np.copyto(array, elements)
 
 
 def _restoring(value: Any) -> Callable[[], None] | None:
     """What gives an object back what it holds now; None where nothing is known that could."""
-    if isinstance(value, np.ndarray):
-        elements = value.copy()
-        return lambda: np.copyto(value, elements)
     for base, update in _UPDATES:
         if isinstance(value, base):
             return functools.partial(_refill, base, update, value, list(_items(base, value)))

@@ -484,6 +484,12 @@ class EagerOnlyError(RaisedError):
     """What the code that was traced does no program can do, as the ``error`` says: a run of the code itself can."""
 
 
+def _undo(trace: Trace) -> None:
+    """The code begins anew: with objects that outlive the call as they were before, where that can be."""
+    if trace.guard_builder is not None and trace.guard_builder.can_rerun:
+        trace.guard_builder.undo()
+
+
 def _undone(error: BaseException, trace: Trace) -> RaisedError | None:
     """After the code that is traced has failed with an ``error``: see to it that objects which outlive the call are as
     they were before, where the code has to run again; None where it has not, or they cannot be."""
@@ -566,13 +572,12 @@ def _run(
     except RecursionError as error:
         raise endless(binder.name, error) from None
     except BaseException as error:
-        found = _undone(error, trace)
-        if trace.wants_sizes:
-            if not isinstance(error, Exception) and trace.guard_builder is not None and trace.guard_builder.can_undo:
-                trace.guard_builder.undo()
-            raise SizesWantedError from None
-        if isinstance(error, RestartTrace):
+        if trace.wants_sizes or isinstance(error, RestartTrace):
+            _undo(trace)
+            if trace.wants_sizes:
+                raise SizesWantedError from None
             raise
+        found = _undone(error, trace)
         if found is not None:
             raise found from None
         if _comes_after_effects(error, trace):
@@ -580,12 +585,8 @@ def _run(
         raise
     finally:
         layer_context.leave_function(token)
-    if (
-        (assumptions.must_restart or trace.wants_sizes)
-        and trace.guard_builder is not None
-        and trace.guard_builder.can_undo
-    ):
-        trace.guard_builder.undo()
+    if assumptions.must_restart or trace.wants_sizes:
+        _undo(trace)
     if trace.wants_sizes:
         raise SizesWantedError
     # Where variables were made, the next run finds what was set beside them.

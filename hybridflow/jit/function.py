@@ -41,7 +41,7 @@ from hybridflow.jit.trace_cache import CallForm, TraceCache, Variant
 from hybridflow.runtime import fork_safe_locks, tiers, uninterruptible
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.tracing.data_dependent_sizes import SizesWantedError
+from hybridflow.tracing.data_dependent_sizes import SizeKnownError, SizesWantedError
 
 if TYPE_CHECKING:
     from hybridflow.jit import profiling
@@ -286,8 +286,9 @@ class Function(Dispatcher, Generic[P, R]):
     def _make_and_call_now(
         self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Variant | None, Any]:
-        if self._eager_calls.is_due(key):
+        if self._eager_calls.is_due(self._generalized(key)):
             return None, self._run_inline(args, kwargs)
+        error: BaseException | None
         try:
             found = self._relax_or_make(key, leaves)
         except EagerOnlyError as refused:
@@ -295,16 +296,19 @@ class Function(Dispatcher, Generic[P, R]):
                 raise refused.error from None
             _report().warn_runs_eagerly(self._options.name, refused.reason, refused.error)
             self._is_unguarded = True
-            self._eager_calls.note(key)
-            return None, self._run_inline(args, kwargs)
+            self._eager_calls.note(self._generalized(key))
+            error = None
         except RaisedError as raised:
             error = raised.error
         else:
             undo, found.undo = found.undo, None
             return self._call_once(found, leaves, undo, lambda: self._run_inline(args, kwargs))
         try:
-            self._run_inline(args, kwargs)  # what comes before the error happens, which has values, or is another one
-            raise error  # only tracing led to it
+            # Out of the clauses: an error of this run has the context that it has in Python.
+            result = self._run_inline(args, kwargs)
+            if error is not None:  # only tracing led to it; what came before it has happened
+                raise error
+            return None, result
         finally:
             del error  # whose traceback holds this frame
 
@@ -318,6 +322,9 @@ class Function(Dispatcher, Generic[P, R]):
         if not any(node.effect.name == "ORDERED" for node in found.concrete.graph.nodes):
             try:
                 return found, found.concrete.call_leaves(leaves)
+            except SizeKnownError:
+                undo()  # the call begins anew, with that size
+                raise
             except Exception as error:
                 undo()
                 body()
@@ -339,9 +346,13 @@ class Function(Dispatcher, Generic[P, R]):
             raise TraceError(self._options.name, f'{why}. The stance is "{name}".')
         return False
 
+    def _generalized(self, key: Key) -> Key:
+        """The key of all calls that differ from this one in what varies."""
+        return key if self._relaxing is None else self._relaxing.generalize(key)
+
     def _find_relaxed(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
         """As ``_find``, of traces for any numbers and extents in the places that vary."""
-        own = key if self._relaxing is None else self._relaxing.generalize(key)
+        own = self._generalized(key)
         return None if own is key else self._find(own, leaves)
 
     def _relax_or_make(self, key: Key, leaves: Sequence[Any]) -> Variant:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import TraceError, short_location
+from hybridflow.errors import ConcretizationError, TraceError, short_location
 from hybridflow.guards.guard_builder import GuardBuilder, Reason
 from hybridflow.guards.value_checks import ATOMS
 from hybridflow.jit.native_entry import Refusal
@@ -43,8 +43,8 @@ class Report:
 
 def warn_runs_eagerly(name: str, reason: Reason | None, error: BaseException) -> None:
     """Warn that calls of a function run eagerly, unless that was said: for a ``reason``, or as the ``error`` says."""
-    if reason is None:
-        if _is_new(name, str(error), None):
+    if reason is None or isinstance(error, ConcretizationError):  # without the effect it would be the same
+        if _is_new(name, getattr(error, "stage", str(error)), getattr(error, "where", None)):
             _warn(name, f"runs eagerly: {error}")
     elif _is_new(name, reason.text, reason.where):
         place = f" ({short_location(reason.where)})" if reason.where else ""

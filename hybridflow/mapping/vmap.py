@@ -130,6 +130,9 @@ def _mapped(
             own[k] = x
         args, kwargs = pytree.unflatten(structure, own)
         found.append(pytree.flatten(converted(function, stage)(*args, **kwargs)))
+        for leaf in found[0][0]:
+            if hasattr(type(leaf), "why_no_result"):
+                raise leaf.why_no_result()
         return [as_tensor(leaf, stage) for leaf in found[0][0] if is_value(leaf)]
 
     xs = [x if axes[k] in (0, -len(x.shape)) else moveaxis(x, axes[k], 0) for k, x in zip(places, tensors)]

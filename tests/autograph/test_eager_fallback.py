@@ -6,6 +6,7 @@ from __future__ import annotations
 import bisect
 import collections
 import contextlib
+import functools
 import heapq
 import itertools
 import logging
@@ -19,6 +20,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import ConcretizationError
+from hybridflow.jit.function import Function
 from tests.support.agreement import form
 
 V, W = [0.5, -1.25, 2.0, 3.5], [-3.0, 0.75, -0.5, -8.0]
@@ -325,6 +327,267 @@ def test_gradients_are_eager_ones() -> None:
                 y = function(x)
             found.append(form(tape.gradient(y, x)))
         assert found[0] == found[1]
+
+
+class _Holder:
+    def __init__(self) -> None:
+        self.count = 0
+
+
+def _ufunc_out(array):
+    np.add(array, 1, out=array)
+
+
+def _ufunc_at(array):
+    np.add.at(array, [0], 1)
+
+
+def _copied_to(array):
+    np.copyto(array, array + 1)
+
+
+def _reshaped(array):
+    array.reshape(2, 2)[0, 0] += 1
+
+
+def _flat(array):
+    array.flat[0] = array[0] + 1
+
+
+def _put(array):
+    np.put(array, [0], array[0] + 1)
+
+
+def _ravelled(array):
+    view = array.ravel()
+    view[0] += 1
+
+
+def _through_memory(array):
+    memoryview(array)[0] = array[0] + 1
+
+
+@pytest.mark.runs_eagerly
+@pytest.mark.parametrize(
+    "write", [_ufunc_out, _ufunc_at, _copied_to, _reshaped, _flat, _put, _ravelled, _through_memory]
+)
+def test_arrays_that_are_written_unseen_are_written_once(write: Callable[[Any], None]) -> None:
+    def of(compile_: Callable[[Any], Any]) -> list[Any]:
+        array = np.array([0.5, np.nan, -0.0, np.inf])
+
+        @compile_
+        def f(x):
+            write(array)
+            return "a" if hf.sum(x) > 0 else "b"
+
+        return [f(hf.constant(x)) for x in (V, W, V, V, W)] + [array.tobytes()]
+
+    assert of(hf.function) == of(lambda f: f)
+
+
+def _popped(held):
+    item = held["list"].pop()
+    item.count += 1
+    held["list"].insert(0, item)
+
+
+def _popped_by_key(held):
+    item = held.pop("object")
+    item.count += 1
+    held["object"] = item
+
+
+def _popped_last(held):
+    key, item = held.popitem()
+    item.append(1)
+    held[key] = item
+
+
+def _popped_left(held):
+    item = held["deque"].popleft()
+    item.count += 1
+    held["deque"].append(item)
+
+
+def _set_by_default(held):
+    held.setdefault("log", []).append(1)
+
+
+def _filtered(held):
+    first, *_ = filter(lambda item: item.count >= 0, held["list"])
+    first.count += 1
+
+
+@pytest.mark.runs_eagerly
+@pytest.mark.parametrize("change", [_popped, _popped_by_key, _popped_last, _popped_left, _set_by_default, _filtered])
+def test_objects_that_containers_give_away_are_changed_once(change: Callable[[Any], None]) -> None:
+    def of(compile_: Callable[[Any], Any]) -> list[Any]:
+        objects = [_Holder() for _ in range(5)]
+        held: dict[str, Any] = {
+            "list": objects[:2],
+            "object": objects[2],
+            "deque": collections.deque(objects[3:]),
+            "log": [],
+        }
+
+        @compile_
+        def f(x):
+            change(held)
+            return "a" if hf.sum(x) > 0 else "b"
+
+        return [f(hf.constant(x)) for x in (V, W, V, V, W)] + [[one.count for one in objects], held["log"]]
+
+    assert of(hf.function) == of(lambda f: f)
+
+
+def test_what_a_cached_function_did_is_not_taken_back() -> None:
+    """A run of the code would find the result in the cache, and not do it: that stays an error."""
+    log: list[int] = []
+
+    @functools.lru_cache
+    def cached(key: int) -> int:
+        log.append(key)
+        return key
+
+    @hf.function
+    def f(x):
+        cached(len(log))
+        return "a" if hf.sum(x) > 0 else "b"
+
+    with pytest.raises(ConcretizationError):
+        f(hf.constant(V))
+    assert log == [0]
+
+
+def _warnings_of(run: Callable[[], Any]) -> list[str]:
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("hybridflow")
+    logger.addHandler(handler)
+    try:
+        run()
+    finally:
+        logger.removeHandler(handler)
+    return said
+
+
+@pytest.mark.runs_eagerly
+def test_the_warning_names_the_cause_and_not_an_effect_before_it() -> None:
+    log: list[int] = []
+
+    @hf.function
+    def appends_and_chooses(x):
+        log.append(1)
+        return "a" if hf.sum(x) > 0 else "b"
+
+    said = _warnings_of(lambda: [appends_and_chooses(hf.constant(x)) for x in (V, W, V)])
+    assert len(said) == 1 and "[return] which value is returned depends on a tensor" in said[0]
+    assert "test_eager_fallback.py:" in said[0] and log == [1, 1, 1]
+
+
+@pytest.mark.runs_eagerly
+def test_texts_that_differ_are_one_cause() -> None:
+    @hf.function
+    def named(x, name):
+        return name if hf.sum(x) > 0 else "none"
+
+    said = _warnings_of(lambda: [named(hf.constant(V), name) for name in ("a", "b", "c")])
+    assert len(said) == 1
+
+
+@pytest.mark.runs_eagerly
+def test_errors_of_the_run_have_no_context_of_the_trace() -> None:
+    @hf.function
+    def f(x):
+        text = "a" if hf.sum(x) > 0 else "b"
+        if text == "b":
+            raise KeyError(text)
+        return text
+
+    for _ in range(2):
+        with pytest.raises(KeyError) as caught:
+            f(hf.constant(W))
+        assert caught.value.__context__ is None and caught.value.__cause__ is None
+
+
+@pytest.mark.runs_eagerly
+def test_calls_that_differ_in_numbers_and_extents_are_not_traced_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    traces = 0
+    trace = Function._trace
+
+    def counting(*args: Any) -> Any:
+        nonlocal traces
+        traces += 1
+        return trace(*args)
+
+    monkeypatch.setattr(Function, "_trace", counting)
+
+    @hf.function
+    def f(x, n):
+        return "a" if hf.sum(x) * n > 0 else "b"
+
+    for n in range(2, 34):
+        assert f(hf.ones(3), n) == f(hf.ones(n), 2) == "a"
+    assert 2 <= traces <= 24
+
+
+def test_vmap_of_what_is_no_tensor_is_an_error() -> None:
+    with pytest.raises(ConcretizationError, match=r"\[return\]"):
+        hf.vmap(hf.function(_either))(hf.ones((3, 2)))
+
+
+@pytest.mark.parametrize("size", [5, 6, 12])
+@pytest.mark.parametrize("is_list", [True, False])
+def test_traces_that_begin_anew_repeat_no_effect(size: int, is_list: bool) -> None:
+    log: list[int] = []
+    array = np.zeros(2)
+
+    @hf.function
+    def f(x, y):
+        if x.shape[0] != 4:
+            if is_list:
+                log.append(1)
+            else:
+                np.add(array, 1, out=array)
+        z = x + y
+        return hf.reshape(z, (-1, 2)) if x.shape[0] % 2 == 0 else z
+
+    f(hf.ones(4), hf.ones(4))
+    f(hf.ones(size), hf.ones(size))
+    assert (len(log) if is_list else array.tolist()) == (1 if is_list else [1.0, 1.0])
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_calls_that_find_sizes_repeat_no_effect(is_list: bool) -> None:
+    log: list[int] = []
+    array = np.zeros(1)
+
+    @hf.function
+    def positive(x):
+        if is_list:
+            log.append(1)
+        else:
+            np.add(array, 1, out=array)
+        kept = []
+        for v in x:
+            if v > 0:
+                kept.append(v)
+        return hf.stack(kept)
+
+    for count, x in enumerate((V, W, W, [1.0, 2.0, 3.0, 4.0], V), 1):
+        assert positive(hf.constant(x)).tolist() == [v for v in x if v > 0]
+        assert (len(log) if is_list else array[0]) == count
+
+
+def test_filter_reads_what_it_is_given() -> None:
+    numbers = [1.0, 2.0]
+    f = hf.function(lambda x: x * sum(filter(lambda v: v > 0, numbers)))
+    assert f(hf.ones(1)).tolist() == f(hf.ones(1)).tolist() == [3.0]
+    numbers[1] = 7.0
+    assert f(hf.ones(1)).tolist() == [8.0]
+    numbers.append(3.0)
+    assert f(hf.ones(1)).tolist() == [11.0]
 
 
 def test_iterators_from_outside_are_not_taken_from_twice() -> None:

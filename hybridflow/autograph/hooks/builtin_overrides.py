@@ -301,6 +301,10 @@ def _filter(make: Function) -> Function:
         values = dynamic_list_reads.iterate(values) if dynamic_list_reads.is_grown(values) else values
         if not isinstance(values, (list, tuple)) and not _has_rows(values):
             return make(function, values)
+        recording = active.recording
+        if recording is not None:
+            recording.note(builtin_reads.iterate, values)
+            function = recording.note(recording.prepare, function)
         items = list(values)
         kept = items if function is None or function is bool else [function(item) for item in items]
         if not any(map(is_open, kept)):
