@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,14 @@ def examples(page: Path) -> list[tuple[int, str]]:
     ]
 
 
-@pytest.mark.parametrize("page", [page for page in GUIDES if examples(page)], ids=named)
+def _session_of(page: Path) -> Any:
+    """The page as a parameter; the one on control flow shows a function that runs eagerly."""
+    return pytest.param(
+        page, marks=[pytest.mark.runs_eagerly] if page.name == "control-flow.md" else [], id=named(page)
+    )
+
+
+@pytest.mark.parametrize("page", [_session_of(page) for page in GUIDES if examples(page)])
 def test_sessions_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page is one session from its top to its end."""
     monkeypatch.chdir(tmp_path)
