@@ -390,7 +390,7 @@ class GuardBuilder:
         if noted is not None:
             return noted
         changed = [
-            *(text for value, before, text, _ in self._watched if not same_items(before, _held(value) or [])),
+            *(text for value, before, text, _ in self._watched if not same_items(before, _contents_of(value) or [])),
             *map(self.text_of, self._undo.find_changed_arrays()),
         ]
         return Reason(f"changes {changed[0]}", None, _KEEP, is_effect=True) if changed else None
@@ -443,12 +443,12 @@ class GuardBuilder:
 
     def items_of_watched(self) -> list[list[Any] | None]:
         """What the objects that outlive the call hold now."""
-        return [_held(value) for value, *_ in self._watched]
+        return [_contents_of(value) for value, *_ in self._watched]
 
     def keep_changes(self, held: Sequence[list[Any] | None]) -> None:
         """What was changed since objects ``held`` this would not happen again: the trace cannot be undone."""
         for (value, *_), before in zip(self._watched, held):
-            if not same_items(before or [], _held(value) or []):
+            if not same_items(before or [], _contents_of(value) or []):
                 self._undo.is_complete = False
 
     def finish(self) -> None:
