@@ -44,7 +44,7 @@ class MultiDeviceProgram:
         self._copies, self._spent = self._schedule()
         self.needs_python = any(program.needs_python for program in self._programs)
         may_raise = graph.may_raise or checked
-        self.updated_in_place = frozenset(graph.updates if not may_raise and self._updates_come_last() else ())
+        self.in_place = frozenset(graph.updates if not may_raise and self._updates_come_last() else ())
         # Those that do not wait for what is checked there, as those do that update something.
         late = [part.device for part in self._cut.parts if not part.updates and (part.graph.may_raise or checked)]
         self._asked = tuple(dict.fromkeys(late)) if graph.updates else ()

@@ -22,6 +22,7 @@ def _texts():
         linecache.cache.pop(name, None)
 
 
+@pytest.mark.runs_eagerly  # what is refused otherwise
 @pytest.mark.parametrize("seed", [2, 9, 12, 15, 33, 135, 141, 300])
 def test_random_programs(seed: int) -> None:
     with fast_compiler():
