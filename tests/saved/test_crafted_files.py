@@ -259,7 +259,7 @@ def test_ops_that_passes_alone_write_are_internal() -> None:
     ]
     rules = [
         *ROOT.glob("compiler/ops/*.py"),
-        *(ROOT / "compiler" / f"{n}.py" for n in ("autodiff", "batching", "forward")),
+        *(ROOT / "compiler" / f"{n}.py" for n in ("autodiff", "batching", "forward_mode")),
     ]
     front, derived = ("\n".join(path.read_text() for path in paths) for paths in (sources, rules))
     for name, op in TABLE.items():

@@ -76,9 +76,10 @@ import hybridflow as hf
 from hybridflow.runtime import background, uninterruptible
 from hybridflow.runtime.machine import host_target, machine_code
 
-ends, codes = threading.Event(), []
+begun, ends, codes = threading.Event(), threading.Event(), []
 
 def work():
+    begun.set()
     ends.wait()
     print("llvmlite.binding" in sys.modules)
     target = host_target.detect()
@@ -88,6 +89,7 @@ def work():
     print(len(codes))
 
 print(background.begin(work))
+begun.wait()  # what has not begun by the end is left
 atexit.register(ends.set)
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_CACHE_DIR": "off", "HF_NUM_THREADS": "2"}
