@@ -311,7 +311,7 @@ class Flow(ast.NodeTransformer):
         own = [name for name in own if self._read is None or name in self._read]
         if not own:
             return value
-        bound = self._take_from_fork(at, fork, "held", own)
+        bound = self._take_from_fork(at, fork, "value_bound_to", own)
         both = self._at(at, ast.Tuple([value, bound], ast.Load()))
         first: ast.expr = self._at(at, ast.Subscript(both, self._at(at, ast.Constant(0)), ast.Load()))
         return first
