@@ -48,14 +48,13 @@ from hybridflow.array.special import (
     polygamma,
     rel_entr,
     sinc,
-    softplus,
     spence,
     xlog1py,
     xlogy,
     zeta,
 )
 from hybridflow.core import name_hints as _name_hints
-from hybridflow.nn.functional import log_softmax, softmax
+from hybridflow.nn.functional import log_softmax, softmax, softplus
 
 __all__ = [
     "beta",

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.array import decompositions, norms
+from hybridflow.array import decompositions, norms, special
 from hybridflow.array.creation import arange, asarray, full_like, zeros_like
 from hybridflow.array.datatypes import isdtype, result_type
 from hybridflow.array.elementwise import (
@@ -40,7 +40,6 @@ from hybridflow.array.elementwise import (
     remainder,
     round,
     sign,
-    sin,
     sqrt,
     subtract,
     trunc,
@@ -546,9 +545,7 @@ def heaviside(x1: Any, x2: Any) -> Any:
 
 
 def sinc(x: Any) -> Any:
-    x = _float(x, "sinc")
-    y = multiply(math.pi, where_(equal(x, 0), full_like(x, 1e-20), x))
-    return divide(sin(y), y)
+    return special.sinc(_float(x, "sinc"))
 
 
 def angle(z: Any, deg: bool = False) -> Any:

@@ -607,23 +607,6 @@ def log_expit(x: ArrayLike, /) -> Tensor:
 
 
 @operation
-def softplus(x: ArrayLike, /) -> Tensor:
-    """Softplus: ``log(1 + exp(x))``.
-
-    Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-
-    Returns:
-        A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
-
-    >>> hf.special.softplus([-2.0, 0.0, 100.0])
-    <Tensor f32[3] cpu> [  0.12692802   0.6931472  100.        ]
-    """
-    x = float_operand(x, "softplus")
-    return logaddexp(x, 0.0)
-
-
-@operation
 def entr(x: ArrayLike, /) -> Tensor:
     """The entropy of one outcome, ``-x log(x)``: 0 at 0, minus infinity below.
 
