@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -82,7 +83,9 @@ def iterate(e: Emit, wanted: Value, start: list[Dual], step: Callable[..., tuple
         return [following, e.and_(going, moving), *parts(kept)]
 
     number = e.zero(start[0].value.dtype)
-    return duals(tuple(while_any(e, [number, wanted, *parts(start)], condition, body)[2:]))
+    _, going, *values = while_any(e, [number, wanted, *parts(start)], condition, body)
+    # What still moves is no result: NaN rather than a wrong number.
+    return duals(tuple(e.select(going, math.nan, value) for value in values))
 
 
 def moves(e: Emit, change: Dual, total: Dual) -> Value:

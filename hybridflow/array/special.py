@@ -373,7 +373,7 @@ def zeta(x: ArrayLike, q: ArrayLike, /) -> Tensor:
 def gammainc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
     """The regularized lower incomplete gamma function: the distribution function of the gamma distribution.
 
-    Errors are below 2 000 for parameters up to 1e6 (a relative error of 3e-13).
+    Relative errors are below 4e-13 for parameters up to 1e6. NaN where 200 000 terms are too few, from about 1e9 on.
 
     Args:
         a: the shape parameter, positive.
@@ -395,7 +395,7 @@ def gammainc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
 def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
     """The regularized upper incomplete gamma function, ``1 - gammainc(a, x)`` without cancelling.
 
-    Errors are below 2 000 for parameters up to 1e6 (a relative error of 3e-13).
+    Relative errors are below 4e-13 for parameters up to 1e6. NaN where 200 000 terms are too few, from about 1e9 on.
 
     Args:
         a: the shape parameter, positive.
@@ -807,7 +807,7 @@ def beta(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Tensor:
     """The regularized incomplete beta function: the distribution function of the beta distribution.
 
-    Relative errors are below 1e-12 for parameters up to 1e6.
+    Relative errors are below 1e-12 for parameters up to 1e6. NaN where 200 000 terms are too few, from about 1e9 on.
 
     Args:
         a: the first shape parameter, positive.

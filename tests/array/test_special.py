@@ -142,6 +142,12 @@ def test_incomplete_gamma() -> None:
             assert exact < 1e-290 or abs(mp.mpf(float(v)) - exact) <= 4e-13 * exact, (name, p, q)
 
 
+def test_what_does_not_converge_is_nan_and_no_wrong_number() -> None:
+    a = hf.asarray([1e12, 1e12, 2.0], dtype="float64")
+    got = hf.special.gammainc(a, hf.asarray([1e12, 1e11, 1.0], dtype="float64")).numpy()
+    assert np.isnan(got[0]) and got[1] == 0.0 and got[2] == pytest.approx(float(mp.gammainc(2, 0, 1)), rel=1e-14)
+
+
 def test_incomplete_beta() -> None:
     a, b = scales(1e-3, 300, 60), scales(1e-3, 300, 60)[::-1].copy()
     x = np.clip(a / (a + b) * scales(0.5, 2, 60), 1e-6, 1 - 1e-6)
