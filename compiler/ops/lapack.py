@@ -7,7 +7,8 @@ may be one alone.  A matrix for which there is no result is a LinAlgError when t
 
 Derivatives are made of matrix products, and of these functions again.  Those of ``det`` and ``pinv`` need no inverse.
 Singular vectors and eigenvectors of values that are equal, but for rounding, are any basis of their space.  How they
-turn within it, by an infinite angle, is left out of derivatives, as in TensorFlow.
+turn within it, by an infinite angle, is left out of derivatives, as in TensorFlow: what the derivative of a function of
+the matrix has between two such vectors is not in the cotangents.
 """
 
 from __future__ import annotations
@@ -159,21 +160,53 @@ def _zero_or(b: Builder, g: Any, like: Any) -> Any:
 _EQUAL = 8  # rounding errors of the largest value, up to which two are equal
 
 
+def _rounding_error(b: Builder, v: Any, like: Any, share: float) -> Any:
+    """A share of the largest magnitude of vectors, for every element of the matrices made of them."""
+    axes = tuple(range(len(v.type.shape) - 1))
+    largest = b.max(b.abs(b.stop_gradient(v)), axes=(len(axes),))
+    return b.broadcast(_scaled(b, largest, share), shape=like.shape, axes=axes)
+
+
 def _reciprocal(b: Builder, x: Any, v: Any) -> Any:
     """1 / x of sums or differences of the elements of vectors, and 0 where that is nothing but rounding error."""
-    axes = tuple(range(len(v.type.shape) - 1))
     if v.type.shape[-1] == 0:
         return x
-    largest = b.max(b.abs(b.stop_gradient(v)), axes=(len(axes),))
-    least = b.multiply(largest, b.full(_EQUAL * float(np.finfo(x.type.dtype).eps), like=largest.type))
-    none = b.less_equal(b.abs(x), b.broadcast(least, shape=x.type.shape, axes=axes))
+    none = b.less_equal(b.abs(x), _rounding_error(b, v, x.type, _EQUAL * float(np.finfo(x.type.dtype).eps)))
     zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
     return b.where(none, zero, b.divide(one, b.where(none, one, x)))
 
 
-def _differences(b: Builder, v: Any, like: Any) -> Any:
-    """1 / (v[j] - v[i]), and 0 where the two are equal."""
-    return _reciprocal(b, b.subtract(_across(b, v, like, -1), _across(b, v, like, -2)), v)
+def _antisymmetric(b: Builder, x: Any) -> Any:
+    return _scaled(b, b.subtract(x, _t(b, x)), 0.5)
+
+
+def _by_differences(b: Builder, v: Any, turns: Any, size: Any) -> Any:
+    """Divided differences: the antisymmetric part of ``turns`` over v[j] - v[i], and 0 where the two are equal.
+
+    Where two values are close, a difference that is nothing but rounding error of columns of a ``size`` would grow to
+    any number: it is 0, though it has a derivative.  Of values that are so close that they may have been equal, the
+    derivatives of both would be divided twice and cancel in no digit: there they are left out.
+    """
+    like, eps = turns.type, float(np.finfo(turns.type.dtype).eps)
+    x = _antisymmetric(b, turns)
+    if v.type.shape[-1] == 0:
+        return x
+    differences = b.subtract(_across(b, v, like, -1), _across(b, v, like, -2))
+
+    def within(share: float) -> Any:
+        return b.less_equal(b.abs(differences), _rounding_error(b, v, like, share))
+
+    error = _scaled(b, b.add(_across(b, size, like, -1), _across(b, size, like, -2)), eps)
+    nothing = b.logical_and(within(eps**0.5), b.less_equal(b.abs(x), error))
+    x = b.subtract(x, b.stop_gradient(b.where(nothing, x, b.full(0, like=like))))
+    quotients = b.multiply(x, _reciprocal(b, differences, v))
+    return b.where(within(eps**0.75), b.stop_gradient(quotients), quotients)
+
+
+def _size(b: Builder, g: Any) -> Any:
+    """The lengths of columns, of which no derivative is taken."""
+    axis = len(g.type.shape) - 2
+    return b.sqrt(b.sum(b.square(b.stop_gradient(g)), axes=(axis,)))
 
 
 def _sums(b: Builder, v: Any, like: Any) -> Any:
@@ -505,7 +538,6 @@ def _svd_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Exten
     m, n = a.type.shape[-2:]
     if complete and not equal(m, n):
         raise GradientError("svd", f"the complete form of {a.type} has no derivative. Use full_matrices=False.")
-    inner = _stacked(a.type, rank, rank)
     total = None
     if gs[1] is not None:
         total = _mul(b, b.multiply(u, _across(b, gs[1], u.type, -1)), vt)
@@ -513,17 +545,21 @@ def _svd_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Exten
         return (total,)
     # How the bases turn where rows and columns do alike, and where they do not: only the former is infinite where
     # singular values are equal.
-    alike = apart = None
+    alike: Any = None
+    apart: Any = None
+    size: Any = None
     if gs[0] is not None:
         alike = apart = _mul(b, _t(b, u), gs[0])
+        size = _size(b, gs[0])
         total = _plus(b, total, _outside(b, u, gs[0], s, vt))
     if gs[2] is not None:
         turned = _mul(b, vt, _t(b, gs[2]))
         alike, apart = _plus(b, alike, turned), b.negative(turned) if apart is None else b.subtract(apart, turned)
+        size = _plus(b, size, _size(b, _t(b, gs[2])))
         total = _plus(b, total, _t(b, _outside(b, _t(b, vt), _t(b, gs[2]), s, _t(b, u))))
     middle = b.add(
-        _symmetric(b, b.multiply(alike, _differences(b, s, inner))),
-        b.multiply(_scaled(b, b.subtract(apart, _t(b, apart)), 0.5), _sums(b, s, inner)),
+        _by_differences(b, s, alike, size),
+        b.multiply(_antisymmetric(b, apart), _sums(b, s, apart.type)),
     )
     return (_plus(b, total, _mul(b, u, middle, vt)),)
 
@@ -579,7 +615,7 @@ def _eigh_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
     if gs[0] is not None:
         inner = b.where(_diagonal_mask(b, a.type, "equal"), _across(b, gs[0], a.type, -1), inner)
     if gs[1] is not None:
-        inner = b.add(inner, b.multiply(_differences(b, w, a.type), _mul(b, _t(b, v), gs[1])))
+        inner = b.add(inner, _by_differences(b, w, _mul(b, _t(b, v), gs[1]), _size(b, gs[1])))
     return (_symmetric(b, _mul(b, v, inner, _t(b, v))),)
 
 

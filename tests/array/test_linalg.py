@@ -305,8 +305,6 @@ def test_second_derivatives_of_determinants_of_open_extents() -> None:
 def test_derivatives_where_values_are_equal() -> None:
     """Those that do not depend on how vectors of equal values turn: of symmetric functions of the values, of the polar
     factor, and of the largest value that is alone.  All others are finite."""
-    basis, other = (np.linalg.qr(RNG.normal(size=(4, 4)))[0] for _ in range(2))
-    weight = RNG.normal(size=(4, 4))
 
     def polar(x: Any) -> Any:
         u, _, vh = L.svd(x) if isinstance(x, hf.Tensor) else np.linalg.svd(x)
@@ -323,30 +321,66 @@ def test_derivatives_where_values_are_equal() -> None:
         return [hf.grad(lambda x, slope=slope: hf.sum(slope(x) ** 2))(x) for slope in slopes]
 
     compiled = hf.function(seconds)
-    for values in ([1.0, 1.0, 1.0, 1.0], [3.0, 2.0, 2.0, 1.0], [2.0, 2.0, 1e-3, 1e-3], [1.0, 1.0, 0.0, 0.0]):
+    several = ([1.0, 1.0, 1.0, 1.0], [3.0, 2.0, 2.0, 1.0], [2.0, 2.0, 1e-3, 1e-3], [1.0, 1.0, 0.0, 0.0])
+    for seed, values in itertools.product(range(10), several):
+        rng = np.random.default_rng(seed)
+        basis, other = (np.linalg.qr(rng.normal(size=(4, 4)))[0] for _ in range(2))
+        weight = rng.normal(size=(4, 4))
         at = (basis * values) @ other
-        symmetric = (basis * values) @ basis.T
         x = hf.asarray(at)
         if values[-1]:
-            found = hf.grad(lambda x: hf.sum(polar(x) * weight))(x).numpy()
-            for _ in range(4):
-                d = RNG.normal(size=(4, 4))
+            found = hf.grad(lambda x: hf.sum(polar(x) * weight))(x).numpy()  # noqa: B023
+            for _ in range(2):
+                d = rng.normal(size=(4, 4))
                 step = 1e-6 * values[-1]
                 wanted = np.sum((polar(at + step * d) - polar(at - step * d)) * weight) / (2 * step)
                 assert np.sum(found * d) == pytest.approx(wanted, rel=1e-5)
         np.testing.assert_allclose(hf.grad(lambda x: hf.sum(hf.square(restored(x))))(x).numpy(), 2 * at, atol=1e-12)
-        total = hf.grad(lambda x: hf.sum(hf.exp(L.eigh(x).eigenvalues)))(hf.asarray(symmetric)).numpy()
-        np.testing.assert_allclose(total, (basis * np.exp(values)) @ basis.T, atol=1e-12)
-
-        def rebuilt(x: Any) -> Any:
-            w, v = L.eigh(x)
-            return hf.sum(((v * hf.exp(w)) @ v.mT) * symmetric)  # noqa: B023
-
-        wanted = (basis * np.array(values) * np.exp(values)) @ basis.T
-        np.testing.assert_allclose(hf.grad(rebuilt)(hf.asarray(symmetric)).numpy(), wanted, atol=1e-12)
         eager = seconds(x)
         assert all(np.isfinite(found.numpy()).all() for found in eager)
         assert [*map(bits, compiled(x))] == [*map(bits, eager)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("gap", [0, 4, 16, 50, 1e5])
+def test_derivatives_where_values_are_nearly_equal(dtype: Any, gap: float) -> None:
+    """Two values are ``gap`` rounding errors apart.  Rounding is not divided by that: derivatives of functions of the
+    whole matrix are exact where the direction has its eigenvectors, and elsewhere wrong by no more than that what the
+    two have in common is left out."""
+    eps = float(np.finfo(dtype).eps)
+
+    def of_values(x: Any, weight: Any) -> Any:
+        w, v = L.eigh(x)
+        return hf.sum(((v * hf.exp(w)) @ v.mT) * weight)
+
+    def second(x: Any, weight: Any) -> Any:
+        return hf.grad(lambda x: hf.sum(hf.grad(of_values)(x, np.eye(4, dtype=dtype)) * weight))(x)
+
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        basis = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+        values = np.array([1.0, 2.0, 2.0 + gap * eps, 3.0])
+        exact = (basis * values) @ basis.T
+        x = hf.asarray(((exact + exact.T) / 2).astype(dtype))
+        wanted = (basis * values * np.exp(values)) @ basis.T
+        size = np.abs(wanted).max()
+        assert np.abs(hf.grad(of_values)(x, x).numpy() - wanted).max() <= 100 * eps * size
+        if gap <= 50:
+            assert np.abs(second(x, x).numpy() - wanted).max() <= 2000 * eps * size
+        weight = rng.normal(size=(4, 4))
+        weight += weight.T
+        quotients = np.subtract.outer(values, values)
+        close = np.abs(quotients) < 0.5
+        quotients = np.where(
+            close, 0, np.subtract.outer(np.exp(values), np.exp(values)) / np.where(close, 1, quotients)
+        )
+        quotients = np.where(close, np.exp((values + values[:, None]) / 2), quotients)
+        wanted = basis @ (quotients * (basis.T @ weight @ basis)) @ basis.T
+        left_out = np.exp(2.0) * np.linalg.norm(weight)  # at most
+        bound = left_out if gap < 20 else left_out * 10 / gap
+        for function in (hf.grad(of_values), second) if gap <= 50 else (hf.grad(of_values),):
+            error = function(x, weight.astype(dtype)).numpy() - wanted
+            assert np.linalg.norm(error) <= bound + 100 * eps * np.linalg.norm(wanted), (seed, function)
 
 
 def test_sizes_that_vary() -> None:
