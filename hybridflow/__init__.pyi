@@ -22,6 +22,7 @@ from hybridflow import (
     random as random,
     regularizers as regularizers,
     saved as saved,
+    signal as signal,
     special as special,
     summary as summary,
     tree as tree,

@@ -9,6 +9,7 @@ from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declara
     elementwise_binary,
     elementwise_unary,
     floor_division,
+    fourier,
     indexing,
     inner_product,
     lapack,

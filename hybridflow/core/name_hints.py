@@ -453,7 +453,6 @@ shape: x.shape
 shape_n: [x.shape, y.shape]
 shard_map: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
 sharding: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
-signal: numpy.fft on x.numpy(); there are no complex dtypes
 silu: hf.nn.silu(x)
 sinc: hf.special.sinc(x)
 size: x.size

@@ -175,7 +175,7 @@ SUBJECTS = (
             "hybridflow.losses",
         ),
     ),
-    ("special functions", ("hybridflow.special",)),
+    ("special functions and signals", ("hybridflow.special", "hybridflow.signal")),
     (
         "initializers, regularizers, constraints, optimizers",
         (

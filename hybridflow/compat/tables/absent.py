@@ -115,7 +115,7 @@ image decode_png: there are no decoders; read pictures with another library into
 io decode_image: there are no decoders; read pictures with another library into NumPy arrays
 io decode_jpeg: there are no decoders; read pictures with another library into NumPy arrays
 io decode_png: there are no decoders; read pictures with another library into NumPy arrays
-. signal: there are no transforms; use numpy.fft on x.numpy()
+. signal: use hybridflow.signal, whose names are the same
 . audio: there are no decoders; read sounds with another library into NumPy arrays
 . lite: use tf.saved_model.save
 . tpu: the devices are the CPU and NVIDIA GPUs
