@@ -22,7 +22,7 @@ from hybridflow.errors import ArgumentError, ShapeError, entered
 def dct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The discrete cosine transform of type 1, 2, 3 or 4.
 
-    Type 2, which is *the* cosine transform, is ``2 * sum(x[j] * cos(pi * k * (2 * j + 1) / (2 * n)))`` over j.
+    Type 2 is *the* cosine transform: ``2 * sum(x[j] * cos(pi * k * (j + 0.5) / n))``.
 
     Args:
         x: a tensor, or what becomes one; integers become float32.
