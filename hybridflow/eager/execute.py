@@ -50,13 +50,12 @@ def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Att
         _remember(key, shortcut, attrs)
     try:
         result = shortcut(*inputs)
-        if result is NotImplemented:
-            # Strided arrays are made contiguous; what then remains are other devices.
+        if result is NotImplemented:  # strided arrays are made contiguous
             result = shortcut(*[_contiguous(x) for x in inputs])
-            if result is NotImplemented:
-                return _execute(op, inputs, attrs)
     except HybridflowError as error:
         raise _explained(error, op, inputs, attrs) from None
+    if result is NotImplemented:  # on another device, or an error of the arguments
+        return _execute(op, inputs, attrs)
     return result, attrs
 
 

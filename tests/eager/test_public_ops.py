@@ -15,8 +15,11 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.array import elementwise
+from hybridflow.compiler.ops import TABLE
 from hybridflow.core import pytree, tier_up
+from hybridflow.core.tier_up import SINGLE_OPS
 from hybridflow.eager import public_op
+from hybridflow.eager.dispatch import apply
 from hybridflow.runtime.calls import entry
 from tests.support.fresh_functions import forget_calls
 
@@ -611,3 +614,12 @@ def test_a_loop_of_many_turns_outside_of_functions() -> None:
         state = state * np.float32(0.5) + value
         expected.append(state)
     np.testing.assert_array_equal(found.numpy(), np.array(expected))
+
+
+def test_unlike_shapes_are_errors_of_the_op_whether_native_code_answers_or_not():
+    x = hf.ones((3,))
+    for _ in range(2 * SINGLE_OPS.threshold):
+        apply(TABLE["betainc"], x, x, x)
+    for shapes in ([(3,), (3,), (2,)], [(3, 2), (2, 3), (3, 2)]):
+        with pytest.raises(hf.errors.ShapeError, match="shapes differ"):
+            apply(TABLE["betainc"], *map(hf.ones, shapes))

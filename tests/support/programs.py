@@ -175,6 +175,11 @@ class Program:
     open: tuple[tuple[int, int], ...] = ()  # (parameter, axis) that the signature leaves open
     settings: Settings = USUAL
 
+    @property
+    def exact(self) -> bool:
+        """Whether messages of errors count: where calls differ in shapes, traces have symbols, and so have messages."""
+        return not self.open and len({tuple(values.shape for values in row) for row in self.calls}) <= 1
+
     def text(self) -> str:
         """The module.  ``make`` returns the program and its variables."""
         lines = [
@@ -198,7 +203,7 @@ class Program:
         lines += [
             "]",
             f"settings = {self.settings!r}",
-            f"exact = {not self.open}",
+            f"exact = {self.exact}",
             "",
             'if __name__ == "__main__":',
             "    main(__file__)",
