@@ -203,7 +203,7 @@ def _of_object(recording: GuardBuilder, value: Any, name: str, given: Any) -> No
             recording.guard_read(slot, "class", None, kind, f"type({recording.texts[slot]})")
     elif name == "__dict__":
         if slot is not None:
-            recording.guard_read(slot, "own", None, given, f"vars({recording.texts[slot]})")
+            recording.guard_instance_dict(slot, value, given)
     elif slot is not None and (_is_librarys(shared) or (shared is MISSING and not held and _lookup_is_untracked(kind))):
         _stored(recording, value, name, given)
     elif isinstance(shared, property) or (
@@ -258,7 +258,7 @@ def read_plain_attribute(recording: GuardBuilder, value: Any, name: str) -> None
     if own is not None and holds(own, name):
         if slot is not None:
             text = recording.texts[slot]
-            where = recording.guard_read(slot, "own", None, own, f"vars({text})")
+            where = recording.guard_instance_dict(slot, value, own)
             recording.guard_read(where, "item", name, dict.__getitem__(own, name), f"{text}.{name}")
     else:
         _not_in_instance(recording, value, name)
@@ -327,9 +327,7 @@ def _not_in_instance(recording: GuardBuilder, value: Any, name: str) -> None:
     if slot is None or own is None:
         return
     text = recording.texts[slot]
-    recording.guard_absent(
-        recording.guard_read(slot, "own", None, own, f"vars({text})"), "item", name, f"{text}.{name}"
-    )
+    recording.guard_absent(recording.guard_instance_dict(slot, value, own), "item", name, f"{text}.{name}")
 
 
 def _of_class(recording: GuardBuilder, kind: type, name: str, given: Any) -> None:
@@ -376,7 +374,7 @@ def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, given: Any)
         return
     text = f"{recording.texts[slot]}.{name}"
     if name == "__dict__" and given is not MISSING:
-        recording.guard_read(slot, "own", None, given, f"vars({recording.texts[slot]})")
+        recording.guard_instance_dict(slot, array, given)
     elif name in _ARRAY_TYPE:
         recording.add_guard(slot, "call", ArrayType(array), "type")
     elif isinstance(given, np.ndarray):

@@ -409,7 +409,7 @@ def read_state(recording: GuardBuilder, value: Any, depth: int = _STATE_DEPTH) -
             recording.reason(text, "use it outside and pass the result")
     elif (id(value), True) not in recording.consumed and module.partition(".")[0] != "hybridflow":
         recording.consumed.add((id(value), True))
-        recording.guard_read(slot, "own", None, own, f"vars({recording.texts[slot]})")
+        recording.guard_instance_dict(slot, value, own)
         read_items(recording, own)
         if depth > 0:
             for held in list(own.values()):

@@ -31,7 +31,7 @@ from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.guards import attribute_writes, trace_undo_log
 from hybridflow.guards.code_ownership import is_recorded, is_users_class
 from hybridflow.guards.value_checks import ATOMS, CONTAINERS, MAPPINGS, ArrayContents, check_of, items_of, same_items
-from hybridflow.runtime.calls.guard_steps import GuardStep, first_failing
+from hybridflow.runtime.calls.guard_steps import GuardStep, first_failing, has_own_dict
 from hybridflow.runtime.fork_safe_locks import thread_states, trace_states
 from hybridflow.tracing.symbolic_float import SymbolicFloat
 from hybridflow.tracing.symbolic_number import SymbolicNumber
@@ -209,6 +209,11 @@ class GuardBuilder:
             check, expected = "same", earlier  # another way to one container
         return self._add_guard_step(key, read, owner, operand, check, expected, text, value)
 
+    def guard_instance_dict(self, slot: int, value: Any, own: Any) -> int:
+        """Note that the attributes of the object in a slot are in the dict ``own``; the slot of that."""
+        read, operand = ("own", None) if has_own_dict(value, own) else ("attribute", "__dict__")
+        return self.guard_read(slot, read, operand, own, f"vars({self.texts[slot]})")
+
     def guard_absent(self, owner: int, read: str, operand: Any, text: str) -> None:
         """Note that there was nothing to read."""
         key = (owner, read, type(operand), operand)
@@ -293,7 +298,7 @@ class GuardBuilder:
             self.effect(owner, f"sets {{}}.{name}")
             return
         slot, own = self.weak_root(owner, type(owner).__name__), owner.__dict__
-        where = self.guard_read(slot, "own", None, own, f"vars({self.texts[slot]})")
+        where = self.guard_instance_dict(slot, owner, own)
         if (where, name) not in self._locations:
             reads = (slot, "attribute"), (slot, "method"), (where, "item")
             was_read = any((*read, str, name) in self._known for read in reads)

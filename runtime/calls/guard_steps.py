@@ -243,6 +243,15 @@ if sys.implementation.name == "cpython":
     )
 
 
+def has_own_dict(owner: Any, own: Any) -> bool:
+    """Whether "own" reads this dict of an instance.  Some classes show another as ``__dict__``: an object of
+    ``threading.local`` has one for each thread."""
+    try:
+        return _own(owner, None) is own
+    except (AttributeError, TypeError):
+        return False
+
+
 def _attribute(owner: Any, name: str) -> Any:
     try:
         return getattr(owner, name)
