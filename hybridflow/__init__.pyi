@@ -27,6 +27,35 @@ from hybridflow import (
     summary as summary,
     tree as tree,
 )
+from hybridflow.array.bit_packing import (
+    packbits as packbits,
+    unpackbits as unpackbits,
+)
+from hybridflow.array.choosing import (
+    choose as choose,
+    piecewise as piecewise,
+    put_along_axis as put_along_axis,
+    select as select,
+)
+from hybridflow.array.composed_elementwise import (
+    bitwise_count as bitwise_count,
+    deg2rad as deg2rad,
+    divmod as divmod,
+    exp2 as exp2,
+    float_power as float_power,
+    fmax as fmax,
+    fmin as fmin,
+    fmod as fmod,
+    heaviside as heaviside,
+    isneginf as isneginf,
+    isposinf as isposinf,
+    modf as modf,
+    rad2deg as rad2deg,
+)
+from hybridflow.array.correlation import (
+    convolve as convolve,
+    correlate as correlate,
+)
 from hybridflow.array.creation import (
     arange as arange,
     asarray as asarray,
@@ -53,7 +82,13 @@ from hybridflow.array.datatypes import (
     isdtype as isdtype,
     result_type as result_type,
 )
-from hybridflow.array.differences import diff as diff
+from hybridflow.array.differences import (
+    diff as diff,
+    ediff1d as ediff1d,
+    gradient as gradient,
+    trapezoid as trapezoid,
+    unwrap as unwrap,
+)
 from hybridflow.array.elementwise import (
     abs as abs,
     acos as acos,
@@ -132,9 +167,20 @@ from hybridflow.array.elementwise import (
     trunc as trunc,
     where as where,
 )
+from hybridflow.array.grids import (
+    ix_ as ix_,
+    mgrid as mgrid,
+    ogrid as ogrid,
+    ravel_multi_index as ravel_multi_index,
+    tri as tri,
+    unravel_index as unravel_index,
+    vander as vander,
+)
 from hybridflow.array.histograms import (
     bincount as bincount,
+    digitize as digitize,
     histogram as histogram,
+    histogramdd as histogramdd,
 )
 from hybridflow.array.indexed_slices import IndexedSlices as IndexedSlices
 from hybridflow.array.indexing import (
@@ -146,18 +192,40 @@ from hybridflow.array.indexing import (
     take_along_axis as take_along_axis,
 )
 from hybridflow.array.inspection import namespace_info as __array_namespace_info__  # noqa: F401
+from hybridflow.array.interpolation import (
+    interp as interp,
+)
 from hybridflow.array.linalg import (
     diagonal as diagonal,
     einsum as einsum,
+    kron as kron,
     matmul as matmul,
     outer as outer,
     tensordot as tensordot,
     trace as trace,
     vecdot as vecdot,
 )
+from hybridflow.array.nan_reductions import (
+    nanargmax as nanargmax,
+    nanargmin as nanargmin,
+    nancumprod as nancumprod,
+    nancumsum as nancumsum,
+    nanmax as nanmax,
+    nanmean as nanmean,
+    nanmin as nanmin,
+    nanprod as nanprod,
+    nanstd as nanstd,
+    nansum as nansum,
+    nanvar as nanvar,
+)
+from hybridflow.array.polynomials import (
+    polyfit as polyfit,
+    polyval as polyval,
+)
 from hybridflow.array.quantiles import (
     median as median,
     nanmedian as nanmedian,
+    nanpercentile as nanpercentile,
     nanquantile as nanquantile,
     percentile as percentile,
     quantile as quantile,
@@ -184,6 +252,11 @@ from hybridflow.array.reductions import (
     sum as sum,
     var as var,
 )
+from hybridflow.array.scans import (
+    cumlogsumexp as cumlogsumexp,
+    cummax as cummax,
+    cummin as cummin,
+)
 from hybridflow.array.searching import searchsorted as searchsorted
 from hybridflow.array.segment_ops import (
     segment_max as segment_max,
@@ -199,6 +272,7 @@ from hybridflow.array.selection import (
 )
 from hybridflow.array.sets import (
     isin as isin,
+    unique as unique,
     unique_all as unique_all,
     unique_counts as unique_counts,
     unique_inverse as unique_inverse,
@@ -217,6 +291,7 @@ from hybridflow.array.shapes import (
     permute_dims as permute_dims,
     reshape as reshape,
     roll as roll,
+    rot90 as rot90,
     split as split,
     squeeze as squeeze,
     stack as stack,
@@ -224,9 +299,17 @@ from hybridflow.array.shapes import (
     unstack as unstack,
 )
 from hybridflow.array.sorting import (
+    argpartition as argpartition,
     argsort as argsort,
+    lexsort as lexsort,
+    partition as partition,
     sort as sort,
     top_k as top_k,
+)
+from hybridflow.array.windows import (
+    reduce_window as reduce_window,
+    rolling as rolling,
+    sliding_window_view as sliding_window_view,
 )
 from hybridflow.autodiff.custom import custom_gradient as custom_gradient
 from hybridflow.autodiff.forward_mode import ForwardAccumulator as ForwardAccumulator
@@ -294,6 +377,9 @@ from hybridflow.jit.stance import stance as stance
 from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
 from hybridflow.layers.functional_graph import Input as Input
 from hybridflow.layers.module import Module as Module
+from hybridflow.mapping.along_axis import (
+    apply_along_axis as apply_along_axis,
+)
 from hybridflow.mapping.vmap import (
     vectorized_map as vectorized_map,
     vmap as vmap,

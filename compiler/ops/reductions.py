@@ -17,7 +17,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import reference_arrays, samples, type_rules
+from hybridflow.compiler.ops import elementary, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.emitter_protocol import Emit, State, Val
 from hybridflow.compiler.ops.lowering import PrefixScan
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, NOWHERE, TABLE, Kind, define
@@ -572,5 +572,85 @@ define(
     lower=_exclusive_scan,
     vjp=_linear_recurrence_vjp,
     samples=_prefix_scan_samples(2),
+    dtypes=dt.FLOATS,
+)
+
+
+# ---- running extremes, and log-sum-exp
+
+
+def _running_extreme_reference(pick: np.ufunc, zero_sign: float) -> Any:
+    """Of zeros with -0.0 < 0.0, which NumPy leaves open."""
+
+    def reference(x: np.ndarray, axis: int) -> np.ndarray:
+        wide = reference_arrays.computed(x)
+        with np.errstate(all="ignore"):
+            result = pick.accumulate(wide, axis=axis)
+        if dt.is_float(x.dtype):
+            signs = pick.accumulate(np.where(wide == 0, np.copysign(1.0, wide), -zero_sign), axis=axis)
+            result = np.where(result == 0, np.copysign(result, signs), result)
+        return reference_arrays.convert(result, x.dtype)
+
+    return reference
+
+
+def _running_extreme_vjp(b: Builder, g: Any, out: Any, x: Any, axis: int) -> tuple[Any, ...]:
+    """What comes from one element up to the next that is an extreme itself goes to it."""
+    taken = b.logical_or(b.equal(x, out), b.isnan(x))
+    zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
+    later = _carried(b, b.where(taken, zero, one), b.where(taken, zero, g), axis)
+    return (b.where(taken, b.add(g, later), zero),)
+
+
+def _running_extreme(name: str, pick: np.ufunc, larger: bool) -> None:
+    define(
+        name,
+        Kind.SCAN,
+        1,
+        doc=f"Element i along the axis is the {'largest' if larger else 'smallest'} of elements 0 to i; NaN from the "
+        "first one on.",
+        canon=type_rules.canon_axis(name),
+        infer=lambda x, axis: _like(x, axis=axis, name=name, dtypes=type_rules.NUMERIC),
+        reference=_running_extreme_reference(pick, 1.0 if larger else -1.0),
+        lift=lambda e, x, i: (x,),
+        combine=lambda e, s, t: (_pick(e, s[0], t[0], larger),),
+        init=lambda dtype: (((_lowest if larger else _highest)(dtype), dt.compute_dtype(dtype)),),
+        finish=_rounded,
+        lower=_prefix_scan,
+        vjp=_running_extreme_vjp,
+        samples=_cumulative_sum_samples,
+        dtypes=type_rules.NUMERIC,
+    )
+
+
+_running_extreme("cumulative_max", np.maximum, True)
+_running_extreme("cumulative_min", np.minimum, False)
+
+
+def _cumulative_logsumexp_vjp(b: Builder, g: Any, out: Any, x: Any, axis: int) -> tuple[Any, ...]:
+    """The share of an element in its own total is p = exp(x - out), of the total before it 1 - p; shares multiply."""
+    alike = b.equal(x, out)  # infinities, whose difference is NaN, among them
+    zero = b.full(0, like=x.type)
+    distance = b.where(alike, zero, b.subtract(x, out))
+    rest = b.where(alike, zero, b.negative(b.expm1(distance)))
+    later = _carried(b, rest, b.multiply(rest, g), axis)
+    return (b.multiply(b.add(g, later), b.exp(distance)),)
+
+
+define(
+    "cumulative_logsumexp",
+    Kind.SCAN,
+    1,
+    doc="Element i along the axis is log(exp(x[0]) + ... + exp(x[i])), without overflow, in the order of scans.",
+    canon=type_rules.canon_axis("cumulative_logsumexp"),
+    infer=lambda x, axis: _like(x, axis=axis, name="cumulative_logsumexp"),
+    reference=lambda x, axis: reference_arrays.in_double(lambda y: np.logaddexp.accumulate(y, axis=axis))(x),
+    lift=lambda e, x, i: (x,),
+    combine=lambda e, s, t: (elementary.logaddexp(e, s[0], t[0]),),
+    init=lambda dtype: ((-math.inf, dt.compute_dtype(dtype)),),
+    finish=_rounded,
+    lower=_prefix_scan,
+    vjp=_cumulative_logsumexp_vjp,
+    samples=_prefix_scan_samples(1),
     dtypes=dt.FLOATS,
 )

@@ -9,10 +9,22 @@ import numpy as np
 
 from hybridflow.array.creation import linspace
 from hybridflow.array.differences import diff
-from hybridflow.array.elementwise import add, divide, equal, subtract, where
+from hybridflow.array.elementwise import (
+    add,
+    divide,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    logical_or,
+    multiply,
+    subtract,
+    where,
+)
 from hybridflow.array.reductions import max, min, sum, sum_dtype
 from hybridflow.array.searching import searchsorted
 from hybridflow.array.segment_ops import added_up, numbers
+from hybridflow.array.shapes import flip
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules
@@ -31,6 +43,13 @@ class Histogram(NamedTuple):
 
     counts: Tensor
     edges: Tensor
+
+
+class HistogramND(NamedTuple):
+    """What ``histogramdd`` returns."""
+
+    counts: Tensor
+    edges: list[Tensor]
 
 
 @entered
@@ -165,39 +184,150 @@ def histogram(
     else:
         dtype = x.dtype
     x = reshape_to(x, (product(x.shape),))
-    if isinstance(bins, str):
-        raise ArgumentError("histogram", f"bins is {bins!r}; it must be how many there are, or their edges.")
-    if np.ndim(bins) == 0:
-        edges = _edges(x, type_rules.integer("histogram", "bins", bins), range)
-        shown = cast(edges, dtype)
-    else:
-        edges = as_tensor(bins, "histogram", x.dtype if isinstance(bins, (list, tuple)) else None)
-        shown = cast(edges, dtype) if isinstance(bins, (list, tuple)) else edges
-        if edges.ndim != 1 or edges.shape[0] == 0:
-            raise ShapeError("histogram", f"the edges are {edges.type}; they must be one-dimensional, and there.")
-        known = edges._known()
-        if known is not None and not np.all(known[:-1] <= known[1:]):
-            raise ArgumentError("histogram", "the edges in bins must ascend.")
+    edges, shown = _edges_of("histogram", x, bins, range, dtype)
     return Histogram(_within(x, edges, counted, bool(density)), shown)
 
 
-def _edges(x: Tensor, bins: int, range: Any) -> Tensor:
+@entered
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> HistogramND:
+    """How many points lie in each bin of a grid, as float64, and the edges of the bins of each axis.
+
+    Args:
+        sample: the points: a tensor with a row for each, or a sequence of vectors with a coordinate each.
+        bins: how many, or for each axis how many or the edges.
+        range: lowest and highest edge for each axis, or None; those of the points unless given.
+        density: whether the integral is to be 1.
+        weights: what is added up, one for each point.
+
+    Returns:
+        A named tuple: ``counts``, a float64 tensor with an axis for each coordinate, and ``edges``, a list of vectors.
+
+    Raises:
+        ArgumentError: for a range that is not finite or descends, edges that descend, and less than one bin.
+        ShapeError: where ``bins``, ``range`` or ``weights`` do not fit the points.
+
+    >>> hf.histogramdd([[0.0, 0.0], [1.0, 3.0], [1.0, 2.5]], (2, 2)).counts
+    <Tensor f64[2,2] cpu>
+    [[1. 0.]
+     [0. 2.]]
+    """
+    stage = "histogramdd"
+    points = as_tensor(sample, stage) if not isinstance(sample, (list, tuple)) or _is_nest(sample) else None
+    columns = (
+        [as_tensor(column, stage) for column in sample]
+        if points is None
+        else [points[:, k] for k in builtins.range(points.shape[1])]
+        if points.ndim == 2
+        else [reshape_to(points, (product(points.shape),))]
+    )
+    columns = [x if dtypes.is_float(x.dtype) else cast(x, dtypes.float64) for x in columns]
+    several = list(bins) if isinstance(bins, (list, tuple)) else [bins] * len(columns)
+    ranges = [None] * len(columns) if range is None else list(range)
+    if len(several) != len(columns) or len(ranges) != len(columns):
+        raise ShapeError(stage, f"{len(several)} bins and {len(ranges)} ranges for points of {len(columns)} axes.")
+    edges = [_edges_of(stage, x, b, r)[0] for x, b, r in zip(columns, several, ranges)]
+    values = None if weights is None else cast(as_tensor(weights, stage), dtypes.float64)
+    if values is not None and values.shape != columns[0].shape:
+        raise ShapeError(
+            stage, f"the weights are {values.type}. Expected one for each of {columns[0].shape[0]} points."
+        )
+    return HistogramND(_within_grid(columns, edges, values, bool(density)), edges)
+
+
+def _is_nest(sample: Any) -> bool:
+    """Whether rows of numbers are points, and not vectors of coordinates."""
+    return builtins.all(isinstance(row, (list, tuple)) for row in sample)
+
+
+@operation
+def _within_grid(columns: list[Tensor], edges: list[Tensor], weights: Tensor | None, density: bool) -> Tensor:
+    places, size = filled(0, default_int, (), "histogramdd"), 1
+    missing: Any = False
+    for x, limits in zip(columns, edges):
+        count = limits.shape[0] - 1
+        number = _bin_of(x, limits)
+        missing = logical_or(missing, logical_or(less(number, 0), greater_equal(number, count)))
+        places, size = add(multiply(places, count), number), size * count
+    total = cast(_counted(where(missing, -1, places), weights, size), dtypes.float64)
+    shape = tuple(limits.shape[0] - 1 for limits in edges)
+    total = reshape_to(total, shape)
+    if not density:
+        return total
+    whole = sum(total)
+    for axis, limits in enumerate(edges):
+        widths = diff(cast(limits, dtypes.float64))
+        total = divide(total, reshape_to(widths, tuple(n if k == axis else 1 for k, n in enumerate(shape))))
+    return divide(total, whole)
+
+
+@operation
+def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
+    """Numbers of the bins that elements lie in.
+
+    Bin i goes from ``bins[i - 1]`` up to ``bins[i]``; 0 lies before the first edge, and their number behind the last.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        bins: the edges, of one axis, which ascend or descend as the first and the last one say.
+        right: whether a bin holds its upper edge and not its lower one.
+
+    Returns:
+        An int64 tensor of the shape of ``x``.
+
+    Raises:
+        ShapeError: for edges of other axes.
+
+    >>> hf.digitize([0.5, 1.0, 9.0], [0.0, 1.0, 2.0])
+    <Tensor i64[3] cpu> [1 2 3]
+    """
+    edges, x = common_dtype("digitize", (bins, x))
+    if edges.ndim != 1:
+        raise ShapeError("digitize", f"the edges are {edges.type}. Expected one axis.")
+    side = "left" if right else "right"
+    up = searchsorted(edges, x, side=side)
+    if edges.shape[0] == 0:
+        return up
+    down = subtract(edges.shape[0], searchsorted(flip(edges), x, side=side))
+    return where(greater(edges[0], edges[-1]), down, up)
+
+
+def _edges_of(stage: str, x: Tensor, bins: Any, range: Any, dtype: Any = None) -> tuple[Tensor, Tensor]:
+    """The edges to compare with, and those that are shown, in ``dtype`` unless a tensor or an array gives them."""
+    dtype = x.dtype if dtype is None else dtype
+    if isinstance(bins, str):
+        raise ArgumentError(stage, f"bins is {bins!r}; it must be how many there are, or their edges.")
+    if np.ndim(bins) == 0:
+        edges = _edges(stage, x, type_rules.integer(stage, "bins", bins), range)
+        return edges, cast(edges, dtype)
+    edges = as_tensor(bins, stage, x.dtype if isinstance(bins, (list, tuple)) else None)
+    shown = cast(edges, dtype) if isinstance(bins, (list, tuple)) else edges
+    if edges.ndim != 1 or edges.shape[0] == 0:
+        raise ShapeError(stage, f"the edges are {edges.type}; they must be one-dimensional, and there.")
+    known = edges._known()
+    if known is not None and not np.all(known[:-1] <= known[1:]):
+        raise ArgumentError(stage, "the edges in bins must ascend.")
+    return edges, shown
+
+
+def _edges(stage: str, x: Tensor, bins: int, range: Any) -> Tensor:
     """The edges of bins of one width, in the dtype of ``x``."""
     if bins < 1:
-        raise ArgumentError("histogram", f"bins is {bins}; there must be one at least.")
+        raise ArgumentError(stage, f"bins is {bins}; there must be one at least.")
     if range is not None:
-        low, high = (as_tensor(end, "histogram", dtypes.float64) for end in range)
+        low, high = (as_tensor(end, stage, dtypes.float64) for end in range)
         what = "range"
     elif x.shape[0] == 0:
-        low, high, what = as_tensor(0.0, "histogram"), as_tensor(1.0, "histogram"), ""
+        low, high, what = as_tensor(0.0, stage), as_tensor(1.0, stage), ""
     else:
         low, high, what = min(x), max(x), "the range of the elements"
     ends = [end._known() for end in (low, high)]
     for end in ends:
         if end is not None and not np.all(np.isfinite(end)):
-            raise ArgumentError("histogram", f"{what} is [{ends[0]}, {ends[1]}]; it must be finite.")
+            raise ArgumentError(stage, f"{what} is [{ends[0]}, {ends[1]}]; it must be finite.")
     if ends[0] is not None and ends[1] is not None and np.any(ends[0] > ends[1]):
-        raise ArgumentError("histogram", f"{what} is [{ends[0]}, {ends[1]}]; it must not descend.")
+        raise ArgumentError(stage, f"{what} is [{ends[0]}, {ends[1]}]; it must not descend.")
     return _spaced(low, high, bins, x.dtype)
 
 
@@ -208,13 +338,16 @@ def _spaced(low: Tensor, high: Tensor, bins: int, dtype: Any) -> Tensor:
     return linspace(subtract(low, space), add(high, space), bins + 1, dtype)
 
 
+def _bin_of(x: Tensor, edges: Tensor) -> Tensor:
+    """The number of the bin of each element; -1 before the first edge, and that of the bins behind the last one."""
+    values, limits = common_dtype("histogram", (x, edges))
+    number = subtract(searchsorted(limits, values, side="right"), 1)
+    return where(equal(values, limits[-1:]), limits.shape[0] - 2, number)
+
+
 @operation
 def _within(x: Tensor, edges: Tensor, weights: Tensor | None, density: bool) -> Tensor:
-    bins = edges.shape[0] - 1
-    values, limits = common_dtype("histogram", (x, edges))
-    found = subtract(searchsorted(limits, values, side="right"), 1)
-    found = where(equal(values, limits[-1:]), bins - 1, found)
-    total = _counted(found, weights, bins)
+    total = _counted(_bin_of(x, edges), weights, edges.shape[0] - 1)
     if not density:
         return total
     widths = diff(edges if dtypes.is_float(edges.dtype) else cast(edges, default_float))

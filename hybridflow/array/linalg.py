@@ -163,6 +163,31 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
 
 
 @operation
+def kron(x1: Any, x2: Any, /) -> Tensor:
+    """Kronecker product: ``x2`` times each element of ``x1``, in its place.
+
+    Args:
+        x1: a tensor, or what becomes one: an array, a nested list or a number.
+        x2: another one; axes of one element are put in front of the one with fewer axes.
+
+    Returns:
+        A tensor in the common dtype whose extents are the products of those of ``x1`` and ``x2``.
+
+    >>> hf.kron([1, 10], [[1, 2]])
+    <Tensor i64[1,4] cpu>
+    [[ 1  2 10 20]]
+    """
+    x, y = _operands("kron", x1, x2)
+    ndim = max(x.ndim, y.ndim)
+    m, n = ((*(1 for _ in range(ndim - t.ndim)), *t.shape) for t in (x, y))
+    blocks = multiply(
+        reshape_to(x, tuple(k for extent in m for k in (extent, 1))),
+        reshape_to(y, tuple(k for extent in n for k in (1, extent))),
+    )
+    return reshape_to(blocks, tuple(a * b for a, b in zip(m, n)))
+
+
+@operation
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
     """The sum of products over ``axes``: that many last axes of ``x1`` with first ones of ``x2``, or two lists of axes.
 

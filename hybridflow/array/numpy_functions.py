@@ -10,14 +10,14 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from hybridflow.array import decompositions, norms, special
 from hybridflow.array.creation import arange, asarray, full_like, zeros_like
-from hybridflow.array.datatypes import isdtype, result_type
+from hybridflow.array.datatypes import isdtype
 from hybridflow.array.elementwise import (
     abs,
     add,
@@ -26,18 +26,11 @@ from hybridflow.array.elementwise import (
     clip,
     divide,
     equal,
-    floor_divide,
-    greater,
     isclose,
-    isinf,
-    isnan,
-    less,
-    logical_or,
     maximum,
     minimum,
     multiply,
     pow,
-    remainder,
     round,
     sign,
     sqrt,
@@ -45,14 +38,13 @@ from hybridflow.array.elementwise import (
     trunc,
     where as where_,
 )
-from hybridflow.array.indexing import take, take_along_axis
+from hybridflow.array.indexing import take
 from hybridflow.array.linalg import diagonal as diagonal_, matmul, outer, tensordot, trace as trace_, vecdot
 from hybridflow.array.reductions import all, cumulative_prod, max, mean as mean_, min, prod, sum
-from hybridflow.array.searching import searchsorted
 from hybridflow.array.selection import nonzero
 from hybridflow.array.shapes import broadcast_to, concat, expand_dims, flip, moveaxis, pad, permute_dims, reshape, stack
-from hybridflow.array.sorting import argsort, sort
 from hybridflow.array.tensor_methods import method_of
+from hybridflow.array.windows import sliding_window_view
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor
@@ -153,62 +145,6 @@ def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return subtract(max(a, axis=axis, keepdims=keepdims), min(a, axis=axis, keepdims=keepdims))
 
 
-def _there(a: Any) -> tuple[Tensor, Tensor]:
-    a = as_tensor(a, "nan")
-    return a, isnan(a) if isdtype(a.dtype, "real floating") else zeros_like(a, dtype="bool")
-
-
-def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    a, missing = _there(a)
-    return sum(where_(missing, zeros_like(a), a), axis=axis, dtype=dtype, keepdims=keepdims)
-
-
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    a, missing = _there(a)
-    return prod(where_(missing, full_like(a, 1), a), axis=axis, dtype=dtype, keepdims=keepdims)
-
-
-def nanmean(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    a = _float(a, "nanmean")
-    return divide(nansum(a, axis, keepdims=keepdims), _count(a, axis, keepdims))
-
-
-def _count(a: Tensor, axis: Any, keepdims: bool) -> Tensor:
-    return sum(astype(equal(a, a), a.dtype), axis=axis, keepdims=keepdims)  # NaN equals nothing
-
-
-def nanvar(a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
-    a = _float(a, "nanvar")
-    squares = pow(subtract(a, nanmean(a, axis, keepdims=True)), 2)
-    return divide(nansum(squares, axis, keepdims=keepdims), subtract(_count(a, axis, keepdims), ddof))
-
-
-def nanstd(a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
-    return sqrt(nanvar(a, axis, ddof, keepdims))
-
-
-def _nan_extremum(reduce: Callable[..., Any], least: float) -> Callable[..., Any]:
-    def of(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        a, missing = _there(a)
-        if not isdtype(a.dtype, "real floating"):
-            return reduce(a, axis=axis, keepdims=keepdims)
-        result = reduce(where_(missing, full_like(a, least), a), axis=axis, keepdims=keepdims)
-        return where_(all(missing, axis=axis, keepdims=keepdims), full_like(result, math.nan), result)
-
-    return of
-
-
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    y = moveaxis(as_tensor(y, "trapezoid"), axis, -1)
-    if x is None:
-        width: Any = dx
-    else:
-        x = as_tensor(x, "trapezoid")
-        x = x if x.ndim == 1 else moveaxis(x, axis, -1)
-        width = x[..., 1:] - x[..., :-1]
-    return sum(divide(multiply(width, y[..., 1:] + y[..., :-1]), 2.0), axis=-1)
-
-
 # Shapes
 
 
@@ -300,18 +236,6 @@ def _split_along(axis: int) -> Callable[..., Any]:
     return of
 
 
-def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    m = as_tensor(m, "rot90")
-    first, second = (axis % m.ndim for axis in axes)
-    k %= 4
-    if k == 0:
-        return m
-    if k == 2:
-        return flip(m, axis=(first, second))
-    turned = swapaxes(flip(m, axis=second) if k == 1 else m, first, second)
-    return turned if k == 1 else flip(turned, axis=second)
-
-
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     arr, values = as_tensor(arr, "append"), as_tensor(values, "append")
     if axis is None:
@@ -366,14 +290,6 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
     return trace_(moveaxis(a, (axis1, axis2), (-2, -1)), offset, dtype)
 
 
-def unravel_index(indices: Any, shape: Sequence[int]) -> Any:
-    found: list[Any] = []
-    for extent in reversed(tuple(shape)):
-        found.append(remainder(indices, extent))
-        indices = floor_divide(indices, extent)
-    return tuple(reversed(found))
-
-
 # Products
 
 
@@ -400,148 +316,11 @@ def inner(a: Any, b: Any) -> Any:
     return multiply(a, b) if 0 in (a.ndim, b.ndim) else tensordot(a, b, axes=([a.ndim - 1], [b.ndim - 1]))
 
 
-def kron(a: Any, b: Any) -> Any:
-    a, b = as_tensor(a, "kron"), as_tensor(b, "kron")
-    axes = builtins.max(a.ndim, b.ndim)
-    a, b = _at_least(a, axes), _at_least(b, axes)
-    blocks = multiply(
-        reshape(a, tuple(n for extent in a.shape for n in (extent, 1))),
-        reshape(b, tuple(n for extent in b.shape for n in (1, extent))),
-    )
-    return reshape(blocks, tuple(m * n for m, n in zip(a.shape, b.shape)))
-
-
 def multi_dot(arrays: Any) -> Any:
     return functools.reduce(matmul, arrays)
 
 
-def convolve(a: Any, v: Any, mode: str = "full") -> Any:
-    a, v = _at_least(as_tensor(a, "convolve"), 1), _at_least(as_tensor(v, "convolve"), 1)
-    if a.ndim != 1 or v.ndim != 1 or not a.size or not v.size:
-        raise ShapeError("convolve", f"{a.type} and {v.type} must be vectors with elements.")
-    if v.shape[0] > a.shape[0]:
-        a, v = v, a
-    size = v.shape[0]
-    around = {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}
-    if mode not in around:
-        raise ArgumentError("convolve", f"mode is {mode!r}; it must be 'full', 'same' or 'valid'.")
-    dtype = result_type(a, v)
-    wide = pad(astype(a, dtype), [around[mode]])
-    count = wide.shape[0] - size + 1
-    windows = take(wide, reshape(arange(count), (-1, 1)) + arange(size))
-    return matmul(windows, flip(astype(v, dtype)))
-
-
-def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    a, v = as_tensor(a, "correlate"), as_tensor(v, "correlate")
-    turned = convolve(a, flip(v), mode)
-    if v.size > a.size and mode == "same":  # what is centred is the longer of the two
-        return flip(convolve(v, flip(a), mode))
-    return turned
-
-
 # Elements
-
-
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
-    x, xp, fp = _float(x, "interp"), _float(xp, "interp"), _float(fp, "interp")
-    if xp.ndim != 1 or fp.shape != xp.shape or not xp.size:
-        raise ShapeError("interp", f"xp is {xp.type}, and fp is {fp.type}; they must be vectors of one size.")
-    last = xp.shape[0] - 1
-    after = clip(searchsorted(xp, x, side="right"), 1, builtins.max(last, 1))
-    low, high = clip(after - 1, 0, last), clip(after, 0, last)
-    x0, y0 = take(xp, low), take(fp, low)
-    span = take(xp, high) - x0
-    slope = divide(take(fp, high) - y0, where_(equal(span, 0), full_like(span, 1), span))
-    result = slope * (x - x0) + y0
-    result = where_(less(x, xp[0]), fp[0] if left is None else left, result)
-    result = where_(
-        equal(x, xp[last]), fp[last], where_(greater(x, xp[last]), fp[last] if right is None else right, result)
-    )
-    return where_(isnan(x), x, result)
-
-
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    if edge_order != 1:
-        raise ArgumentError("gradient", f"edge_order is {edge_order!r}; it must be 1 here.")
-    f = _float(f, "gradient")
-    axes = range(f.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    axes = [k % f.ndim for k in axes]
-    spacings = list(varargs) * len(axes) if len(varargs) == 1 else list(varargs) or [1.0] * len(axes)
-    if len(spacings) != len(axes):
-        raise ArgumentError("gradient", f"{len(varargs)} spacings for {len(axes)} axes.")
-    results = tuple(moveaxis(_slopes(moveaxis(f, k, -1), h), -1, k) for k, h in zip(axes, spacings))
-    return results[0] if len(results) == 1 else results
-
-
-def _slopes(f: Tensor, spacing: Any) -> Tensor:
-    """Differences along the last axis: central ones, one-sided at the ends."""
-    if f.shape[-1] < 2:
-        raise ShapeError("gradient", f"{f.type} needs at least two elements along each axis.")
-    steps = as_tensor(spacing, "gradient")
-    if steps.ndim == 0:
-        inside = divide(f[..., 2:] - f[..., :-2], multiply(2.0, spacing))
-        ends: Any = (spacing, spacing)
-    else:
-        h = steps[1:] - steps[:-1]
-        back, on = h[:-1], h[1:]
-        a, b, c = -(on) / (back * (back + on)), (on - back) / (back * on), back / (on * (back + on))
-        inside = a * f[..., :-2] + b * f[..., 1:-1] + c * f[..., 2:]
-        ends = (h[0], h[-1])
-    first, last = divide(f[..., 1:2] - f[..., :1], ends[0]), divide(f[..., -1:] - f[..., -2:-1], ends[1])
-    return concat([first, inside, last], axis=-1)
-
-
-def polyval(p: Any, x: Any) -> Any:
-    x = as_tensor(x, "polyval")
-    coefficients = list(p) if isinstance(p, (list, tuple)) else [p[k] for k in range(p.shape[0])]
-    return functools.reduce(lambda y, c: add(multiply(y, x), c), coefficients, zeros_like(x))
-
-
-def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """``bins`` go up or down, as their first and last say."""
-    bins = as_tensor(bins, "digitize")
-    side = "left" if right else "right"
-    if not bins.size:
-        return searchsorted(bins, x, side=side)
-    down = subtract(bins.shape[0], searchsorted(flip(bins), x, side=side))
-    return where_(greater(bins[0], bins[-1]), down, searchsorted(bins, x, side=side))
-
-
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    if len(condlist) != len(choicelist) or not condlist:
-        raise ArgumentError("select", f"{len(condlist)} conditions for {len(choicelist)} choices.")
-    pairs = reversed(list(zip(condlist, choicelist)))
-    return functools.reduce(lambda rest, pair: where_(pair[0], pair[1], rest), pairs, default)
-
-
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """A function is called with all of ``x``, and must be one of elements."""
-    x = as_tensor(x, "piecewise")
-    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
-    conditions = [asarray(condition) for condition in conditions]
-    if len(funclist) == len(conditions) + 1:
-        conditions.append(equal(functools.reduce(logical_or, conditions), False))
-    if len(funclist) != len(conditions):
-        raise ArgumentError("piecewise", f"{len(conditions)} conditions for {len(funclist)} functions.")
-    result = zeros_like(x)
-    for condition, function in zip(conditions, funclist):
-        value = function(x, *args, **kw) if callable(function) else function
-        result = where_(condition, astype(as_tensor(value, "piecewise"), x.dtype), result)
-    return result
-
-
-def _either(join: Callable[..., Any]) -> Callable[..., Any]:
-    """As ``join``, where NaN counts as missing."""
-
-    def of(x1: Any, x2: Any) -> Any:
-        return where_(isnan(x1), x2, where_(isnan(x2), x1, join(x1, x2)))
-
-    return of
-
-
-def heaviside(x1: Any, x2: Any) -> Any:
-    return where_(isnan(x1), x1, where_(equal(x1, 0), x2, astype(greater(x1, 0), result_type(x1, x2))))
 
 
 def sinc(x: Any) -> Any:
@@ -552,11 +331,6 @@ def angle(z: Any, deg: bool = False) -> Any:
     z = _float(z, "angle")
     result = atan2(zeros_like(z), z)
     return multiply(result, 180 / math.pi) if deg else result
-
-
-def modf(x: Any) -> Any:
-    whole = trunc(x)
-    return where_(isinf(x), zeros_like(whole), subtract(x, whole)), whole
 
 
 def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
@@ -588,34 +362,17 @@ def array_equal(a1: Any, a2: Any) -> Any:
 # Order
 
 
-def lexsort(keys: Any, axis: int = -1) -> Any:
-    keys = [as_tensor(key, "lexsort") for key in keys]
-    order = argsort(keys[0], axis=axis, stable=True)
-    for key in keys[1:]:
-        again = argsort(take_along_axis(key, order, axis=axis), axis=axis, stable=True)
-        order = take_along_axis(order, again, axis=axis)
-    return order
-
-
-def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
-    return sort(reshape(a, (-1,))) if axis is None else sort(a, axis=axis)
-
-
-def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Any:
-    return argsort(reshape(a, (-1,))) if axis is None else argsort(a, axis=axis)
-
-
 def argwhere(a: Any) -> Any:
     return stack(nonzero(a), axis=1)
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.lib.stride_tricks.sliding_window_view: sliding_window_view,
     np.allclose: allclose,
     np.amax: _extremum(max, maximum),
     np.amin: _extremum(min, minimum),
     np.angle: angle,
     np.append: append,
-    np.argpartition: argpartition,
     np.argwhere: argwhere,
     np.around: method_of("round"),
     np.array_equal: array_equal,
@@ -627,64 +384,35 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.block: block,
     np.cbrt: lambda x: multiply(sign(x), pow(abs(x), 1 / 3)),
     np.column_stack: column_stack,
-    np.convolve: convolve,
     np.corrcoef: corrcoef,
-    np.correlate: correlate,
     np.cov: cov,
     np.cross: norms.cross,
     np.cumprod: cumprod,
-    np.deg2rad: lambda x: multiply(x, math.pi / 180),
     np.delete: delete,
     np.diag: diag,
     np.diagflat: lambda v, k=0: diag(reshape(v, (-1,)), k),
     np.diagonal: _diagonal,
-    np.digitize: digitize,
-    np.divmod: lambda x1, x2: (floor_divide(x1, x2), remainder(x1, x2)),
     np.dsplit: _split_along(2),
     np.dstack: dstack,
-    np.exp2: lambda x: pow(2.0, x),
     np.fabs: abs,
     np.fix: trunc,
     np.flatnonzero: lambda a: nonzero(reshape(a, (-1,)))[0],
     np.fliplr: lambda m: flip(m, axis=1),
     np.flipud: lambda m: flip(m, axis=0),
-    np.fmax: _either(maximum),
-    np.fmin: _either(minimum),
-    np.gradient: gradient,
-    np.heaviside: heaviside,
     np.hsplit: _split_along(1),
     np.hstack: _stacked(1, 1),
     np.inner: inner,
     np.insert: insert,
-    np.interp: interp,
-    np.isneginf: lambda x: equal(x, -math.inf),
-    np.isposinf: lambda x: equal(x, math.inf),
-    np.kron: kron,
-    np.lexsort: lexsort,
     np.linalg.cond: cond,
     np.linalg.multi_dot: multi_dot,
     np.linalg.norm: norm,
     np.max: _extremum(max, maximum),
     np.min: _extremum(min, minimum),
-    np.modf: modf,
-    np.nanmax: _nan_extremum(max, -math.inf),
-    np.nanmean: nanmean,
-    np.nanmin: _nan_extremum(min, math.inf),
-    np.nanprod: nanprod,
-    np.nanstd: nanstd,
-    np.nansum: nansum,
-    np.nanvar: nanvar,
     np.ndim: lambda a: a.ndim,
     np.outer: lambda a, b: outer(reshape(a, (-1,)), reshape(b, (-1,))),
-    np.partition: partition,
-    np.piecewise: piecewise,
-    np.polyval: polyval,
     np.prod: prod_of,
     np.ptp: ptp,
-    np.rad2deg: lambda x: multiply(x, 180 / math.pi),
     np.rint: round,
-    np.rot90: rot90,
-    np.select: select,
     np.shape: lambda a: a.shape,
     np.sinc: sinc,
     np.size: size,
@@ -692,8 +420,6 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.sum: sum_of,
     np.swapaxes: swapaxes,
     np.trace: _trace,
-    np.trapezoid: trapezoid,
-    np.unravel_index: unravel_index,
     np.vdot: lambda a, b: vecdot(reshape(a, (-1,)), reshape(b, (-1,))),
     np.vsplit: _split_along(0),
     np.vstack: _stacked(0, 2),

@@ -43,6 +43,7 @@ _NOTHING: dict[str, tuple[Any, ...]] = {
     "casting": ("same_kind",),
     "where": (True,),
     "mode": ("raise",),
+    "sorted": (True,),
     "optimize": (True, False, "greedy", "optimal"),
     "UPLO": ("L",),
     "compute_uv": (True,),
@@ -54,7 +55,10 @@ _METHODS = ("argsort", "copy", "cumsum", "dot", "ravel", "round", "sort", "std",
 _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
 }  # fmt: skip
-_ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+_ACCUMULATIONS = {
+    "add": "cumulative_sum", "multiply": "cumulative_prod", "maximum": "cummax", "minimum": "cummin",
+    "logaddexp": "cumlogsumexp",
+}  # fmt: skip
 
 
 def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
@@ -123,6 +127,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
         np.can_cast,
         np.isdtype,
         np.from_dlpack,
+        np.put_along_axis,
         np.split,
         np.outer,
         np.trace,

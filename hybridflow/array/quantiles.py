@@ -165,6 +165,31 @@ def nanmedian(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> T
     return _checked("nanmedian", x, 0.5, 1, axis, "linear", keepdims, True)
 
 
+@entered
+def nanpercentile(
+    x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
+    """Percentile without NaN: ``nanquantile`` with ``q`` in percent, within [0, 100].
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        q: a number or a tensor of numbers that say which part lies below.
+        axis: an axis, several, or None for all.
+        method: how to choose between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A float tensor: the axes of ``q``, then those of ``x`` that were not reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
+
+    >>> hf.nanpercentile([4.0, hf.nan, 3.0, 2.0], 50)
+    <Tensor f32[] cpu> 3.0
+    """
+    return _checked("nanpercentile", x, q, 100, axis, method, keepdims, True)
+
+
 def _checked(
     stage: str, x: Any, q: Any, whole: int, axis: Any, method: str, keepdims: bool, without_nan: bool
 ) -> Tensor:

@@ -8,12 +8,23 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.creation import iota
-from hybridflow.array.elementwise import floor_divide, less, maximum, not_equal, remainder, where
+from hybridflow.array.elementwise import (
+    floor_divide,
+    isnan,
+    less,
+    logical_and,
+    logical_not,
+    maximum,
+    not_equal,
+    remainder,
+    where,
+)
 from hybridflow.array.indexing import take
 from hybridflow.array.reductions import count_nonzero, cumulative_sum
 from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import concat, reshape
 from hybridflow.array.sorting import argsort, sort
+from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.types import is_one, product
 from hybridflow.compiler.ops import TABLE, type_rules
@@ -141,7 +152,9 @@ def unique_of(x: Tensor, size: Extent, fill_value: Any) -> Tensor:
     return where(there, take(flat, places), _filling(flat, fill_value))
 
 
-def unique_parts(x: Tensor, size: Extent, fill_value: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def unique_parts(
+    x: Tensor, size: Extent, fill_value: Any, equal_nan: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What ``unique_of`` gives, where each occurs first, which of them each element of ``x`` is, and how often each
     occurs; 0 fills up positions and counts."""
     flat = reshape(x, (-1,))
@@ -151,7 +164,7 @@ def unique_parts(x: Tensor, size: Extent, fill_value: Any) -> tuple[Tensor, Tens
         return unique_of(x, size, fill_value), nothing, filled(0, default_int, x.shape, "unique_all"), nothing
     order = argsort(flat)
     ordered = take(flat, order)
-    begins = _begins(ordered)
+    begins = _begins(ordered, equal_nan)
     places, there = _indices(begins, size + 1)
     ends = where(there, places, count)[1:]
     places, there = places[:-1], there[:-1]
@@ -161,10 +174,13 @@ def unique_parts(x: Tensor, size: Extent, fill_value: Any) -> tuple[Tensor, Tens
     return values, where(there, take(order, places), 0), inverse, where(there, ends - places, 0)
 
 
-def _begins(ordered: Tensor) -> Tensor:
+def _begins(ordered: Tensor, equal_nan: bool = False) -> Tensor:
     """Which of sorted elements are not the one before."""
     first = filled(True, np.dtype(np.bool_), (1,), "unique_all")
-    return concat([first, not_equal(ordered[1:], ordered[:-1])])
+    differ = not_equal(ordered[1:], ordered[:-1])
+    if equal_nan and dtypes.is_float(ordered.dtype):
+        differ = logical_and(differ, logical_not(isnan(ordered[:-1])))  # which comes last: the next one is NaN, too
+    return concat([first, differ])
 
 
 def _filling(ordered: Tensor, fill_value: Any) -> Tensor:

@@ -19,7 +19,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled, from_numpy
 from hybridflow.eager.public_op import operation
-from hybridflow.errors import TraceError, entered
+from hybridflow.errors import ArgumentError, TraceError, entered
 
 
 class UniqueAll(NamedTuple):
@@ -45,7 +45,9 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def _unique(x: Any, stage: str, size: int | None, fill_value: Any) -> UniqueAll:
+def _unique(
+    x: Any, stage: str, size: int | None, fill_value: Any, axis: int | None = None, equal_nan: bool = False
+) -> UniqueAll:
     x = as_tensor(x, stage)
     if size is not None:
         return UniqueAll(*unique_parts(x, type_rules.extent(stage, "size", size), fill_value))
@@ -56,12 +58,68 @@ def _unique(x: Any, stage: str, size: int | None, fill_value: Any) -> UniqueAll:
             f"the result's size depends on the values of {x!r}; say how many there may be, {stage}(x, size=...), or "
             "call it outside of the traced function.",
         )
-    flat = array.reshape(-1).astype(dtypes.compute_dtype(array.dtype), copy=False)  # NumPy knows no NaN of bfloat16
-    found = np.unique(flat, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    array = array.astype(dtypes.compute_dtype(array.dtype), copy=False)  # NumPy knows no NaN of bfloat16
+    shape, line, along = array.shape, x, axis
+    if axis is None:
+        array, line, along = array.reshape(-1), reshape(x, (x.size,)), 0
+    found = np.unique(array, return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=equal_nan)
     _, first, inverse, counts = (np.asarray(part, np.int64) if k else part for k, part in enumerate(found))
     indices = from_numpy(first, stage)
-    values = apply(TABLE["take"], reshape(x, (x.size,)), indices, axis=0)  # a gather, so that gradients flow
-    return UniqueAll(values, indices, from_numpy(inverse.reshape(array.shape), stage), from_numpy(counts, stage))
+    values = apply(TABLE["take"], line, indices, axis=along)  # a gather, so that gradients flow
+    inverse = inverse.reshape(shape if axis is None else -1)
+    return UniqueAll(values, indices, from_numpy(inverse, stage), from_numpy(counts, stage))
+
+
+@entered
+def unique(
+    x: Any,
+    /,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The distinct elements of ``x`` in ascending order (1-d), or its distinct parts along an axis.
+
+    With ``size``, which compiled functions need, there are so many, as in ``unique_values``; 0 stands where there are
+    no positions and counts.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        return_index: whether to say where each occurs first.
+        return_inverse: whether to say which of them each element of ``x`` is.
+        return_counts: whether to say how often each occurs.
+        axis: the axis along which parts are compared; None for single elements.
+        equal_nan: whether NaN counts as one element, and not each as another.
+        size: how many elements there are; compiled functions need it.
+        fill_value: what fills up the rest.
+
+    Returns:
+        The distinct elements; with what else is asked for, a tuple of them and int64 tensors, in the order above.
+
+    Raises:
+        ArgumentError: for ``size`` together with an axis.
+        AxisError: for an axis that is not there.
+        TraceError: without ``size`` in a compiled function.
+
+    >>> hf.unique([3, 1, 3], return_counts=True)
+    (<Tensor i64[2] cpu> [1 3], <Tensor i64[2] cpu> [1 2])
+    """
+    x = as_tensor(x, "unique")
+    along = None if axis is None else type_rules.axis("unique", x.type, axis)
+    if size is None:
+        found = _unique(x, "unique", None, None, along, equal_nan)
+    elif along is not None:
+        raise ArgumentError("unique", "size is for single elements. Expected no axis with it.")
+    else:
+        found = UniqueAll(*unique_parts(x, type_rules.extent("unique", "size", size), fill_value, equal_nan))
+    asked = (return_index, return_inverse, return_counts)
+    more = [part for part, wanted in zip(found[1:], asked) if wanted]
+    return (found.values, *more) if more else found.values
 
 
 @entered

@@ -523,6 +523,40 @@ def flip(x: ArrayLike, /, axis: Any = None) -> Tensor:
 
 
 @operation
+def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """Rotation by quarter turns in the plane of two axes, from the first one towards the second.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        k: how many quarter turns; negative ones go the other way.
+        axes: the two axes.
+
+    Returns:
+        A tensor in the dtype of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ArgumentError: where there are not two axes.
+
+    >>> hf.rot90([[1, 2], [3, 4]])
+    <Tensor i64[2,2] cpu>
+    [[2 4]
+     [1 3]]
+    """
+    x = as_tensor(x, "rot90")
+    first, second, *more = (type_rules.axis("rot90", x.type, axis) for axis in (*axes, *(0,) * (2 - len(axes))))
+    if first == second or more or len(axes) != 2:
+        raise ArgumentError("rot90", f"axes are {tuple(axes)}. Expected two of them.")
+    turns = type_rules.integer("rot90", "k", k) % 4
+    if turns == 0:
+        return exclusive(x)
+    if turns == 2:
+        return flip(x, (first, second))
+    order = [second if axis == first else first if axis == second else axis for axis in range(x.ndim)]
+    return _transpose(flip(x, second), tuple(order)) if turns == 1 else flip(_transpose(x, tuple(order)), second)
+
+
+@operation
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     """Roll: ``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor.
 

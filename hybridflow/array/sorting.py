@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor
+from hybridflow.eager.operands import as_tensor, reshape_to
 from hybridflow.eager.public_op import operation
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, ShapeError
 
 
 @operation
@@ -81,3 +84,97 @@ def top_k(x: ArrayLike, k: int) -> tuple[Tensor, Tensor]:
         raise ArgumentError("top_k", f"k = {count} must lie in [0, {extent}] for {x.type}.")
     positions = apply(TABLE["first_positions"], x, axis=axis, descending=True, count=count)
     return apply(TABLE["take_along_axis"], x, positions, axis=axis), positions
+
+
+@operation
+def partition(x: ArrayLike, kth: Any, /, axis: int | None = -1) -> Tensor:
+    """Partition: the element ``kth`` stands where a sort would put it, with no larger one before, no smaller behind.
+
+    Here all elements are sorted, which is such an order.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        kth: a position along ``axis``, or several; negative ones count from the end.
+        axis: an axis, or None for the flattened tensor.
+
+    Returns:
+        A tensor in the dtype of ``x``.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ArgumentError: for a position that is not there.
+
+    >>> hf.partition([3, 1, 2], 1)
+    <Tensor i64[3] cpu> [1 2 3]
+    """
+    x, along = _partitioned("partition", x, kth, axis)
+    return sort(x, along)
+
+
+@operation
+def argpartition(x: ArrayLike, kth: Any, /, axis: int | None = -1) -> Tensor:
+    """Positions that partition: with no larger element before the position ``kth`` and no smaller one behind it.
+
+    Here they sort all elements.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+        kth: a position along ``axis``, or several; negative ones count from the end.
+        axis: an axis, or None for the flattened tensor.
+
+    Returns:
+        An int64 tensor.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ArgumentError: for a position that is not there.
+
+    >>> hf.argpartition([3, 1, 2], 1)
+    <Tensor i64[3] cpu> [1 2 0]
+    """
+    x, along = _partitioned("argpartition", x, kth, axis)
+    return argsort(x, along)
+
+
+def _partitioned(stage: str, x: ArrayLike, kth: Any, axis: int | None) -> tuple[Tensor, int]:
+    x = as_tensor(x, stage)
+    if axis is None:
+        x, axis = reshape_to(x, (product(x.shape),)), 0
+    axis = type_rules.axis(stage, x.type, axis)
+    for place in kth if isinstance(kth, (list, tuple)) else [kth]:
+        k, extent = type_rules.integer(stage, "kth", place), x.shape[axis]
+        if not -extent <= k < extent:
+            raise ArgumentError(stage, f"kth is {k}, and there are {extent} elements along axis {axis} of {x.type}.")
+    return x, axis
+
+
+@operation
+def lexsort(keys: Any, /, axis: int = -1) -> Tensor:
+    """Positions that sort by several keys, of which the last one counts first.
+
+    Args:
+        keys: a sequence of tensors of one shape, or a tensor whose first axis counts them.
+        axis: the axis of a key to sort along; negative ones count from the end.
+
+    Returns:
+        An int64 tensor of the shape of a key.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ArgumentError: without keys.
+        ShapeError: where the keys have other shapes.
+
+    >>> hf.lexsort(([9, 4, 0], [1, 5, 1]))
+    <Tensor i64[3] cpu> [2 0 1]
+    """
+    parts = [as_tensor(key, "lexsort") for key in keys]
+    if not parts:
+        raise ArgumentError("lexsort", "there are no keys.")
+    if any(key.shape != parts[0].shape for key in parts):
+        raise ShapeError("lexsort", f"the keys are {', '.join(str(key.type) for key in parts)}. Expected one shape.")
+    along = type_rules.axis("lexsort", parts[0].type, axis)
+    order = argsort(parts[0], along)
+    for key in parts[1:]:
+        again = argsort(apply(TABLE["take_along_axis"], key, order, axis=along), along)
+        order = apply(TABLE["take_along_axis"], order, again, axis=along)
+    return order

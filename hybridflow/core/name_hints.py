@@ -43,7 +43,6 @@ amp: hf.mixed_precision.set_global_policy("mixed_bfloat16")
 angle: hf.atan2(imag, real) of a pair; there are no complex dtypes
 append: hf.concat([x, y])
 applications: a model of hf.layers; no trained models come with it
-apply_along_axis: hf.vmap(f, in_axes)
 apply_over_axes: hf.sum(x, axis=(0, 1), keepdims=True) and its kin, which take several axes
 arccos: hf.acos(x)
 arccosh: hf.acosh(x)
@@ -52,7 +51,6 @@ arcsinh: hf.asinh(x)
 arctan: hf.atan(x)
 arctan2: hf.atan2(y, x)
 arctanh: hf.atanh(x)
-argpartition: hf.argsort(x, axis)
 argwhere: hf.stack(hf.nonzero(x), axis=1)
 around: hf.round(x)
 array: hf.asarray(values)
@@ -82,7 +80,6 @@ bernoulli: hf.random.bernoulli(p, shape)
 betainc: hf.special.betainc(a, b, x)
 betaln: hf.special.betaln(x, y)
 bitcast: hf.asarray(x.numpy().view(dtype))
-bitwise_count: numpy.bitwise_count in an hf.numpy_function
 bitwise_not: hf.bitwise_invert(x)
 blackman: numpy.blackman(n), and hf.asarray of it
 block: hf.concat of hf.concat
@@ -101,7 +98,6 @@ cdist: hf.linalg.vector_norm(x[:, None] - y[None, :], axis=-1)
 chain_matmul: hf.matmul, one after another
 checkify: hf.debugging.check_numerics(x, message) and its kin, or assert
 cholesky: hf.linalg.cholesky(x)
-choose: hf.take_along_axis(hf.stack(choices), index[None], axis=0)[0]
 chunk: hf.split(x, parts, axis)
 clamp: hf.clip(x, low, high)
 clip_by_global_norm: hf.optimizers.clip_by_global_norm(tensors, clip_norm)
@@ -119,17 +115,13 @@ constant_initializer: hf.initializers.Constant(value)
 control_dependencies: nothing; effects and assignments run in the order in which they are written
 convert_element_type: hf.astype(x, dtype)
 convert_to_tensor: hf.asarray(values)
-convolve: hf.nn.conv1d(hf.pad(x, [(y.size - 1, y.size - 1)])[None, :, None], hf.flip(y)[:, None, None])[0, :, 0]
 copy: x.copy()
 corrcoef: c = x - hf.mean(x, axis=1, keepdims=True); n = c / hf.linalg.vector_norm(c, axis=1, keepdims=True); n @ n.T
-correlate: hf.nn.conv1d(x[None, :, None], y[:, None, None])[0, :, 0] of the valid part
 cosine_similarity: hf.sum(hf.nn.l2_normalize(x, -1) * hf.nn.l2_normalize(y, -1), axis=-1)
 cov: c = x - hf.mean(x, axis=1, keepdims=True); c @ c.T / (x.shape[1] - 1)
 cpu: x.to_device("cpu")
 cross: hf.linalg.cross(x, y)
 cuda: hf.device("gpu:0")
-cummax: hf.associative_scan(hf.maximum, x, axis=axis)
-cummin: hf.associative_scan(hf.minimum, x, axis=axis)
 cumprod: hf.cumulative_prod(x, axis)
 cumsum: hf.cumulative_sum(x, axis)
 custom_jvp: hf.custom_gradient
@@ -138,7 +130,6 @@ datasets: hf.data.Dataset of files of your own; no data comes with it
 debug: hf.debugging, or hf.print(x)
 default_backend: hf.list_devices()
 default_rng: hf.random.Generator(seed)
-deg2rad: x * (hf.pi / 180)
 degrees: x * (180 / hf.pi)
 delete: hf.concat([x[:i], x[i + 1:]])
 depth_to_space: hf.reshape and hf.permute_dims
@@ -151,14 +142,12 @@ diag: hf.diagonal(x) of a matrix, hf.eye(x.size) * x of a vector
 diag_embed: x[..., None] * hf.eye(x.shape[-1])
 diag_indices: i = hf.arange(n), and x[i, i]
 digamma: hf.special.digamma(x)
-digitize: hf.searchsorted(bins, x, side="right")
 disable_jit: hf.config.run_functions_eagerly(True)
 dist: hf.linalg.vector_norm(x - y)
 distribute: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
 distributed: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
 distributions: hf.random.normal(shape) and its kin; no densities come with it
 divide_no_nan: hf.where(y == 0, 0.0, x / hf.where(y == 0, 1.0, y))
-divmod: hf.floor_divide(x, y), hf.remainder(x, y)
 dot: x.dot(y) or x @ y
 dot_product_attention: hf.nn.scaled_dot_product_attention(query, key, value), heads before steps
 double: x.astype(hf.float64)
@@ -171,7 +160,6 @@ dynamic_partition: x[parts == k] for each k
 dynamic_slice: x[i:i + n]
 dynamic_stitch: y = hf.zeros(shape) and y[indices] = values
 dynamic_update_slice: y = x.copy() and y[i:i + n] = values
-ediff1d: hf.diff(x.flatten())
 edit_distance: Python, in an hf.py_function
 eigh: hf.linalg.eigh(x)
 einops: hf.einsum(text, x, y), or hf.reshape and hf.permute_dims
@@ -187,7 +175,6 @@ estimator: hf.Model and its fit
 euler_gamma: numpy.euler_gamma
 eval_shape: f.get_concrete_function(*specs) of an hf.function
 executing_eagerly: hf.config.functions_run_eagerly()
-exp2: 2.0 ** x
 experimental: hf itself; nothing is set apart as experimental but hf.summary.experimental
 export: hf.saved.save(f, path)
 extract: hf.boolean_mask(x, condition)
@@ -204,11 +191,7 @@ fliplr: hf.flip(x, axis=1)
 flipud: hf.flip(x, axis=0)
 float: hf.float32, hf.float64
 float0: nothing; integers have no derivative, which is None
-float_power: hf.astype(x, hf.float64) ** y
 floordiv: hf.floor_divide(x, y)
-fmax: hf.where(hf.isnan(x), y, hf.where(hf.isnan(y), x, hf.maximum(x, y)))
-fmin: hf.where(hf.isnan(x), y, hf.where(hf.isnan(y), x, hf.minimum(x, y)))
-fmod: hf.remainder(x, y), whose result has the sign of y
 frexp: numpy.frexp in an hf.numpy_function
 from_numpy: hf.asarray(array)
 frombuffer: hf.asarray(numpy.frombuffer(buffer, dtype))
@@ -230,13 +213,11 @@ get_num_threads: hf.config.get_num_threads()
 get_printoptions: numpy.get_printoptions()
 global_norm: hf.optimizers.global_norm(tensors)
 global_variables_initializer: nothing; variables start with their values
-gradient: hf.grad(f) of a function, hf.diff(x) of values
 gradients: hf.GradientTape() or hf.grad(f)
 group: nothing; effects run in the order in which they are written
 half: x.astype(hf.float16)
 hamming: numpy.hamming(n), and hf.asarray of it
 hanning: numpy.hanning(n), and hf.asarray of it
-heaviside: hf.where(x == 0, y, (x > 0).astype(x.dtype))
 hessians: hf.hessian(f)
 histc: hf.histogram(x, bins)
 histogram2d: numpy.histogram2d in an hf.numpy_function
@@ -260,7 +241,6 @@ init_scope: nothing; make what is to live on outside of the function
 inner: hf.tensordot(x, y, axes=((-1,), (-1,)))
 insert: hf.concat([x[:i], values, x[i:]])
 int: hf.int32, hf.int64
-interp: numpy.interp in an hf.numpy_function
 intersect1d: u = hf.unique_values(x), and u[hf.isin(u, y)]
 inv: hf.linalg.inv(x)
 invert: hf.bitwise_invert(x)
@@ -271,16 +251,12 @@ is_complex: False; there are no complex dtypes
 is_floating_point: hf.isdtype(x.dtype, "real floating")
 is_tensor: isinstance(x, hf.Tensor)
 iscomplex: hf.zeros_like(x, dtype=hf.bool_); there are no complex dtypes
-isneginf: x == -hf.inf
-isposinf: x == hf.inf
 isreal: hf.ones_like(x, dtype=hf.bool_); there are no complex dtypes
 isscalar: x.ndim == 0
-ix_: x[rows[:, None], columns[None, :]]
 jit: hf.function
 jnp: hf itself; its functions carry the names of the array API standard
 kaiser: numpy.kaiser(n, beta), and hf.asarray of it
 keras: hf.layers, hf.optimizers, hf.losses, hf.initializers
-kron: hf.reshape(x[:, None, :, None] * y[None, :, None, :], (x.shape[0] * y.shape[0], -1))
 kthvalue: hf.sort(x, axis)[..., k - 1]
 lax: hf itself: hf.scan, hf.while_loop, hf.cond, hf.fori_loop
 lcm: numpy.lcm in an hf.numpy_function
@@ -288,7 +264,6 @@ ldexp: x * 2.0 ** n
 leaky_relu: hf.nn.leaky_relu(x)
 left_shift: hf.bitwise_left_shift(x, y)
 lerp: x + weight * (y - x)
-lexsort: hf.argsort of the last key, and of each other one in the order that those behind it have made
 lgamma: hf.special.gammaln(x)
 load: numpy.load(file)
 loadtxt: hf.asarray(numpy.loadtxt(file))
@@ -310,7 +285,6 @@ masked_select: x[mask], or hf.boolean_mask(x, mask)
 math: hf itself: hf.exp(x), hf.log(x) ...
 matvec: x @ y
 memmap: hf.data.NumpyDataset(path), or hf.asarray(numpy.memmap(path)[i:j])
-mgrid: hf.meshgrid(x, y, indexing="ij")
 mm: x @ y
 mod: hf.remainder(x, y)
 mode: u = hf.unique_counts(x), and u.values[hf.argmax(u.counts)]
@@ -324,17 +298,6 @@ mvlgamma: hf.special.multigammaln(x, p)
 name_scope: name=..., where something takes a name
 named_call: a function of Python; f.profile names the lines
 named_scope: a function of Python; f.profile names the lines
-nanargmax: hf.argmax(hf.where(hf.isnan(x), -hf.inf, x), axis)
-nanargmin: hf.argmin(hf.where(hf.isnan(x), hf.inf, x), axis)
-nancumsum: hf.cumulative_sum(hf.where(hf.isnan(x), 0.0, x))
-nanmax: hf.max(hf.where(hf.isnan(x), -hf.inf, x), axis)
-nanmean: hf.sum(hf.where(hf.isnan(x), 0.0, x), axis) / hf.sum(~hf.isnan(x), axis)
-nanmin: hf.min(hf.where(hf.isnan(x), hf.inf, x), axis)
-nanpercentile: hf.nanquantile(x, q / 100)
-nanprod: hf.prod(hf.where(hf.isnan(x), 1.0, x), axis)
-nanstd: hf.sqrt of the mean of squares of x less its mean, each as that of nanmean
-nansum: hf.sum(hf.where(hf.isnan(x), 0.0, x), axis)
-nanvar: the mean of squares of x less its mean, each as that of nanmean
 narrow: x[:, start:start + length]
 ndarray: hf.Tensor
 ndenumerate: numpy.ndenumerate(x.numpy())
@@ -351,18 +314,14 @@ npz: hf.data.NumpyDataset(path), or hf.checkpoint.load_arrays(path)
 numel: x.size
 numpy: x.numpy()
 object_: lists of Python; tensors hold numbers
-ogrid: x[:, None] and y[None, :] of hf.arange
 ones_initializer: hf.initializers.Ones()
 onnx: hf.saved.save(f, path); it reads and writes files of its own alone
 ops: hf itself: hf.exp(x), hf.matmul(x, y)
 optim: hf.optimizers
-packbits: numpy.packbits(x.numpy())
 parallel: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
 parallel_stack: hf.stack([x, y], axis=0)
-partition: hf.sort(x, axis)
 pdist: hf.linalg.vector_norm(x[:, None] - x[None, :], axis=-1)
 permute: hf.permute_dims(x, axes)
-piecewise: hf.where, one within the other
 pinned_memory: dataset.prefetch_to_device("gpu:0"), which sends elements from pinned memory
 pinv: hf.linalg.pinv(x)
 pjit: hf.function; a program runs in one process, on all cores
@@ -372,9 +331,7 @@ placeholder_with_default: an argument of an hf.function
 pmap: hf.vmap(f); a program runs in one process, on all cores
 polar: a pair of real tensors; there are no complex dtypes
 poly1d: numpy.poly1d, or hf.sum(c * x[:, None] ** hf.arange(c.size), axis=1)
-polyfit: hf.linalg.pinv(x[:, None] ** hf.arange(degree, -1, -1)) @ y
 polygamma: hf.special.polygamma(n, x)
-polyval: hf.foldl(lambda y, c: y * x + c, p, hf.zeros_like(x))
 preprocessing: hf.data and hf.layers
 printoptions: numpy.printoptions(...), which tensors follow
 profiler: f.profile(*args) of an hf.function
@@ -382,14 +339,12 @@ promote_types: hf.result_type(t, u)
 ptp: hf.max(x, axis) - hf.min(x, axis)
 pure_callback: hf.numpy_function(f, arguments, spec, stateful=False)
 put: y = x.copy() and y[indices] = values
-put_along_axis: y = x.copy() and y[indices] = values
 putmask: hf.where(mask, values, x)
 pytree: hf.tree
 qr: hf.linalg.qr(x)
 quantization: hf.matmul(x, y, sum_dtype=hf.int32) of int8; models are not quantised
 quantize: hf.clip(hf.round(x / scale), -128, 127).astype(hf.int8)
 r_: hf.concat([x, y], axis=0)
-rad2deg: x * (180 / hf.pi)
 radians: x * (hf.pi / 180)
 ragged: hf.data.Dataset and its padded_batch; there are no ragged tensors
 rand: hf.random.uniform(shape)
@@ -402,7 +357,6 @@ random_uniform_initializer: hf.initializers.RandomUniform(low, high)
 range: hf.arange(start, stop, step)
 rank: x.ndim
 ravel: x.flatten()
-ravel_multi_index: i * m + j of the shape (n, m)
 real_if_close: x itself; there are no complex dtypes
 rearrange: hf.reshape and hf.permute_dims, or hf.einsum(text, x)
 reduce_all: hf.all(x, axis)
@@ -423,7 +377,6 @@ reverse_sequence: hf.where of positions and lengths, and hf.take_along_axis
 right_shift: hf.bitwise_right_shift(x, y)
 rint: hf.round(x)
 roots: numpy.roots(p)
-rot90: hf.flip(hf.matrix_transpose(x), axis=0)
 row_stack: hf.concat([x, y], axis=0)
 rsub: hf.subtract(y, x)
 s_: slices and tuples, as they are: x[1:, None]
@@ -438,7 +391,6 @@ scatter: y = x.copy() and y[indices] = values, or hf.scatter_add(x, indices, upd
 scatter_: y = x.copy() and y[indices] = values
 scatter_nd: y = hf.zeros(shape) and y[tuple(indices.T)] = updates
 scipy: scipy itself, in an hf.numpy_function
-select: hf.where(condition, x, y)
 sequence_mask: hf.arange(n) < lengths[:, None]
 set_default_device: with hf.device("gpu:0"):
 set_default_dtype: hf.mixed_precision.set_global_policy("float64") of layers, or dtype=... of what is made
@@ -486,11 +438,9 @@ train: hf.checkpoint, hf.optimizers
 trainer: hf.Model and its fit
 transfer_guard: nothing; copies are never made unasked, and f.explain lists them
 transpose: hf.permute_dims(x, axes), x.T of a matrix, or x.transpose(axes)
-trapezoid: hf.sum((y[1:] + y[:-1]) * hf.diff(x)) / 2
 trapz: hf.sum((y[1:] + y[:-1]) * hf.diff(x)) / 2
 tree_map: hf.tree.map(f, tree)
 tree_util: hf.tree
-tri: hf.tril(hf.ones((n, m)))
 tril_indices: hf.nonzero(hf.tril(hf.ones((n, n))))
 trim_zeros: numpy.trim_zeros(x.numpy())
 triu_indices: hf.nonzero(hf.triu(hf.ones((n, n))))
@@ -501,14 +451,9 @@ tuple: nothing; effects run in the order in which they are written
 types: hf.TensorSpec, hf.Tensor and hf.Variable
 unbind: hf.unstack(x, axis=0)
 union1d: hf.unique_values(hf.concat([x.flatten(), y.flatten()]))
-unique: hf.unique_values(x); hf.unique_all(x) has counts and indices too
-unpackbits: numpy.unpackbits(x.numpy())
-unravel_index: hf.floor_divide(i, m), hf.remainder(i, m) of the shape (n, m)
 unsorted_segment_sum: hf.segment_sum(x, segments, n)
 unsqueeze: hf.expand_dims(x, axis)
-unwrap: numpy.unwrap in an hf.numpy_function
 utils: hf.data
-vander: x[:, None] ** hf.arange(n - 1, -1, -1)
 variable: hf.Variable(value)
 variable_scope: hf.Module, whose attributes are its variables
 vdot: hf.vecdot(x, y)

@@ -1,0 +1,323 @@
+"""Elementwise functions that are made of those of ``elementwise``, with NumPy's names and special cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.elementwise import (
+    abs,
+    bitwise_and,
+    bitwise_right_shift,
+    copysign,
+    equal,
+    floor_divide,
+    greater,
+    isinf,
+    isnan,
+    less,
+    logical_and,
+    maximum,
+    minimum,
+    multiply,
+    not_equal,
+    pow,
+    remainder,
+    subtract,
+    trunc,
+    where,
+)
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.promotion import default_float
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
+from hybridflow.eager.operands import as_tensor, broadcast_all, cast, common_dtype, float_operand
+from hybridflow.eager.public_op import operation
+from hybridflow.errors import DTypeError
+
+# ---- quotients and powers
+
+
+@operation
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Tensor, Tensor]:
+    """Quotient and remainder: ``floor_divide`` and ``remainder`` of the same operands.
+
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        Two tensors of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+        DTypeError: where an operand is bool.
+        DivisionError: for an integer divided by zero.
+
+    >>> hf.divmod([7, -7], 2)
+    (<Tensor i64[2] cpu> [ 3 -4], <Tensor i64[2] cpu> [1 1])
+    """
+    return floor_divide(x1, x2), remainder(x1, x2)
+
+
+@operation
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """Remainder of the truncated quotient, as C has it: with the sign of ``x1``, exact in floats.
+
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+        DTypeError: where an operand is bool.
+        DivisionError: for an integer divided by zero.
+
+    >>> hf.fmod([7, -7], 3)
+    <Tensor i64[2] cpu> [ 1 -1]
+    """
+    x1, x2 = broadcast_all("fmod", common_dtype("fmod", (x1, x2)))
+    if dtypes.is_float(x1.dtype):
+        return copysign(remainder(abs(x1), abs(x2)), x1)
+    rest = remainder(x1, x2)
+    if dtypes.is_unsigned(x1.dtype):
+        return rest
+    crossed = logical_and(not_equal(rest, 0), not_equal(less(x1, 0), less(x2, 0)))
+    return where(crossed, subtract(rest, x2), rest)
+
+
+@operation
+def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """Power in float64, whatever the operands are.
+
+    Args:
+        x1: the base.
+        x2: the exponent; the shapes broadcast.
+
+    Returns:
+        A float64 tensor of the common shape of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+
+    >>> hf.float_power([2, 3], -1)
+    <Tensor f64[2] cpu> [0.5        0.33333333]
+    """
+    return pow(*(cast(as_tensor(x, "float_power"), dtypes.float64) for x in (x1, x2)))
+
+
+@operation
+def exp2(x: ArrayLike, /) -> Tensor:
+    """Power of two: ``2 ** x`` in floats; integers and bools become float32.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    >>> hf.exp2([-1, 0, 10])
+    <Tensor f32[3] cpu> [5.000e-01 1.000e+00 1.024e+03]
+    """
+    return pow(2.0, float_operand(x, "exp2"))
+
+
+# ---- angles
+
+
+@operation
+def deg2rad(x: ArrayLike, /) -> Tensor:
+    """Degrees in radians; integers and bools become float32.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    >>> hf.deg2rad([180.0, 90.0])
+    <Tensor f32[2] cpu> [3.1415927 1.5707964]
+    """
+    return multiply(float_operand(x, "deg2rad"), math.pi / 180)
+
+
+@operation
+def rad2deg(x: ArrayLike, /) -> Tensor:
+    """Radians in degrees; integers and bools become float32.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    >>> hf.rad2deg([hf.pi, 1.0])
+    <Tensor f32[2] cpu> [180.       57.29578]
+    """
+    return multiply(float_operand(x, "rad2deg"), 180 / math.pi)
+
+
+# ---- smaller and larger, signs and parts
+
+
+def _either(stage: str, join: Callable[..., Tensor], x1: Any, x2: Any) -> Tensor:
+    """As ``join``, where NaN counts as missing."""
+    x1, x2 = broadcast_all(stage, common_dtype(stage, (x1, x2)))
+    if not dtypes.is_float(x1.dtype):
+        return join(x1, x2)
+    return where(isnan(x1), x2, where(isnan(x2), x1, join(x1, x2)))
+
+
+@operation
+def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """Larger of two elements, and the other one where one is NaN.
+
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+
+    >>> hf.fmax([1.0, hf.nan], [2.0, 3.0])
+    <Tensor f32[2] cpu> [2. 3.]
+    """
+    return _either("fmax", maximum, x1, x2)
+
+
+@operation
+def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """Smaller of two elements, and the other one where one is NaN.
+
+    Args:
+        x1: the first operand: a tensor, array, nested list or number.
+        x2: the second operand; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+
+    >>> hf.fmin([1.0, hf.nan], [2.0, 3.0])
+    <Tensor f32[2] cpu> [1. 3.]
+    """
+    return _either("fmin", minimum, x1, x2)
+
+
+@operation
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """Heaviside step function: 0 below zero, 1 above it, ``x2`` at zero; NaN stays.
+
+    Args:
+        x1: where the step is looked at.
+        x2: the value at zero; the shapes broadcast.
+
+    Returns:
+        A float tensor of the common shape; float32 where both are integers or bools.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+
+    >>> hf.heaviside([-1.5, 0.0, 2.0], 0.5)
+    <Tensor f32[3] cpu> [0.  0.5 1. ]
+    """
+    x1, x2 = broadcast_all("heaviside", common_dtype("heaviside", (x1, x2)))
+    if not dtypes.is_float(x1.dtype):
+        x1, x2 = cast(x1, default_float), cast(x2, default_float)
+    step = where(equal(x1, 0), x2, cast(greater(x1, 0), x1.dtype))
+    return where(isnan(x1), math.nan, step)
+
+
+@operation
+def isposinf(x: ArrayLike, /) -> Tensor:
+    """Where ``x`` is positive infinity, as bool.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A bool tensor of the shape of ``x``.
+
+    >>> hf.isposinf([1.0, hf.inf, -hf.inf])
+    <Tensor bool[3] cpu> [False  True False]
+    """
+    return logical_and(isinf(x), greater(x, 0))
+
+
+@operation
+def isneginf(x: ArrayLike, /) -> Tensor:
+    """Where ``x`` is negative infinity, as bool.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A bool tensor of the shape of ``x``.
+
+    >>> hf.isneginf([1.0, hf.inf, -hf.inf])
+    <Tensor bool[3] cpu> [False False  True]
+    """
+    return logical_and(isinf(x), less(x, 0))
+
+
+@operation
+def modf(x: ArrayLike, /) -> tuple[Tensor, Tensor]:
+    """Fraction and whole part, both with the sign of ``x``; integers and bools become float32.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        Two float tensors of the shape of ``x``: the fraction, and the whole part.
+
+    >>> hf.modf([2.5, -0.25, hf.inf])
+    (<Tensor f32[3] cpu> [ 0.5  -0.25  0.  ], <Tensor f32[3] cpu> [ 2. -0. inf])
+    """
+    x = float_operand(x, "modf")
+    whole = trunc(x)
+    return copysign(where(isinf(x), 0.0, subtract(x, whole)), x), whole
+
+
+# ---- bits
+
+_MASKS = (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)
+
+
+@operation
+def bitwise_count(x: ArrayLike, /) -> Tensor:
+    """Number of bits that are set in the absolute value of an integer.
+
+    Args:
+        x: integers, or what becomes a tensor of them.
+
+    Returns:
+        A uint8 tensor of the shape of ``x``.
+
+    Raises:
+        DTypeError: for floats and bools.
+
+    >>> hf.bitwise_count([0, 7, 255, -1])
+    <Tensor u8[4] cpu> [0 3 8 1]
+    """
+    x = as_tensor(x, "bitwise_count")
+    if not dtypes.is_integer(x.dtype):
+        raise DTypeError("bitwise_count", f"x is {x.type}. Expected integers.")
+    width = 8 * x.dtype.itemsize
+    word = np.dtype(f"uint{width}")
+    odd, pairs, nibbles, ones = (mask & (1 << width) - 1 for mask in _MASKS)
+    n = cast(abs(x), word)
+    n = subtract(n, bitwise_and(bitwise_right_shift(n, 1), odd))
+    n = bitwise_and(n, pairs) + bitwise_and(bitwise_right_shift(n, 2), pairs)
+    n = bitwise_and(n + bitwise_right_shift(n, 4), nibbles)
+    n = n if width == 8 else bitwise_right_shift(multiply(n, ones), width - 8)
+    return cast(n, dtypes.uint8)
