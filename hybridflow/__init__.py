@@ -56,7 +56,7 @@ if _flags.KEEP_TEXT.value == "1" or hasattr(_sys, "ps1") or "code" in _sys.modul
     if _flags.KEEP_TEXT.value == "1" or _source_locations.is_console():
         _source_locations.listen()  # helpers are typed before the function that calls them
 
-__version__ = "0.1.0"
+__version__ = _flags.RELEASE
 __array_api_version__ = "2025.12"
 
 e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
@@ -81,7 +81,7 @@ _WITH_OPERATIONS = (
 # trace has it loaded apart, as a thread's doing and not its own.
 _OF_MODELS = (
     *("callbacks", "checkpoint", "compat", "constraints", "data", "initializers", "layers", "losses", "metrics"),
-    *("mixed_precision", "models", "optimizers", "regularizers", "saved", "summary"),
+    *("mixed_precision", "models", "module", "optimizers", "regularizers", "saved", "summary"),
 )
 # What functions need besides, some of them at first calls alone: by then nothing is imported any more but the compiler,
 # where handlers of signals might come upon half of it (see ``runtime.apart``).

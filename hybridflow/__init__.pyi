@@ -376,7 +376,6 @@ from hybridflow.jit.run_eagerly import eager as eager
 from hybridflow.jit.stance import stance as stance
 from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
 from hybridflow.layers.functional_graph import Input as Input
-from hybridflow.layers.module import Module as Module
 from hybridflow.mapping.along_axis import (
     apply_along_axis as apply_along_axis,
 )
@@ -389,6 +388,7 @@ from hybridflow.models import (
     Sequential as Sequential,
     plot_model as plot_model,
 )
+from hybridflow.module import Module as Module
 
 __version__: str
 __array_api_version__: str

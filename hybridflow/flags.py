@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+RELEASE = "0.1.0"  # the version of hybridflow, which files that it writes say
+
 T = TypeVar("T", int, str)
 
 

@@ -1,4 +1,4 @@
-"""The function that a command is about: ``FILE::function``, and the shapes of its arguments."""
+"""The function that a command is about, ``FILE::function`` or a saved file, and the shapes of its arguments."""
 
 from __future__ import annotations
 
@@ -33,11 +33,14 @@ SHAPES_HELP = (
 
 
 def load(target: str, stage: str) -> Function:
-    """The function that ``FILE::function`` names, compiled if it is not already decorated.
+    """The function that ``FILE::function`` names, compiled if it is not already decorated; or that of a file which
+    ``hf.saved.save`` wrote, which needs no name where there is one.
 
     Raises ArgumentError where there is none; whatever the file itself raises passes through.
     """
     path, separator, name = target.partition("::")
+    if path and not path.endswith(".py") and os.path.isfile(path):
+        return _saved(path, name, stage)
     if not separator or not path or not name:
         raise ArgumentError(stage, f"{target!r} names no function. Write FILE::function, such as train.py::step.", "")
     if not os.path.isfile(path):
@@ -47,6 +50,18 @@ def load(target: str, stage: str) -> Function:
     for attribute in attributes:
         found = _attribute(found, attribute, name, stage)
     return _as_function(found, name, stage)
+
+
+def _saved(path: str, name: str, stage: str) -> Function:
+    """A function of a saved file."""
+    loaded = hf.saved.load(path)
+    names = list(loaded.functions)
+    if not name and len(names) > 1:
+        raise ArgumentError(stage, f"{path} has the functions {', '.join(names)}. Write {path}::{names[0]}.", "")
+    name = name or names[0]
+    if name not in names:
+        raise ArgumentError(stage, f"{path} has no function {name}; it has {', '.join(names)}.", "")
+    return loaded.functions[name]
 
 
 def _attribute(holder: Any, name: str, whole: str, stage: str) -> Any:

@@ -232,6 +232,11 @@ class ConcreteFunction:
             return self._give(self.donation, arguments)
         return self.assemble(self.staged(arguments), arguments)
 
+    def inline_leaves(self, leaves: Sequence[Any]) -> Any:
+        """The same op by op: into the trace that is going on, or eagerly where none is."""
+        tensors = self._tensors([leaves[k] for k in self.tensor_leaves])
+        return self.assemble(self.staged.inline(tensors), tensors)
+
     def _give(self, donation: Donation, arguments: Sequence[Tensor]) -> Any:
         """Run with tensors of which some are given up.  Where a trace or a tape is told of the call, nothing is."""
         giving = BufferDonation([arguments[k] for k in donation.arguments], self.name, user_location())

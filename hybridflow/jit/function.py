@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _NO_ENTRY = "see the command `hybridflow doctor`"
 
 
-class _Options(NamedTuple):
+class Options(NamedTuple):
     """What the decorator was told."""
 
     input_signature: tuple[Any, ...] | None
@@ -123,7 +123,7 @@ class Function(Dispatcher, Generic[P, R]):
 
     _bindings: Sequence[tuple[Callable[..., Any], Variant]] | None  # for calls under tapes; None: not made yet
 
-    def __init__(self, python: Callable[..., Any], options: _Options) -> None:
+    def __init__(self, python: Callable[..., Any], options: Options) -> None:
         self._python, self._options = python, options
         self._binder = Binder(python, options.name)
         self._signature = InputSignature(options.input_signature, self._binder) if options.input_signature else None
@@ -1008,4 +1008,4 @@ def function(
     signature = None if input_signature is None else tuple(input_signature)
     name = name or name_of(python)
     donated = argument_paths(python, name, donate_argnums, donate_argnames)
-    return Function(python, _Options(signature, fastmath, cache_size, name, strict, reduce_retracing, donated, wait))
+    return Function(python, Options(signature, fastmath, cache_size, name, strict, reduce_retracing, donated, wait))

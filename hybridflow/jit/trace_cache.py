@@ -161,18 +161,22 @@ class TraceCache:
                 variant = self.lookup(key, leaves)
                 if variant is None:
                     variant = make()
-                    with self._lock:
-                        if variant.guards is not None:
-                            self._variants[key] = [variant, *self._variants.get(key, ())]
-                            self._tick += 1
-                            variant.made = variant.used = self._tick
-                            self._evict()
+                    if variant.guards is not None:
+                        self.add(key, variant)
         finally:  # after an error the threads that wait try again, with the same lock
             with self._lock:
                 making.threads -= 1
                 if not making.threads:
                     del self._making[key]
         return variant
+
+    def add(self, key: Key, variant: Variant) -> None:
+        """Keep a variant, which is tried before those of its key that are known."""
+        with self._lock:
+            self._variants[key] = [variant, *self._variants.get(key, ())]
+            self._tick += 1
+            variant.made = variant.used = self._tick
+            self._evict()
 
     def _evict(self) -> None:
         variants = [variant for found in self._variants.values() for variant in found]

@@ -28,7 +28,7 @@ from hybridflow.layers.activation_functions import name_of_activation
 from hybridflow.layers.dtype_policy import Policy, as_policy, policy_of
 from hybridflow.layers.input_spec import check_inputs
 from hybridflow.layers.keras_tensor import Symbol, first_symbol
-from hybridflow.layers.module import Module, traverse
+from hybridflow.module import Module, traverse
 
 
 def _noting(build: Callable[..., Any]) -> Callable[..., Any]:

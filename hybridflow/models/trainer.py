@@ -21,10 +21,10 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.jit.function import function
 from hybridflow.layers import naming
 from hybridflow.layers.layer import Layer
-from hybridflow.layers.module import Module
 from hybridflow.metrics import Mean, Metric
 from hybridflow.models.compile_utils import AllMetrics, CompiledLoss, CompiledMetrics
 from hybridflow.models.data_adapter import Batch, Feed, at_least, check_alike, expect_rest, feed, parts, split_off
+from hybridflow.module import Module
 
 if TYPE_CHECKING:
     _Base = Layer

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from hybridflow.core import name_hints as _name_hints
-from hybridflow.saved.loading import Loaded, SavedFunction, load
+from hybridflow.saved.loading import Loaded, load
+from hybridflow.saved.saved_function import SavedFunction
 from hybridflow.saved.saving import save
 
 __all__ = ["Loaded", "SavedFunction", "load", "save"]

@@ -25,19 +25,24 @@ from hybridflow.jit.concrete_function import ARGUMENT, RESULT, VALUE, ConcreteFu
 from hybridflow.jit.function import Function, function
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.jit.value_key import ValueKey
-from hybridflow.layers.layer import Layer
-from hybridflow.layers.module import Module
+from hybridflow.module import Module
+from hybridflow.saved.format import DEFAULT, KIND, VERSION, WRITER
+from hybridflow.saved.loading import Loaded
 from hybridflow.saved.shape_variants import shape_variants
 from hybridflow.saved.structure_json import packed
 from hybridflow.tracing.trace import State
 
-KIND, VERSION = "hybridflow-saved", 2
-DEFAULT = "serving_default"
 _OPEN = 2  # of so many open extents each combination of 0, 1 and more has a program of its own
 _SEVERAL = 4  # of so many each one of 1 and more
 
 
-def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None, with_methods: bool = False) -> str:
+def save(
+    obj: Any,
+    path: str | os.PathLike[str],
+    signatures: Any = None,
+    with_methods: bool = False,
+    input_signature: Sequence[Any] | None = None,
+) -> str:
     """Save a function, or a module with functions, in one file, which runs without the Python source.
 
     Without ``signatures`` a function with an ``input_signature``, or a model that knows its input, is saved as that.
@@ -54,6 +59,8 @@ def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None, with_me
             ``input_signature``, or one of them, which is then called "serving_default".
         with_methods: whether functions of a module's class that can be saved are in the file beside the ``signatures``,
             as attributes of what is loaded.
+        input_signature: a TensorSpec, or a nest of them, for each parameter of ``obj`` itself: of a module's
+            ``__call__``, decorated or not, or of any Python function.
 
     Returns:
         The path of the file.
@@ -70,9 +77,18 @@ def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None, with_me
     >>> path = hf.saved.save(f, os.path.join(tempfile.mkdtemp(), "f"))
     >>> hf.saved.load(path)(hf.asarray([1.0, 2.0, 3.0]))
     {'y': <Tensor f32[3] cpu> [2. 4. 6.]}
+
+    >>> class Line(hf.Module):
+    ...     def __init__(self):
+    ...         self.slope = hf.Variable(3.0)
+    ...     def __call__(self, x):
+    ...         return self.slope * x
+    >>> path = hf.saved.save(Line(), path, input_signature=[hf.TensorSpec([None])])
+    >>> hf.saved.load(path)(hf.asarray([1.0, 2.0]))
+    <Tensor f32[2] cpu> [3. 6.]
     """
     written = _Writer(obj)
-    chosen = _signatures(obj, signatures)
+    chosen = _signatures(obj, signatures, input_signature)
     methods = _methods(obj, chosen) if with_methods and isinstance(obj, Module) else {}
     programs = {
         name: [written.program(one) for one in _completed(found)] for name, found in {**chosen, **methods}.items()
@@ -80,6 +96,7 @@ def save(obj: Any, path: str | os.PathLike[str], signatures: Any = None, with_me
     texts = {
         "kind": KIND,
         "version": str(VERSION),
+        "writer": WRITER,
         "programs": json.dumps(programs),
         "methods": json.dumps(sorted(methods)),
         "variables": json.dumps(written.variables),
@@ -97,16 +114,24 @@ def in_folder(path: Any) -> str:
     return os.path.join(name, f"saved_model{SUFFIX}") if os.path.isdir(name) else name
 
 
-def _signatures(obj: Any, given: Any) -> dict[str, list[Any]]:
+def _signatures(obj: Any, given: Any, input_signature: Sequence[Any] | None) -> dict[str, list[Any]]:
+    if input_signature is not None:
+        if given is not None:
+            raise ArgumentError("saved", "signatures and input_signature are given: give one of them.")
+        return {DEFAULT: [_of_call(obj, input_signature)]}
     if given is not None:
         chosen = given if isinstance(given, Mapping) else {DEFAULT: given}
         return {str(name): _concrete(one, f"signatures[{name!r}]") for name, one in chosen.items()}
-    if isinstance(obj, Layer) and obj._is_model:
+    if getattr(obj, "_is_model", False):
         return {DEFAULT: [of_model(obj)]}
     if isinstance(obj, Module):
-        found = getattr(obj, "signatures", None) or dict(_functions_of(obj))  # of a file, or of its class
+        found = obj.signatures if isinstance(obj, Loaded) else dict(_functions_of(obj))
         if not found:
-            raise ArgumentError("saved", f"{type(obj).__name__} has no method with @hf.function; give signatures.")
+            raise ArgumentError(
+                "saved",
+                f"{type(obj).__name__} has no @hf.function, so nothing says what its arguments are. Give "
+                "input_signature=[hf.TensorSpec([None, 3])] for its __call__, or signatures.",
+            )
         return {name: _concrete(one, name) for name, one in found.items()}
     return {DEFAULT: _concrete(obj, getattr(obj, "__name__", "the function"))}
 
@@ -114,17 +139,32 @@ def _signatures(obj: Any, given: Any) -> dict[str, list[Any]]:
 def _methods(module: Module, chosen: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The functions of a module's class that have an ``input_signature`` or were called, or those of a file, under
     other names than the signatures that are chosen."""
-    held = getattr(module, "_saved_functions", None)
-    if held is None:
+    if isinstance(module, Loaded):
+        held: Mapping[str, Any] = module.functions
+    else:
         named = _functions_of(module)
         held = {name: one for name, one in named if one.input_signature is not None or one.concrete_functions()}
     return {name: _concrete(one, name) for name, one in held.items() if name not in chosen}
 
 
 def _functions_of(module: Module) -> Iterator[tuple[str, Any]]:
+    """Those of its class, which are methods, and those among its attributes."""
     for name in dir(type(module)):
         if isinstance(getattr(type(module), name, None), Function):
             yield name, getattr(module, name)
+    for name, value in sorted(vars(module).items()):
+        if isinstance(value, Function):
+            yield name, value
+
+
+def _of_call(obj: Any, input_signature: Sequence[Any]) -> ConcreteFunction:
+    """What a module, or any callable, does with such arguments."""
+    if not callable(obj):
+        raise ArgumentTypeError("saved", f"{obj!r:.80} cannot be called, so it has no input_signature.")
+    python = obj.python_function if isinstance(obj, Function) else obj
+    name = getattr(obj, "name", None) if isinstance(obj, Module) else None
+    concrete: ConcreteFunction = function(python, input_signature=input_signature, name=name).get_concrete_function()
+    return concrete
 
 
 def _concrete(given: Any, what: str) -> list[Any]:

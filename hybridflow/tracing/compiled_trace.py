@@ -291,7 +291,7 @@ class CompiledTrace:
         ``pullback`` is the caller of a backward program.
         """
         if current.trace is not None:
-            return self._inline(arguments)
+            return self.inline(arguments)
         device = self.device_for(arguments)
         if not self._updates:
             return self._call_on(device, arguments, pullback)
@@ -419,8 +419,8 @@ class CompiledTrace:
         set_all(_set_tensor, variables, tensors)
         return tensors
 
-    def _inline(self, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """Record the ops of the graph anew, into the trace that is going on."""
+    def inline(self, arguments: Sequence[Tensor]) -> list[Tensor]:
+        """Apply the ops of the graph anew: into the trace that is going on, or one by one where none is."""
         if self.trace.custom_vjps:
             raise TraceError(
                 self.graph.name,

@@ -191,6 +191,28 @@ class Trace:
         # What programs made of this trace, and of those that have it as parent, call by number.
         self.functions: list[Callable[..., Any]] = [] if parent is None else parent.functions
 
+    @classmethod
+    def of_graph(cls, graph: Graph, sources: Sequence[Any], assumptions: ShapeEnv) -> Trace:
+        """The trace of a graph that a file holds: ``finish`` returns that graph.  Its ``sources`` are a variable or a
+        tensor for each input, and None for an argument; conditions of the graph are those of ``assumptions``."""
+        trace = cls(graph.name, assumptions=assumptions)
+        trace._builder.inputs, trace._builder.nodes = list(graph.inputs), list(graph.nodes)
+        read = {node for reader in graph.nodes for node in reader.inputs}.union(graph.results)
+        for position, (node, source) in enumerate(zip(graph.inputs, sources, strict=True)):
+            trace._positions[node] = position
+            trace.sources.append(source)
+            if isinstance(source, Variable):
+                state = trace._states[id(source)] = State(source, True, SymbolicTensor(node, trace))
+                trace.sources[-1] = state
+                state.reads = [state.parameter] * (node in read)
+                if position in graph.updates:
+                    state.value = SymbolicTensor(graph.updates[position], trace)
+                    state.fresh, state.is_assigned = False, True
+            elif source is None:
+                assumptions.argument(node.type.shape)
+        assumptions.conditions += graph.conditions
+        return trace
+
     # Inputs
 
     def _input(self, type: TensorType, name: str, role: Role, source: Tensor | Node | None) -> Node:

@@ -129,6 +129,7 @@ SUBJECTS = (
         (
             "hybridflow.array",
             "hybridflow.linalg",
+            "hybridflow.module",
             "hybridflow.random",
         ),
     ),
