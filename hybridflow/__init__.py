@@ -90,6 +90,7 @@ _WITH_FUNCTIONS = (
     "compiler.graph_inlining",
     "compiler.ops.control_flow_batching",
     "compiler.ops.control_flow_derivatives",
+    "compiler.ops.matrix_functions",
     "compiler.ops.small_linalg",
     "compiler.ops.exact_fma",
     "compiler.ops.effect_removal",

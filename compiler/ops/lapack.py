@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -67,7 +68,7 @@ def _host(
 
     def call(run: Any, *arrays: np.ndarray, **attrs: Any) -> tuple[np.ndarray, ...]:
         found = reference(*arrays, **attrs)
-        return tuple([np.asarray(part, arrays[0].dtype) for part in found])
+        return tuple([_in_dtype(part, arrays[0].dtype) for part in found])
 
     def lowered(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> HostCall:
         from hybridflow.compiler.ops.small_linalg import is_small  # which few programs need
@@ -89,6 +90,12 @@ def _host(
         dtypes=(),
         **fields,
     )
+
+
+def _in_dtype(part: Any, dtype: np.dtype) -> np.ndarray:
+    """Numbers in the dtype of the operands; positions stay integers."""
+    array = np.asarray(part)
+    return array if array.dtype == dt.int64 else array.astype(dtype, copy=False)
 
 
 def _batch(arity: int | None, b: Any, op: Any, size: Any, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
@@ -334,6 +341,143 @@ _host(
     doc="The pseudo-inverse, where singular values up to the tolerance (one number for each matrix, [..., 1, 1]) times "
     "the largest count as zero.",
     vjp=_pinv_vjp,
+)
+
+
+def _lstsq(a: np.ndarray, y: np.ndarray, tolerance: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]:
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    is_seen = s > tolerance[..., 0] * s.max(-1, keepdims=True, initial=0)
+    weights = np.divide(1, s, out=np.zeros_like(s), where=is_seen | np.isnan(s))
+    return np.swapaxes(vt, -1, -2) @ (weights[..., None] * (np.swapaxes(u, -1, -2) @ y)), s
+
+
+def _lstsq_types(a: TensorType, y: TensorType, tolerance: TensorType, rank: Extent) -> tuple[TensorType, TensorType]:
+    if a.shape[-2] != y.shape[-2]:
+        raise ShapeError("lstsq", f"{y} has {y.shape[-2]} rows. Expected {a.shape[-2]}, as {a} has.")
+    return _stacked(a, a.shape[-1], y.shape[-1]), _stacked(a, rank)
+
+
+def _lstsq_vjp(b: Builder, gs: Any, outs: Any, a: Any, y: Any, tolerance: Any, rank: Extent) -> Any:
+    """For matrices whose rank does not change nearby."""
+    x, (gx, gs_values) = outs[0], gs
+    of_values = None if gs_values is None else _svdvals_vjp(b, (gs_values,), outs[1:], a, rank)[0]
+    if gx is None:
+        return of_values, None, None
+    p = _one(b, b.pinv(a, tolerance))
+    pt = _t(b, p)
+    back = _mul(b, pt, gx)
+
+    def of_matrix() -> Any:
+        beyond_rows = _mul(b, b.subtract(y, _mul(b, a, x)), _t(b, _mul(b, p, back)))
+        beyond_columns = _mul(b, _mul(b, pt, x), _t(b, b.subtract(gx, _mul(b, _t(b, a), back))))
+        whole = b.subtract(b.add(beyond_rows, beyond_columns), _mul(b, back, _t(b, x)))
+        return whole if of_values is None else b.add(whole, of_values)
+
+    return of_matrix, back, None
+
+
+_host(
+    "lstsq",
+    3,
+    _lstsq,
+    _lstsq_types,
+    square=False,
+    doc="The shortest x for which a @ x comes nearest to y, with a tolerance as of pinv; and the singular values of a, "
+    "of which there are ``rank``.",
+    vjp=_lstsq_vjp,
+)
+
+
+# ---- LU
+
+
+def _lu(a: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]:
+    """By blocks of columns, with the largest element of each column as its pivot."""
+    m, n = a.shape[-2:]
+    found = a.reshape(math.prod(a.shape[:-2]), m, n).copy()
+    order = np.broadcast_to(np.arange(m), found.shape[:-1]).copy()
+    each, last = np.arange(len(found)), min(m, n)
+    with np.errstate(all="ignore"):
+        for start in range(0, last if len(found) else 0, _BLOCK):
+            stop = min(start + _BLOCK, last)
+            for k in range(start, stop):
+                pivots = k + np.abs(found[:, k:, k]).argmax(-1)
+                for x in (found, order):
+                    x[each, k], x[each, pivots] = x[each, pivots], x[each, k]
+                pivot = found[:, k, k, None]
+                found[:, k + 1 :, k] /= np.where(pivot == 0, 1, pivot)
+                found[:, k + 1 :, k + 1 : stop] -= found[:, k + 1 :, k, None] * found[:, None, k, k + 1 : stop]
+            lower = np.tril(found[:, start:stop, start:stop], -1) + np.eye(stop - start, dtype=a.dtype)
+            right = np.linalg.solve(lower, found[:, start:stop, stop:])
+            found[:, start:stop, stop:] = right
+            found[:, stop:, stop:] -= found[:, stop:, start:stop] @ right
+    return found.reshape(a.shape), order.reshape(a.shape[:-1])
+
+
+def _lu_types(a: TensorType, rank: Extent) -> tuple[TensorType, TensorType]:
+    return a, TensorType(a.shape[:-1], dt.int64)
+
+
+def _lu_vjp(b: Builder, gs: Any, outs: Any, a: Any, rank: Extent) -> Any:
+    (both, order), g, shape = outs, gs[0], a.type.shape
+    m, n = shape[-2:]
+
+    def part(x: Any, rows: tuple[Extent, Extent], columns: tuple[Extent, Extent]) -> Any:
+        front = shape[:-2]
+        start, stop = ((*(0 for _ in front), rows[0], columns[0]), (*front, rows[1], columns[1]))
+        return b.slice(x, start=start, stop=stop, step=(1,) * len(shape))
+
+    def square(x: Any) -> Any:
+        return part(x, (0, rank), (0, rank))
+
+    def unit_lower(x: Any) -> Any:
+        one = b.where(_diagonal_mask(b, x.type, "equal"), b.full(1, like=x.type), b.full(0, like=x.type))
+        return b.add(_masked(b, x, "greater"), one)
+
+    def right_of_upper(x: Any, upper: Any) -> Any:
+        """x @ inv(upper).mT"""
+        return _t(b, _one(b, b.triangular_solve(upper, _t(b, x), lower=False, transposed=False)))
+
+    def left_of_lower(x: Any) -> Any:
+        """inv(lower).mT @ x"""
+        return _one(b, b.triangular_solve(lower, x, lower=True, transposed=True))
+
+    lower, upper = unit_lower(square(both)), _masked(b, square(both), "less_equal")
+    g_lower, g_upper = square(g), square(g)
+    rest = None
+    rows: tuple[Extent, Extent]
+    columns: tuple[Extent, Extent]
+    if not equal(rank, m):  # rows below
+        rows, columns = (rank, m), (0, rank)
+        rest = right_of_upper(part(g, rows, columns), upper)
+        g_upper = b.subtract(g_upper, _mul(b, _t(b, part(both, rows, columns)), rest))
+    if not equal(rank, n):  # columns to the right
+        rows, columns = (0, rank), (rank, n)
+        rest = left_of_lower(part(g, rows, columns))
+        g_lower = b.subtract(g_lower, _mul(b, rest, _t(b, part(both, rows, columns))))
+    middle = b.add(
+        _masked(b, _mul(b, _t(b, lower), _masked(b, g_lower, "greater")), "greater"),
+        _masked(b, _mul(b, _masked(b, g_upper, "less_equal"), _t(b, upper)), "less_equal"),
+    )
+    whole = left_of_lower(right_of_upper(middle, upper))
+    if rest is not None:
+        whole = b.concat(whole, rest, axis=len(shape) - (2 if equal(rank, n) else 1))
+    # Rows go back to where they came from: column k of the permutation has its one in row order[k].
+    squares = TensorType((*shape[:-2], m, m), dt.int64)
+    moved = b.equal(b.iota(shape=squares.shape, axis=len(shape) - 2, dtype=dt.int64), _across(b, order, squares, -1))
+    ones = TensorType(squares.shape, a.type.dtype)
+    return (_mul(b, b.where(moved, b.full(1, like=ones), b.full(0, like=ones)), whole),)
+
+
+_host(
+    "lu",
+    1,
+    _lu,
+    _lu_types,
+    square=False,
+    doc="A lower triangle, whose diagonal of ones is left out, and an upper one in one matrix, and which row of a each "
+    "row of their product is.  ``rank`` is the smaller of a's extents.",
+    vjp=_lu_vjp,
 )
 
 
@@ -643,3 +787,32 @@ _host(
     doc="The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order.",
     vjp=_eigvalsh_vjp,
 )
+
+
+# ---- functions of matrices
+
+
+def _matrix_function(name: str, doc: str) -> None:
+    """The derivative of f at x along g stands beside f(x) in f of the matrix [[x, g], [0, x]]; to pull a cotangent back
+    is to take the derivative at the transposed matrix."""
+
+    def reference(a: np.ndarray) -> tuple[np.ndarray]:
+        from hybridflow.compiler.ops import matrix_functions  # which few programs need
+
+        return (getattr(matrix_functions, name)(a),)
+
+    def vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+        turned, shape = _t(b, a), a.type.shape
+        n, last = shape[-1], len(shape) - 1
+        above = b.concat(turned, gs[0], axis=last)
+        below = b.concat(b.full(0, like=a.type), turned, axis=last)
+        both = _one(b, getattr(b, name)(b.concat(above, below, axis=last - 1)))
+        start = (*(0 for _ in shape[:-1]), n)
+        return (b.slice(both, start=start, stop=(*shape[:-1], 2 * n), step=(1,) * len(shape)),)
+
+    _host(name, 1, reference, lambda a: (a,), doc=doc, vjp=vjp)
+
+
+_matrix_function("expm", "The exponential of a matrix.")
+_matrix_function("sqrtm", "The principal square root of a matrix.")
+_matrix_function("logm", "The principal logarithm of a matrix.")

@@ -15,8 +15,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hybridflow.array.elementwise import greater, multiply
-from hybridflow.array.reductions import count_nonzero, max
+from hybridflow.array.creation import arange, iota, tril, triu
+from hybridflow.array.elementwise import equal, greater, multiply, square, subtract, where
+from hybridflow.array.indexing import take_along_axis
+from hybridflow.array.linalg import matmul
+from hybridflow.array.reductions import count_nonzero, max, sum
 from hybridflow.array.shapes import matrix_transpose
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, broadcast_shapes
@@ -32,6 +35,30 @@ class EighResult(NamedTuple):
 
     eigenvalues: Tensor
     eigenvectors: Tensor
+
+
+class LstsqResult(NamedTuple):
+    """What ``lstsq`` returns."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+class LUResult(NamedTuple):
+    """What ``lu`` returns."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class LUFactorResult(NamedTuple):
+    """What ``lu_factor`` returns."""
+
+    LU: Tensor
+    permutation: Tensor
 
 
 class QRResult(NamedTuple):
@@ -56,18 +83,20 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-def _matrix(x: Any, stage: str) -> Tensor:
+def matrix(x: Any, stage: str) -> Tensor:
+    """A matrix, or a stack of matrices, of a float dtype."""
     x = float_operand(x, stage)
     if x.ndim < 2:
         raise ShapeError(stage, f"{x.type} is not a matrix or a stack of matrices.")
     return x
 
 
-def _computed(op: str, *operands: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
+def computed(op: str, *operands: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
     """The results of a host op, in the dtype of its operands."""
     dtype = operands[0].dtype
     wide = dtypes.compute_dtype(dtype)
-    return tuple([cast(out, dtype) for out in apply(TABLE[op], *(cast(x, wide) for x in operands), **attrs)])
+    found = apply(TABLE[op], *(cast(x, wide) for x in operands), **attrs)
+    return tuple([cast(out, dtype) if dtypes.is_float(out.dtype) else out for out in found])
 
 
 def _rank(x: Tensor) -> Extent:
@@ -93,15 +122,15 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     >>> hf.linalg.cholesky(hf.asarray([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
-    x = _matrix(x, "cholesky")
-    (lower,) = _computed("cholesky", matrix_transpose(x) if upper else x)
+    x = matrix(x, "cholesky")
+    (lower,) = computed("cholesky", matrix_transpose(x) if upper else x)
     return matrix_transpose(lower) if upper else lower
 
 
 def _right_hand_side(stage: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor, bool]:
     """The matrices and right-hand sides of one dtype, in stacks of one shape; and whether those were one vector."""
     a, y = common_dtype(stage, [float_operand(v, stage) for v in (x1, x2)])
-    a = _matrix(a, stage)
+    a = matrix(a, stage)
     if not y.ndim:
         raise ShapeError(stage, f"the right-hand side {y.type} is a scalar.")
     vector = y.ndim == 1
@@ -138,7 +167,7 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     [1.0, 0.5]
     """
     a, y, vector = _right_hand_side("solve", x1, x2)
-    return _in_dtype_of(_computed("solve", a, y)[0], vector)
+    return _in_dtype_of(computed("solve", a, y)[0], vector)
 
 
 @entered
@@ -164,7 +193,153 @@ def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool
     """
     a, y, vector = _right_hand_side("triangular_solve", x1, x2)
     attrs = {"lower": bool(lower), "transposed": bool(transpose)}
-    return _in_dtype_of(_computed("triangular_solve", a, y, **attrs)[0], vector)
+    return _in_dtype_of(computed("triangular_solve", a, y, **attrs)[0], vector)
+
+
+@entered
+def cholesky_solve(x1: Any, x2: Any, /, *, upper: bool = False) -> Tensor:
+    """Solve with a Cholesky factor: the x with ``a @ x == x2``, where ``x1`` is ``cholesky(a, upper=upper)``.
+
+    Args:
+        x1: Cholesky factors, ``(..., n, n)``.
+        x2: a vector ``(n,)``, or matrices ``(..., n, k)``.
+        upper: whether ``x1`` is an upper triangle.
+
+    Returns:
+        A float tensor of the shape of ``x2``, with the leading axes of both.
+
+    Raises:
+        LinAlgError: where the diagonal has a zero.
+        ShapeError: where the shapes do not fit each other.
+
+    >>> hf.linalg.cholesky_solve(hf.asarray([[2.0, 0.0], [1.0, 2.0]]), hf.asarray([4.0, 2.0])).tolist()
+    [1.0, 0.0]
+    """
+    a, y, vector = _right_hand_side("cholesky_solve", x1, x2)
+    half = triangular_solve(a, y, lower=not upper, transpose=upper)
+    return _in_dtype_of(triangular_solve(a, half, lower=not upper, transpose=not upper), vector)
+
+
+@entered
+def lu_factor(x: Any, /) -> LUFactorResult:
+    """LU decomposition with partial pivoting, in the form that ``lu_solve`` takes.
+
+    A singular matrix is no error: it has zeros on the diagonal of its upper triangle.
+
+    Args:
+        x: a tensor of shape ``(..., m, n)``.
+
+    Returns:
+        A named tuple. ``LU`` ``(..., m, n)`` has the upper triangle, and below it the lower one without its ones.
+        ``permutation`` ``(..., m)`` says, as int64, which row of ``x`` each row of their product is.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
+
+    >>> hf.linalg.lu_factor(hf.asarray([[1.0, 2.0], [2.0, 2.0]])).LU.tolist()
+    [[2.0, 2.0], [0.5, 1.0]]
+    """
+    x = matrix(x, "lu_factor")
+    return LUFactorResult(*computed("lu", x, rank=_rank(x)))
+
+
+@entered
+def lu_solve(x1: Any, x2: Any, /) -> Tensor:
+    """Solve with what ``lu_factor`` returned: the x with ``a @ x == x2``, where ``x1`` is ``lu_factor(a)``.
+
+    Args:
+        x1: the pair ``(LU, permutation)`` of square matrices.
+        x2: a vector ``(n,)``, or matrices ``(..., n, k)``.
+
+    Returns:
+        A float tensor of the shape of ``x2``, with the leading axes of both.
+
+    Raises:
+        LinAlgError: for a singular matrix.
+        ShapeError: where the shapes do not fit each other.
+
+    >>> factors = hf.linalg.lu_factor(hf.asarray([[1.0, 2.0], [2.0, 2.0]]))
+    >>> hf.linalg.lu_solve(factors, hf.asarray([3.0, 4.0])).tolist()
+    [1.0, 1.0]
+    """
+    both, order = x1
+    a, y, vector = _right_hand_side("lu_solve", both, x2)
+    order = as_tensor(order, "lu_solve")
+    if order.shape[-1:] != a.shape[-1:]:
+        raise ShapeError(
+            "lu_solve", f"the permutation is {order.type}. Expected one position for each row of {a.type}."
+        )
+    order = expand(order, (*a.shape[:-2], a.shape[-1]))
+    moved = take_along_axis(y, expand(reshape_to(order, (*order.shape, 1)), y.shape), axis=-2)
+    half = triangular_solve(_unit_lower(a), moved)
+    return _in_dtype_of(triangular_solve(a, half, lower=False), vector)
+
+
+def _unit_lower(both: Tensor) -> Tensor:
+    """The lower triangle of ``lu_factor``, of as many columns as there are pivots."""
+    inner = _rank(both)
+    lower = tril(both[..., :inner], -1)
+    rows, columns = (iota(lower.shape, axis, dtypes.int64) for axis in (lower.ndim - 2, lower.ndim - 1))
+    return where(equal(rows, columns), 1, lower)
+
+
+@entered
+def lu(x: Any, /) -> LUResult:
+    """LU decomposition with partial pivoting: ``P @ L @ U == x``.
+
+    Gradients flow to ``L`` and ``U``, for matrices whose first ``min(m, n)`` pivots are not zero.
+
+    Args:
+        x: a tensor of shape ``(..., m, n)``.
+
+    Returns:
+        A named tuple: a permutation ``P`` ``(..., m, m)``, ``L`` ``(..., m, k)`` with ones on its diagonal and zeros
+        above, ``U`` ``(..., k, n)`` with zeros below; k is the smaller extent of ``x``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes.
+
+    >>> hf.linalg.lu(hf.asarray([[1.0, 2.0], [2.0, 2.0]])).L.tolist()
+    [[1.0, 0.0], [0.5, 1.0]]
+    """
+    both, order = lu_factor(x)
+    rows = both.shape[-2]
+    places = reshape_to(arange(rows), (rows, 1))
+    one = equal(places, reshape_to(order, (*order.shape[:-1], 1, rows)))
+    return LUResult(cast(one, both.dtype), _unit_lower(both), triu(both[..., : _rank(both), :]))
+
+
+@entered
+def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstsqResult:
+    """Least squares: the x for which ``x1 @ x`` comes nearest to ``x2``, the shortest one where there are several.
+
+    Singular values up to ``rtol`` times the largest count as zero (see ``pinv``).  Gradients are those of matrices
+    whose rank does not change.
+
+    Args:
+        x1: a tensor of shape ``(..., m, n)``.
+        x2: a vector ``(m,)``, or matrices ``(..., m, k)``.
+        rtol: a number, or one for each matrix.
+
+    Returns:
+        A named tuple: ``solution`` ``(..., n, k)``, ``residuals`` ``(..., k)``, the sums of squares of
+        ``x1 @ solution - x2``, ``rank`` ``(...)``, ``singular_values`` ``(..., min(m, n))``.  For a vector the last
+        axis of the first two goes.
+
+    Raises:
+        ShapeError: where the shapes do not fit each other.
+
+    >>> hf.linalg.lstsq(hf.asarray([[2.0], [0.0]]), hf.asarray([1.0, 3.0])).residuals.item()
+    9.0
+    """
+    a, y, vector = _right_hand_side("lstsq", x1, x2)
+    if a.shape[-2] != y.shape[-2]:
+        raise ShapeError("lstsq", f"{y.type} has {y.shape[-2]} rows. Expected {a.shape[-2]}, as {a.type} has.")
+    limit, shape = _tolerance(a, rtol, "lstsq")
+    found, values = computed("lstsq", a, y, reshape_to(limit, shape), rank=_rank(a))
+    residuals = sum(square(subtract(matmul(a, found), y)), axis=-2)
+    rank = _count_above(values, limit)
+    return LstsqResult(_in_dtype_of(found, vector), _in_dtype_of(residuals, vector), rank, values)
 
 
 @entered
@@ -183,7 +358,7 @@ def inv(x: Any, /) -> Tensor:
     >>> hf.linalg.inv(hf.asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
-    return _computed("inv", _matrix(x, "inv"))[0]
+    return computed("inv", matrix(x, "inv"))[0]
 
 
 @entered
@@ -205,8 +380,8 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     >>> hf.linalg.pinv(hf.asarray([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
     """
-    x = _matrix(x, "pinv")
-    return _computed("pinv", x, reshape_to(*_tolerance(x, rtol, "pinv")))[0]
+    x = matrix(x, "pinv")
+    return computed("pinv", x, reshape_to(*_tolerance(x, rtol, "pinv")))[0]
 
 
 def _tolerance(x: Tensor, rtol: Any, stage: str) -> tuple[Tensor, Any]:
@@ -249,9 +424,13 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     >>> hf.linalg.matrix_rank(hf.asarray([[1.0, 1.0], [1.0, 1.0]])).item()
     1
     """
-    x = _matrix(x, "matrix_rank")
+    x = matrix(x, "matrix_rank")
     values = svdvals(x)
-    limit, _ = _tolerance(x, rtol, "matrix_rank")
+    return _count_above(values, _tolerance(x, rtol, "matrix_rank")[0])
+
+
+def _count_above(values: Tensor, limit: Tensor) -> Tensor:
+    """How many singular values are larger than ``limit`` times the largest."""
     if values.shape[-1] == 0:
         return count_nonzero(values, axis=-1)
     largest = max(values, axis=-1, keepdims=True)
@@ -274,7 +453,7 @@ def det(x: Any, /) -> Tensor:
     >>> hf.linalg.det(hf.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
     8.0
     """
-    return _computed("det", _matrix(x, "det"))[0]
+    return computed("det", matrix(x, "det"))[0]
 
 
 @entered
@@ -294,7 +473,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     >>> hf.linalg.slogdet(hf.asarray([[-1.0]])).sign.item()
     -1.0
     """
-    return SlogdetResult(*_computed("slogdet", _matrix(x, "slogdet")))
+    return SlogdetResult(*computed("slogdet", matrix(x, "slogdet")))
 
 
 @entered
@@ -319,10 +498,10 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     [[2. 0.]
      [0. 3.]]
     """
-    x = _matrix(x, "qr")
+    x = matrix(x, "qr")
     if mode not in ("reduced", "complete"):
         raise ArgumentError("qr", f"mode is {mode!r}; it must be 'reduced' or 'complete'.")
-    return QRResult(*_computed("qr", x, complete=mode == "complete", rank=_rank(x)))
+    return QRResult(*computed("qr", x, complete=mode == "complete", rank=_rank(x)))
 
 
 @entered
@@ -348,8 +527,8 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     >>> hf.linalg.svd([[2.0, 0.0], [0.0, 3.0]]).S
     <Tensor f32[2] cpu> [3. 2.]
     """
-    x = _matrix(x, "svd")
-    return SVDResult(*_computed("svd", x, complete=bool(full_matrices), rank=_rank(x)))
+    x = matrix(x, "svd")
+    return SVDResult(*computed("svd", x, complete=bool(full_matrices), rank=_rank(x)))
 
 
 @entered
@@ -368,8 +547,8 @@ def svdvals(x: Any, /) -> Tensor:
     >>> hf.linalg.svdvals(hf.asarray([[0.0, 3.0], [4.0, 0.0]])).tolist()
     [4.0, 3.0]
     """
-    x = _matrix(x, "svdvals")
-    return _computed("svdvals", x, rank=_rank(x))[0]
+    x = matrix(x, "svdvals")
+    return computed("svdvals", x, rank=_rank(x))[0]
 
 
 @entered
@@ -392,7 +571,7 @@ def eigh(x: Any, /) -> EighResult:
     >>> hf.linalg.eigh([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
     <Tensor f32[2] cpu> [2. 3.]
     """
-    return EighResult(*_computed("eigh", _matrix(x, "eigh")))
+    return EighResult(*computed("eigh", matrix(x, "eigh")))
 
 
 @entered
@@ -411,4 +590,4 @@ def eigvalsh(x: Any, /) -> Tensor:
     >>> hf.linalg.eigvalsh(hf.asarray([[3.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 3.0]
     """
-    return _computed("eigvalsh", _matrix(x, "eigvalsh"))[0]
+    return computed("eigvalsh", matrix(x, "eigvalsh"))[0]

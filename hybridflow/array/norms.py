@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from hybridflow.array.creation import eye
-from hybridflow.array.decompositions import inv, svdvals
-from hybridflow.array.elementwise import abs, multiply, not_equal, pow, square, subtract, where
+from hybridflow.array.decompositions import inv, slogdet, svdvals
+from hybridflow.array.elementwise import abs, divide, equal, multiply, not_equal, pow, square, subtract, where
 from hybridflow.array.linalg import matmul
 from hybridflow.array.reductions import count_nonzero, max, min, root, sum
-from hybridflow.array.shapes import roll
+from hybridflow.array.shapes import expand_dims, moveaxis, roll
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import broadcast_all, cast, common_dtype, expand, float_operand, reshape_to
@@ -106,6 +106,78 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     else:
         raise ArgumentError("matrix_norm", f"ord is {ord!r}; it must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.")
     return reshape_to(out, kept) if keepdims else out
+
+
+@entered
+def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """A norm of vectors or matrices, chosen as ``numpy.linalg.norm`` does.
+
+    With a pair of axes it is ``matrix_norm`` over these, with one axis ``vector_norm``.  Without axes it is the length
+    of all elements, or with an ``ord`` the norm of the vector or matrix that ``x`` then must be.
+
+    Args:
+        x: a tensor, array or nested list.
+        ord: which norm, as ``vector_norm`` or ``matrix_norm`` say.
+        axis: an axis, a pair of axes, or None for all.
+        keepdims: whether the axes stay, with the extent 1.
+
+    Returns:
+        A float tensor without the axes that were reduced.
+
+    Raises:
+        AxisError: for an axis that is not there.
+        ShapeError: for an ``ord`` without axes where ``x`` has more than two.
+
+    >>> hf.linalg.norm(hf.asarray([[3.0, 0.0], [0.0, 4.0]])).item()
+    5.0
+    """
+    x = float_operand(x, "norm")
+    if axis is None and (ord is None or x.ndim == 1):
+        return vector_norm(x, ord=2 if ord is None else ord, keepdims=keepdims)
+    if axis is None and x.ndim != 2:
+        raise ShapeError("norm", f"{x.type} is neither a vector nor a matrix. Say which axes: axis=(-2, -1).")
+    axes = (0, 1) if axis is None else axis
+    if isinstance(axes, (tuple, list)) and len(axes) == 2:
+        places = type_rules.axes("norm", x.type, tuple(axes))
+        order = [type_rules.axis("norm", x.type, a) for a in axes]
+        result = matrix_norm(moveaxis(x, order, (-2, -1)), ord="fro" if ord is None else ord)
+        return expand_dims(result, tuple(sorted(places))) if keepdims else result
+    return vector_norm(x, axis=axes, ord=2 if ord is None else ord, keepdims=keepdims)
+
+
+@entered
+def cond(x: Any, /, p: Any = None) -> Tensor:
+    """The condition number: how much the error of a right-hand side may grow in the solution.
+
+    It is the largest singular value over the smallest, or in another norm that of ``x`` times that of its inverse. A
+    singular matrix has inf.
+
+    Args:
+        x: a tensor of shape ``(..., m, n)``; square but for the default and ``p`` 2 and -2.
+        p: the norm, as ``matrix_norm`` says; None and 2 are the largest singular value.
+
+    Returns:
+        A float tensor of shape ``(...)``.
+
+    Raises:
+        ShapeError: for what has fewer than two axes, or is empty.
+
+    >>> hf.linalg.cond(hf.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
+    2.0
+    """
+    x = float_operand(x, "cond")
+    if x.ndim < 2 or x.shape[-1] == 0 or x.shape[-2] == 0:
+        raise ShapeError("cond", f"{x.type} is not a matrix with elements, or a stack of these.")
+    if p in (None, 2, -2):
+        values = svdvals(x)
+        largest, least = values[..., 0], values[..., -1]
+        # Of the zero matrix too, for which the quotient would be NaN.
+        is_singular = equal(least, 0)
+        quotient = where(is_singular, math.inf, divide(largest, where(is_singular, 1, least)))
+        return divide(1, quotient) if p == -2 else quotient
+    is_singular = equal(slogdet(x).sign, 0)
+    safe = where(reshape_to(is_singular, (*x.shape[:-2], 1, 1)), eye(x.shape[-1], dtype=x.dtype), x)
+    return where(is_singular, math.inf, multiply(matrix_norm(x, ord=p), matrix_norm(inv(safe), ord=p)))
 
 
 @entered

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.array import decompositions, norms, special
+from hybridflow.array import norms, special
 from hybridflow.array.creation import arange, asarray, full_like, zeros_like
 from hybridflow.array.datatypes import isdtype
 from hybridflow.array.elementwise import (
@@ -293,24 +293,6 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
 # Products
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    x = as_tensor(x, "norm")
-    if axis is None and (ord is None or x.ndim == 1):
-        return norms.vector_norm(x, ord=2 if ord is None else ord, keepdims=keepdims)
-    axes = tuple(range(x.ndim)) if axis is None else axis
-    if isinstance(axes, (tuple, list)) and len(axes) == 2:
-        result = norms.matrix_norm(moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
-        return expand_dims(result, tuple(sorted(a % x.ndim for a in axes))) if keepdims else result
-    return norms.vector_norm(x, axis=axes, ord=2 if ord is None else ord, keepdims=keepdims)
-
-
-def cond(x: Any, p: Any = None) -> Any:
-    if p in (None, 2, -2):
-        values = decompositions.svdvals(x)
-        return divide(values[..., -1], values[..., 0]) if p == -2 else divide(values[..., 0], values[..., -1])
-    return multiply(norms.matrix_norm(x, ord=p), norms.matrix_norm(decompositions.inv(x), ord=p))
-
-
 def inner(a: Any, b: Any) -> Any:
     a, b = as_tensor(a, "inner"), as_tensor(b, "inner")
     return multiply(a, b) if 0 in (a.ndim, b.ndim) else tensordot(a, b, axes=([a.ndim - 1], [b.ndim - 1]))
@@ -403,9 +385,9 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.hstack: _stacked(1, 1),
     np.inner: inner,
     np.insert: insert,
-    np.linalg.cond: cond,
+    np.linalg.cond: norms.cond,
     np.linalg.multi_dot: multi_dot,
-    np.linalg.norm: norm,
+    np.linalg.norm: norms.norm,
     np.max: _extremum(max, maximum),
     np.min: _extremum(min, minimum),
     np.ndim: lambda a: a.ndim,

@@ -83,7 +83,7 @@ bitcast: hf.asarray(x.numpy().view(dtype))
 bitwise_not: hf.bitwise_invert(x)
 blackman: numpy.blackman(n), and hf.asarray of it
 block: hf.concat of hf.concat
-block_diag: hf.pad of each matrix to all columns, and hf.concat of those
+block_diag: hf.linalg.block_diag(x, y)
 block_until_ready: nothing; results are ready when they are read
 bmm: hf.matmul(x, y)
 broadcast: hf.broadcast_to(x, shape), or hf.broadcast_arrays(x, y)
@@ -308,7 +308,7 @@ neg: hf.negative(x)
 nest: hf.tree
 no_grad: nothing; only what runs inside an hf.GradientTape is recorded
 no_op: nothing; effects run in the order in which they are written
-norm: hf.linalg.vector_norm(x, axis=axis), or hf.linalg.matrix_norm(x)
+norm: hf.linalg.norm(x, axis=axis)
 np: hf itself; its functions carry the names of the array API standard
 npz: hf.data.NumpyDataset(path), or hf.checkpoint.load_arrays(path)
 numel: x.size
@@ -576,7 +576,7 @@ new_ones: hf.ones(shape, dtype=x.dtype)
 new_tensor: hf.asarray(values, dtype=x.dtype)
 new_zeros: hf.zeros(shape, dtype=x.dtype)
 nonzero: hf.nonzero(x)
-norm: hf.linalg.vector_norm(x, axis=axis), or hf.linalg.matrix_norm(x)
+norm: hf.linalg.norm(x, axis=axis)
 numel: x.size
 op: f.ir(*args) of an hf.function, which shows the nodes
 partition: hf.sort(x, axis)
@@ -644,39 +644,26 @@ def _table(text: str) -> dict[str, str]:
 _OF_LINALG = """
 adjoint: x.mT; there are no complex dtypes
 band_part: hf.triu(hf.tril(x, upper), -lower)
-block_diag: hf.pad of each matrix to all columns, and hf.concat of those
 cho_factor: hf.linalg.cholesky(x)
-cho_solve: z = hf.linalg.triangular_solve(c, b), and hf.linalg.triangular_solve(c, z, transpose=True)
-cholesky_solve: z = hf.linalg.triangular_solve(c, b), and hf.linalg.triangular_solve(c, z, transpose=True)
-cond: hf.linalg.svdvals(x)[0] / hf.linalg.svdvals(x)[-1]
+cho_solve: hf.linalg.cholesky_solve(c, b)
 diag: x[..., None] * hf.eye(x.shape[-1])
 diag_part: hf.linalg.diagonal(x)
 eig: hf.linalg.eigh(x) of symmetric matrices
 eigvals: hf.linalg.eigvalsh(x) of symmetric matrices
 einsum: hf.einsum(text, x, y)
-expm: w, q = hf.linalg.eigh(x); (q * hf.exp(w)) @ q.T of symmetric matrices
 eye: hf.eye(n)
 global_norm: hf.optimizers.global_norm(tensors)
 householder_product: hf.linalg.qr(x).Q
 inverse: hf.linalg.inv(x)
-kron: hf.reshape(x[:, None, :, None] * y[None, :, None, :], (x.shape[0] * y.shape[0], -1))
 l2_normalize: hf.nn.l2_normalize(x, axis)
 logdet: hf.linalg.slogdet(x).logabsdet
-logm: w, q = hf.linalg.eigh(x); (q * hf.log(w)) @ q.T of symmetric matrices
-lstsq: hf.linalg.pinv(a) @ b
-lu: hf.linalg.solve(x, y), or scipy.linalg.lu in an hf.numpy_function
-lu_factor: hf.linalg.solve(x, y), or scipy.linalg.lu_factor in an hf.numpy_function
-lu_solve: hf.linalg.solve(x, y)
 matvec: x @ y
 multi_dot: hf.matmul, one after another
-norm: hf.linalg.vector_norm(x, axis=axis) or hf.linalg.matrix_norm(x)
 schur: hf.linalg.eigh(x) of symmetric matrices, or scipy.linalg.schur in an hf.numpy_function
 set_diag: y = x.copy() and y[i, i] = values for i = hf.arange(n)
 solve_triangular: hf.linalg.triangular_solve(x, y)
-sqrtm: w, q = hf.linalg.eigh(x); (q * hf.sqrt(w)) @ q.T of symmetric matrices
 tensorinv: hf.linalg.inv of the reshaped matrix
 tensorsolve: hf.linalg.solve of the reshaped matrix
-toeplitz: c[hf.abs(hf.arange(n)[:, None] - hf.arange(n))] of a symmetric one
 """
 
 _OF_NN = """

@@ -48,8 +48,22 @@ def call(op: OpDef, arrays: tuple[Any, ...], attrs: Mapping[str, Any], where: st
         found: Any = by_lapack(*given) if small is None else (small,)
     except np.linalg.LinAlgError as error:
         types = ", ".join(str(TensorType(array.shape, array.dtype)) for array in arrays)
-        raise LinAlgError(op.name, f"there is no result for {types}: {error}.", where) from None
+        place, reason = _first_without_result(by_lapack, given, error)
+        raise LinAlgError(op.name, f"there is no result for {types}{place}: {reason}.", where) from None
     return tuple(found)
+
+
+def _first_without_result(
+    function: Callable[..., Any], arrays: list[np.ndarray], error: Exception
+) -> tuple[str, Exception]:
+    """Where in stacks the first matrix stands that has no result, in words, and why it has none."""
+    front = arrays[0].shape[:-2]
+    for index in np.ndindex(front) if front else ():
+        try:
+            function(*[x[index] for x in arrays])
+        except np.linalg.LinAlgError as of_one:
+            return f", at {list(index)} of the stack", of_one
+    return "", error
 
 
 def named(function: HostFunction, where: str | None) -> Callable[..., Any]:

@@ -128,7 +128,6 @@ SUBJECTS = (
         "array functions",
         (
             "hybridflow.array",
-            "hybridflow.linalg",
             "hybridflow.module",
             "hybridflow.random",
         ),
@@ -176,7 +175,10 @@ SUBJECTS = (
             "hybridflow.losses",
         ),
     ),
-    ("special functions and signals", ("hybridflow.special", "hybridflow.signal")),
+    (
+        "special functions, signals and linear algebra",
+        ("hybridflow.special", "hybridflow.signal", "hybridflow.linalg"),
+    ),
     (
         "initializers, regularizers, constraints, optimizers",
         (

@@ -55,8 +55,9 @@ MODULES = {
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
         assert_positive assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_shapes assert_type
         check_numerics disable_check_numerics enable_check_numerics""",
-    "linalg": """LinAlgError cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power
-        matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace
+    "linalg": """LinAlgError block_diag cg cholesky cholesky_solve cond cross det diagonal eigh eigvalsh expm gmres
+        inv kron lanczos logm lstsq lu lu_factor lu_solve matmul matrix_norm matrix_power matrix_rank
+        matrix_transpose norm outer pinv qr slogdet solve sqrtm svd svdvals tensordot toeplitz trace
         triangular_solve vecdot vector_norm""",
     "losses": """BinaryCrossentropy BinaryFocalCrossentropy CTC CategoricalCrossentropy CategoricalFocalCrossentropy
         CategoricalGeneralizedCrossEntropy CategoricalHinge Circle CosineSimilarity Dice Hinge Huber KLDivergence

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+import hybridflow as hf
 from hybridflow.compiler.ir import dtypes as dt
 
 
@@ -17,3 +20,11 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
             return False
         a, b = np.where(a_nan, 0, a).astype(a.dtype), np.where(b_nan, 0, b).astype(b.dtype)
     return np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+
+
+def assert_same_bits(found: Any, expected: Any) -> None:
+    """Nests of tensors are the same, element by element."""
+    leaves, others = hf.tree.leaves(found), hf.tree.leaves(expected)
+    assert len(leaves) == len(others)
+    for a, b in zip(leaves, others):
+        assert same_bits(np.asarray(a), np.asarray(b)), (a, b)

@@ -68,13 +68,6 @@ def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = 
     return hf.linalg.triangular_solve(a, b, lower=lower, transpose=adjoint)
 
 
-def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Any:
-    """``tf.linalg.cholesky_solve``."""
-    a, b = operands([chol, rhs], [0, 1])
-    half = hf.linalg.triangular_solve(a, b)
-    return hf.linalg.triangular_solve(a, half, transpose=True)
-
-
 def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """``tf.linalg.svd``: ``s, u, v``; v is not transposed."""
     if not compute_uv:
@@ -97,7 +90,7 @@ def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True,
     """``tf.linalg.lstsq``."""
     a, b = operands([matrix, rhs], [0, 1])
     if not l2_regularizer:
-        return hf.matmul(hf.linalg.pinv(a), b)
+        return hf.linalg.lstsq(a, b).solution
     square = hf.matmul(hf.matrix_transpose(a), a)
     ridge = square + l2_regularizer * hf.eye(square.shape[-1], dtype=square.dtype)
     return hf.linalg.solve(ridge, hf.matmul(hf.matrix_transpose(a), b))
@@ -198,34 +191,6 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
     return hf.optimizers.clip_by_norm(operand(t), clip_norm, axis=axes)
 
 
-_PADE = (
-    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
-    10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
-)  # fmt: skip
-
-
-def expm(input: Any, name: str | None = None) -> Any:
-    """``tf.linalg.expm``: by scaling, squaring and Pade's approximation (Higham, "The Scaling and Squaring Method",
-    2005), as often as the largest of the matrices needs it."""
-    x = operand(input)
-    if x.size == 0:
-        return hf.positive(x)
-    size = hf.stop_gradient(hf.max(hf.sum(hf.abs(x), axis=-2)))
-    # Of numbers that are not finite there is no end; what comes of them is not finite either.
-    halvings = hf.clip(hf.astype(hf.ceil(hf.log2(size / 5.371920351148152)), dtypes.int64), 0, 1000)
-    a = x * hf.pow(hf.asarray(0.5, x.dtype), hf.astype(halvings, x.dtype))
-    one = hf.eye(x.shape[-1], dtype=x.dtype)
-    a2 = hf.matmul(a, a)
-    a4 = hf.matmul(a2, a2)
-    a6 = hf.matmul(a4, a2)
-    b = _PADE
-    odd = hf.matmul(a6, b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one
-    odd = hf.matmul(a, odd)
-    even = hf.matmul(a6, b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
-    found = hf.linalg.solve(even - odd, even + odd)
-    return hf.fori_loop(0, halvings, lambda _, root: hf.matmul(root, root), found)
-
-
 class LU(NamedTuple):
     """What ``tf.linalg.lu`` returns: both triangles in one matrix, and which row each was."""
 
@@ -234,22 +199,9 @@ class LU(NamedTuple):
 
 
 def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> LU:
-    """``tf.linalg.lu``: column by column, with the largest element of each as its pivot."""
-    x = operand(input)
-    n = x.shape[-1]
-    lead = x.shape[:-2]
-    rows = hf.broadcast_to(hf.arange(n), (*lead, n))
-    numbers = hf.arange(n)
-    for k in range(n - 1):
-        pivot = k + hf.argmax(hf.abs(x[..., k:, k]), axis=-1)[..., None]
-        order = hf.where(numbers == k, pivot, hf.where(numbers == pivot, k, numbers))
-        x = hf.take_along_axis(x, hf.broadcast_to(order[..., None], x.shape), axis=-2)
-        rows = hf.take_along_axis(rows, order, axis=-1)
-        below = x[..., k + 1 :, k : k + 1] / x[..., k : k + 1, k : k + 1]
-        rest = x[..., k + 1 :, k + 1 :] - below * x[..., k : k + 1, k + 1 :]
-        lower = hf.concat([x[..., k + 1 :, :k], below, rest], axis=-1)
-        x = hf.concat([x[..., : k + 1, :], lower], axis=-2)
-    return LU(x, hf.astype(rows, output_idx_type))
+    """``tf.linalg.lu``."""
+    both, rows = hf.linalg.lu_factor(operand(input))
+    return LU(both, hf.astype(rows, output_idx_type))
 
 
 def _triangles(lower_upper: Any) -> tuple[Any, Any]:
@@ -260,10 +212,7 @@ def _triangles(lower_upper: Any) -> tuple[Any, Any]:
 def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Any:
     """``tf.linalg.lu_solve``."""
     both, b = operands([lower_upper, rhs], [0, 1])
-    lower, upper = _triangles(both)
-    order = hf.broadcast_to(operand(perm)[..., None], b.shape)
-    middle = hf.linalg.triangular_solve(lower, hf.take_along_axis(b, order, axis=-2), lower=True)
-    return hf.linalg.triangular_solve(upper, middle, lower=False)
+    return hf.linalg.lu_solve((both, operand(perm)), b)
 
 
 def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Any:

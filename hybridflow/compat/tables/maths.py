@@ -156,7 +156,9 @@ tensordot: ~linear.tensordot
 linspace: ~arrays.linspace
 
 [linalg]
-expm: ~linear.expm
+expm: linalg.expm(&input, /)
+logm: linalg.logm(&input, /)
+sqrtm: linalg.sqrtm(&input, /)
 lu: ~linear.lu
 lu_solve: ~linear.lu_solve
 lu_matrix_inverse: ~linear.lu_matrix_inverse
@@ -166,7 +168,7 @@ tridiagonal_matmul: ~linear.tridiagonal_matmul
 adjoint: ~linear.adjoint
 band_part: ~linear.band_part
 cholesky: linalg.cholesky(&input, /)
-cholesky_solve: ~linear.cholesky_solve
+cholesky_solve: linalg.cholesky_solve(&chol, &rhs, /)
 cross: linalg.cross(&a, &b, /)
 det: linalg.det(&input, /)
 diag: ~linear.diag

@@ -1,6 +1,6 @@
-"""Linear algebra: ``hf.linalg``, the extension of the array API standard but for what needs complex numbers.
+"""Linear algebra: ``hf.linalg``, the extension of the array API standard but for what needs complex numbers, and more.
 
-Decompositions are computed by NumPy's LAPACK, eagerly and in compiled functions; see each function for its gradient.
+Decompositions are functions of the host, eagerly and in compiled functions; see each function for its gradient.
 """
 
 from __future__ import annotations
@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from hybridflow.array.decompositions import (
     cholesky,
+    cholesky_solve,
     det,
     eigh,
     eigvalsh,
     inv,
+    lstsq,
+    lu,
+    lu_factor,
+    lu_solve,
     matrix_rank,
     pinv,
     qr,
@@ -22,34 +27,53 @@ from hybridflow.array.decompositions import (
     svdvals,
     triangular_solve,
 )
-from hybridflow.array.linalg import diagonal, matmul, outer, tensordot, trace, vecdot
-from hybridflow.array.norms import cross, matrix_norm, matrix_power, vector_norm
+from hybridflow.array.linalg import diagonal, kron, matmul, outer, tensordot, trace, vecdot
+from hybridflow.array.matrix_functions import expm, logm, sqrtm
+from hybridflow.array.norms import cond, cross, matrix_norm, matrix_power, norm, vector_norm
 from hybridflow.array.shapes import matrix_transpose
+from hybridflow.array.structured_matrices import block_diag, toeplitz
 from hybridflow.core import name_hints as _name_hints
 from hybridflow.errors import LinAlgError
+from hybridflow.linalg.krylov import cg, gmres, lanczos
 
 __all__ = [
     "LinAlgError",
+    "block_diag",
+    "cg",
     "cholesky",
+    "cholesky_solve",
+    "cond",
     "cross",
     "det",
     "diagonal",
     "eigh",
     "eigvalsh",
+    "expm",
+    "gmres",
     "inv",
+    "kron",
+    "lanczos",
+    "logm",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
     "matmul",
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
     "matrix_transpose",
+    "norm",
     "outer",
     "pinv",
     "qr",
     "slogdet",
     "solve",
+    "sqrtm",
     "svd",
     "svdvals",
     "tensordot",
+    "toeplitz",
     "trace",
     "triangular_solve",
     "vecdot",
