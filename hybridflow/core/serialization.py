@@ -90,8 +90,12 @@ def description(value: Configured) -> dict[str, Any]:
 
 
 def described(kinds: Mapping[str, type[T]], given: Mapping[str, Any], stage: str) -> T:
-    """The object that ``description`` describes.  Raises ArgumentError for a class that is not among ``kinds``."""
+    """The object that ``description`` describes; without a configuration it is made of defaults.  Raises ArgumentError
+    for a class that is not among ``kinds``, and where something else stands in the place of the configuration."""
     kind: Any = kind_of(kinds, given.get("class_name"), stage)
+    other = next((key for key in given if key not in ("class_name", "module")), None)
+    if "config" not in given and other is not None:
+        raise ArgumentError(stage, f"the description of {kind.__name__} has {other!r}, and no 'config'.")
     result: T = kind.from_config(given.get("config", {}))
     return result
 

@@ -19,7 +19,7 @@ import numpy as np
 from hybridflow.core.file_errors import reading
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.data.pipeline import Elements, Node, PipelineIterator, State, skip
+from hybridflow.data.pipeline import Elements, Node, PipelineIterator, State, restored_field, skip
 from hybridflow.data.strings import KINDS, array_of, is_text, spec_of_text
 from hybridflow.data.tfrecord import framed, records
 from hybridflow.errors import ArgumentTypeError, DataError
@@ -94,7 +94,8 @@ class FileCacheRun(PipelineIterator):
         return {"source": source, "start": self.start, "count": self.count, "skip": self.skip}
 
     def restore(self, state: State) -> None:
-        self.start, self.count, self.skip = state["start"], state["count"], state["skip"]
+        for name in ("start", "count", "skip"):
+            setattr(self, name, restored_field(getattr(self, name), state[name]))
         if state["source"] is not None:
             self.source = self.node.source.runner()
             self.source.restore(state["source"])

@@ -101,8 +101,10 @@ class Iterator:
             raise ArgumentError("Iterator.restore", "it has begun already. Restore a new one: iter(dataset).")
         try:
             self._runner.restore(state["runner"])
-        except (KeyError, TypeError, IndexError) as error:
-            raise ArgumentError("Iterator.restore", f"the state is of another dataset: {error!r}.") from None
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ArgumentError(
+                "Iterator.restore", f"the state is of another dataset, or damaged: {error!r}."
+            ) from None
         return self
 
     def state_dict(self) -> State:

@@ -21,6 +21,7 @@ from hybridflow.data.pipeline import (
     State,
     Stepwise,
     add_note,
+    restored_field,
     skip,
 )
 from hybridflow.data.strings import TextSpec, spec_of_text, text_of, with_shape
@@ -310,7 +311,7 @@ class InterleaveRun(OneSource):
         super().restore(state)
         self.slots = [slot and Slot(self.node, slot["element"], slot["runner"]) for slot in state["slots"]]
         self.spares.extend(Slot(self.node, spare["element"], spare["runner"]) for spare in state["spares"])
-        self.turn, self.given = state["turn"], state["given"]
+        self.turn, self.given = restored_field(self.turn, state["turn"]), restored_field(self.given, state["given"])
 
 
 class Generated(Node):

@@ -129,7 +129,7 @@ class PipelineIterator:
     def restore(self, state: State) -> None:
         """Go on where a state was taken; called before the run starts."""
         for name in reversed(self._state_field_names()):  # sources first
-            setattr(self, name, _restored_field(getattr(self, name), state[name]))
+            setattr(self, name, restored_field(getattr(self, name), state[name]))
         self.after_restore()
 
     def _state_field_names(self) -> tuple[str, ...]:
@@ -148,18 +148,23 @@ def _saved_field(value: Any) -> Any:
     return [_saved_field(part) for part in value] if type(value) is list else value
 
 
-def _restored_field(own: Any, value: Any) -> Any:
-    """A field once it is given its value of a state, which stays what it is as well."""
+def restored_field(own: Any, value: Any) -> Any:
+    """A field once it is given its value of a state, which stays what it is as well.
+
+    A field that counts, or a list of such, is one again.  Raises TypeError for a value that is not of the field's
+    kind."""
     if isinstance(own, PipelineIterator):
         own.restore(value)
         return own
+    if type(own) is int and own >= 0 and (type(value) is not int or value < 0):
+        raise TypeError(f"{value!r:.80} is no count")
     if type(own) is list and type(value) is not list:
         raise TypeError(f"{value!r:.80} is no list")
-    if type(own) is list and own and isinstance(own[0], PipelineIterator):
+    if type(own) is list and own and (isinstance(own[0], PipelineIterator) or type(own[0]) is int):
         if len(own) != len(value):
             raise TypeError(f"it is of {len(value)} sources, not of {len(own)}")
-        return [_restored_field(runner, part) for runner, part in zip(own, value)]
-    return [_restored_field(None, part) for part in value] if type(value) is list else value
+        return [restored_field(part, restored) for part, restored in zip(own, value)]
+    return [restored_field(None, part) for part in value] if type(value) is list else value
 
 
 class Failure:

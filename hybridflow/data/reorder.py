@@ -20,6 +20,7 @@ from hybridflow.data.pipeline import (
     PipelineIterator,
     Reordering,
     State,
+    restored_field,
     skip,
 )
 from hybridflow.errors import ArgumentError
@@ -235,7 +236,7 @@ class RepeatRun(PipelineIterator):
         return {"left": self.left, "source": None if self.source is None else self.source.state()}
 
     def restore(self, state: State) -> None:
-        self.left = state["left"]
+        self.left = restored_field(self.left, state["left"])
         if state["source"] is not None:
             self.source = self.node.runner()
             self.source.restore(state["source"])
@@ -278,7 +279,7 @@ class ConcatenateRun(PipelineIterator):
         return {"part": self.part, "source": self.source.state()}
 
     def restore(self, state: State) -> None:
-        self.part = state["part"]
+        self.part = restored_field(self.part, state["part"])
         self.source = self.parts[self.part].runner()
         self.source.restore(state["source"])
 
@@ -377,7 +378,8 @@ class CacheRun(PipelineIterator):
         return {"position": self.position, "kept": list(self.kept), "source": source}
 
     def restore(self, state: State) -> None:
-        self.position, self.kept = state["position"], list(state["kept"])
+        self.position = restored_field(self.position, state["position"])
+        self.kept = restored_field(self.kept, state["kept"])
         if state["source"] is None:
             self.source = None
         else:

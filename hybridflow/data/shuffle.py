@@ -13,7 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.data.pipeline import Elements, NextBatch, Node, Numbers, Passing, PipelineIterator, Reordering, State
+from hybridflow.data.pipeline import (
+    Elements,
+    NextBatch,
+    Node,
+    Numbers,
+    Passing,
+    PipelineIterator,
+    Reordering,
+    State,
+    restored_field,
+)
 
 _BLOCK = 512  # random numbers drawn at a time
 _ROWS = 4096  # numbers of rows shuffled at a time
@@ -180,7 +190,8 @@ class ShuffledRowsRun(Passing):
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self.seed, self.drawn = list(state["seed"]), state["drawn"]
+        self.seed = restored_field(self.seed, state["seed"])
+        self.drawn = restored_field(self.drawn, state["drawn"])
         self.buffer, self.ahead = (np.array(state.get(name, ()), np.int64) for name in ("buffer", "ahead"))
         self.given = 0
         self.node.go_on(self.seed)

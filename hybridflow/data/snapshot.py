@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from hybridflow.core.locked_files import is_left, lock
 from hybridflow.data import elements
 from hybridflow.data.file_cache import packed, unpacked
-from hybridflow.data.pipeline import Elements, Node, PipelineIterator, State
+from hybridflow.data.pipeline import Elements, Node, PipelineIterator, State, restored_field
 from hybridflow.data.strings import TextSpec
 from hybridflow.data.tfrecord import framed, records
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DataError, writing_to
@@ -325,6 +325,6 @@ class SnapshotRun(PipelineIterator):
         return {"is_read": self.is_read, "count": self.count, "source": self.source.state()}
 
     def restore(self, state: State) -> None:
-        self.count, self.is_read = state["count"], state["is_read"]
+        self.count, self.is_read = restored_field(self.count, state["count"]), state["is_read"]
         self.source = load(self.node.path).runner() if self.is_read else self.node.source.runner()
         self.source.restore(state["source"])

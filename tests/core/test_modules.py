@@ -174,6 +174,8 @@ def test_variables_made_while_tracing_start_as_others_do(kind: type[Initializer]
 
 def test_what_get_takes() -> None:
     assert initializers.get("he_normal") == initializers.HeNormal()
+    with pytest.raises(errors.ArgumentError, match="the description of Constant has 'confix', and no 'config'"):
+        initializers.get({"class_name": "Constant", "confix": {"value": 3.0}})
     made = initializers.get({"class_name": "Constant", "config": {"value": 3.0}})
     assert made((2,)).tolist() == [3.0, 3.0]
     assert initializers.get(hf.ones) is hf.ones

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 import gc
 import inspect
@@ -1011,6 +1012,38 @@ def test_restoring_wrongly() -> None:
         running.restore(state)
     with pytest.raises(errors.ArgumentError, match="of another dataset"):
         iter(Dataset.range(3).repeat()).restore(state)
+
+
+@pytest.mark.parametrize("value", [None, -1, 1.0, True, "3", [], {}])
+def test_restoring_what_is_no_count(value: Any) -> None:
+    """Numbers in a state stay counts: what is none is refused as it is restored, not where it is used."""
+    rows = hf.asarray(np.arange(12.0))
+    data = [
+        Dataset.from_tensor_slices(rows).shuffle(4, seed=1),
+        Dataset.range(12).map(lambda x: x + 1).shuffle(4, seed=1).repeat(2),
+        Dataset.random(seed=3).take(5).cache(),
+        Dataset.sample_from_datasets([Dataset.range(3), Dataset.range(3)], seed=2),
+    ]
+
+    def damaged(state: Any) -> Iterator[Any]:
+        """The state with one number of it replaced, for each of them."""
+        if type(state) is int and state >= 0:
+            yield value
+        elif isinstance(state, (dict, list)):
+            for key, part in state.items() if isinstance(state, dict) else enumerate(state):
+                for other in damaged(part) if key not in ("buffer", "ahead", "kept", "left", "limits") else ():
+                    changed = copy.copy(state)
+                    changed[key] = other
+                    yield changed
+
+    for dataset in data:
+        running = iter(dataset)
+        next(running), next(running)
+        states = list(damaged(running.state()))
+        assert states
+        for state in states:
+            with pytest.raises(errors.ArgumentError, match="or damaged"):
+                iter(dataset).restore(state)
 
 
 def test_lengths() -> None:
