@@ -137,7 +137,7 @@ def _on_path(records: Sequence[Record], sources: Sequence[Any]) -> set[int]:
             if id(value) in path:
                 if record.vjp is not None or record.op.vjp is not NOT_DIFFERENTIABLE:
                     for out in record.outputs:
-                        if dt.is_float(out.dtype):
+                        if dt.is_inexact(out.dtype):
                             path.add(id(out))
                 break
     return path

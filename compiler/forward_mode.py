@@ -30,7 +30,7 @@ def pushed(
     """
     if op.vjp is NOT_DIFFERENTIABLE or all(t is None for t in tangents):
         return None
-    if not isinstance(out, Results) and not dt.is_float(out.type.dtype):
+    if not isinstance(out, Results) and not dt.is_inexact(out.type.dtype):
         return None
     if op.jvp is not None:
         return op.jvp(b, tuple(tangents), out, *inputs, **attrs)
@@ -81,7 +81,7 @@ def _transposed(b: Builder, op: OpDef, inputs: Any, attrs: Any, out: Any, tangen
     recording = _Recording(b)
     # Any value would do for a cotangent: what is linear in it has a derivative without it.
     parts = out if isinstance(out, Results) else (out,)
-    cotangents = tuple(b.full(0, like=part.type) if dt.is_float(part.type.dtype) else None for part in parts)
+    cotangents = tuple(b.full(0, like=part.type) if dt.is_inexact(part.type.dtype) else None for part in parts)
     found = op.vjp(recording, cotangents if isinstance(out, Results) else cotangents[0], out, *inputs, **attrs)
     seeds = []
     for share, tangent in zip(found, tangents):
@@ -151,5 +151,5 @@ def jvp(graph: Graph, along: Sequence[int]) -> Graph:
         found = tangent.get(node)
         return b.full(0, like=node.type) if found is None else found
 
-    tangents = [of(node) for node in graph.results if dt.is_float(node.dtype)]
+    tangents = [of(node) for node in graph.results if dt.is_inexact(node.dtype)]
     return b.finish([*graph.outputs, *tangents], graph.updates)

@@ -15,6 +15,7 @@ NUMPY: dict[str, np.dtype[Any]] = {
     **{f"i{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
     **{f"u{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
     **{f"f{bits}": np.dtype(f"float{bits}") for bits in (16, 32, 64)},
+    **{f"c{bits}": np.dtype(f"complex{bits}") for bits in (64, 128)},
     "bf16": np.dtype(ml_dtypes.bfloat16),
 }
 

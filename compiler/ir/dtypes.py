@@ -5,6 +5,9 @@ NumPy does not know bfloat16's kind, so every question about a dtype is asked he
 
 from __future__ import annotations
 
+import enum
+from typing import NamedTuple
+
 import ml_dtypes
 import numpy as np
 
@@ -16,28 +19,80 @@ uint8, uint16, uint32, uint64 = (np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 float16, float32, float64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
-SIGNED = (int8, int16, int32, int64)
-UNSIGNED = (uint8, uint16, uint32, uint64)
+complex64, complex128 = np.dtype(np.complex64), np.dtype(np.complex128)
+
+
+class DTypeDef(NamedTuple):
+    """What there is to know of a dtype: one row of the table."""
+
+    dtype: DType
+    short: str  # in the text of graphs and in programs
+    kind: Kind
+    compute: DType  # in which an op's scalar expression is evaluated
+    part: DType  # of the two real numbers of a complex one; itself where it is real
+
+
+class Kind(enum.Enum):
+    BOOL = "bool"
+    SIGNED = "signed integer"
+    UNSIGNED = "unsigned integer"
+    FLOAT = "real floating"
+    COMPLEX = "complex floating"
+
+    __hash__ = object.__hash__
+
+
+def _row(dtype: DType, short: str, kind: Kind, compute: DType | None = None, part: DType | None = None) -> DTypeDef:
+    return DTypeDef(dtype, short, kind, compute or dtype, part or dtype)
+
+
+ROWS = (
+    _row(bool_, "bool", Kind.BOOL),
+    *(_row(d, f"i{8 * d.itemsize}", Kind.SIGNED) for d in (int8, int16, int32, int64)),
+    *(_row(d, f"u{8 * d.itemsize}", Kind.UNSIGNED) for d in (uint8, uint16, uint32, uint64)),
+    _row(float16, "f16", Kind.FLOAT, compute=float32),
+    _row(bfloat16, "bf16", Kind.FLOAT, compute=float32),
+    _row(float32, "f32", Kind.FLOAT),
+    _row(float64, "f64", Kind.FLOAT),
+    _row(complex64, "c64", Kind.COMPLEX, part=float32),
+    _row(complex128, "c128", Kind.COMPLEX, part=float64),
+)
+"""The table, in the order in which messages name dtypes."""
+
+DEF = {row.dtype: row for row in ROWS}
+
+
+def _of(*kinds: Kind) -> tuple[DType, ...]:
+    return tuple([row.dtype for row in ROWS if row.kind in kinds])
+
+
+SIGNED, UNSIGNED = _of(Kind.SIGNED), _of(Kind.UNSIGNED)
 INTEGERS = SIGNED + UNSIGNED
-FLOATS = (float16, bfloat16, float32, float64)
-ALL = (bool_, *INTEGERS, *FLOATS)
+FLOATS, COMPLEX = _of(Kind.FLOAT), _of(Kind.COMPLEX)
+REAL = (bool_, *INTEGERS, *FLOATS)
+"""The dtypes that kernels know: complex numbers are two real ones there, see ``passes.split_complex``."""
+ALL = (*REAL, *COMPLEX)
 
-SHORT = {
-    bool_: "bool",
-    **{d: f"i{8 * d.itemsize}" for d in SIGNED},
-    **{d: f"u{8 * d.itemsize}" for d in UNSIGNED},
-    **{d: f"f{8 * d.itemsize}" for d in (float16, float32, float64)},
-    bfloat16: "bf16",
-}
+SHORT = {row.dtype: row.short for row in ROWS}
 FROM_SHORT = {text: dtype for dtype, text in SHORT.items()}
-CODE = {dtype: code for code, dtype in enumerate(ALL)}  # small integers for native code and cache keys
 
-_NARROW = frozenset((float16, bfloat16))
+_NARROW = frozenset(row.dtype for row in ROWS if row.compute != row.dtype)
 _FLOAT_SET, _SIGNED_SET, _UNSIGNED_SET = frozenset(FLOATS), frozenset(SIGNED), frozenset(UNSIGNED)
+_COMPLEX_SET, _INEXACT_SET = frozenset(COMPLEX), frozenset(FLOATS + COMPLEX)
 
 
 def is_float(dtype: DType) -> bool:
+    """Whether it is a dtype of real floating-point numbers."""
     return dtype in _FLOAT_SET
+
+
+def is_complex(dtype: DType) -> bool:
+    return dtype in _COMPLEX_SET
+
+
+def is_inexact(dtype: DType) -> bool:
+    """Whether it is real or complex floating-point: what has derivatives."""
+    return dtype in _INEXACT_SET
 
 
 def is_signed(dtype: DType) -> bool:
@@ -63,14 +118,26 @@ def is_narrow_float(dtype: DType) -> bool:
 
 def compute_dtype(dtype: DType) -> DType:
     """The dtype in which an op's scalar expression is evaluated."""
-    return float32 if is_narrow_float(dtype) else dtype
+    return float32 if dtype in _NARROW else dtype
+
+
+def part_dtype(dtype: DType) -> DType:
+    """The dtype of a complex number's real and imaginary part; a real dtype itself."""
+    return DEF[dtype].part
+
+
+def complex_dtype(dtype: DType) -> DType:
+    """The narrowest complex dtype that holds numbers of ``dtype`` as the promotion of dtypes has it."""
+    return dtype if is_complex(dtype) else complex128 if dtype == float64 else complex64
 
 
 def embeds(a: DType, b: DType) -> bool:
     """Whether every value of ``a`` is a value of ``b``, so that converting there and back changes nothing."""
     if a == b or is_bool(a):
         return True
-    if is_bool(b) or (is_float(a) and not is_float(b)):
+    if is_complex(b):
+        return embeds(part_dtype(a), part_dtype(b))
+    if is_bool(b) or is_complex(a) or (is_float(a) and not is_float(b)):
         return False
     if not is_float(b):
         return np.iinfo(b).min <= np.iinfo(a).min and np.iinfo(a).max <= np.iinfo(b).max
@@ -84,6 +151,7 @@ def embeds(a: DType, b: DType) -> bool:
 
 def promote(a: DType, b: DType) -> DType:
     """The array API standard's same-kind promotion; an integer with a float gives the float, bool gives way.
+    A real dtype with a complex one gives a complex one whose parts hold both floats.
 
     Raises TypeError for uint64 with a signed integer, which no integer dtype holds.
     """
@@ -93,6 +161,8 @@ def promote(a: DType, b: DType) -> DType:
         return b
     if is_bool(b):
         return a
+    if is_complex(a) or is_complex(b):
+        return _promoted_complex(a, b)
     if is_float(a) != is_float(b):
         return a if is_float(a) else b
     if is_float(a):
@@ -107,3 +177,9 @@ def promote(a: DType, b: DType) -> DType:
     if unsigned.itemsize == 8:
         raise TypeError(f"{unsigned} with {signed}: no integer dtype holds both")
     return np.dtype(f"int{16 * unsigned.itemsize}")
+
+
+def _promoted_complex(a: DType, b: DType) -> DType:
+    if is_complex(a) != is_complex(b) and not (is_float(a) or is_float(b)):  # integers say nothing of the precision
+        return a if is_complex(a) else b
+    return complex_dtype(promote(part_dtype(a), part_dtype(b)))

@@ -9,8 +9,8 @@
 What calls must fulfil stands first, as lines such as ``assume n-10 >= 0``.
 
 Parsing what was printed gives the same graph, to the bit: floats print with all their digits, NaNs that carry a
-payload and larger constants print as hexadecimal bytes.  The parser believes the types that it reads; whether they
-are right is the verifier's question.
+payload, complex numbers and larger constants print as hexadecimal bytes.  The parser believes the types that it
+reads; whether they are right is the verifier's question.
 
 Sub-graphs print in their place, and count their values anew; nothing outside of them has a name there:
 
@@ -100,7 +100,7 @@ def _element_text(element: Any) -> str:
 
 def _literal_text(literal: Literal) -> str:
     head = type_text(literal.type)
-    if literal.type.size <= _READABLE:
+    if literal.type.size <= _READABLE and not dtypes.is_complex(literal.type.dtype):
         elements = [_element_text(e) for e in literal.array.reshape(-1)]
         if _literal(literal.type, map(_element, elements)).data == literal.data:  # not so for NaNs with a payload
             return f"{head} [{', '.join(elements)}]" if literal.type.shape else f"{head} {elements[0]}"

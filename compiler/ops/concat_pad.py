@@ -15,7 +15,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.extents import Extent, required
 from hybridflow.compiler.ir.types import TensorType, product
-from hybridflow.compiler.ops import reference_arrays, samples, type_rules
+from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.batching_rules import broadcast_batched
 from hybridflow.compiler.ops.emitter_protocol import ElementSource
 from hybridflow.compiler.ops.op_table import Kind, define
@@ -42,7 +42,7 @@ def _pad_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str
     if not isinstance(value, (bool, int, float, np.generic)):
         raise ArgumentTypeError("pad", f"value is {value!r}. Expected a Python scalar.")
     # Through the dtype, so that equal fills have equal attributes.
-    result["value"] = reference_arrays.convert(np.asarray(value), x.dtype).item()
+    result["value"] = reference_arrays.convert(np.asarray(value), dt.part_dtype(x.dtype)).item()
     return result
 
 
@@ -129,13 +129,14 @@ define(
     doc="x with ``low`` values before, ``high`` after and ``interior`` between its elements along each axis.",
     canon=_pad_canon,
     infer=_pad_infer,
+    pairs=complex_pairs.pad,
     reference=_pad_reference,
     segments=_pad_segments,
     element=_pad_element,
     vjp=lambda b, g, out, x, low, high, interior, value: (b.slice(g, **_pad_slice(x.type, low, interior)),),
     batch=broadcast_batched(lambda n, a: {**a, **{name: (0, *a[name]) for name in ("low", "high", "interior")}}),
     samples=_pad_samples,
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True},
 )
 
@@ -211,6 +212,6 @@ define(
     vjp=_concat_vjp,
     batch=broadcast_batched(lambda n, a: {"axis": a["axis"] + 1}),
     samples=_concat_samples,
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True},
 )

@@ -21,7 +21,7 @@ from typing import Any
 from hybridflow.compiler.autodiff import Record, Results, backward
 from hybridflow.compiler.forward_mode import jvp
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.dtypes import int64, is_float
+from hybridflow.compiler.ir.dtypes import int64, is_inexact
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in, parameter
 from hybridflow.compiler.ir.results import TupleType, is_token
@@ -57,7 +57,7 @@ def _tangents_without_effects(rule: Callable[..., tuple[Any, ...]]) -> Callable[
 
 
 def _is_float(value: Any) -> bool:
-    return not is_token(value.type) and is_float(value.type.dtype)
+    return not is_token(value.type) and is_inexact(value.type.dtype)
 
 
 def inlined(b: Any, graph: Graph, inputs: Values) -> tuple[list[Any], list[Record]]:

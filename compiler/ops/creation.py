@@ -9,7 +9,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import reference_arrays, samples, type_rules, value_ranges
+from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 
@@ -36,12 +36,13 @@ define(
     infer=lambda value: value.type,
     reference=lambda value: value.array,
     element=lambda g, index, value: g.literal(value, index),
+    pairs=complex_pairs.constant,
     vjp=NOT_DIFFERENTIABLE,
     samples=lambda rng, dtype: [
         ((), {"value": Literal.of(array)})
         for array in (samples.values(rng, dtype, ()), samples.values(rng, dtype, (2, 3)), samples.edges(dtype))
     ],
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True, "bounds": lambda result, value: value_ranges.elements(value.array)},
 )
 

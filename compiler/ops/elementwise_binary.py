@@ -14,7 +14,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import elementary, reference_arrays, samples, type_rules, value_ranges
+from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.elementary_common import FORMATS
 from hybridflow.compiler.ops.emitter_protocol import Emit, Val
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
@@ -25,17 +25,19 @@ _WIDE = ((-3.0, 3.0), (-3.0, 3.0))
 
 def _binary(name: str, *, dtypes: Any = type_rules.NUMERIC, domain: Any = _WIDE, **fields: Any) -> None:
     """An op on two inputs of one type, which is the result's too.  ``domain``: an interval per input, smooth there."""
-    fields.setdefault("infer", type_rules.same_type(name, dtypes))
+    taken = tuple(dtypes) + (dt.COMPLEX if "pairs" in fields else ())
+    fields.setdefault("infer", type_rules.same_type(name, taken))
     fields.setdefault("samples", samples.elementwise(2))
     fields = reference_arrays.with_reference(fields, reference_arrays.in_compute)
     facts = {"domain": domain, **fields.pop("facts", {})}
     define(name, Kind.ELEMENTWISE, 2, dtypes=tuple(dtypes), facts=facts, **fields)
 
 
-def _relation(name: str, *, dtypes: Any = dt.ALL, **fields: Any) -> None:
+def _relation(name: str, *, dtypes: Any = dt.REAL, **fields: Any) -> None:
     """An op with a bool result."""
     fields = reference_arrays.with_reference(fields, reference_arrays.predicate)
-    _binary(name, dtypes=dtypes, infer=type_rules.bool_result(name, dtypes), vjp=NOT_DIFFERENTIABLE, **fields)
+    infer = type_rules.bool_result(name, tuple(dtypes) + (dt.COMPLEX if "pairs" in fields else ()))
+    _binary(name, dtypes=dtypes, infer=infer, vjp=NOT_DIFFERENTIABLE, **fields)
 
 
 # ---- arithmetic
@@ -45,6 +47,7 @@ _binary(
     "add",
     doc="x + y; integers wrap.",
     numpy=np.add,
+    pairs=complex_pairs.componentwise("add"),
     scalar=lambda e, x, y: e.add(x, y),
     vjp=lambda b, g, out, x, y: (g, g),
     facts={"commutative": True, "identity": -0.0, "bounds": value_ranges.at_ends(operator.add)},
@@ -54,6 +57,7 @@ _binary(
     "subtract",
     doc="x - y; integers wrap.",
     numpy=np.subtract,
+    pairs=complex_pairs.componentwise("subtract"),
     scalar=lambda e, x, y: e.sub(x, y),
     vjp=lambda b, g, out, x, y: (g, lambda: b.negative(g)),
     facts={"right_identity": 0.0, "bounds": value_ranges.at_ends(operator.sub)},
@@ -71,6 +75,7 @@ _binary(
     "multiply",
     doc="x * y; integers wrap.",
     numpy=np.multiply,
+    pairs=complex_pairs.multiply,
     scalar=lambda e, x, y: e.mul(x, y),
     vjp=_multiply_vjp,
     facts={"commutative": True, "identity": 1.0, "bounds": value_ranges.at_ends(operator.mul)},
@@ -90,6 +95,7 @@ _binary(
     doc="x / y of floats.",
     dtypes=dt.FLOATS,
     numpy=np.divide,
+    pairs=complex_pairs.divide,
     scalar=lambda e, x, y: e.div(x, y),
     vjp=_divide_vjp,
     domain=((-3.0, 3.0), (0.5, 3.0)),
@@ -175,7 +181,8 @@ _binary(
     "after",
     doc="""x, in a program that has made y before.  What is made of it is told from what is made of x, so that it is
     computed once more, and not before y.""",
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
+    pairs=complex_pairs.Moved("after"),
     reference=lambda x, y: x,
     scalar=lambda e, x, y: x,
     vjp=lambda b, g, out, x, y: (g, lambda: b.full(0, like=y.type)),
@@ -186,7 +193,8 @@ _binary(
 _binary(
     "transfer_back",
     doc="""x on the device where y lies: what ``transfer`` does to derivatives.""",
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
+    pairs=complex_pairs.Moved("transfer_back"),
     reference=lambda x, y: x,
     scalar=lambda e, x, y: x,
     vjp=lambda b, g, out, x, y: (b.transfer_back(g, x), lambda: b.full(0, like=y.type)),
@@ -337,6 +345,7 @@ _binary(
 _relation(
     "equal",
     doc="x == y; NaN equals nothing.",
+    pairs=complex_pairs.either("equal", "logical_and"),
     numpy=np.equal,
     scalar=lambda e, x, y: e.eq(x, y),
     facts={"commutative": True},
@@ -345,6 +354,7 @@ _relation(
 _relation(
     "not_equal",
     doc="x != y; True where either is NaN.",
+    pairs=complex_pairs.either("not_equal", "logical_or"),
     numpy=np.not_equal,
     scalar=lambda e, x, y: e.ne(x, y),
     facts={"commutative": True},
@@ -523,9 +533,10 @@ define(
     infer=_where_infer,
     reference=lambda condition, x, y: np.where(condition, x, y),
     scalar=lambda e, condition, x, y: e.select(condition, x, y),
+    pairs=complex_pairs.Moved("where"),
     vjp=_where_vjp,
     samples=_where_samples,
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True},
 )
 

@@ -10,7 +10,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import elementary, reference_arrays, samples, type_rules, value_ranges
+from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.emitter_protocol import Emit, Val
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.ops.type_rules import masked
@@ -19,7 +19,8 @@ from hybridflow.errors import ArgumentTypeError
 
 def _unary(name: str, *, dtypes: Any = dt.FLOATS, domain: tuple[float, float] = (-3.0, 3.0), **fields: Any) -> None:
     """An op whose result has its input's type.  ``domain`` is an interval on which it is smooth."""
-    fields.setdefault("infer", type_rules.same_type(name, dtypes))
+    taken = tuple(dtypes) + (dt.COMPLEX if "pairs" in fields else ())
+    fields.setdefault("infer", type_rules.same_type(name, taken))
     fields = reference_arrays.with_reference(fields, reference_arrays.in_compute)
     facts = {"domain": (domain,), **fields.pop("facts", {})}
     fields.setdefault("samples", samples.elementwise(1, domain))
@@ -35,7 +36,7 @@ def _unary(name: str, *, dtypes: Any = dt.FLOATS, domain: tuple[float, float] = 
 
 def _test(name: str, *, dtypes: Any = dt.FLOATS, **fields: Any) -> None:
     """An op with a bool result."""
-    infer = type_rules.bool_result(name, dtypes)
+    infer = type_rules.bool_result(name, tuple(dtypes) + (dt.COMPLEX if "pairs" in fields else ()))
     fields = reference_arrays.with_reference(fields, reference_arrays.predicate)
     _unary(name, dtypes=dtypes, infer=infer, vjp=NOT_DIFFERENTIABLE, **fields)
 
@@ -52,6 +53,7 @@ _unary(
     doc="-x; integers wrap.",
     dtypes=type_rules.NUMERIC,
     numpy=np.negative,
+    pairs=complex_pairs.componentwise("negative"),
     scalar=lambda e, x: e.neg(x),
     vjp=lambda b, g, out, x: (b.negative(g),),
     facts={"involution": True, "bounds": value_ranges.negative},
@@ -66,13 +68,42 @@ def _abs_scalar(e: Emit, x: Val) -> Val:
     return e.select(e.lt(x, e.const(0, x.dtype)), e.neg(x), x)
 
 
+def _abs_infer(x: TensorType) -> TensorType:
+    return x.with_dtype(dt.part_dtype(_numbers_abs(x).dtype))
+
+
+_numbers_abs = type_rules.same_type("abs", type_rules.NUMERIC + dt.COMPLEX)
+
+
+def _abs_reference(x: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return reference_arrays.convert(np.abs(reference_arrays.computed(x)), dt.part_dtype(x.dtype))
+
+
+def _abs_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
+    if dt.is_complex(x.type.dtype):  # the conjugate, see ``conj``
+        return (b.multiply(b.convert(g, dtype=x.type.dtype), b.conj(b.sign(x))),)
+    return (b.multiply(g, b.sign(x)),)
+
+
+def _abs_jvp(b: Builder, tangents: Any, out: Any, x: Any) -> Any:
+    if dt.is_complex(x.type.dtype):
+        return b.real(b.multiply(tangents[0], b.conj(b.sign(x))))
+    return b.multiply(tangents[0], b.sign(x))
+
+
 _unary(
     "abs",
-    doc="Absolute value; the smallest integer wraps to itself.  The derivative at 0 is 0.",
+    doc="""Absolute value, of a complex number its length; the smallest integer wraps to itself.  The derivative at 0 is
+    0.""",
     dtypes=type_rules.NUMERIC,
+    infer=_abs_infer,
     numpy=np.abs,
+    reference=_abs_reference,
     scalar=_abs_scalar,
-    vjp=lambda b, g, out, x: (b.multiply(g, b.sign(x)),),
+    pairs=lambda b, x: b.hypot(x.real, x.imag),
+    vjp=_abs_vjp,
+    jvp=_abs_jvp,
     facts={"idempotent": True, "bounds": value_ranges.absolute},
 )
 
@@ -86,13 +117,39 @@ def _sign_scalar(e: Emit, x: Val) -> Val:
     return e.select(e.is_nan(x), x, result) if dt.is_float(x.dtype) else result
 
 
+def _sign_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
+    """Of complex numbers what turns the direction: that part of the cotangent at a right angle, over the length."""
+    if not dt.is_complex(x.type.dtype):
+        return (b.full(0, like=x.type),)
+    across = b.subtract(g, b.multiply(b.conj(g), b.square(b.conj(out))))
+    length = b.convert(b.abs(x), dtype=x.type.dtype)
+    return (_unless_zero(b, length, b.divide(across, b.add(length, length))),)
+
+
+def _unless_zero(b: Builder, length: Any, x: Any) -> Any:
+    zero = b.full(0, like=x.type)
+    return b.where(b.equal(length, zero), zero, x)
+
+
+def _sign_jvp(b: Builder, tangents: Any, out: Any, x: Any) -> Any:
+    (t,) = tangents
+    if not dt.is_complex(x.type.dtype):
+        return b.full(0, like=x.type)
+    across = b.subtract(t, b.multiply(b.conj(t), b.square(out)))
+    length = b.convert(b.abs(x), dtype=x.type.dtype)
+    return _unless_zero(b, length, b.divide(across, b.add(length, length)))
+
+
 _unary(
     "sign",
-    doc="-1, 0 or 1; NaN for NaN, and 0 for both zeros.  The derivative is 0.",
+    doc="""-1, 0 or 1; NaN for NaN, and 0 for both zeros; x / abs(x) of complex numbers.  The derivative of real ones is
+    0.""",
     dtypes=type_rules.NUMERIC,
     reference=reference_arrays.in_compute(np.sign),
+    pairs=complex_pairs.sign,
     scalar=_sign_scalar,
-    vjp=lambda b, g, out, x: (b.full(0, like=x.type),),
+    vjp=_sign_vjp,
+    jvp=_sign_jvp,
     facts={"idempotent": True, "exact": True},
 )
 
@@ -244,6 +301,7 @@ _unary(
 _unary(
     "reciprocal",
     doc="1 / x.",
+    pairs=complex_pairs.reciprocal,
     reference=reference_arrays.in_compute(lambda x: np.divide(x.dtype.type(1), x)),
     scalar=lambda e, x: e.div(e.const(1, x.dtype), x),
     vjp=lambda b, g, out, x: (b.negative(masked(b, g, b.divide(out, x))),),
@@ -256,6 +314,7 @@ _unary(
     doc="x * x; integers wrap.",
     dtypes=type_rules.NUMERIC,
     numpy=np.square,
+    pairs=complex_pairs.square,
     scalar=lambda e, x: e.mul(x, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.add(x, x)),),
 )
@@ -409,6 +468,7 @@ _test(
     "isnan",
     doc="Whether x is NaN.",
     numpy=np.isnan,
+    pairs=complex_pairs.either("isnan", "logical_or"),
     scalar=lambda e, x: e.is_nan(x),
 )
 
@@ -416,6 +476,7 @@ _test(
     "isinf",
     doc="Whether x is an infinity.",
     numpy=np.isinf,
+    pairs=complex_pairs.either("isinf", "logical_or"),
     scalar=lambda e, x: e.eq(e.abs(x), e.const(math.inf, x.dtype)),
 )
 
@@ -423,6 +484,7 @@ _test(
     "isfinite",
     doc="Whether x is neither infinite nor NaN.",
     numpy=np.isfinite,
+    pairs=complex_pairs.either("isfinite", "logical_and"),
     scalar=lambda e, x: e.lt(e.abs(x), e.const(math.inf, x.dtype)),
 )
 
@@ -445,6 +507,94 @@ _unary(
 )
 
 
+# ---- complex numbers and their parts
+
+# Cotangents of complex values are such that Re(g dz) is what they add: derivatives of what is differentiable as a
+# complex function are products, as those of real numbers are.
+
+
+def _part_infer(name: str) -> Any:
+    same = type_rules.same_type(name, dt.COMPLEX)
+    return lambda x: x.with_dtype(dt.part_dtype(same(x).dtype))
+
+
+def _complex_infer(x: TensorType, y: TensorType) -> TensorType:
+    same = type_rules.same_type("complex", (dt.float32, dt.float64))(x, y)
+    return same.with_dtype(dt.complex_dtype(same.dtype))
+
+
+def _complex_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    out = np.empty(x.shape, dt.complex_dtype(x.dtype))
+    out.real, out.imag = x, y
+    return out
+
+
+def _complex_jvp(b: Builder, tangents: Any, out: Any, x: Any, y: Any) -> Any:
+    return b.complex(*[b.full(0, like=x.type) if t is None else t for t in tangents])
+
+
+def _part(name: str, doc: str, **fields: Any) -> None:
+    define(
+        name,
+        Kind.ELEMENTWISE,
+        1,
+        doc=doc,
+        dtypes=dt.COMPLEX,
+        samples=samples.elementwise(1),
+        facts={"exact": True, "domain": ((-3.0, 3.0),)},
+        **fields,
+    )
+
+
+_part(
+    "real",
+    "The real part.",
+    infer=_part_infer("real"),
+    reference=lambda x: np.ascontiguousarray(x.real).reshape(x.shape),
+    scalar=lambda e, x: e.parts(x)[0],
+    pairs=lambda b, x: x.real,
+    vjp=lambda b, g, out, x: (b.convert(g, dtype=x.type.dtype),),
+    jvp=lambda b, tangents, out, x: b.real(tangents[0]),
+)
+
+_part(
+    "imag",
+    "The imaginary part.",
+    infer=_part_infer("imag"),
+    reference=lambda x: np.ascontiguousarray(x.imag).reshape(x.shape),
+    scalar=lambda e, x: e.parts(x)[1],
+    pairs=lambda b, x: x.imag,
+    vjp=lambda b, g, out, x: (b.complex(b.full(0, like=g.type), b.negative(g)),),
+    jvp=lambda b, tangents, out, x: b.imag(tangents[0]),
+)
+
+_part(
+    "conj",
+    "The complex conjugate.",
+    infer=type_rules.same_type("conj", dt.COMPLEX),
+    reference=np.conj,
+    scalar=lambda e, x: e.joined_parts(e.parts(x)[0], e.neg(e.parts(x)[1])),
+    pairs=lambda b, x: complex_pairs.Pair(x.real, b.negative(x.imag)),
+    vjp=lambda b, g, out, x: (b.conj(g),),
+)
+
+define(
+    "complex",
+    Kind.ELEMENTWISE,
+    2,
+    doc="The complex numbers of real and imaginary parts.",
+    infer=_complex_infer,
+    reference=_complex_reference,
+    scalar=lambda e, x, y: e.joined_parts(x, y),
+    pairs=lambda b, x, y: complex_pairs.Pair(x, y),
+    vjp=lambda b, g, out, x, y: (lambda: b.real(g), lambda: b.negative(b.imag(g))),
+    jvp=_complex_jvp,
+    samples=samples.elementwise(2),
+    dtypes=(dt.float32, dt.float64),
+    facts={"exact": True},
+)
+
+
 # ---- conversion, and a mark for differentiation
 
 
@@ -453,7 +603,7 @@ def _convert_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict
         dtype = np.dtype(attrs["dtype"])
     except TypeError:
         dtype = None
-    if dtype not in dt.CODE:
+    if dtype not in dt.DEF:
         names = ", ".join(map(str, dt.ALL))
         raise ArgumentTypeError(
             "convert", f"{attrs['dtype']!r} is not a dtype that hybridflow has. Expected one of {names}."
@@ -462,28 +612,31 @@ def _convert_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict
 
 
 def _convert_vjp(b: Builder, g: Any, out: Any, x: Any, dtype: Any) -> tuple[Any, ...]:
-    return (b.convert(g, dtype=x.type.dtype) if dt.is_float(x.type.dtype) and dt.is_float(dtype) else None,)
+    return (b.convert(g, dtype=x.type.dtype) if dt.is_inexact(x.type.dtype) and dt.is_inexact(dtype) else None,)
 
 
 _unary(
     "convert",
     doc="""x as another dtype.  Floats become integers by truncation, saturating, NaN as 0; integers wrap;
-    everything but zero is True; bfloat16 and, from integers, float16 are reached through float32.""",
-    dtypes=dt.ALL,
+    everything but zero is True; complex numbers become real ones by their real part; bfloat16 and, from integers,
+    float16 are reached through float32.""",
+    dtypes=dt.REAL,
     canon=_convert_canon,
     infer=lambda x, dtype: x.with_dtype(dtype),
+    pairs=complex_pairs.convert,
     reference=reference_arrays.convert,
     scalar=lambda e, x, dtype: e.convert(x, dtype),
     vjp=_convert_vjp,
     jvp=lambda b, tangents, out, x, dtype: b.convert(tangents[0], dtype=dtype),
-    samples=samples.with_attrs(*({"dtype": dtype} for dtype in dt.ALL)),
+    samples=samples.with_attrs(*({"dtype": dtype} for dtype in dt.REAL)),
     facts={"exact": True, "bounds": lambda result, x, dtype: value_ranges.converted(x, dtype)},
 )
 
 _unary(
     "stop_gradient",
     doc="x itself, which differentiation takes for a constant.",
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
+    pairs=complex_pairs.Moved("stop_gradient"),
     reference=lambda x: x,
     scalar=lambda e, x: x,
     vjp=NOT_DIFFERENTIABLE,
@@ -493,7 +646,8 @@ _unary(
 _unary(
     "transfer",
     doc="""x on a device that is named.  Programs are cut there (``compiler.parts``); within one it is x.""",
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
+    pairs=complex_pairs.Moved("transfer"),
     infer=lambda x, device: x,
     reference=lambda x, device: x,
     scalar=lambda e, x, device: x,

@@ -15,7 +15,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.extents import required
 from hybridflow.compiler.ir.types import TensorType, product
-from hybridflow.compiler.ops import reference_arrays, samples, type_rules, value_ranges
+from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.batching_rules import axis_to_front, broadcast_batched
 from hybridflow.compiler.ops.emitter_protocol import ElementSource, Val
 from hybridflow.compiler.ops.lowering import ScatterAdd, Sort
@@ -140,7 +140,7 @@ define(
     vjp=_take_vjp,
     batch=_take_batch,
     samples=_take_samples,
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True, "bounds": value_ranges.of_first},
 )
 
@@ -192,7 +192,7 @@ define(
     ),
     batch=_along_batch,
     samples=_take_along_axis_samples,
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True, "bounds": value_ranges.of_first},
     paired=True,
 )
@@ -213,7 +213,11 @@ def _scatter_batch(
 
 
 def _check_updates(
-    name: str, x: TensorType, updates: TensorType, shape: tuple[Any, ...], dtypes: Sequence[Any] = type_rules.NUMERIC
+    name: str,
+    x: TensorType,
+    updates: TensorType,
+    shape: tuple[Any, ...],
+    dtypes: Sequence[Any] = type_rules.NUMERIC + dt.COMPLEX,
 ) -> None:
     if updates.dtype != x.dtype:
         raise DTypeError(name, f"dtypes differ: x is {x}, updates are {updates}. Convert one with astype.")
@@ -265,6 +269,7 @@ define(
     sum is rounded to the dtype.""",
     canon=type_rules.canon_axis("scatter_add"),
     infer=_scatter_add_infer,
+    pairs=complex_pairs.componentwise("scatter_add"),
     reference=_scatter_add_reference,
     lower=_scatter_add("scatter_add", paired=False),
     raises=_always,
@@ -379,13 +384,14 @@ define(
         "known": bool(attrs.get("known", False)),
     },
     infer=_scatter_set_infer,
+    pairs=complex_pairs.Moved("scatter_set"),
     reference=_scatter_set_reference,
     lower=_scatter_set_lowered,
     raises=lambda types, attrs: not attrs["known"],
     vjp=_scatter_set_vjp,
     batch=_scatter_set_batch,
     samples=_scatter_set_samples,
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True},
 )
 
@@ -413,6 +419,7 @@ define(
     order of the updates; each sum is rounded to the dtype.""",
     canon=type_rules.canon_axis("scatter_add_along_axis"),
     infer=_scatter_along_infer,
+    pairs=complex_pairs.componentwise("scatter_add_along_axis"),
     reference=_scatter_along_reference,
     lower=_scatter_add("scatter_add_along_axis", paired=True),
     raises=_always,
@@ -456,6 +463,12 @@ def _order_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]
     return [((x,), {"axis": axis, "descending": d}) for x, axis in inputs for d in (False, True)]
 
 
+def _ordered(name: str, x: TensorType) -> TensorType:
+    """``x``, unless its elements are in no order."""
+    type_rules.check_dtype(name, x, frozenset(dt.REAL))
+    return x
+
+
 define(
     "argsort",
     Kind.SORT,
@@ -463,12 +476,12 @@ define(
     doc="""The positions that sort x along an axis.  Equal elements keep their order, ascending or descending; NaN comes
     last in both.""",
     canon=_order_canon("argsort"),
-    infer=lambda x, axis, descending: x.with_dtype(dt.int64),
+    infer=lambda x, axis, descending: _ordered("argsort", x).with_dtype(dt.int64),
     reference=_argsort_reference,
     lower=lambda types, attrs: Sort(attrs["axis"], attrs["descending"]),
     vjp=NOT_DIFFERENTIABLE,
     samples=_order_samples,
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True},
 )
 
@@ -486,12 +499,12 @@ define(
     doc="""x in order along an axis.  Equal elements keep their order, ascending or descending; NaN comes last in
     both.""",
     canon=_order_canon("sort"),
-    infer=lambda x, axis, descending: x,
+    infer=lambda x, axis, descending: _ordered("sort", x),
     reference=lambda x, axis, descending: np.take_along_axis(x, _argsort_reference(x, axis, descending), axis),
     lower=lambda types, attrs: Sort(attrs["axis"], attrs["descending"], values=True),
     vjp=_sorted_gradient,
     samples=_order_samples,
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True},
 )
 
@@ -501,6 +514,7 @@ def _first_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[s
 
 
 def _first_infer(x: TensorType, axis: int, descending: bool, count: int) -> TensorType:
+    _ordered("first_positions", x)
     if count < 0 or not required(x.shape[axis] - count):
         raise ShapeError("first_positions", f"count is {count}, x is {x}. Expected 0 to the extent of axis {axis}.")
     return x.with_dtype(dt.int64).with_shape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
@@ -527,6 +541,6 @@ define(
     lower=lambda types, attrs: Sort(attrs["axis"], attrs["descending"], count=attrs["count"]),
     vjp=NOT_DIFFERENTIABLE,
     samples=_first_samples,
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True},
 )

@@ -9,13 +9,13 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import reference_arrays, samples, type_rules
+from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.emitter_protocol import Emit, State, Val
 from hybridflow.compiler.ops.op_table import Kind, define
 from hybridflow.compiler.ops.reductions import spread, sum_finish, sum_identity
 from hybridflow.errors import DTypeError
 
-_NUMERIC = frozenset(type_rules.NUMERIC)
+_NUMERIC = frozenset(type_rules.NUMERIC + dt.COMPLEX)
 
 
 def _vecdot_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
@@ -34,10 +34,10 @@ def _vecdot_infer(x: TensorType, y: TensorType, axes: tuple[int, ...], sum_dtype
 
 
 def _vecdot_reference(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...], sum_dtype: Any) -> np.ndarray:
-    wide = np.dtype(np.float64) if dt.is_float(sum_dtype) else sum_dtype
+    wide = dt.promote(sum_dtype, dt.float64) if dt.is_inexact(sum_dtype) else sum_dtype
     with np.errstate(all="ignore"):
         total = np.sum(x.astype(wide) * y.astype(wide), axis=axes, dtype=wide)
-        return reference_arrays.convert(np.asarray(0.0 + total if dt.is_float(sum_dtype) else total), sum_dtype)
+        return reference_arrays.convert(np.asarray(0.0 + total if dt.is_inexact(sum_dtype) else total), sum_dtype)
 
 
 def _vecdot_lift(e: Emit, x: Val, y: Val, i: Val, sum_dtype: dt.DType) -> State:
@@ -46,7 +46,7 @@ def _vecdot_lift(e: Emit, x: Val, y: Val, i: Val, sum_dtype: dt.DType) -> State:
 
 
 def _vecdot_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any, axes: tuple[int, ...], sum_dtype: Any) -> tuple[Any, ...]:
-    if not dt.is_float(x.type.dtype):
+    if not dt.is_inexact(x.type.dtype):
         return None, None
 
     def share(other: Any) -> Any:
@@ -84,6 +84,7 @@ define(
     canon=_vecdot_canon,
     infer=_vecdot_infer,
     reference=_vecdot_reference,
+    pairs=complex_pairs.vecdot,
     lift=_vecdot_lift,
     combine=lambda e, s, t, sum_dtype: (e.add(s[0], t[0]),),
     init=lambda dtype, sum_dtype: sum_identity(sum_dtype),

@@ -9,12 +9,12 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import reference_arrays, samples, type_rules
+from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.contraction_dims import Contraction, Factor
 from hybridflow.compiler.ops.op_table import Kind, define
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
-_NUMERIC = frozenset(type_rules.NUMERIC)
+_NUMERIC = frozenset(type_rules.NUMERIC + dt.COMPLEX)
 
 
 def _matmul_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
@@ -89,10 +89,11 @@ def _matmul_reference(
 ) -> np.ndarray:
     a = np.swapaxes(x, -1, -2) if transpose_a else x
     b = np.swapaxes(y, -1, -2) if transpose_b else y
-    if not dt.is_float(x.dtype):
+    if not dt.is_inexact(x.dtype):
         return np.matmul(a.astype(sum_dtype), b.astype(sum_dtype))
     with np.errstate(all="ignore"):
-        return reference_arrays.convert(np.matmul(a.astype(np.float64), b.astype(np.float64)), sum_dtype)
+        wide = dt.promote(x.dtype, dt.float64)
+        return reference_arrays.convert(np.matmul(a.astype(wide), b.astype(wide)), sum_dtype)
 
 
 def _matmul_vjp(
@@ -196,6 +197,7 @@ define(
     canon=_matmul_canon,
     infer=_matmul_infer,
     reference=_matmul_reference,
+    pairs=complex_pairs.matmul,
     vjp=_matmul_vjp,
     contraction=_matmul_contraction,
     contracting=_matmul_contracting,

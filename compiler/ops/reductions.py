@@ -17,7 +17,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import elementary, reference_arrays, samples, type_rules
+from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.emitter_protocol import Emit, State, Val
 from hybridflow.compiler.ops.lowering import PrefixScan
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, NOWHERE, TABLE, Kind, define
@@ -73,7 +73,7 @@ def _fold(name: str, dtypes: Any, *, result: Any = None, empty: bool = True, **f
         Kind.REDUCE,
         1,
         canon=type_rules.canon_axes(name),
-        infer=_infer(name, dtypes, result, empty),
+        infer=_infer(name, tuple(dtypes) + (dt.COMPLEX if "pairs" in fields else ()), result, empty),
         samples=_samples(empty),
         dtypes=tuple(dtypes),
         **fields,
@@ -96,10 +96,10 @@ def spread(b: Builder, value: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _sum_reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    if not dt.is_float(x.dtype):
+    if not dt.is_inexact(x.dtype):
         return np.asarray(np.sum(x, axis=axes, dtype=x.dtype))
     with np.errstate(all="ignore"):
-        return reference_arrays.convert(0.0 + np.sum(x.astype(np.float64), axis=axes), x.dtype)
+        return reference_arrays.convert(0.0 + np.sum(x.astype(dt.promote(x.dtype, dt.float64)), axis=axes), x.dtype)
 
 
 def sum_identity(dtype: Any) -> tuple[tuple[Any, Any], ...]:
@@ -121,6 +121,7 @@ _fold(
     type_rules.NUMERIC,
     doc="The sum over axes, in the input's dtype; integers wrap, and the sum of nothing is 0.",
     reference=_sum_reference,
+    pairs=complex_pairs.componentwise("sum"),
     combine=lambda e, s, t: (e.add(s[0], t[0]),),
     init=sum_identity,
     finish=sum_finish,
@@ -425,7 +426,7 @@ _position_with_value(
 
 
 def _cumulative_sum_infer(x: TensorType, axis: int) -> TensorType:
-    type_rules.check_dtype("cumulative_sum", x, frozenset(type_rules.NUMERIC))
+    type_rules.check_dtype("cumulative_sum", x, frozenset(type_rules.NUMERIC + dt.COMPLEX))
     return x
 
 
@@ -458,6 +459,7 @@ define(
     canon=type_rules.canon_axis("cumulative_sum"),
     infer=_cumulative_sum_infer,
     reference=_cumulative_sum_reference,
+    pairs=complex_pairs.componentwise("cumulative_sum"),
     lift=lambda e, x, i: (x,),
     combine=lambda e, s, t: (e.add(s[0], t[0]),),
     init=sum_identity,

@@ -17,13 +17,19 @@ def convert(x: np.ndarray, dtype: dt.DType) -> np.ndarray:
     """``x`` as ``dtype`` with the meaning of the ``convert`` op, which is defined for every value (NumPy's is not).
 
     Floats become integers by truncation, saturating, NaN as 0.  Integers wrap.  Anything but zero becomes True.
-    Narrow floats are reached through float32, as in the kernels, but for float64 to float16, which rounds once.
+    Complex numbers become real ones by their real part.  Narrow floats are reached through float32, as in the kernels,
+    but for float64 to float16, which rounds once.
     """
     x = np.asarray(x)
     if x.dtype == dtype:
         return x
     if dt.is_bool(dtype):
         return np.asarray(x != 0)
+    if dt.is_complex(dtype):
+        with np.errstate(all="ignore"):
+            return x.astype(np.float32).astype(dtype) if dt.is_narrow_float(x.dtype) else x.astype(dtype)
+    if dt.is_complex(x.dtype):
+        x = x.real
     with np.errstate(all="ignore"):
         if dt.is_narrow_float(x.dtype):
             x = x.astype(dt.float32)
@@ -45,7 +51,7 @@ def in_double(function: Callable[..., Any]) -> Reference:
     @functools.wraps(function)
     def reference(*arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         with np.errstate(all="ignore"):
-            wide = function(*(np.asarray(x, np.float64) for x in arrays), **attrs)
+            wide = function(*(np.asarray(x, dt.promote(x.dtype, dt.float64)) for x in arrays), **attrs)
         return convert(wide, arrays[0].dtype)
 
     return reference

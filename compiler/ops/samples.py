@@ -24,6 +24,11 @@ def edges(dtype: Any) -> np.ndarray:
     """The values of a dtype at which implementations tend to differ."""
     if dt.is_bool(dtype):
         return np.array([False, True])
+    if dt.is_complex(dtype):
+        parts = edges(dt.part_dtype(dtype))
+        result = np.empty(parts.size**2, dtype)
+        result.real, result.imag = (part.reshape(-1) for part in np.meshgrid(parts, parts))
+        return result
     if dt.is_integer(dtype):
         info = np.iinfo(dtype)
         return np.unique(np.array([info.min, info.min // 2, *([-7, -1] * (info.min < 0)), 0, 1, 2, 7, info.max], dtype))
@@ -38,6 +43,10 @@ def values(
     """Random values; floats lie in ``domain``."""
     if dt.is_bool(dtype):
         return np.asarray(rng.random(shape) < 0.5)
+    if dt.is_complex(dtype):
+        result = np.empty(shape, dtype)
+        result.real, result.imag = (values(rng, dt.part_dtype(dtype), shape, domain) for _ in range(2))
+        return result
     if dt.is_integer(dtype):
         return rng.integers(-9 * dt.is_signed(dtype), 10, shape).astype(dtype)
     return convert(np.asarray(rng.uniform(*domain, shape)), dtype)

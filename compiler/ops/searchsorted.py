@@ -24,6 +24,7 @@ def _canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, An
 
 def _infer(x: TensorType, wanted: TensorType, right: bool, batch: int) -> TensorType:
     type_rules.check_same("search", x.with_shape(()), wanted.with_shape(()))
+    type_rules.check_dtype("search", x, frozenset(dt.REAL))
     if x.ndim != batch + 1 or wanted.shape[:batch] != x.shape[:batch]:
         raise ShapeError(
             "search", f"x is {x}, the wanted values are {wanted}. Expected rows, and {batch} equal leading extents."
@@ -104,6 +105,6 @@ define(
     vjp=NOT_DIFFERENTIABLE,
     batch=_batch,
     samples=_samples,
-    dtypes=dt.ALL,
+    dtypes=dt.REAL,
     facts={"exact": True},
 )

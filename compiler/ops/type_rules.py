@@ -25,6 +25,10 @@ BOOL = (dt.bool_,)
 
 _CLASSES = {
     frozenset(dt.ALL): "any dtype",
+    frozenset(dt.REAL): "a real dtype",
+    frozenset(NUMERIC + dt.COMPLEX): "an integer or float dtype, or a complex one",
+    frozenset(dt.FLOATS + dt.COMPLEX): "a float dtype, or a complex one",
+    frozenset(dt.COMPLEX): "a complex dtype",
     frozenset(NUMERIC): "an integer or float dtype",
     frozenset(dt.FLOATS): "a float dtype",
     frozenset(dt.INTEGERS): "an integer dtype",
@@ -42,7 +46,10 @@ _CLASSES = {
 
 def check_dtype(name: str, x: TensorType, allowed: frozenset[Any], what: str = "the input") -> None:
     if x.dtype not in allowed:
-        raise DTypeError(name, f"{what} is {x}. Expected {_CLASSES[allowed]}. Convert it with astype first.")
+        hint = "Convert it with astype first."
+        if dt.is_complex(x.dtype):
+            hint = "Take real(x), imag(x) or abs(x) of the complex numbers first."
+        raise DTypeError(name, f"{what} is {x}. Expected {_CLASSES[allowed]}. {hint}")
 
 
 def check_same(name: str, *types: TensorType) -> None:

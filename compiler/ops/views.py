@@ -27,7 +27,7 @@ def view_samples(*cases: tuple[tuple[int, ...], dict[str, Any]]) -> samples.Samp
 
 def _view(name: str, *cases: tuple[tuple[int, ...], dict[str, Any]], **fields: Any) -> None:
     facts = {"exact": True, **fields.pop("facts", {})}
-    define(name, Kind.VIEW, 1, samples=view_samples(*cases), dtypes=dt.ALL, facts=facts, **fields)
+    define(name, Kind.VIEW, 1, samples=view_samples(*cases), dtypes=dt.REAL, facts=facts, **fields)
 
 
 # ---- broadcast

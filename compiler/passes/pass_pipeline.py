@@ -17,11 +17,13 @@ from hybridflow.compiler.passes.pad_sum_to_concat import sums_of_pads_to_concat
 from hybridflow.compiler.passes.pass_manager import Pass, Step, fix
 from hybridflow.compiler.passes.scan_deduplication import deduplicate_scans
 from hybridflow.compiler.passes.small_k_to_reduction import small_k_to_reductions
+from hybridflow.compiler.passes.split_complex import split_complex
 from hybridflow.compiler.passes.tile_and_fuse import tile_and_fuse
 from hybridflow.compiler.passes.tile_heights import GroupTileHeights, TileHeights
 from hybridflow.compiler.passes.transpose_folding import transpose_folding
 from hybridflow.compiler.target import Target
 
+SPLIT_COMPLEX = Pass("split_complex", split_complex, inside=False)
 DCE = Pass("dce", dce)
 CSE = Pass("cse", cse)
 SIMPLIFY = Pass("simplify", simplify)
@@ -38,6 +40,7 @@ SMALL_K = Pass("few_terms", small_k_to_reductions)
 
 SIMPLIFY_PIPELINE: list[Step] = [
     DCE,  # a trace holds what Python computed and dropped: later passes need not look at it
+    SPLIT_COMPLEX,  # before those that look at what is computed: they compute with real dtypes alone
     SCAN_DEDUPLICATION,  # before anything else changes one of two loops that are to be compared
     fix(
         CSE,  # first, so that patterns in which one value occurs twice see one node
@@ -67,6 +70,7 @@ def steps_for(target: Target) -> list[Step]:
 
 
 _ALL = (
+    SPLIT_COMPLEX,
     DCE,
     CSE,
     SIMPLIFY,

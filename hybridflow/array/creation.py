@@ -18,11 +18,12 @@ from hybridflow.core.tensor import Tensor, share, wrap
 from hybridflow.core.type_aliases import ArrayLike, DTypeLike, ShapeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, cast, exclusive, expand, filled, scalar, to_shape
+from hybridflow.eager.operands import as_tensor, cast, exclusive, expand, filled, scalar, strong, to_shape
 from hybridflow.eager.public_op import creation, operation
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
+    DTypeError,
     HybridflowError,
     ShapeError,
     SharingError,
@@ -367,6 +368,8 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    if dtype is not None and dtypes.is_complex(to_dtype(dtype, "arange")):
+        raise DTypeError("arange", f"{dtype} is complex: its numbers are in no order. Convert a range with hf.astype.")
     bounds = [_number(value, name) for name, value in (("start", start), ("stop", stop), ("step", step))]
     first, last, by = bounds
     if by == 0:
@@ -444,7 +447,7 @@ def linspace(
         start: the first number.
         stop: the last number.
         num: how many there are.
-        dtype: the dtype of the result. float32 unless given.
+        dtype: the dtype of the result. float32 unless given, complex where an end is.
         endpoint: whether ``stop`` is one of them.
         device: where it lies, such as ``"gpu:0"``; the device in force unless given.
 
@@ -457,14 +460,19 @@ def linspace(
     count = type_rules.whole("linspace", "num", num)
     if count < 0:
         raise ArgumentError("linspace", f"num is {count}; it must not be negative.")
-    dtype = default_float if dtype is None else to_dtype(dtype, "linspace")
+    start, stop = strong(start, "linspace"), strong(stop, "linspace")
+    ends = result_dtype("linspace", (start, stop))
+    if dtype is None:
+        dtype = ends if dtypes.is_complex(ends) else default_float
+    dtype = to_dtype(dtype, "linspace")
     intervals = count - 1 if endpoint else count
-    start, stop = (as_tensor(v, "linspace", dtypes.float64) for v in (start, stop))
+    wide = dtypes.complex128 if dtypes.is_complex(ends) else dtypes.float64
+    start, stop = (as_tensor(v, "linspace", wide) for v in (start, stop))
     for name, bound in (("start", start), ("stop", stop)):
         if bound.ndim:
             raise ShapeError("linspace", f"{name} is {bound.type}; it must be a scalar.")
     position = iota((count,), 0, dtypes.float64)
-    values = add(start, multiply(position, (stop - start) / max(intervals, 1)))
+    values = add(start, multiply(cast(position, wide), (stop - start) / max(intervals, 1)))
     if endpoint and count > 1:
         values = where(greater_equal(position, count - 1), stop, values)
     if dtypes.is_integer(dtype):

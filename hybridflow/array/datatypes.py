@@ -19,7 +19,7 @@ _KINDS = {
     "unsigned integer": dtypes.is_unsigned,
     "integral": dtypes.is_integer,
     "real floating": dtypes.is_float,
-    "complex floating": lambda dtype: False,
+    "complex floating": dtypes.is_complex,
     "numeric": lambda dtype: not dtypes.is_bool(dtype),
 }
 
@@ -116,6 +116,8 @@ class FloatInfo:
 def finfo(dtype: Any, /) -> FloatInfo:
     """The limits of a float dtype (or of a tensor's): bits, eps, max, min, smallest_normal; numbers are Python floats.
 
+    Those of a complex dtype are its parts'.
+
     Args:
         dtype: a float dtype, or a tensor of one.
 
@@ -128,7 +130,7 @@ def finfo(dtype: Any, /) -> FloatInfo:
     >>> hf.finfo(hf.float32).eps
     1.1920928955078125e-07
     """
-    found = _dtype_of(dtype, "finfo")
+    found = dtypes.part_dtype(_dtype_of(dtype, "finfo"))
     if not dtypes.is_float(found):
         raise DTypeError("finfo", f"{found} is not a float dtype.")
     limits = ml_dtypes.finfo(found)

@@ -140,12 +140,12 @@ def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
 
 
 def _promoted_to_float(op: Any, x: Any, y: Any) -> Tensor:
-    if _alike(x, y) and dtypes.is_float(x.dtype):
+    if _alike(x, y) and dtypes.is_inexact(x.dtype):
         return apply(op, x, y)
     stage = op.name
     x, y = strong(x, stage), strong(y, stage)
     dtype = result_dtype(stage, (x, y))
-    dtype = dtype if dtypes.is_float(dtype) else default_float
+    dtype = dtype if dtypes.is_inexact(dtype) else default_float
     return apply(op, *aligned(stage, dtype, x, y))
 
 
@@ -190,7 +190,7 @@ def _logical(op: Any, x: Any, y: Any) -> Tensor:
 def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
     """A predicate about floats, which is the same for every integer."""
     x = as_tensor(x, op.name)
-    if dtypes.is_float(x.dtype):
+    if dtypes.is_inexact(x.dtype):
         return apply(op, x)
     x = cast(x, default_float)
     return apply(TABLE["equal" if of_integers else "not_equal"], x, x)
@@ -356,7 +356,7 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
             return special(x1)
         base = strong(x1, "pow")
         dtype = result_dtype("pow", (base, x2))
-        if exponent < 0 and not dtypes.is_float(dtype):
+        if exponent < 0 and not dtypes.is_inexact(dtype):
             raise ArgumentError("pow", f"an integer to the power {x2} is not an integer; convert with hf.astype first.")
         if special is not None and weak_kind(base) is None:
             return special(cast(base, dtype))
@@ -395,7 +395,7 @@ def _ones(x: Tensor) -> Tensor:
 
 
 def _half_power(x: Tensor) -> Tensor:
-    return _unary(TABLE["pow_half"], x)
+    return _unary(TABLE["sqrt" if dtypes.is_complex(x.dtype) else "pow_half"], x)
 
 
 def _minus_half_power(x: Tensor) -> Tensor:
@@ -1117,10 +1117,10 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return _float_binary(TABLE["nextafter"], x1, x2)
 
 
-# ---- parts of numbers, all of which are real
+# ---- complex numbers and their parts
 
 
-def _real(x: Any, stage: str) -> Tensor:
+def _number(x: Any, stage: str) -> Tensor:
     tensor = as_tensor(x, stage)
     if dtypes.is_bool(tensor.dtype):
         raise DTypeError(stage, f"{tensor.type} is bool, which is no number; convert it with hf.astype.")
@@ -1129,7 +1129,7 @@ def _real(x: Any, stage: str) -> Tensor:
 
 @entered
 def conj(x: ArrayLike, /) -> Tensor:
-    """The complex conjugate: ``x`` itself, because there are real numbers only.
+    """The complex conjugate: ``x`` itself where it is real.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
@@ -1137,43 +1137,88 @@ def conj(x: ArrayLike, /) -> Tensor:
     Returns:
         A tensor of the shape and dtype of ``x``.
 
-    >>> hf.conj([1.0, 2.0])
-    <Tensor f32[2] cpu> [1. 2.]
+    >>> hf.conj([1 + 2j, 3j])
+    <Tensor c64[2] cpu> [1.-2.j 0.-3.j]
     """
-    return positive(_real(x, "conj"))
+    x = _number(x, "conj")
+    return apply(TABLE["conj"], x) if dtypes.is_complex(x.dtype) else exclusive(x)
 
 
 @entered
 def real(x: ArrayLike, /) -> Tensor:
-    """The real part: ``x`` itself, because there are real numbers only.
+    """The real part: ``x`` itself where it is real.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
 
     Returns:
-        A tensor of the shape and dtype of ``x``.
+        A tensor of the shape of ``x``; float32 for complex64, float64 for complex128, else the dtype of ``x``.
 
-    >>> hf.real([1.0, 2.0])
-    <Tensor f32[2] cpu> [1. 2.]
+    >>> hf.real([1 + 2j, 3j])
+    <Tensor f32[2] cpu> [1. 0.]
     """
-    return positive(_real(x, "real"))
+    x = _number(x, "real")
+    return apply(TABLE["real"], x) if dtypes.is_complex(x.dtype) else exclusive(x)
 
 
 @entered
 def imag(x: ArrayLike, /) -> Tensor:
-    """The imaginary part: zeros, because there are real numbers only.
+    """The imaginary part: zeros where ``x`` is real.
 
     Args:
         x: a tensor, or what becomes one: an array, a nested list or a number.
 
     Returns:
-        A tensor of the shape and dtype of ``x``.
+        A tensor of the shape of ``x``; float32 for complex64, float64 for complex128, else the dtype of ``x``.
 
-    >>> hf.imag([1.0, 2.0])
-    <Tensor f32[2] cpu> [0. 0.]
+    >>> hf.imag([1 + 2j, 3j])
+    <Tensor f32[2] cpu> [2. 3.]
     """
-    x = _real(x, "imag")
-    return filled(0, x.dtype, x.shape, "imag")
+    x = _number(x, "imag")
+    return apply(TABLE["imag"], x) if dtypes.is_complex(x.dtype) else filled(0, x.dtype, x.shape, "imag")
+
+
+@operation
+def complex(real: ArrayLike, imag: ArrayLike, /) -> Tensor:
+    """The complex numbers of real and imaginary parts, which keep signed zeros and infinities as they are.
+
+    Args:
+        real: the real parts: a tensor, array, nested list or number, of a real dtype.
+        imag: the imaginary parts; the shapes broadcast.
+
+    Returns:
+        A complex128 tensor where a part is float64, else a complex64 one.
+
+    Raises:
+        DTypeError: where a part is complex already.
+        ShapeError: where the shapes do not broadcast.
+
+    >>> hf.complex([1.0, 2.0], -0.0)
+    <Tensor c64[2] cpu> [1.-0.j 2.-0.j]
+    """
+    real, imag = strong(real, "complex"), strong(imag, "complex")
+    dtype = result_dtype("complex", (real, imag))
+    part = dtypes.part_dtype(dtypes.complex_dtype(dtype))
+    return apply(TABLE["complex"], *aligned("complex", dtype if dtypes.is_complex(dtype) else part, real, imag))
+
+
+@operation
+def angle(z: ArrayLike, /) -> Tensor:
+    """The angle of a complex number in radians, from -pi to pi; 0 or pi of a real one.
+
+    Args:
+        z: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A tensor of the shape of ``z``; float32 for complex64 and integers, float64 for complex128.
+
+    >>> hf.angle([1j, -1.0, 1 + 1j])
+    <Tensor f32[3] cpu> [1.5707964 3.1415927 0.7853982]
+    """
+    z = float_operand(_number(z, "angle"), "angle")
+    if dtypes.is_complex(z.dtype):
+        return apply(TABLE["atan2"], apply(TABLE["imag"], z), apply(TABLE["real"], z))
+    return where(isnan(z), z, where(less(z, 0), math.pi, 0.0))
 
 
 # ---- extremes
@@ -1632,15 +1677,26 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
     Returns:
         A tensor of the shape of ``x`` with ``dtype``.
 
+    Raises:
+        DTypeError: for complex numbers that are to become real ones.
+
     >>> hf.astype([1.7, -1.7], hf.int32)
     <Tensor i32[2] cpu> [ 1 -1]
     """
     wanted = to_dtype(dtype, "astype")
+    if isinstance(x, (Tensor, Variable, np.ndarray, np.generic)):
+        _refuse_cast(x.dtype, wanted)
     # Python floats go to the wanted float dtype at once; ints wrap around, as those in tensors do.
-    out = as_tensor(x, "astype", wanted) if dtypes.is_float(wanted) else cast(as_tensor(x, "astype"), wanted)
+    out = as_tensor(x, "astype", wanted) if dtypes.is_inexact(wanted) else cast(as_tensor(x, "astype"), wanted)
     if device is not None:
         return out.to_device(device)
     return exclusive(out) if isinstance(x, (Tensor, Variable)) else out
+
+
+def _refuse_cast(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> None:
+    """Complex numbers do not become real ones by the way: what is lost has to be said."""
+    if dtype.kind == "c" and not (dtypes.is_complex(wanted) or dtypes.is_bool(wanted)):
+        raise DTypeError("astype", f"{dtype} is complex, and {wanted} is not. Take hf.real(x) or hf.abs(x) first.")
 
 
 @operation

@@ -12,7 +12,7 @@ from hybridflow.core import devices
 from hybridflow.core.promotion import default_float, default_int
 
 # Those of the standard: float16 and bfloat16 are ours alone.
-_STANDARD = (dtypes.bool_, *dtypes.INTEGERS, dtypes.float32, dtypes.float64)
+_STANDARD = (dtypes.bool_, *dtypes.INTEGERS, dtypes.float32, dtypes.float64, *dtypes.COMPLEX)
 
 
 class NamespaceInfo:
@@ -33,9 +33,14 @@ class NamespaceInfo:
         return tuple(devices.list_devices())
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
-        """The dtypes of Python numbers and of positions.  There is none for complex numbers."""
+        """The dtypes of Python numbers and of positions."""
         _check(device)
-        return {"real floating": default_float, "integral": default_int, "indexing": default_int}
+        return {
+            "real floating": default_float,
+            "complex floating": dtypes.complex64,
+            "integral": default_int,
+            "indexing": default_int,
+        }
 
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None

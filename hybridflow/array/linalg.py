@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from hybridflow.array.elementwise import multiply
+from hybridflow.array.elementwise import conj, multiply
 from hybridflow.array.reductions import sum
 from hybridflow.array.shapes import expand_dims, permute_dims, slice_axis
 from hybridflow.compiler.ir import dtypes
@@ -104,7 +104,8 @@ def _matmul(x: Tensor, y: Tensor, dtype: DType, precision: str) -> Tensor:
 
 @operation
 def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor:
-    """Vector dot product: the sum of products along ``axis``; the other axes broadcast.
+    """Vector dot product: the sum of products along ``axis``; the other axes broadcast.  Of complex numbers
+    those of ``x1`` are conjugated.
 
     ``sum_dtype`` is that of products, sums and result (the operands' by default): it must hold all of their values, as
     int32 does those of int8.  Sums of float16 and bfloat16 are formed in float32 and rounded once.
@@ -131,7 +132,7 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor
         type_rules.axis("vecdot", t.type, counted)
     if x.shape[counted] != y.shape[counted]:
         raise ShapeError("vecdot", f"axis {axis} differs: {x.type} and {y.type}.")
-    x, y = broadcast_all("vecdot", (x, y))
+    x, y = broadcast_all("vecdot", (conj(x) if dtypes.is_complex(x.dtype) else x, y))
     wanted = x.dtype if sum_dtype is None else to_dtype(sum_dtype, "vecdot")
     return apply(TABLE["vecdot"], x, y, axes=(x.ndim + counted,), sum_dtype=wanted)
 

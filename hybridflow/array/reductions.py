@@ -50,7 +50,7 @@ def keep_axes(out: Tensor, x: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Small integers and bools are summed in 64 bits."""
-    if dtypes.is_float(dtype):
+    if dtypes.is_inexact(dtype):
         return dtype
     return dtypes.uint64 if dtypes.is_unsigned(dtype) else dtypes.int64
 
@@ -76,10 +76,10 @@ def _folded_at_once(name: str, x: Tensor, wanted: np.dtype[Any], axis: Any, keep
 def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
     if type(x) is not Tensor:
         x = as_tensor(x, name)
-    if axis is None and dtype is None and not keepdims and dtypes.is_float(x.dtype):  # the usual loss
+    if axis is None and dtype is None and not keepdims and dtypes.is_inexact(x.dtype):  # the usual loss
         return apply(TABLE[name], x, axes=_ALL_AXES[len(x.shape)])
     wanted = sum_dtype(x.dtype) if dtype is None else to_dtype(dtype, name)
-    if x.dtype.itemsize < wanted.itemsize and not dtypes.is_float(wanted):
+    if x.dtype.itemsize < wanted.itemsize and not dtypes.is_inexact(wanted):
         result = _folded_at_once(name, x, wanted, axis, keepdims)
         if result is not None:
             return result

@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.autodiff.conjugation import conjugate
+from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.core import pytree
 from hybridflow.core.context import current, pop_tape, push_tape
 from hybridflow.core.tensor import Tensor
@@ -140,7 +141,7 @@ class _UserDerivative:
         self.output_types: tuple[Any, ...] = ()
 
     def __call__(self, *cotangents: Tensor | None) -> list[Tensor | None]:
-        filled = [builder.full(0, t) if g is None else g for g, t in zip(cotangents, self.output_types)]
+        filled = [builder.full(0, t) if g is None else conjugate(g) for g, t in zip(cotangents, self.output_types)]
         if not self._variables:
             return self._checked(self._grad_fn(*filled), self._input_types, "argument")
         result = self._grad_fn(*filled, variables=list(self._variables))
@@ -164,13 +165,13 @@ class _UserDerivative:
             )
         out: list[Tensor | None] = []
         for k, (g, type) in enumerate(zip(given, types)):
-            if g is None or not is_float(type.dtype):
+            if g is None or not is_inexact(type.dtype):
                 out.append(None)
                 continue
             g = as_tensor(g, self._stage, type.dtype)
             if g.shape != type.shape:
                 raise ShapeError(self._stage, f"grad_fn returned {g.type} for {what} {k}, which is {type}.")
-            out.append(g)
+            out.append(conjugate(g))
         return out
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from hybridflow.autodiff.tape import GradientTape, ones
 from hybridflow.compiler.autodiff import Record, Results
 from hybridflow.compiler.forward_mode import forward, pushed
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.compiler.ir.types import same_extents
 from hybridflow.core import pytree
 from hybridflow.core.context import add_recorder, now, pop_tape, push_tape, recorded_by
@@ -26,7 +26,7 @@ def through(record: Record, tangents: Sequence[Any]) -> list[Any]:
     push = getattr(record.vjp, "push", None)
     if push is not None:
         return list(push(tangents, through))
-    cotangents = [ones(out) if is_float(out.dtype) else None for out in record.outputs]
+    cotangents = [ones(out) if is_inexact(out.dtype) else None for out in record.outputs]
     floats = [g for g in cotangents if g is not None]
     vjp: Any = record.vjp
     with GradientTape(watch_accessed_variables=False) as tape:
@@ -48,7 +48,7 @@ def pushed_through(records: Sequence[Record], seeds: Sequence[tuple[Any, Any]], 
 
 def checked_tangent(stage: str, value: Any, tangent: Any, path: str) -> Tensor:
     """A tangent as a tensor of the type of what moves.  Raises DTypeError or ShapeError where it is of another."""
-    if not is_float(value.dtype):
+    if not is_inexact(value.dtype):
         raise DTypeError(stage, f"{path} is {value.type}; only floats have tangents. Convert it to a float first.")
     result = as_tensor(tangent, stage, value.dtype)
     if not same_extents(result.shape, value.shape):

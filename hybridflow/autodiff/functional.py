@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybridflow.autodiff.tape import GradientTape
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.dtypes import is_complex, is_inexact
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core import pytree
 from hybridflow.core.promotion import weak_kind
@@ -139,7 +139,7 @@ def apart(value: Any, position: int, stage: str) -> Any:
         except HybridflowError as error:
             path = pytree.paths(structure, f"argument {position}")[k]
             raise ArgumentTypeError(stage, f"{path} is a {type(leaf).__name__}, which has no gradient.") from error
-        if not is_float(tensor.dtype):
+        if not is_inexact(tensor.dtype):
             path = pytree.paths(structure, f"argument {position}")[k]
             raise DTypeError(
                 stage, f"{path} is {tensor.type}; only floats have gradients. Convert it, or name others by argnums."
@@ -164,6 +164,10 @@ def _value(result: Any, has_aux: bool, stage: str) -> Tensor:
         raise ArgumentTypeError(stage, f"the function returned {what}; it must return a tensor.{hint}")
     if value.shape:
         raise ShapeError(stage, f"the function returned {value.type}; a gradient is that of a scalar: hf.sum it.")
-    if not is_float(value.dtype):
+    if is_complex(value.dtype):
+        raise DTypeError(
+            stage, f"the function returned {value.type}; what a gradient increases is real: take hf.real of it."
+        )
+    if not is_inexact(value.dtype):
         raise DTypeError(stage, f"the function returned {value.type}; only floats have gradients.")
     return value

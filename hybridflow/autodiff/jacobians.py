@@ -12,7 +12,7 @@ from typing import Any
 from hybridflow.autodiff.forward_mode import ForwardAccumulator, checked_tangent, pushed_through
 from hybridflow.autodiff.functional import apart, named, numbers_of, positions_of
 from hybridflow.autodiff.tape import GradientTape
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.core import pytree
 from hybridflow.core.promotion import weak_kind
@@ -132,7 +132,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
 
     @entered
     def pull(cotangents: Any) -> Any:
-        floats = [x if is_float(x.dtype) else None for x in leaves]
+        floats = [x if is_inexact(x.dtype) else None for x in leaves]
         try:
             parts = pytree.flatten_up_to(structure, cotangents, "cotangents")
         except ValueError as error:

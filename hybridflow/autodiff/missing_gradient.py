@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from hybridflow.compiler.autodiff import Record
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.errors import short_location
@@ -36,7 +36,7 @@ class Evidence(NamedTuple):
 
 def explain(source: Any, targets: Sequence[Tensor], seen: Evidence) -> str:
     """Why there is no gradient of ``targets`` with respect to ``source``."""
-    if not is_float(source.dtype):
+    if not is_inexact(source.dtype):
         return f"integer dtype: it is {source.type}, and only floats have derivatives; convert it to a float first"
     if isinstance(source, Variable):
         start = [id(t) for t in seen.reads]

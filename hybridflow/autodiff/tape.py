@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridflow.autodiff import compiled_backward
+from hybridflow.autodiff.conjugation import conjugate, has_complex, refuse_complex
 from hybridflow.autodiff.missing_gradient import Cut, Evidence, explain
 from hybridflow.autodiff.sparse_gradient import tensor_of
 from hybridflow.autodiff.tape_entries import Custom, applied, record_of
 from hybridflow.compiler.autodiff import Record, backward
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.batching_rules import axis_to_front
@@ -53,7 +54,7 @@ _CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STO
 
 def passes(op: Any, dtype: Any) -> bool:
     """Whether derivatives pass through an op with a result of that dtype."""
-    return op not in _CUTTING or (op is _CONVERT and is_float(dtype))
+    return op not in _CUTTING or (op is _CONVERT and is_inexact(dtype))
 
 
 _uses = 0  # tapes that were made, up to the one with which native code is loaded
@@ -198,7 +199,7 @@ class GradientTape(Recording):
                 return
         outputs = out if several else (out,)
         definition = applied(op, attrs, several)
-        tracked = tuple([is_float(part.dtype) for part in out]) if several else (True,)
+        tracked = tuple([is_inexact(part.dtype) for part in out]) if several else (True,)
         self._note_call(definition, definition.key, inputs, outputs, tracked)
 
     def record_whole(self, call: NativeCall, out: Tensor, /, *arguments: Any) -> None:
@@ -220,7 +221,7 @@ class GradientTape(Recording):
         if self._recording and any(map(self._is_tracked, inputs)):
             self._is_plain = False
             definition = Custom(vjp, outputs)
-            self._note_call(definition, definition, inputs, outputs, [is_float(out.dtype) for out in outputs])
+            self._note_call(definition, definition, inputs, outputs, [is_inexact(out.dtype) for out in outputs])
 
     def follow(self, value: Any, outputs: Sequence[Any]) -> None:
         """Called when ``value`` turns out to be one more of an operation's ``outputs``: it is tracked like them."""
@@ -294,7 +295,7 @@ class GradientTape(Recording):
         leaves, structure = pytree.flatten(value)
         for k, leaf in enumerate(leaves):
             if isinstance(leaf, Variable):
-                if is_float(leaf.dtype):
+                if is_inexact(leaf.dtype):
                     self._note_read(leaf, leaf._read(), anyway=True)
             elif isinstance(leaf, Tensor):
                 self._watch_tensor(leaf)
@@ -307,7 +308,7 @@ class GradientTape(Recording):
                 )
 
     def _watch_tensor(self, tensor: Tensor) -> None:
-        if is_float(tensor.dtype):
+        if is_inexact(tensor.dtype):
             self._note_watch(looked_at(tensor))
             self._started = {k: known for k, known in self._started.items() if k != id(tensor)}
 
@@ -350,8 +351,9 @@ class GradientTape(Recording):
 
         Target and sources may be nested; the result has the structure of ``sources``.  ``output_gradients``, of the
         structure of ``target``, weights its elements.  A source that the target does not depend on gives None, or zeros
-        for ``unconnected_gradients="zero"``; ``why_none(source)`` says why.  Raises GradientError when the records of a
-        tape that is not persistent have been used.
+        for ``unconnected_gradients="zero"``; ``why_none(source)`` says why.  That of a complex source z = x + iy is the
+        direction in which a real target grows, dL/dx + i dL/dy, as TensorFlow has it.  Raises GradientError when the
+        records of a tape that is not persistent have been used.
         """
         self._check_mode(unconnected_gradients)
         self._begin()
@@ -359,9 +361,17 @@ class GradientTape(Recording):
         self._check_sources(leaves, structure)
         targets = [target] if type(target) is Tensor else self._targets(target)
         weights = None if output_gradients is None else self._weights(target, output_gradients)
+        is_complex = any(map(has_complex, leaves)) or (weights is not None and any(map(has_complex, targets)))
+        if is_complex and weights is not None:
+            weights = [
+                conjugate(as_tensor(w, "GradientTape.gradient", t.dtype)) if has_complex(t) and w is not None else w
+                for t, w in zip(targets, weights)
+            ]
         found = self._run_backward(
             self._seeds(targets, weights), leaves, as_rows=now() is idle and not everywhere.value
         )
+        if is_complex:
+            found = [g if g is None else conjugate(g) for g in found]
         self._tell_apart(found, weights or ())
         for k, source in enumerate(leaves):
             if found[k] is None:
@@ -530,6 +540,7 @@ class GradientTape(Recording):
         (target,) = self._targets(target)
         leaves, structure = pytree.flatten(sources)
         self._check_sources(leaves, structure)
+        refuse_complex("GradientTape.jacobian", target, *leaves)
         rows = self._rows(target, target.type, leaves, experimental_use_pfor)
         found: list[Tensor | None] = []
         for source, row in zip(leaves, rows):
@@ -562,6 +573,7 @@ class GradientTape(Recording):
         self._begin()
         (target,) = self._targets(target)
         self._check_sources([source], pytree.LEAF)
+        refuse_complex("GradientTape.batch_jacobian", target, source)
         if not target.shape or not source.shape or not same_extents(target.shape[:1], source.shape[:1]):
             raise ShapeError(
                 "GradientTape.batch_jacobian",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.dtypes import is_bool, is_float, is_narrow_float
+from hybridflow.compiler.ir.dtypes import is_bool, is_complex, is_inexact, is_narrow_float
 
 _MAX_SHOWN = 1000  # more elements than this are summarised
 
@@ -22,13 +22,14 @@ def value_text(tensor: Any) -> str:
 
 
 def statistics(tensor: Any) -> str:
-    """``min=-3.1 max=2.9 mean=0.01 nan=2 inf=1`` over a tensor's finite values."""
+    """``min=-3.1 max=2.9 mean=0.01 nan=2 inf=1`` over a tensor's finite values; of complex
+    numbers over their lengths."""
     array = tensor.numpy()
     if is_bool(array.dtype):
         return f"true={np.count_nonzero(array)} of {array.size}"
-    if not is_float(array.dtype):
+    if not is_inexact(array.dtype):
         return f"min={array.min()} max={array.max()} mean={array.mean():.4g}"
-    wide = array.astype(np.float64)
+    wide = np.abs(array).astype(np.float64) if is_complex(array.dtype) else array.astype(np.float64)
     finite = wide[np.isfinite(wide)]
     parts = [f"min={finite.min():.4g} max={finite.max():.4g} mean={finite.mean():.4g}"] if finite.size else []
     parts.append(f"nan={np.count_nonzero(np.isnan(wide))}")

@@ -40,7 +40,6 @@ allclose: hf.all(hf.isclose(x, y))
 amax: hf.max(x, axis)
 amin: hf.min(x, axis)
 amp: hf.mixed_precision.set_global_policy("mixed_bfloat16")
-angle: hf.atan2(imag, real) of a pair; there are no complex dtypes
 append: hf.concat([x, y])
 applications: a model of hf.layers; no trained models come with it
 apply_over_axes: hf.sum(x, axis=(0, 1), keepdims=True) and its kin, which take several axes
@@ -106,9 +105,6 @@ clip_by_value: hf.clip(x, low, high)
 column_stack: hf.stack([x, y], axis=1)
 combinations: itertools.combinations(range(n), 2), and hf.take(x, indices)
 compile: hf.function
-complex: a pair of real tensors; there are no complex dtypes
-complex128: a pair of real tensors; there are no complex dtypes
-complex64: a pair of real tensors; there are no complex dtypes
 compress: hf.boolean_mask(x, condition, axis=axis)
 concatenate: hf.concat([x, y], axis=0)
 constant_initializer: hf.initializers.Constant(value)

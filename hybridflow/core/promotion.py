@@ -3,9 +3,10 @@
 Scalars are weak, Python's and NumPy's:
 
 - tensors and NumPy arrays, those without axes too, have their own dtype, and combine by ``dtypes.promote``;
-- a Python or NumPy bool, int or float takes the dtype of what it meets, if that dtype's kind can hold it; an int that
-  meets only bools becomes int64, a float that meets only bools and integers becomes float32;
-- alone, Python values become bool, int64 and float32, and NumPy scalars keep their dtype.
+- a Python or NumPy bool, int, float or complex number takes the dtype of what it meets, if that dtype's kind can hold
+  it; an int that meets only bools becomes int64, a float that meets only bools and integers becomes float32; a complex
+  number makes real dtypes complex, complex128 where it meets float64 and complex64 where it meets anything else;
+- alone, Python values become bool, int64, float32 and complex64, and NumPy scalars keep their dtype.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
 
 default_float = dtypes.float32
 default_int = dtypes.int64
-PYTHON_DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float32}
-_RANK = {bool: 0, int: 1, float: 2}
+PYTHON_DTYPE = {bool: dtypes.bool_, int: dtypes.int64, float: dtypes.float32, complex: dtypes.complex64}
+_RANK = {bool: 0, int: 1, float: 2, complex: 3}
 _SUPPORTED = {dtype: dtype for dtype in dtypes.ALL}  # others may be equal to these, and native code compares objects
 
 
 def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
-    """The dtype that a user named: a NumPy dtype, its name, ``"f32"``, or Python's bool, int (int64), float (float32).
+    """The dtype that a user named: a NumPy dtype, its name, ``"f32"``, or Python's bool, int (int64), float (float32)
+    or complex (complex64).
 
     Raises DTypeError when it is not one of hybridflow's.
     """
@@ -58,7 +60,7 @@ def is_supported(dtype: np.dtype[Any]) -> bool:
 
 
 def weak_kind(value: Any) -> type | None:
-    """bool, int or float when ``value`` is a Python or NumPy scalar, or an extent; None for everything else."""
+    """bool, int, float or complex when ``value`` is a Python or NumPy scalar, or an extent; None for others."""
     kind = type(value)
     if kind in _RANK:
         return kind
@@ -66,8 +68,10 @@ def weak_kind(value: Any) -> type | None:
         return int
     if isinstance(value, np.generic) or getattr(value, "is_weak", False):
         return _kind_of(value.dtype)
-    if isinstance(value, (bool, int, float)):
-        return bool if isinstance(value, bool) else int if isinstance(value, int) else float
+    if isinstance(value, (bool, int, float, complex)):
+        return (
+            bool if isinstance(value, bool) else next(kind for kind in (int, float, complex) if isinstance(value, kind))
+        )
     return None
 
 
@@ -75,6 +79,8 @@ def _kind_of(dtype: np.dtype[Any]) -> type | None:
     """The Python scalar that has values of ``dtype``; None for dtypes that are not ours."""
     if dtype not in _SUPPORTED:
         return None
+    if dtypes.is_complex(dtype):
+        return complex
     return bool if dtypes.is_bool(dtype) else int if dtypes.is_integer(dtype) else float
 
 
@@ -94,6 +100,8 @@ def scalar_array(value: Any, dtype: np.dtype[Any], stage: str) -> np.ndarray:
     """A Python or NumPy scalar as a 0-d array.  Raises ArgumentError when the dtype cannot hold it."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, complex) and not dtypes.is_complex(dtype):
+        raise DTypeError(stage, f"the complex number {value!r} is no {dtype}. Give a complex dtype, or its real part.")
     if dtypes.is_integer(dtype):
         value = check_integral(value, dtype, stage)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -172,7 +180,9 @@ def _combined(stage: str, values: Sequence[Any], dtype: np.dtype[Any] | None, we
     if dtype is None:
         assert weak is not None
         return _of_scalars(stage, values, weak)
-    if weak is float and not dtypes.is_float(dtype):
+    if weak is complex:
+        return dtypes.complex_dtype(dtype)
+    if weak is float and not dtypes.is_inexact(dtype):
         return default_float
     if weak is int and dtypes.is_bool(dtype):
         return default_int

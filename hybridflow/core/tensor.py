@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.dtypes import is_integer
+from hybridflow.compiler.ir.dtypes import is_complex, is_integer
 from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.core import devices, display, name_hints, pytree
 from hybridflow.core.context import now
@@ -319,17 +319,23 @@ class Tensor(Operators):
             )
         return array.reshape(())
 
+    def _real(self, stage: str) -> np.ndarray:
+        array = self._single(stage)
+        if is_complex(array.dtype):
+            raise DTypeError(stage, f"{self.type} is complex. Take complex(x), or hf.real(x) or hf.abs(x) first.")
+        return array
+
     def __bool__(self) -> bool:
         return bool(self._single("bool"))
 
     def __int__(self) -> int:
-        return int(self._single("int"))
+        return int(self._real("int"))
 
     def __float__(self) -> float:
-        return float(self._single("float"))
+        return float(self._real("float"))
 
     def __complex__(self) -> complex:
-        return complex(float(self._single("complex")))
+        return complex(self._single("complex").item())
 
     def __index__(self) -> int:
         if not is_integer(self.dtype):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.core import display, pytree, transaction
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Operators, Tensor, wrap
@@ -248,7 +248,7 @@ class Variable(Operators):
     @property
     def is_watched(self) -> bool:
         """Whether tapes watch the variable when it is read."""
-        return self.trainable and is_float(self.dtype)
+        return self.trainable and is_inexact(self.dtype)
 
     def numpy(self) -> np.ndarray:
         """The value as a read-only NumPy array.  Raises TraceError while tracing."""

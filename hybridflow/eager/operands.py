@@ -37,7 +37,7 @@ from hybridflow.core.tensor import Operators, Tensor, looked_at, share, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.runtime import uninterruptible
 from hybridflow.runtime.memory import memory_pool
 
@@ -258,8 +258,6 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
         out = value._whole()
     elif (found := _from_foreign(value, stage)) is not None:
         out = found
-    elif isinstance(value, complex):
-        raise DTypeError(stage, f"complex numbers are not supported: {value!r}.")
     else:
         raise ArgumentTypeError(
             stage, f"{kind.__name__} is not a tensor, a number, a nested list of numbers or an array: {value!r:.60}."
@@ -383,6 +381,6 @@ def to_shape(shape: Any, stage: str) -> Shape:
 
 
 def float_operand(value: Any, stage: str) -> Tensor:
-    """``value`` as a float tensor: integers and bools become float32."""
+    """``value`` as a float tensor, or a complex one: integers and bools become float32."""
     x = as_tensor(value, stage)
-    return x if dtypes.is_float(x.dtype) else cast(x, default_float)
+    return x if dtypes.is_inexact(x.dtype) else cast(x, default_float)

@@ -11,7 +11,7 @@ import numpy as np
 from hybridflow.array.shapes import reshape
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.autograph.runtime.exception_handlers import check_not_caught
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core.context import current, suspended, tracing
 from hybridflow.core.promotion import is_pythons, to_dtype
@@ -264,8 +264,8 @@ def _with_derivative(
     func: Any, inputs: Tensors, wanted: _Wanted, found: list[Tensor], order: int, trace: Any, tapes: Sequence[Any]
 ) -> list[Tensor]:
     """The results ``found`` of calling ``func`` in a trace, which knows then, as do tapes, how they are derived."""
-    kept = [k for k, x in enumerate(inputs) if is_float(x.dtype)]
-    made = [k for k, x in enumerate(found) if is_float(x.dtype)]
+    kept = [k for k, x in enumerate(inputs) if is_inexact(x.dtype)]
+    made = [k for k, x in enumerate(found) if is_inexact(x.dtype)]
     if not kept or not made:
         return found
 

@@ -20,7 +20,7 @@ from hybridflow.compiler.autodiff import Record, Results, backward, records_of
 from hybridflow.compiler.device_partition import InputPlacement, device_of, is_placed
 from hybridflow.compiler.forward_mode import forward
 from hybridflow.compiler.graph_inlining import apply_again, extents_of, symbols_in, symbols_of_input, with_extents
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.compiler.ir.extents import Dim, Extent, holds, substituted
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType, is_token
@@ -747,7 +747,7 @@ class _Derivative:
         self.again = dict(zip(staged.values[len(graph.inputs) + len(staged.later) :], staged.again))
         self.inside = set(graph.nodes)
         self.dependent = self._dependent()
-        usual = tuple([node for node in graph.outputs if is_float(node.dtype)])
+        usual = tuple([node for node in graph.outputs if is_inexact(node.dtype)])
         first = self._trace_backward(usual, graph.outputs, everything_available=True)
         known = set(graph.outputs)
         self.results = (
@@ -771,7 +771,7 @@ class _Derivative:
         result = {self._staged.values[i] for group in self._watched for i in group}
         for node in self._staged.graph.nodes:
             is_several = isinstance(node.type, TupleType)
-            if (is_several or is_float(node.dtype)) and not result.isdisjoint(node.inputs):
+            if (is_several or is_inexact(node.dtype)) and not result.isdisjoint(node.inputs):
                 result.add(node)
         return result
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridflow.array.creation import arange
 from hybridflow.array.indexing import getitem
-from hybridflow.compiler.ir.dtypes import bool_, int64, is_float, is_integer
+from hybridflow.compiler.ir.dtypes import bool_, int64, is_inexact, is_integer
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
@@ -318,7 +318,7 @@ def read_elsewhere(stacked: Sequence[Tensor], region: SubTrace) -> bool:
     stack of slices comes with all others after the loop: the same sum, unless turns add something else.  So such
     slices are read by their numbers.
     """
-    ids = [id(x) for x in stacked if is_float(x.dtype)]
+    ids = [id(x) for x in stacked if is_inexact(x.dtype)]
     return len(set(ids)) < len(ids) or any(id(x) in ids for x in region.operands)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.compiler.ir.graph import Graph, Node, Role, parameter
 from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ops import TABLE
@@ -189,15 +189,17 @@ class SubTrace(Trace):
 
     def add_custom_vjp(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
         """Trace ``vjp`` at once, as a graph that belongs to ``outputs``, which get other nodes."""
-        sources = [x for x in inputs if is_float(x.dtype)]
-        kept = [is_float(x.dtype) for x in inputs]
-        made = [x for x in outputs if isinstance(x, SymbolicTensor) and is_float(x.dtype)]
+        sources = [x for x in inputs if is_inexact(x.dtype)]
+        kept = [is_inexact(x.dtype) for x in inputs]
+        made = [x for x in outputs if isinstance(x, SymbolicTensor) and is_inexact(x.dtype)]
         given = iter(made)
         region = SubTrace(f"the derivative inside of {self.name}")
         cotangents = [region.carry(x.type, f"cotangent{k}") for k, x in enumerate(made)]
         own = iter(cotangents)
         with region.entered():
-            found = vjp(*(next(own) if is_float(x.dtype) and next(given, None) is not None else None for x in outputs))
+            found = vjp(
+                *(next(own) if is_inexact(x.dtype) and next(given, None) is not None else None for x in outputs)
+            )
             wanted = [g for g, flag in zip(found, kept) if flag]
             totals = [builder.full(0, x.type) if g is None else g for g, x in zip(wanted, sources)]
         if region.assigned:

@@ -18,7 +18,7 @@ from hybridflow.tracing.trace import Trace
 
 pytestmark = pytest.mark.usefixtures("operators")
 
-DTYPES = dtypes.ALL
+DTYPES = dtypes.REAL
 _INT_ORDER = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 
 

@@ -385,7 +385,7 @@ def test_several_results_are_a_tuple(returned, found):
 
 
 def test_every_dtype_goes_in_and_out():
-    for dtype in dt.ALL:
+    for dtype in dt.REAL:
         type = TensorType((4,), dtype)
         executable = compiled(build(lambda b, x: [ask(b, b.token(), x)[1]], type))
         given = np.array([0, 1, 1, 0]).astype(dtype)

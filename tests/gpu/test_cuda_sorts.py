@@ -88,7 +88,7 @@ def test_blocks_as_large_as_they_are(emulated):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", ["sort", "argsort"])
-@pytest.mark.parametrize("dtype", dt.ALL, ids=str)
+@pytest.mark.parametrize("dtype", dt.REAL, ids=str)
 def test_each_dtype(emulated, small_blocks, dtype, name):  # noqa: F811
     for shape, teams in (((2, 40), [WARP]), ((1, 130), None), ((1, 800), passes(dtype))):
         graph = sort_of(shape, dtype, name=name, descending=shape[1] == 130)

@@ -14,6 +14,7 @@ from hybridflow.compiler.codegen.core.invariant_division import Quotients
 from hybridflow.compiler.codegen.core.llvm_values import (
     LLVM,
     Val,
+    alignment,
     known_lanes,
     literal_text,
     mangle,
@@ -62,7 +63,9 @@ class Emitter(Quotients):
     ) -> Val:
         """Consecutive elements from ``ptr``; lanes that ``mask`` switches off read nothing and hold zero."""
         width = self.width if width is None else width
-        align = dtype.itemsize if align is None else align
+        align = alignment(dtype) if align is None else align
+        if dtype == dt.complex128 and width > 1:
+            return self.joined_words(self.load(ptr, dt.int64, self._of_words(mask), align, 2 * width), dtype)
         memory, stored = memory_type(dtype, width), dt.uint8 if dtype == dt.bool_ else dtype
         known = None if mask is None else known_lanes(mask)
         if mask is None or (known is not None and all(known)):
@@ -105,7 +108,10 @@ class Emitter(Quotients):
         if known is not None and sum(known) <= 1 < len(known):
             self._store_one(value, ptr, known, lambda lane: lane)
             return
-        align = value.dtype.itemsize if align is None else align
+        align = alignment(value.dtype) if align is None else align
+        if value.dtype == dt.complex128 and value.width > 1:
+            self.store(self.words(value), ptr, self._of_words(mask), align, array)
+            return
         value = self._to_memory(value)
         memory = type_text(value.dtype, value.width)
         if mask is None or (known is not None and all(known)):
@@ -144,7 +150,7 @@ class Emitter(Quotients):
             return []
 
         self.either_way(
-            past, lambda: store(f"{align}, !nontemporal !{{i32 1}}"), lambda: store(f"{value.dtype.itemsize}")
+            past, lambda: store(f"{align}, !nontemporal !{{i32 1}}"), lambda: store(f"{alignment(value.dtype)}")
         )
 
     def prefetch(self, ptr: str) -> None:
@@ -167,6 +173,10 @@ class Emitter(Quotients):
         known = None if mask is None else known_lanes(mask)
         if known is not None and sum(known) <= 1:
             return self._load_one(base, dtype, known, lambda lane: self.extract(offsets, lane))
+        if dtype == dt.complex128:
+            return self.joined_words(
+                self.gather(base, dt.int64, self._word_offsets(offsets), self._of_words(mask)), dtype
+            )
         width, stored = offsets.width, dt.uint8 if dtype == dt.bool_ else dtype
         memory, pointers, lanes = memory_type(dtype, width), f"<{width} x ptr>", f"<{width} x i1>"
         name = f"@llvm.masked.gather.{mangle(stored, width)}.v{width}p0"
@@ -174,7 +184,7 @@ class Emitter(Quotients):
         addresses = self._addresses(base, dtype, offsets)
         active = "splat (i1 true)" if mask is None else mask.ref
         value = self.assign(
-            f"call {memory} {name}({pointers} align {dtype.itemsize} {addresses}, {lanes} {active}, "
+            f"call {memory} {name}({pointers} align {alignment(dtype)} {addresses}, {lanes} {active}, "
             f"{memory} zeroinitializer)",
             stored,
             width,
@@ -191,6 +201,9 @@ class Emitter(Quotients):
         if known is not None and sum(known) <= 1:
             self._store_one(value, base, known, lambda lane: self.extract(offsets, lane))
             return
+        if dtype == dt.complex128:
+            self.scatter(self.words(value), base, self._word_offsets(offsets), self._of_words(mask))
+            return
         value = self._to_memory(value)
         width = value.width
         memory, pointers, lanes = type_text(value.dtype, width), f"<{width} x ptr>", f"<{width} x i1>"
@@ -199,8 +212,52 @@ class Emitter(Quotients):
         addresses = self._addresses(base, dtype, offsets)
         active = "splat (i1 true)" if mask is None else mask.ref
         self.line(
-            f"call void {name}({memory} {value.ref}, {pointers} align {dtype.itemsize} {addresses}, {lanes} {active})"
+            f"call void {name}({memory} {value.ref}, {pointers} align {alignment(dtype)} {addresses}, {lanes} {active})"
         )
+
+    # Complex numbers of 128 bits: vectors of such integers are moved as twice as many words.
+
+    def words(self, value: Val) -> Val:
+        """Each element of 128 bits as two of 64."""
+        return self._reinterpret(value, dt.int64, 2 * value.width)
+
+    def joined_words(self, value: Val, dtype: np.dtype) -> Val:
+        """Two elements of 64 bits each as one of 128."""
+        return self._reinterpret(value, dtype, value.width // 2)
+
+    def _reinterpret(self, value: Val, dtype: np.dtype, width: int) -> Val:
+        old, new = type_text(value.dtype, value.width), type_text(dtype, width)
+        return self.assign(f"bitcast {old} {value.ref} to {new}", dtype, width)
+
+    def _of_words(self, mask: Val | None) -> Val | None:
+        return None if mask is None else self.shuffle(mask, None, [k // 2 for k in range(2 * mask.width)])
+
+    def _word_offsets(self, offsets: Val) -> Val:
+        twice = self.add(offsets, offsets)
+        return self.interleaved(twice, self.add(twice, 1))
+
+    def parts(self, value: Val) -> tuple[Val, Val]:
+        """Real and imaginary part of complex numbers."""
+        part = dt.part_dtype(value.dtype)
+        if value.width > 1:
+            both = self._reinterpret(value, part, 2 * value.width)
+            return self.every(both, 2), self.shuffle(both, None, range(1, both.width, 2))
+        bits = np.dtype(f"uint{8 * part.itemsize}")
+        whole = type_text(value.dtype)
+        above = self.assign(f"lshr {whole} {value.ref}, {8 * part.itemsize}", value.dtype, 1)
+        low, high = (self.assign(f"trunc {whole} {v.ref} to {type_text(bits)}", bits, 1) for v in (value, above))
+        return self.bitcast(low, part), self.bitcast(high, part)
+
+    def joined_parts(self, real: Val, imag: Val) -> Val:
+        """Complex numbers of their parts."""
+        dtype = dt.complex_dtype(real.dtype)
+        if real.width > 1:
+            return self._reinterpret(self.interleaved(real, imag), dtype, real.width)
+        bits = np.dtype(f"uint{8 * real.dtype.itemsize}")
+        whole, word = type_text(dtype), type_text(bits)
+        low, high = (self.assign(f"zext {word} {self.bitcast(v, bits).ref} to {whole}", dtype, 1) for v in (real, imag))
+        above = self.assign(f"shl {whole} {high.ref}, {8 * bits.itemsize}", dtype, 1)
+        return self.assign(f"or {whole} {low.ref}, {above.ref}", dtype, 1)
 
     def _addresses(self, base: str, dtype: np.dtype, offsets: Val) -> str:
         ref = self.fresh("p")

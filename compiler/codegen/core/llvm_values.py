@@ -1,7 +1,8 @@
 """Values of LLVM IR: their types, and constants as text.
 
 Representation: bool is i1 (i8 in memory), integers iN, float16 half, bfloat16 its 16 bits (storage only: convert to
-float32 to compute), float32 float, float64 double.
+float32 to compute), float32 float, float64 double.  Complex numbers are storage, too: the bits of both parts as
+one integer, the real part's the lower ones.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,6 +25,7 @@ LLVM = {
     dt.bfloat16: "i16",
     dt.float32: "float",
     dt.float64: "double",
+    **{d: f"i{8 * d.itemsize}" for d in dt.COMPLEX},
 }
 _MANGLED = {d: {"half": "f16", "float": "f32", "double": "f64"}.get(text, text) for d, text in LLVM.items()}
 _BIT = re.compile("true|false")
@@ -50,6 +53,11 @@ def mangle(dtype: np.dtype, width: int) -> str:
         scalar = _MANGLED[dtype]
         text = _manglings[dtype, width] = scalar if width == 1 else f"v{width}{scalar}"
     return text
+
+
+def alignment(dtype: np.dtype) -> int:
+    """Bytes of which the address of an element is a multiple: that of one of its parts."""
+    return dt.part_dtype(dtype).itemsize
 
 
 def mask_of(lanes: Sequence[bool]) -> Val:
@@ -90,4 +98,6 @@ def literal_text(value: Number | np.generic, dtype: np.dtype) -> str:
             return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
     if dtype == dt.bfloat16:
         return str(int(np.asarray(value).astype(dtype).view(np.uint16)))
+    if dt.is_complex(dtype):
+        return str(int.from_bytes(np.asarray(value, dtype).tobytes(), sys.byteorder))
     return str(int(value))

@@ -15,7 +15,7 @@ from hybridflow.compat.v1.graph import Graph
 from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.recording import as_graph_tensor
 from hybridflow.compat.v1.variables import Variable
-from hybridflow.compiler.ir.dtypes import is_float
+from hybridflow.compiler.ir.dtypes import is_inexact
 
 _CUTS = frozenset(
     ("StopGradient", "Shape", "Size", "Rank", "ArgMax", "ArgMin", "ZerosLike", "OnesLike", "Floor", "Round", "Sign")
@@ -114,7 +114,7 @@ def _reached(targets: Sequence[Tensor], constants: set[Tensor]) -> set[Tensor]:
     waiting = list(targets)
     while waiting:
         tensor = waiting.pop()
-        if tensor in result or (tensor.dtype is not None and not is_float(np.dtype(tensor.dtype))):
+        if tensor in result or (tensor.dtype is not None and not is_inexact(np.dtype(tensor.dtype))):
             continue
         result.add(tensor)
         if tensor in constants or tensor.op.type in _CUTS:

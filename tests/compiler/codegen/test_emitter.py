@@ -71,11 +71,11 @@ def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 @pytest.mark.parametrize("target", RUNNABLE, ids=str)
-@pytest.mark.parametrize("source", dt.ALL, ids=dt.SHORT.get)
+@pytest.mark.parametrize("source", dt.REAL, ids=dt.SHORT.get)
 def test_convert_every_pair(source, target):
     x = values(source)
     e_width = {"sse2": 4, "avx2": 8, "avx512": 16}.get(target, 4)
-    for goal, width in itertools.product(dt.ALL, (1, e_width)):
+    for goal, width in itertools.product(dt.REAL, (1, e_width)):
         run = compile_loop(lambda e, v, goal=goal: e.convert(v, goal), [source], width, RUNNABLE[target])
         assert same_bits(run(x), converted(x, goal)), f"{source} -> {goal}, width {width}"
 
@@ -448,7 +448,7 @@ def test_literals_are_exact():
 def everything(e: Emitter, x: Val) -> Val:
     """One expression that uses most of the emitter."""
     total = x
-    for goal in dt.ALL:
+    for goal in dt.REAL:
         total = e.add(total, e.convert(e.convert(x, goal), F32))
     total = e.minimum(total, e.maximum(x, e.sqrt(e.abs(e.floor(x)))))
     total = e.fma(total, e.rint(x), e.ceil(e.trunc(x)))

@@ -555,7 +555,7 @@ def sorted_positions(x, axis, descending):
 
 
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("dtype", dt.ALL, ids=str)
+@pytest.mark.parametrize("dtype", dt.REAL, ids=str)
 def test_argsort_of_every_dtype(dtype, descending):
     kernel = sort_kernel(dtype, (Dim("m"), Dim("n")), 1, descending, dims=("n", "m"))
     for n in (0, 1, 2, 63, 64, 65, 300):
@@ -593,14 +593,14 @@ def same_order(found, x, axis, descending):
     return np.all((found.view(bits) == expected.view(bits)) | ((found != found) & (expected != expected)))
 
 
-@pytest.mark.parametrize("dtype", dt.ALL, ids=str)
+@pytest.mark.parametrize("dtype", dt.REAL, ids=str)
 def test_sort_of_every_dtype(dtype):
     """Lines side by side and lines in all lanes: below, at and above powers of two, whole tiles and parts of some."""
 
     def emit(module, e):
         return emit_sort(module, e, "k", np.dtype(dtype), (Dim("m"), Dim("n")), 1, descending, ("n", "m"))
 
-    descending = dt.ALL.index(dtype) % 2 == 1  # of each pair of dtypes with keys of one kind
+    descending = dt.REAL.index(dtype) % 2 == 1  # of each pair of dtypes with keys of one kind
     kernel = Kernel(emit, BEST, 2, ("n", "m"))
     for m, n in ((3, 0), (3, 1), (5, 15), (17, 64), (40, 65), (18, 256), (3, 257), (2, 512), (1, 4100), (1, 9000)):
         x = edge_values(dtype, m * n, n).reshape(m, n)

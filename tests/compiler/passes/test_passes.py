@@ -100,13 +100,13 @@ def test_algebra_of_repeated_ops_keeps_bits(unary):
         assert_same_results(b.finish(nodes), x)
 
 
-@pytest.mark.parametrize("source", dt.ALL, ids=dt.SHORT.get)
+@pytest.mark.parametrize("source", dt.REAL, ids=dt.SHORT.get)
 def test_chains_of_conversions_keep_bits(source):
-    x = np.unique(np.concatenate([np.asarray(edges(d), np.float64).astype(np.float64) for d in dt.ALL]))
+    x = np.unique(np.concatenate([np.asarray(edges(d), np.float64).astype(np.float64) for d in dt.REAL]))
     x = np.concatenate([edges(source), TABLE["convert"].reference(x, dtype=source)])
     b = GraphBuilder(TABLE)
     value = b.parameter(TensorType(x.shape, x.dtype))
-    nodes = [b.convert(b.convert(value, dtype=through), dtype=to) for through in dt.ALL for to in dt.ALL]
+    nodes = [b.convert(b.convert(value, dtype=through), dtype=to) for through in dt.REAL for to in dt.REAL]
     assert_same_results(b.finish(nodes), x)
 
 
@@ -114,7 +114,7 @@ def test_embeds_is_what_conversion_says_of_every_value():
     def value(x):
         return TABLE["convert"].reference(x, dtype=dt.float64)
 
-    for a, b in itertools.product(dt.ALL, dt.ALL):
+    for a, b in itertools.product(dt.REAL, dt.REAL):
         if a.itemsize <= 2:  # few enough to try all; float64 holds them
             x = (
                 np.array([False, True])

@@ -1,0 +1,386 @@
+"""Complex numbers: NumPy's results, bit for bit where IEEE 754 fixes them, eagerly and compiled alike."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow import errors
+
+DTYPES = (np.complex64, np.complex128)
+EDGES = (0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e30, 1e-30)
+
+
+def numbers(shape: Any, dtype: Any, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+def edges(dtype: Any) -> np.ndarray:
+    out = np.empty((len(EDGES), len(EDGES)), dtype)
+    out.real, out.imag = np.meshgrid(np.array(EDGES), np.array(EDGES))
+    return out.reshape(-1)
+
+
+def same(a: Any, b: Any) -> None:
+    """Equal bits, any NaN as good as any other."""
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.dtype == b.dtype and a.shape == b.shape
+    for x, y in ((a.real, b.real), (a.imag, b.imag)):
+        np.testing.assert_array_equal(x, y)
+        known = ~np.isnan(x)
+        np.testing.assert_array_equal(np.signbit(x)[known], np.signbit(y)[known])
+
+
+def both(function: Callable[..., Any], *arrays: Any) -> np.ndarray:
+    """What a function gives eagerly, once it is known that its compiled form gives the same bits."""
+    tensors = [hf.asarray(a) for a in arrays]
+    eager = np.asarray(function(*tensors))
+    compiled = np.asarray(hf.function(function)(*tensors))
+    assert eager.dtype == compiled.dtype and eager.tobytes() == compiled.tobytes()
+    return eager
+
+
+# ---- arithmetic
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["add", "subtract", "divide"])
+def test_arithmetic_has_numpys_bits_at_edges(name: str, dtype: Any) -> None:
+    x, y = (np.ascontiguousarray(a) for a in zip(*itertools.product(edges(dtype), repeat=2)))
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(x, y)
+    same(both(getattr(hf, name), np.array(x, dtype), np.array(y, dtype)), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_product_is_four_real_ones(dtype: Any) -> None:
+    # Not NumPy's own, which fuses a multiplication with an addition on some machines.
+    x, y = (np.array(a, dtype) for a in zip(*itertools.product([*edges(dtype), *numbers(9, dtype)], repeat=2)))
+    with np.errstate(all="ignore"):
+        expected = np.empty(x.shape, dtype)
+        expected.real = x.real * y.real - x.imag * y.imag
+        expected.imag = x.real * y.imag + x.imag * y.real
+    same(both(hf.multiply, x, y), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["negative", "conj", "real", "imag", "isnan", "isinf", "isfinite", "positive"])
+def test_parts_and_tests_have_numpys_bits(name: str, dtype: Any) -> None:
+    for x in (edges(dtype), numbers((3, 67), dtype), numbers((0, 2), dtype), numbers((), dtype)):
+        same(both(getattr(hf, name), x), getattr(np, name)(x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["abs", "angle", "reciprocal", "square", "sign"])
+def test_functions_of_one_operand_are_near_numpys(name: str, dtype: Any) -> None:
+    of_numpy = {"sign": lambda z: np.where(z == 0, 0, z / np.abs(z))}.get(name) or getattr(np, name)
+    x = numbers((5, 67), dtype)
+    result = both(getattr(hf, name), x)
+    expected = of_numpy(x)
+    assert result.dtype == expected.dtype
+    assert np.all(np.abs(result - expected) <= 8 * np.finfo(dtype).eps * np.abs(expected))
+    with np.errstate(all="ignore"):
+        special, known = both(getattr(hf, name), edges(dtype)), of_numpy(edges(dtype))
+    if name not in ("sign", "square"):  # a square is a product, see above
+        np.testing.assert_allclose(special, known, rtol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_equality_compares_both_parts(dtype: Any) -> None:
+    x, y = (np.array(a, dtype) for a in zip(*itertools.product(edges(dtype), repeat=2)))
+    same(both(hf.equal, x, y), x == y)
+    same(both(hf.not_equal, x, y), x != y)
+
+
+def test_complex_keeps_signed_zeros_and_infinities() -> None:
+    z = hf.complex([0.0, -0.0, np.inf], [-0.0, 0.0, np.nan])
+    assert z.dtype == hf.complex64
+    np.testing.assert_array_equal(np.signbit(np.asarray(z).real), [False, True, False])
+    np.testing.assert_array_equal(np.signbit(np.asarray(z).imag)[:2], [True, False])
+    assert hf.complex(hf.ones(2, hf.float64), 1).dtype == hf.complex128
+    assert hf.complex(1, 2).dtype == hf.complex64
+    with pytest.raises(errors.DTypeError, match="complex"):
+        hf.complex(1j, 2.0)
+
+
+# ---- promotion and conversion
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "result"),
+    [
+        ("complex64", "float32", "complex64"),
+        ("complex64", "float64", "complex128"),
+        ("complex64", "int64", "complex64"),
+        ("complex128", "float16", "complex128"),
+        ("complex64", "bfloat16", "complex64"),
+        ("complex64", "bool", "complex64"),
+        ("complex64", "complex128", "complex128"),
+    ],
+)
+def test_promotion_of_dtypes(a: str, b: str, result: str) -> None:
+    kinds = [getattr(hf, n) if n != "bool" else hf.bool_ for n in (a, b)]
+    assert hf.result_type(*kinds) == hf.result_type(*kinds[::-1]) == getattr(hf, result)
+    assert (hf.ones(2, kinds[0]) + hf.ones(2, kinds[1])).dtype == getattr(hf, result)
+
+
+def test_pythons_complex_is_weak() -> None:
+    assert (hf.ones(2, hf.float32) * 1j).dtype == hf.complex64
+    assert (hf.ones(2, hf.float64) * 1j).dtype == hf.complex128
+    assert (hf.ones(2, hf.int32) + 1j).dtype == hf.complex64
+    assert (hf.ones(2, hf.complex128) * 1j).dtype == hf.complex128
+    assert (hf.ones(2, hf.complex64) * 2.5).dtype == hf.complex64
+    assert hf.asarray(1j).dtype == hf.complex64 and hf.asarray([1j, 2]).tolist() == [1j, 2]
+    assert hf.asarray(np.complex128(1j)).dtype == hf.complex128
+    assert hf.asarray(np.array([1j], ">c8")).tolist() == [1j]
+
+
+def test_conversions() -> None:
+    z = hf.asarray([0j, 1 + 2j, complex(0, -0.0), complex(0, np.nan)])
+    same(z.astype(hf.complex128), np.asarray(z).astype(np.complex128))
+    assert z.astype(hf.bool_).tolist() == [False, True, False, True]
+    same(hf.astype([1, 2], hf.complex64), np.array([1, 2], np.complex64))
+    same(hf.ones(2, hf.bfloat16).astype(hf.complex64), np.ones(2, np.complex64))
+    for dtype in (hf.float32, hf.float64, hf.int64):
+        with pytest.raises(errors.DTypeError, match="real"):
+            z.astype(dtype)
+    with pytest.raises(errors.DTypeError, match="complex"):
+        hf.asarray(1j, dtype=hf.float32)
+    assert complex(z[1]) == 1 + 2j == z[1].item()
+    with pytest.raises(errors.DTypeError, match="is complex"):
+        float(z[1])
+    with pytest.raises(errors.DTypeError, match="is complex"):
+        int(z[1])
+    assert bool(z[1]) and not z[0]
+    assert "c64[4]" in repr(z)
+    big = hf.ones(2000, hf.complex64)
+    assert "max=1" in repr(big)
+
+
+# ---- what only moves
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_views_gathers_and_joins_move_whole_numbers(dtype: Any) -> None:
+    x, y = numbers((4, 5), dtype), numbers((4, 5), dtype, 1)
+    where = np.array([3, 0, 0])
+    same(both(lambda a: a.T[::-1, 1:], x), x.T[::-1, 1:])
+    same(both(lambda a: hf.reshape(a, (2, 10)) + 1j, x), x.reshape(2, 10) + dtype(1j))
+    same(both(lambda a, b: hf.concat([a, b], axis=1), x, y), np.concatenate([x, y], 1))
+    same(both(lambda a, i: hf.take(a, i, axis=0), x, where), x[where])
+    same(both(lambda a, i: hf.take(a * 2, i, axis=1), x, where), (x * 2)[:, where])
+    same(both(lambda a: hf.pad(a, [(1, 0), (0, 2)]), x), np.pad(x, [(1, 0), (0, 2)]))
+    same(both(lambda a: hf.roll(a, 2, axis=1), x), np.roll(x, 2, 1))
+    same(both(lambda a, b: hf.where(hf.abs(a) > 1, a, b), x, y), np.where(np.abs(x) > 1, x, y))
+    same(both(lambda a, b: hf.where(hf.abs(a) > 1, a, -b), x, y), np.where(np.abs(x) > 1, x, -y))
+    same(both(lambda a: hf.broadcast_to(a[:, :1], (4, 3)), x), np.broadcast_to(x[:, :1], (4, 3)))
+    changed = hf.asarray(x)
+    changed[1] = 5j
+    expected = x.copy()
+    expected[1] = 5j
+    same(changed, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 3, 15, 16, 17, 33, 1000])
+def test_every_length_of_vectors(dtype: Any, n: int) -> None:
+    x, y = numbers(n, dtype), numbers(n, dtype, 1)
+    same(both(lambda a, b: (a + b)[::-1] - hf.conj(b), x, y), (x + y)[::-1] - np.conj(y))
+    same(both(lambda a, b: a[::2] + b[::2], x, y), x[::2] + y[::2])
+
+
+# ---- sums and products
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_and_products(dtype: Any) -> None:
+    x, y = numbers((33, 40), dtype), numbers((40, 17), dtype, 1)
+    near = {"rtol": 1e-4 if dtype == np.complex64 else 1e-12, "atol": 1e-4 if dtype == np.complex64 else 1e-12}
+    np.testing.assert_allclose(both(lambda a: hf.sum(a, axis=1), x), x.sum(1), **near)
+    np.testing.assert_allclose(both(lambda a: hf.mean(a), x), x.mean(), **near)
+    np.testing.assert_allclose(both(lambda a: hf.cumulative_sum(a, axis=0), x), x.cumsum(0), **near)
+    np.testing.assert_allclose(both(lambda a, b: a @ b, x, y), x @ y, **near)
+    np.testing.assert_allclose(both(lambda a, b: hf.einsum("ij,jk->ki", a, b), x, y), (x @ y).T, **near)
+    np.testing.assert_allclose(both(lambda a, b: hf.tensordot(a, b, 1), x, y), x @ y, **near)
+    np.testing.assert_allclose(both(lambda a, b: hf.vecdot(a, b), x, x[0]), np.vecdot(x, x[0]), **near)
+    assert hf.sum(hf.asarray(numbers(0, dtype))).item() == 0
+
+
+# ---- what there is not
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z: z < z,
+        hf.max,
+        hf.argmin,
+        hf.sort,
+        hf.argsort,
+        hf.floor,
+        hf.atan2,
+        lambda z: z // 2,
+        lambda z: z % 2,
+        lambda z: hf.maximum(z, z),
+        lambda z: hf.clip(z, 0, 1),
+        lambda z: hf.arange(3, dtype=z.dtype),
+        lambda z: hf.searchsorted(z, z),
+        hf.signbit,
+        lambda z: hf.linalg.svd(z.reshape(1, 2)),
+    ],
+)
+def test_what_has_no_meaning_for_complex_numbers_says_so(function: Callable[..., Any]) -> None:
+    z = hf.asarray([1j, 2])
+    if function is hf.atan2:
+        function = lambda z: hf.atan2(z, z)  # noqa: E731
+    with pytest.raises(errors.DTypeError, match=r"test_complex\.py|c64|complex"):
+        function(z)
+
+
+# ---- derivatives
+
+
+def descent(loss: Callable[..., Any], z: np.ndarray) -> np.ndarray:
+    """dL/dx + i dL/dy by central differences."""
+    out = np.empty_like(z)
+    for k in np.ndindex(z.shape):
+        for step in (1e-6, 1e-6j):
+            moved = [z.copy(), z.copy()]
+            moved[0][k] += step
+            moved[1][k] -= step
+            slope = (float(loss(hf.asarray(moved[0]))) - float(loss(hf.asarray(moved[1])))) / 2e-6
+            out[k] = slope if step == 1e-6 else out[k] + 1j * slope
+    return out
+
+
+W = numbers((3, 3), np.complex128, 5)
+
+LOSSES: dict[str, Callable[..., Any]] = {
+    "abs": lambda z: hf.sum(hf.abs(z)),
+    "product": lambda z: hf.sum(hf.real(z * z * hf.conj(z) * (1 - 2j))),
+    "quotient": lambda z: hf.sum(hf.imag((z + 2j) / (z - 3))),
+    "angle": lambda z: hf.sum(hf.angle(z)),
+    "parts": lambda z: hf.sum(hf.real(z) * hf.imag(z) ** 2),
+    "complex": lambda z: hf.sum(hf.abs(hf.complex(hf.imag(z), hf.real(z) * 2)) ** 2),
+    "matmul": lambda z: hf.sum(hf.abs(hf.asarray(W) @ hf.reshape(z, (3, 1))) ** 2),
+    "vecdot": lambda z: hf.abs(hf.vecdot(z, hf.asarray(W[0]))),
+    "sign": lambda z: hf.sum(hf.real(hf.sign(z) * (2 + 1j))),
+    "reciprocal": lambda z: hf.sum(hf.imag(hf.reciprocal(z))),
+    "take": lambda z: hf.sum(hf.abs(z[hf.asarray([0, 0, 2])]) ** 2),
+    "cumulative": lambda z: hf.sum(hf.abs(hf.cumulative_sum(z)) ** 2),
+    "real dtype": lambda z: hf.sum(hf.abs(hf.real(z) * (1 + 2j)) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_point_where_a_real_loss_grows(name: str) -> None:
+    loss = LOSSES[name]
+    z = numbers(3, np.complex128, 7)
+    expected = descent(loss, z)
+    with hf.GradientTape() as tape:
+        x = hf.asarray(z)
+        tape.watch(x)
+        value = loss(x)
+    np.testing.assert_allclose(tape.gradient(value, x), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(hf.grad(loss)(hf.asarray(z)), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(hf.function(hf.grad(loss))(hf.asarray(z)), expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_tangents_are_directional_derivatives(name: str) -> None:
+    loss = LOSSES[name]
+    z, t = numbers(3, np.complex128, 7), numbers(3, np.complex128, 8)
+    slope = (float(loss(hf.asarray(z + 1e-6 * t))) - float(loss(hf.asarray(z - 1e-6 * t)))) / 2e-6
+    _, tangent = hf.jvp(loss, (hf.asarray(z),), (hf.asarray(t),))
+    np.testing.assert_allclose(tangent, slope, rtol=1e-6, atol=1e-6)
+
+
+def test_output_gradients_are_conjugated_as_gradients_are() -> None:
+    z = hf.asarray(numbers(3, np.complex128))
+    g = hf.asarray(numbers(3, np.complex128, 1))
+    with hf.GradientTape() as tape:
+        tape.watch(z)
+        y = z * z
+    # As TensorFlow has it: g conj(dy/dz).
+    np.testing.assert_allclose(tape.gradient(y, z, g), np.asarray(g) * np.conj(2 * np.asarray(z)))
+
+
+def test_descent_along_gradients_finds_the_least_value() -> None:
+    goal = hf.asarray([1 - 2j, 3j])
+    z = hf.Variable(hf.zeros(2, hf.complex64))
+
+    @hf.function
+    def step() -> Any:
+        with hf.GradientTape() as tape:
+            loss = hf.sum(hf.abs(z - goal) ** 2)
+        z.assign_sub(0.25 * tape.gradient(loss, z))
+        return loss
+
+    for _ in range(40):
+        step()
+    np.testing.assert_allclose(z, goal, atol=1e-5)
+
+
+def test_a_gradient_of_ones_own_is_conjugated_like_others() -> None:
+    @hf.custom_gradient
+    def squared_length(z: Any) -> Any:
+        return hf.abs(z) ** 2, lambda g: 2 * z * g
+
+    z = hf.asarray(numbers(3, np.complex128))
+    np.testing.assert_allclose(hf.grad(lambda z: hf.sum(squared_length(z)))(z), 2 * np.asarray(z))
+
+
+def test_losses_are_real() -> None:
+    with pytest.raises(errors.DTypeError, match="real"):
+        hf.grad(lambda z: z * z)(hf.asarray(1j))
+    with hf.GradientTape() as tape:
+        z = hf.asarray([1j])
+        tape.watch(z)
+        y = z * z
+    with pytest.raises(errors.DTypeError, match="Jacobian"):
+        tape.jacobian(y, z)
+
+
+# ---- programs
+
+
+def test_control_flow_carries_complex_values() -> None:
+    def iterate(z: Any, n: Any) -> Any:
+        for _ in range(n):
+            z = z * z * 0.5 + 0.25j if hf.abs(z) < 4 else hf.conj(z)
+        return z
+
+    z = hf.asarray(0.5 + 0.5j)
+    expected = 0.5 + 0.5j
+    for _ in range(5):
+        expected = expected * expected * 0.5 + 0.25j if abs(expected) < 4 else expected.conjugate()
+    np.testing.assert_allclose(hf.function(iterate)(z, hf.asarray(5)), expected, rtol=1e-6)
+
+
+def test_vectorized_map_over_complex_numbers() -> None:
+    z, w = numbers((4, 3), np.complex64), numbers((3, 3), np.complex64)
+    result = hf.vectorized_map(lambda row: hf.asarray(w) @ hf.conj(row), hf.asarray(z))
+    np.testing.assert_allclose(result, np.conj(z) @ w.T, rtol=1e-5)
+
+
+def test_symbolic_extents() -> None:
+    f = hf.function(lambda z: hf.sum(z * hf.conj(z)) + z[0], input_signature=[hf.TensorSpec([None], hf.complex64)])
+    for n in (1, 5, 100):
+        z = numbers(n, np.complex64)
+        np.testing.assert_allclose(f(hf.asarray(z)), np.sum(z * np.conj(z)) + z[0], rtol=1e-4)
+
+
+def test_other_libraries_share_memory() -> None:
+    z = numbers((2, 3), np.complex64)
+    x = hf.asarray(z)
+    assert np.asarray(x).tobytes() == z.tobytes()
+    same(np.from_dlpack(x), z)
+    same(hf.from_dlpack(z), z)
+    same(np.conj(x), np.conj(z))
+    assert type(np.multiply(x, 2)) is type(x)
