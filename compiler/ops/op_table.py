@@ -111,9 +111,9 @@ class OpDef:
                                      the op for many examples at once, where batching.py does not derive it from the
                                      kind; see batched.py
     scalar(e, *xs, **attrs) -> Val   ELEMENTWISE: the meaning of one element, through emitter ``e``
-    pairs(b, *xs, **attrs)           what the op is of complex numbers, as ops on their parts: complex inputs and results
-                                     are ``complex_pairs.Pair``.  None where it takes none.  Kinds that move elements
-                                     as they are need none; see passes/split_complex.py
+    pairs(b, *xs, **attrs)           what the op is of complex numbers, as ops on their parts: complex operands and
+                                     results are ``complex_pairs.Pair``.  None where it takes none.  Kinds that move
+                                     elements as they are need none; see passes/split_complex.py
     element(g, index, **attrs)       VIEW, GATHER, CREATE: one output element through element source ``g``
                                      (g.load(k, index) is input k at an index, g.e the emitter, g.value(ix) an index
                                      as an int64 value, g.checked(value, extent, what) a bounds-checked index);

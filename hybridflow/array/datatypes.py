@@ -130,9 +130,10 @@ def finfo(dtype: Any, /) -> FloatInfo:
     >>> hf.finfo(hf.float32).eps
     1.1920928955078125e-07
     """
-    found = dtypes.part_dtype(_dtype_of(dtype, "finfo"))
-    if not dtypes.is_float(found):
+    found = _dtype_of(dtype, "finfo")
+    if not dtypes.is_inexact(found):
         raise DTypeError("finfo", f"{found} is not a float dtype.")
+    found = dtypes.part_dtype(found)
     limits = ml_dtypes.finfo(found)
     return FloatInfo(
         bits=int(limits.bits),
