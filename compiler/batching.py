@@ -14,7 +14,7 @@ from hybridflow.compiler.ir.build import Builder, GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import Extent
-from hybridflow.compiler.ops.batching_rules import PartlyBatched, axis_to_front, broadcast_batched
+from hybridflow.compiler.ops.batching_rules import PartlyBatched, axis_to_front, broadcast_batched, meets
 from hybridflow.compiler.ops.contraction_dims import Contraction
 from hybridflow.compiler.ops.op_table import TABLE, Kind, OpDef
 from hybridflow.errors import ArgumentError
@@ -62,7 +62,7 @@ def applied(
 
     The results of an op with several are a tuple.
     """
-    if not any(batched):
+    if not any(batched) and not meets(op, attrs):
         made = b.emit(op, *inputs, **attrs)
         several = isinstance(made.type, TupleType)
         return (b.results(made), (False,) * len(made.type.parts)) if several else (made, (False,))

@@ -8,6 +8,7 @@ from hybridflow import (
     constraints as constraints,
     data as data,
     debugging as debugging,
+    distribute as distribute,
     errors as errors,
     initializers as initializers,
     layers as layers,

@@ -1,4 +1,7 @@
-"""The op table.  Importing this package declares every op; ``TABLE`` is the only list of them."""
+"""The op table.  Importing this package declares every op that programs have; ``TABLE`` is the only list of them.
+
+``collectives``, which no program has, are declared when something maps functions over examples or replicas.
+"""
 
 from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declarations)
     checked_integers,

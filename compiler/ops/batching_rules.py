@@ -7,19 +7,23 @@ do not all depend on the examples, ``PartlyBatched``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.graph import Graph, graphs_in
 from hybridflow.compiler.ir.types import Extent
+from hybridflow.errors import ArgumentError
 
 Attrs = Mapping[str, Any]
 
 
 class PartlyBatched(NamedTuple):
-    """Results of which those that are ``batched`` have the axis of examples."""
+    """Results of which those that are ``batched`` have the axis of examples; of an op with one result, that."""
 
-    results: Sequence[Any]
+    results: Any
     batched: tuple[bool, ...]
 
 
@@ -41,3 +45,58 @@ def broadcast_batched(attrs_of: Callable[[Extent, Attrs], dict[str, Any]]) -> Ca
         return b.emit(op, *operands, **attrs_of(size, attrs))
 
     return rule
+
+
+# ---- examples that are replicas (see ``collectives``)
+
+
+class MeshAxis(NamedTuple):
+    """An axis of a mesh: its name, and how many logical replicas lie along it.  ``is_strategy``: it is a strategy's,
+    whose optimizers, losses and metrics reduce over it by themselves."""
+
+    name: str
+    size: int
+    is_strategy: bool = False
+
+
+_mapped: ContextVar[MeshAxis | None] = ContextVar("mapped axis", default=None)
+
+
+def mapped_axis() -> MeshAxis | None:
+    """The axis along which the examples are replicas, in the block of ``mapped``."""
+    return _mapped.get()
+
+
+@contextlib.contextmanager
+def mapped(axis: MeshAxis | None) -> Iterator[None]:
+    """A block in which the examples of graphs are the replicas along an axis, or along none."""
+    token = _mapped.set(axis)
+    try:
+        yield
+    finally:
+        _mapped.reset(token)
+
+
+def meets(op: Any, attrs: Any) -> bool:
+    """Whether the replicas of the axis that is being mapped meet in an op, or somewhere inside of it."""
+    axis = _mapped.get()
+    if axis is None:
+        return False
+    if op.kind.value == "collective":
+        return bool(attrs["axis"] == axis.name)
+    return any(meets(node.op, node.attrs) for graph in graphs_in(attrs) for node in graph.nodes)
+
+
+def refuse_divergence(op: Any, graphs: Sequence[Graph]) -> None:
+    """Raise ArgumentError where replicas that go different ways, in one of these graphs, would not all come to a
+    collective."""
+    for graph in graphs:
+        for node in graph.nodes:
+            if meets(node.op, node.attrs):
+                where = f", at {node.where}," if node.where else ""
+                raise ArgumentError(
+                    node.op.name,
+                    f"it stands{where} inside of a {op.name} whose way is each replica's own, so that some would wait "
+                    "for others that never come. Let the condition be the same for all, as one made of an all_reduce "
+                    "is, or take the collective out.",
+                )

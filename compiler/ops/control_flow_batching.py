@@ -20,10 +20,10 @@ from hybridflow.compiler.batching import batched_graph
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.dtypes import bool_, int64
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ir.graph import Graph, graphs_in
 from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops.batching_rules import PartlyBatched, axis_to_front
+from hybridflow.compiler.ops.batching_rules import PartlyBatched, axis_to_front, refuse_divergence
 from hybridflow.compiler.ops.control_flow_derivatives import inlined
 from hybridflow.compiler.ops.op_table import TABLE
 
@@ -36,6 +36,7 @@ def _is_pure(graphs: Sequence[Graph]) -> bool:
 
 def example_by_example(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, **attrs: Any) -> PartlyBatched:
     """The op for one example after another.  Tokens go from each to the next."""
+    refuse_divergence(op, graphs_in(attrs))
     tokens = [i for i, x in enumerate(xs) if is_token(x.type)]
     rows = [i for i in range(len(xs)) if batched[i]]
     order = [*tokens, *rows, *(i for i in range(len(xs)) if i not in tokens and not batched[i])]
@@ -95,6 +96,7 @@ def cond_batch(
     graphs = tuple([batched_graph(branch, own, size, flags)[0] for branch in branches])
     if not batched[0]:
         return PartlyBatched(b.results(b.cond(which, *xs, branches=graphs)), flags)
+    refuse_divergence(op, branches)
     chosen = _select(b, which, len(branches))
     made = [_branch(b, own_choice, graph, xs, own) for own_choice, graph in zip(chosen, graphs)]
     results = []
@@ -152,6 +154,7 @@ def while_batch(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, cond
         return PartlyBatched(b.results(b.emit(op, *starts, cond=question, body=graph)), tuple(flags[:count]))
     if not _is_pure((cond, body)):
         return example_by_example(b, op, size, batched, *xs, cond=cond, body=body)
+    refuse_divergence(op, (cond, body))
     return _while_any_active(b, op, size, batched, xs, cond, body)
 
 

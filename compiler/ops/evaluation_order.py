@@ -32,6 +32,10 @@ other; out = (carry of the chunk + carry of the run) + what the run's own scan g
 **Scatters.**  Updates of one element are added one after the other, in row-major order of the updates; each sum is
 rounded to the dtype.
 
+**Replicas.**  The values of the replicas along a mesh axis fold by a binary tree over their numbers that is complete
+from the left: a node over n of them is that of the first 2**k, the largest power of two below n, and then that of the
+rest.  bfloat16 and float16 fold in float32.
+
 Starting from the identity changes no bits: it is -0.0 for float sums, which leaves a -0.0 as it is.
 """
 
@@ -255,3 +259,24 @@ def ordered_scatter_add_along_axis(x: np.ndarray, indices: np.ndarray, updates: 
 def _rounded_sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         return reference_arrays.convert(reference_arrays.computed(a) + reference_arrays.computed(b), a.dtype)
+
+
+# ---- replicas
+
+
+def replica_fold(combine: Combine, x: np.ndarray) -> np.ndarray:
+    """The slices of ``x`` along its first axis, which are the replicas, folded in its own dtype.
+
+    Nodes of equal size are joined as soon as they lie next to each other, and what is left from the right.
+    """
+    nodes: list[tuple[int, np.ndarray]] = []
+    with np.errstate(all="ignore"):
+        for value in x:
+            size, total = 1, value
+            while nodes and nodes[-1][0] == size:
+                total, size = combine(nodes.pop()[1], total), 2 * size
+            nodes.append((size, total))
+        _, total = nodes.pop()
+        while nodes:
+            total = combine(nodes.pop()[1], total)
+    return np.asarray(total)

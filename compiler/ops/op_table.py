@@ -46,6 +46,7 @@ class Kind(enum.Enum):
     CREATE = "create"  # no tensor inputs, or only a key: out[i] = f(i)
     PROJECT = "project"  # one of the results of its input, which has several
     CONTROL = "control"  # runs sub-graphs, or the host; results are always several
+    COLLECTIVE = "collective"  # values of all replicas meet; in no program, see collectives.py
 
 
 class _NotDifferentiable:
@@ -236,6 +237,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.SORT: ("lower",),
     Kind.PROJECT: (),
     Kind.CONTROL: ("canon", "lower"),
+    Kind.COLLECTIVE: ("canon", "batch"),
 }
 
 

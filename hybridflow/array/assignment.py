@@ -14,6 +14,7 @@ from hybridflow.core.method_install import give
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
+from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.runtime import uninterruptible
@@ -57,14 +58,14 @@ def _assign_add(
     self: Variable, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
 ) -> Variable:
     """Add ``delta`` (broadcast to the variable's shape) to the value; raises as ``assign`` does."""
-    return _updated(self, elementwise.add, delta)
+    return _updated(self, elementwise.add, _of_all_replicas(self, delta) if self._sums_replicas else delta)
 
 
 def _assign_sub(
     self: Variable, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
 ) -> Variable:
     """Subtract ``delta`` (broadcast to the variable's shape) from the value; raises as ``assign`` does."""
-    return _updated(self, elementwise.subtract, delta)
+    return _updated(self, elementwise.subtract, _of_all_replicas(self, delta) if self._sums_replicas else delta)
 
 
 def _scatter_add(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
@@ -158,6 +159,17 @@ def _scattering() -> Any:
 def _changed(variable: Variable, how: str, *args: Any) -> Variable:
     change: Callable[..., Tensor] = getattr(_scattering(), how)
     return with_locks((variable._gate,), lambda: variable.assign(change(variable._read(), *args)))
+
+
+def _of_all_replicas(variable: Variable, delta: Any) -> Any:
+    """What all replicas of a strategy add, where this is one of them."""
+    trace = now().trace
+    axis = None if trace is None else trace.strategy_axis()
+    if axis is None:
+        return delta
+    is_tensor = isinstance(delta, (Tensor, Variable))
+    own = as_tensor(delta, "assign", None if is_tensor else variable.dtype)
+    return builder.all_reduce(own, axis=axis.name, size=axis.size, reduce="sum")
 
 
 def _updated(variable: Variable, op: Callable[..., Tensor], delta: Any) -> Variable:

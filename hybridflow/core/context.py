@@ -102,6 +102,9 @@ class Tracer(Protocol):
     def known_elements(self, node: Any, /) -> Any:
         """The elements that a recorded value has whatever the function is given; None where it depends on that."""
 
+    def strategy_axis(self) -> Any:
+        """The mesh axis of the strategy one of whose replicas this is part of; None where there is none."""
+
     def before_variable_creation(self) -> None:
         """A variable is about to be made; raises TraceError where none may be."""
 

@@ -19,10 +19,10 @@ DType: the type of hf.float32: numpy.dtype
 DataLoader: hf.data.DataLoader(dataset)
 F: hf.nn
 Graph: hf.function, or hf.compat.v1.Graph()
-Mesh: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
-NamedSharding: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+Mesh: hf.distribute.make_mesh({"data": 4})
+NamedSharding: hf.distribute.NamedSharding(mesh, spec)
 Operation: f.ir(*args) of an hf.function, which shows the nodes
-P: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+P: hf.distribute.P
 RaggedTensor: hf.data.Dataset and its padded_batch; there are no ragged tensors
 Session: hf.compat.v1.Session(), or call the function: operations run at once
 ShapeDtypeStruct: hf.TensorSpec(shape, dtype)
@@ -140,8 +140,7 @@ diag_indices: i = hf.arange(n), and x[i, i]
 digamma: hf.special.digamma(x)
 disable_jit: hf.config.run_functions_eagerly(True)
 dist: hf.linalg.vector_norm(x - y)
-distribute: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
-distributed: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+distributed: hf.distribute
 distributions: hf.random.normal(shape) and its kin; no densities come with it
 divide_no_nan: hf.where(y == 0, 0.0, x / hf.where(y == 0, 1.0, y))
 dot: x.dot(y) or x @ y
@@ -314,17 +313,17 @@ ones_initializer: hf.initializers.Ones()
 onnx: hf.saved.save(f, path); it reads and writes files of its own alone
 ops: hf itself: hf.exp(x), hf.matmul(x, y)
 optim: hf.optimizers
-parallel: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+parallel: hf.distribute.MirroredStrategy(replicas=n)
 parallel_stack: hf.stack([x, y], axis=0)
 pdist: hf.linalg.vector_norm(x[:, None] - x[None, :], axis=-1)
 permute: hf.permute_dims(x, axes)
 pinned_memory: dataset.prefetch_to_device("gpu:0"), which sends elements from pinned memory
 pinv: hf.linalg.pinv(x)
-pjit: hf.function; a program runs in one process, on all cores
+pjit: hf.function, and hf.distribute.shard_map inside
 place: y = x.copy() and y[mask] = values
 placeholder: an argument of an hf.function
 placeholder_with_default: an argument of an hf.function
-pmap: hf.vmap(f); a program runs in one process, on all cores
+pmap: hf.distribute.shard_map(f, mesh=mesh, in_specs=..., out_specs=...)
 polar: a pair of real tensors; there are no complex dtypes
 poly1d: numpy.poly1d, or hf.sum(c * x[:, None] ** hf.arange(c.size), axis=1)
 polygamma: hf.special.polygamma(n, x)
@@ -399,8 +398,8 @@ seterr: hf.debugging.enable_check_numerics(), or numpy.seterr; floats become NaN
 setxor1d: hf.unique_values of those of x that are not in y, and the other way round
 shape: x.shape
 shape_n: [x.shape, y.shape]
-shard_map: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
-sharding: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+shard_map: hf.distribute.shard_map(mesh=mesh, in_specs=..., out_specs=...)
+sharding: hf.distribute.NamedSharding(mesh, spec)
 silu: hf.nn.silu(x)
 sinc: hf.special.sinc(x)
 size: x.size
@@ -683,7 +682,7 @@ ConvTranspose2d: hf.layers.Conv2DTranspose(filters, size)
 ConvTranspose3d: hf.layers.Conv3DTranspose(filters, size)
 CosineSimilarity: hf.sum(hf.nn.l2_normalize(x, -1) * hf.nn.l2_normalize(y, -1), axis=-1)
 CrossEntropyLoss: hf.losses.SparseCategoricalCrossentropy(from_logits=True)
-DataParallel: x.to_device("gpu:1"); a program runs in one process, and nothing shares it out
+DataParallel: hf.distribute.MirroredStrategy(replicas=n)
 Dense: hf.layers.Dense(units)
 Dropout: hf.layers.Dropout(rate)
 Dropout2d: hf.layers.SpatialDropout2D(rate)
@@ -892,6 +891,29 @@ threading: hf.config.set_num_threads(n)
 update: the functions of hf.config and the HF_ variables
 """
 
+_OF_DISTRIBUTE = """
+DistributedDataParallel: with hf.distribute.MirroredStrategy(replicas=n).scope(): model.compile(...)
+DistributedSampler: strategy.distribute_dataset(dataset); each replica has its rows of each batch
+MultiWorkerMirroredStrategy: hf.distribute.MirroredStrategy(replicas=n)
+OneDeviceStrategy: hf.distribute.MirroredStrategy(replicas=1)
+PartitionSpec: hf.distribute.P
+all_gather_into_tensor: hf.distribute.all_gather(x)
+all_to_all_single: hf.distribute.all_to_all(x)
+destroy_process_group: nothing; a process leaves its group as it ends
+get_rank: hf.distribute.axis_index() of a replica
+get_replica_context: hf.distribute.axis_index() and its kin
+get_world_size: hf.distribute.axis_size() replicas
+init_process_group: nothing; hybridflow run makes the group
+pmax: hf.distribute.all_reduce(x, "max")
+pmean: hf.distribute.all_reduce(x, "mean")
+pmin: hf.distribute.all_reduce(x, "min")
+ppermute: hf.distribute.permute(x, pairs)
+pshuffle: hf.distribute.permute(x, pairs)
+psum: hf.distribute.all_reduce(x)
+psum_scatter: hf.distribute.reduce_scatter(x)
+reduce_scatter_tensor: hf.distribute.reduce_scatter(x)
+"""
+
 _OF_DEBUGGING = """
 is_numeric_tensor: hf.isdtype(x.dtype, "numeric")
 set_log_device_placement: f.explain(*args) of an hf.function
@@ -918,6 +940,7 @@ OF_ROOM = {
     "config": _table(_OF_CONFIG),
     "data": _table(_OF_DATA),
     "debugging": _table(_OF_DEBUGGING),
+    "distribute": _table(_OF_DISTRIBUTE),
     "layers": _table(_OF_LAYERS),
     "linalg": _table(_OF_LINALG),
     "losses": _table(_OF_LOSSES),

@@ -64,6 +64,7 @@ class Variable(Operators):
         "_narrows",
         "_own",
         "_regularizer",
+        "_sums_replicas",
         "_tensor",
         "name",
         "trainable",
@@ -74,6 +75,7 @@ class Variable(Operators):
     _constraint: Any
     _makers: tuple[Label, ...]  # of the layers in which it was made, the outermost first
     _narrows: bool
+    _sums_replicas: bool
 
     if TYPE_CHECKING:  # what ``array.assignment`` installs
 
@@ -114,13 +116,18 @@ class Variable(Operators):
         self.trainable = bool(trainable)
         self.name = name
         self._regularizer = self._constraint = None
-        self._narrows = False
+        self._narrows = self._sums_replicas = False
         self._makers = ()
 
     def _rule(self, regularizer: Any, constraint: Any, narrows: bool = False) -> Variable:
         """Say once, before anyone else has the variable, what the loss adds for it, what updates make it satisfy, and
         whether layers with mixed precision compute with it in their dtype.  Returns the variable."""
         self._regularizer, self._constraint, self._narrows = regularizer, constraint, narrows
+        return self
+
+    def _sum_over_replicas(self) -> Variable:
+        """Let what the replicas of a strategy add to it add up.  Returns the variable."""
+        self._sums_replicas = True
         return self
 
     @property
@@ -289,13 +296,16 @@ class Variable(Operators):
         """By identity: a variable is a place, and stays the same place whatever it holds."""
         return object.__hash__(self)
 
+    _KEPT = "_regularizer", "_constraint", "_narrows", "_makers", "_sums_replicas"  # by copies and pickles
+
     def __reduce__(self) -> Any:
-        rest = {name: getattr(self, name) for name in ("_regularizer", "_constraint", "_narrows", "_makers")}
+        rest = {name: getattr(self, name) for name in self._KEPT}
         return Variable, (self._current(), self.trainable, None, self.name), (None, rest)
 
     def __deepcopy__(self, memo: Any) -> Variable:
         again = Variable(self._current(), self.trainable, None, self.name)
         again._makers = copy.deepcopy(self._makers, memo)  # those of the layers that are copied with it
+        again._sums_replicas = self._sums_replicas
         return again._rule(self._regularizer, self._constraint, self._narrows)
 
     def __repr__(self) -> str:

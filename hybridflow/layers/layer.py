@@ -29,6 +29,7 @@ from hybridflow.layers.dtype_policy import Policy, as_policy, policy_of
 from hybridflow.layers.input_spec import check_inputs
 from hybridflow.layers.keras_tensor import Symbol, first_symbol
 from hybridflow.module import Module, traverse
+from hybridflow.tracing.replica_axes import outside_replicas
 
 
 def _noting(build: Callable[..., Any]) -> Callable[..., Any]:
@@ -366,8 +367,9 @@ class Layer(Module, Configured):
             )
         chosen = self._policy.variable_dtype if dtype is None else to_dtype(dtype, self.name)
         take_room(self.name, shape)
-        start = initializers.get(initializer)(tuple(shape), chosen)
-        made = Variable(start, trainable=trainable, name=name)
+        with outside_replicas():
+            start = initializers.get(initializer)(tuple(shape), chosen)
+            made = Variable(start, trainable=trainable, name=name)
         around = layer_context.labels_now()
         made._makers = around if around[-1:] == (self._label,) else (*around, self._label)
         return made._rule(regularizers.get(regularizer), constraints.get(constraint), autocast)

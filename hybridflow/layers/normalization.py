@@ -14,6 +14,7 @@ from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, AxisError, ShapeError
 from hybridflow.layers.layer import Layer
 from hybridflow.nn.functional import l2_normalize, layer_norm, rms_norm
+from hybridflow.tracing.replica_axes import over_replicas
 
 
 class _Affine(Layer):
@@ -230,6 +231,8 @@ class BatchNormalization(_Affine, one_tensor=True):
         moving_mean_initializer: what the running mean starts from.
         moving_variance_initializer: what the running variance starts from.
         *arguments: initializers, regularizers and constraints by position, in Keras's order.
+        synchronized: whether replicas of a strategy (see ``hf.distribute``) take mean and variance of all their
+            batches together. Otherwise each takes those of its own; running values are always means over replicas.
         **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
 
     >>> layer = hf.layers.BatchNormalization(momentum=0.5)
@@ -255,9 +258,11 @@ class BatchNormalization(_Affine, one_tensor=True):
         moving_mean_initializer: Any = "zeros",
         moving_variance_initializer: Any = "ones",
         *arguments: Any,
+        synchronized: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(epsilon, center, scale, beta_initializer, gamma_initializer, *arguments, **options)
+        self.synchronized = bool(synchronized)
         if not 0 <= momentum <= 1:
             raise ArgumentError(self.name, f"momentum is {momentum!r}; it must be from 0 to 1.")
         self.axis, self.momentum = axis, float(momentum)
@@ -278,9 +283,10 @@ class BatchNormalization(_Affine, one_tensor=True):
         _check_extents(self, inputs, [axis], self.moving_mean)
         shape[axis] = self.moving_mean.shape[0]
         if training and self.trainable:
-            centred, average, variance = _of_batch(x, tuple(a for a in range(x.ndim) if a != axis), mask, self.name)
-            self._move(self.moving_mean, average)
-            self._move(self.moving_variance, variance)
+            over = tuple(a for a in range(x.ndim) if a != axis)
+            centred, average, variance = _of_batch(x, over, mask, self.name, self.synchronized)
+            self._move(self.moving_mean, over_replicas(average, "mean"))
+            self._move(self.moving_variance, over_replicas(variance, "mean"))
         else:
             centred = x - reshape(self.moving_mean, shape)
             variance = reshape(self.moving_variance, shape)
@@ -290,20 +296,25 @@ class BatchNormalization(_Affine, one_tensor=True):
         variable.assign(variable * self.momentum + reshape(value, variable.shape) * (1 - self.momentum))
 
 
-def _of_batch(x: Any, over: tuple[int, ...], mask: Any, stage: str) -> tuple[Any, Any, Any]:
-    """``x`` less its mean, the mean, and the variance, over axes whose extents become 1."""
+def _of_batch(x: Any, over: tuple[int, ...], mask: Any, stage: str, synchronized: bool) -> tuple[Any, Any, Any]:
+    """``x`` less its mean, the mean, and the variance, over axes whose extents become 1; ``synchronized``: those of the
+    batches of all replicas of a strategy."""
+
+    def all_of(value: Any, reduce: str) -> Any:
+        return over_replicas(value, reduce) if synchronized else value
+
     if mask is None:
-        average = mean(x, over, keepdims=True)
+        average = all_of(mean(x, over, keepdims=True), "mean")
         centred = x - average
-        return centred, average, mean(square(centred), over, keepdims=True)
+        return centred, average, all_of(mean(square(centred), over, keepdims=True), "mean")
     if mask.ndim != x.ndim - 1:
         raise ShapeError(stage, f"the mask {mask.type} must have the axes of the input {x.type} but the last one.")
     there = expand_dims(mask, axis=-1)
     weights = cast(broadcast_to(there, x.shape), x.dtype)
-    count = sum(weights, over, keepdims=True) + 1e-7
-    average = sum(where(there, x, 0), over, keepdims=True) / count
+    count = all_of(sum(weights, over, keepdims=True), "sum") + 1e-7
+    average = all_of(sum(where(there, x, 0), over, keepdims=True), "sum") / count
     centred = x - average
-    return centred, average, sum(where(there, square(centred), 0), over, keepdims=True) / count
+    return centred, average, all_of(sum(where(there, square(centred), 0), over, keepdims=True), "sum") / count
 
 
 def _check_extents(layer: Layer, inputs: Any, axes: Sequence[int], weight: Variable | None) -> None:

@@ -34,6 +34,7 @@ from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.nn.ctc import ctc_loss
 from hybridflow.nn.functional import l2_normalize, log_softmax, sigmoid, softmax, softplus
 from hybridflow.nn.losses import of_class
+from hybridflow.tracing.replica_axes import over_replicas, replica_count
 
 _EPSILON = 1e-7  # probabilities are at least that far from 0 and 1 before their logarithm is taken
 _NONE = -1e30  # the logarithm of 0: finite, so that derivatives are numbers
@@ -111,8 +112,12 @@ class Loss(Configured):
         if self.reduction == "sum":
             return sum(losses)
         if self.reduction == "mean_with_sample_weight" and weights is not None:
-            return sum(losses) / sum(broadcast_to(weights, losses.shape) * (1 if counted is None else counted))
-        return mean(losses) if counted is None else sum(losses) / maximum(sum(counted), 1)
+            total = sum(broadcast_to(weights, losses.shape) * (1 if counted is None else counted))
+            return sum(losses) / over_replicas(total, "sum")
+        if counted is not None:
+            return sum(losses) / maximum(over_replicas(sum(counted), "sum"), 1)
+        count = replica_count()  # a replica of a strategy divides by what all have
+        return mean(losses) if count == 1 else sum(losses) / (losses.size * count)
 
     def get_config(self) -> dict[str, Any]:
         config = {"reduction": self.reduction, "name": self.name}

@@ -73,7 +73,7 @@ class Metric(Configured):
         chosen = self._dtype if dtype is None else to_dtype(dtype, self.name)
         with suspended():  # it starts from nothing that a function being traced computes
             start = initializers.get(initializer)(tuple(shape), chosen)
-        result = Variable(start, trainable=False, name=name)
+        result = Variable(start, trainable=False, name=name)._sum_over_replicas()
         self._variables.append(result)
         self._starts.append(start)
         return result

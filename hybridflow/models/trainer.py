@@ -16,6 +16,7 @@ from hybridflow.core import pytree
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
+from hybridflow.distribute.strategy import get_strategy, has_strategy
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.jit.function import function
@@ -24,7 +25,9 @@ from hybridflow.layers.layer import Layer
 from hybridflow.metrics import Mean, Metric
 from hybridflow.models.compile_utils import AllMetrics, CompiledLoss, CompiledMetrics
 from hybridflow.models.data_adapter import Batch, Feed, at_least, check_alike, expect_rest, feed, parts, split_off
+from hybridflow.models.replicated_steps import ReplicatedStep
 from hybridflow.module import Module
+from hybridflow.tracing.replica_axes import replica_count
 
 if TYPE_CHECKING:
     _Base = Layer
@@ -198,8 +201,9 @@ class Trainer(_Base):
             by_output, found = settings.loss(y, y_pred, sample_weight, self._output_names())
             if len(found) > 1:
                 for name, value in by_output.items():
-                    settings.tracker_of(str(name)).update_state(value, sample_weight=_samples(x))
-        found += more
+                    settings.tracker_of(str(name)).update_state(_of_whole_batch(value), sample_weight=_samples(x))
+        # Each replica of a strategy has its share of what does not depend on its samples: the loss is their sum.
+        found += [value / replica_count() for value in more] if replica_count() > 1 else more
         if not found:
             raise ArgumentError(self.name, "there is no loss: give one to compile(), or call add_loss in a layer.")
         total = found[0]
@@ -227,7 +231,7 @@ class Trainer(_Base):
         return results
 
     def _logs(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, loss: Any) -> dict[str, Any]:
-        self._settings.tracker.update_state(loss, sample_weight=_samples(x))
+        self._settings.tracker.update_state(_of_whole_batch(loss), sample_weight=_samples(x))
         return self.compute_metrics(x, y, y_pred, sample_weight)
 
     # Loops
@@ -510,6 +514,7 @@ class CompileSettings:
         self.optimizer, self.loss, self.metrics = optimizer, loss, metrics
         self.steps_per_execution = steps_per_execution
         self.run_eagerly = run_eagerly
+        self.strategy = get_strategy() if has_strategy() else None
         with suspended():
             self.tracker = Mean("loss")
         self.trackers: dict[str, Mean] = {}
@@ -532,7 +537,11 @@ class CompileSettings:
     def make_steps(self, model: Trainer) -> None:
         """The model's steps as programs, or as they are."""
         for kind, step in (("train", model._train), ("test", model._test), ("predict", model._predict)):
-            made = step if self.run_eagerly else function(step, name=f"{model.name}.{kind}_step")
+            name = f"{model.name}.{kind}_step"
+            if self.strategy is not None:
+                made: Any = ReplicatedStep(self.strategy, step, name, not self.run_eagerly, kind == "predict")
+            else:
+                made = step if self.run_eagerly else function(step, name=name)
             setattr(self, f"{kind}_step", made)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -577,6 +586,12 @@ def _given(x: Any, y: Any, sample_weight: Any) -> Any:
     if y is not None:
         return x, y
     return (x,) if isinstance(x, tuple) else x
+
+
+def _of_whole_batch(loss: Any) -> Any:
+    """A replica's share of the loss, as large as if all others had the same: what the mean over replicas is of."""
+    count = replica_count()
+    return loss if count == 1 else loss * count
 
 
 def _samples(x: Any) -> Any:

@@ -32,6 +32,7 @@ from hybridflow.optimizers import schedules
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm
 from hybridflow.optimizers.schedules import LearningRateSchedule
 from hybridflow.optimizers.sparse_update import SparseRows, sparse_rows_of
+from hybridflow.tracing.replica_axes import of_all_replicas, over_replicas, strategy_axis
 
 Rate = float | LearningRateSchedule | Callable[[], Any]
 
@@ -357,7 +358,7 @@ class Optimizer(Configured):
         self._apply(tape.gradient(loss, variables), variables)
 
     def _apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
-        pairs = self._pairs(gradients, variables)
+        pairs = [(_of_all_replicas(g), v) for g, v in self._pairs(gradients, variables)]
         if any(id(v) not in self._state.slots for _, v in pairs):
             users(self.build, self.name)([v for _, v in pairs])
         if now() is idle:
@@ -614,6 +615,16 @@ def _settings(kind: Any) -> frozenset[str]:
 @functools.cache  # of the classes here alone: the user's come and go
 def _arguments_of(kind: Any) -> frozenset[str]:
     return frozenset(inspect.signature(kind).parameters) - {"args", "options", "learning_rate", "name"}
+
+
+def _of_all_replicas(gradient: Tensor | IndexedSlices) -> Tensor | IndexedSlices:
+    """Inside of a replica of a strategy: the gradient of the sum of all replicas' losses."""
+    if strategy_axis() is None:
+        return gradient
+    if not isinstance(gradient, IndexedSlices):
+        return over_replicas(as_tensor(gradient, "optimizer"), "sum")
+    values, indices = of_all_replicas(gradient.values), of_all_replicas(gradient.indices)
+    return IndexedSlices(values, indices, gradient.dense_shape)
 
 
 def _as_rows(gradient: Tensor | IndexedSlices) -> Tensor | Terms:

@@ -19,6 +19,7 @@ from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.text import to_text
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE, Kind
+from hybridflow.compiler.ops.batching_rules import MeshAxis, mapped
 from hybridflow.core.context import now, resumed, tracing
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.tier_up import BATCHED_GRAPHS, remember
@@ -115,11 +116,12 @@ class Examples(SubTrace):
     """One example while it is traced.  ``generators`` say what becomes of random numbers: each example draws its own
     ("different"), all draw the same ("same"), or that is an error ("error")."""
 
-    __slots__ = ("_generators", "_size", "batched", "split")
+    __slots__ = ("_generators", "_size", "axis", "batched", "split")
 
-    def __init__(self, name: str, size: Extent, generators: str) -> None:
+    def __init__(self, name: str, size: Extent, generators: str, axis: MeshAxis | None = None) -> None:
         super().__init__(name)
         self._size, self._generators = size, generators
+        self.axis = axis  # along which the examples are replicas, if they are
         self.batched: list[tuple[Tensor, Tensor]] = []  # inputs of each example's own, with the tensors for all
         self.split: set[int] = set()  # ids of the variables of generators that were split
 
@@ -141,6 +143,19 @@ class Examples(SubTrace):
             return
         self._meet(variable)
         super().write_variable(variable, value)
+
+    def strategy_axis(self) -> MeshAxis | None:
+        if self.axis is not None and self.axis.is_strategy:
+            return self.axis
+        axis: MeshAxis | None = super().strategy_axis()
+        return axis
+
+    def before_variable_creation(self) -> None:
+        """A replica of a strategy may make variables where its surroundings may: they are those of all replicas."""
+        if self.axis is None or not self.axis.is_strategy:
+            super().before_variable_creation()
+        elif self._outer is not None:
+            self._outer.before_variable_creation()
 
     def _meet(self, variable: Variable) -> None:
         """Where a generator's state is come to, let each example have a generator of its own."""
@@ -181,14 +196,21 @@ def _seeds(variable: Variable, size: Extent) -> Tensor:
 
 
 def over_examples(
-    name: str, body: Body, xs: Sequence[Tensor], size: Extent, generators: str = "same", together: bool = True
+    name: str,
+    body: Body,
+    xs: Sequence[Tensor],
+    size: Extent,
+    generators: str = "same",
+    together: bool = True,
+    axis: MeshAxis | None = None,
 ) -> tuple[list[Tensor | None], list[bool]]:
     """What ``body`` makes of each slice of ``xs`` along the first axis, of which there are ``size``: stacked along a
-    first axis, or once for all examples, and which is the case.  ``together``: not one after the other.
+    first axis, or once for all examples, and which is the case.  ``together``: not one after the other.  ``axis``: they
+    are the replicas along that axis of a mesh.
 
     Raises ArgumentError where a variable would get a value of each example.
     """
-    region = Examples(name, size, generators)
+    region = Examples(name, size, generators, axis)
     stand_ins = [region.example_of(x, f"x{k}") for k, x in enumerate(xs)]
     with region.entered():
         made = body(stand_ins)
@@ -200,7 +222,8 @@ def over_examples(
     inputs = [*(x for _, x in region.batched), *operands]
     own = [k < len(region.batched) for k in range(len(inputs))]
     if together:
-        wide, flags = batched_graph(graph, own, size)
+        with mapped(axis):
+            wide, flags = batched_graph(graph, own, size)
     else:
         wide, flags = _one_after_another(graph, len(region.batched), size)
     results = run_graph(wide, inputs, region.functions)

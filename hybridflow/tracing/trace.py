@@ -429,6 +429,10 @@ class Trace:
             root = root.parent
         return root
 
+    def strategy_axis(self) -> Any:
+        """The mesh axis of the strategy one of whose replicas this is part of, if it is."""
+        return None if self.parent is None else self.parent.strategy_axis()
+
     def before_variable_creation(self) -> None:
         """Called when a variable is about to be made; raises TraceError unless this is the function's first trace."""
         if not self._may_create:

@@ -167,6 +167,7 @@ SUBJECTS = (
             "hybridflow.summary",
         ),
     ),
+    ("strategies and meshes", ("hybridflow.distribute",)),
     (
         "neural networks as functions, data, losses",
         (
