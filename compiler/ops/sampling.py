@@ -1,4 +1,4 @@
-"""Samplers by rejection: gamma, Poisson and binomial numbers, and integers below a limit.
+"""Samplers by rejection: gamma, Poisson, binomial, hypergeometric and von Mises numbers, and integers below a limit.
 
 Element i has blocks of random words of its own: those of the state's counter plus i, whose high half counts the tries
 from 1 on (``random_bits`` has 0 there).  So what an element is follows from the state and its own parameters alone,
@@ -9,7 +9,9 @@ Gamma: Marsaglia and Tsang, A simple method for generating gamma variables (2000
 PTRS (Hörmann, The transformed rejection method for generating Poisson random variables, 1993).  Binomial: inversion,
 and BTRS (Hörmann, The generation of binomial random variates, 1993).  Their probabilities are taken as deviances, which
 are exact to some ulp where differences of logarithms of factorials have no digit left (Loader, Fast and accurate
-computation of binomial probabilities, 2000).
+computation of binomial probabilities, 2000).  Hypergeometric: HRUA (Stadlober, The ratio of uniforms approach for
+generating discrete random variates, 1990).  Von Mises: Best and Fisher, Efficient simulation of the von Mises
+distribution (1979).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import elementary, philox, samples, type_rules
@@ -162,6 +165,7 @@ def _define(
     message: str,
     examples: Callable[[Any, Any, Any], tuple[np.ndarray, ...]],
     arity: int = 2,
+    vjp: Any = NOT_DIFFERENTIABLE,
 ) -> None:
     """An op over a state and parameters of its result's type; many states have parameters with their axes in front."""
 
@@ -204,7 +208,7 @@ def _define(
         element=element,
         batch=broadcast_batched(lambda size, attrs: dict(attrs)),
         raises=lambda types, attrs: True,
-        vjp=NOT_DIFFERENTIABLE,
+        vjp=vjp,
         samples=made,
         dtypes=dtypes,
     )
@@ -270,6 +274,18 @@ def _is_not_finite(x: np.ndarray) -> np.ndarray:
     return np.asarray(~((x >= 0) & (x < np.inf)))
 
 
+def _gamma_vjp(b: Builder, g: Any, out: Any, state: Any, shape: Any) -> tuple[Any, ...]:
+    """Implicit: a sample keeps its place in the distribution, P(a, x), so dx/da = -(dP/da) / (dP/dx)."""
+    a, x = (type_rules.as_dtype(b, value, dt.float64) for value in (shape, out))
+    some = b.greater(x, b.full(0, like=x.type))
+    inside = b.where(some, x, b.full(1, like=x.type))
+    powers = b.multiply(b.subtract(a, b.full(1, like=a.type)), b.log(inside))
+    density = b.exp(b.subtract(b.subtract(powers, inside), b.log_gamma(a)))
+    slope = b.divide(b.negative(b.gammainc_da(a, inside)), density)
+    slope = b.where(some, slope, b.full(0, like=x.type))
+    return None, b.multiply(g, type_rules.as_dtype(b, slope, out.type.dtype))
+
+
 _define(
     "random_gamma",
     (dt.float32, dt.float64),
@@ -280,6 +296,7 @@ _define(
     _is_not_finite,
     "alpha holds a number that is negative, infinite or NaN.",
     lambda rng, dtype, shape: (np.exp(rng.uniform(-3, 8, shape)).astype(dtype),),
+    vjp=_gamma_vjp,
 )
 
 
@@ -518,6 +535,193 @@ _define(
     "a count is negative or no whole number up to 2**53, or a probability lies outside [0, 1].",
     lambda rng, dtype, shape: (np.floor(np.exp(rng.uniform(-1, 12, shape))), np.round(rng.random(shape), 3)),
     arity=3,
+)
+
+
+# ---- hypergeometric
+
+_MOST_IN_URN = 1e9  # above, differences of logarithms of factorials have too few digits
+_HAT_WIDTH, _HAT_SHIFT = 2 * math.sqrt(2 / math.e), 3 - 2 * math.sqrt(3 / math.e)
+
+
+def _log_factorial(e: Emit, k: Val) -> Val:
+    at = e.maximum(k, 1.0)
+    stirling = e.add(e.sub(e.mul(e.add(at, 0.5), elementary.log(e, at)), at), 0.5 * math.log(2 * math.pi))
+    return e.select(e.ge(k, 1.0), e.add(stirling, _stirling_error(e, at)), 0.0)
+
+
+def _log_factorial_of(k: np.ndarray) -> np.ndarray:
+    at = np.maximum(k, 1)
+    return np.where(k >= 1, (at + 0.5) * np.log(at) - at + 0.5 * math.log(2 * math.pi) + _stirling_error_of(at), 0.0)
+
+
+def _hypergeometric(e: Emit, seed: Val, counter: Val, good: Val, bad: Val, count: Val) -> Val:
+    zero, one = e.const(0.0, dt.float64), e.const(1.0, dt.float64)
+    total = e.add(good, bad)
+    fewer, more = e.minimum(good, bad), e.maximum(good, bad)
+    few = e.minimum(count, e.sub(total, count))  # draws, or what is left in the urn
+    drawn = e.and_(e.gt(few, zero), e.gt(fewer, zero))
+    fewer, more, m = (e.select(drawn, value, one) for value in (fewer, more, few))
+    size = e.add(fewer, more)
+    share = e.div(fewer, size)
+    centre = e.fma(m, share, 0.5)
+    spread = e.mul(e.mul(e.sub(size, m), m), e.mul(share, e.sub(1.0, share)))
+    deviation = e.sqrt(e.add(e.div(spread, e.maximum(e.sub(size, 1.0), 1.0)), 0.5))
+    width = e.fma(deviation, _HAT_WIDTH, _HAT_SHIFT)
+    mode = e.floor(e.div(e.mul(e.add(m, 1.0), e.add(fewer, 1.0)), e.add(size, 2.0)))
+
+    def ways(k: Val) -> Val:
+        parts = [k, e.sub(fewer, k), e.sub(m, k), e.add(e.sub(more, m), k)]
+        first, second, third, fourth = (_log_factorial(e, part) for part in parts)
+        return e.add(e.add(first, second), e.add(third, fourth))
+
+    at_mode = ways(mode)
+    limit = e.minimum(e.add(e.minimum(m, fewer), 1.0), e.floor(e.fma(deviation, 16.0, centre)))
+
+    def attempt(number: Val) -> tuple[Val, Val]:
+        u, v = _uniforms(e, seed, counter, number, dt.float64, 2)
+        w = e.add(centre, e.div(e.mul(width, e.sub(v, 0.5)), u))
+        inside = e.and_(e.ge(w, zero), e.lt(w, limit))
+        k = e.floor(e.select(inside, w, mode))
+        chance = e.sub(at_mode, ways(k))
+        return k, e.and_(inside, e.le(e.mul(elementary.log(e, u), 2.0), chance))
+
+    k = _tries(e, drawn, zero, attempt)
+    k = e.select(e.gt(good, bad), e.sub(few, k), k)
+    return e.select(e.lt(few, count), e.sub(good, k), k)
+
+
+def _hypergeometric_of(
+    state: np.ndarray, counter: np.ndarray, good: np.ndarray, bad: np.ndarray, count: np.ndarray
+) -> np.ndarray:
+    few = np.minimum(count, good + bad - count)
+    open = (few > 0) & (np.minimum(good, bad) > 0)
+    fewer, more, m = (np.where(open, x, 1.0) for x in (np.minimum(good, bad), np.maximum(good, bad), few))
+    size = fewer + more
+    share = fewer / size
+    centre = m * share + 0.5
+    deviation = np.sqrt((size - m) * m * share * (1 - share) / np.maximum(size - 1, 1) + 0.5)
+
+    def ways(k: np.ndarray) -> np.ndarray:
+        return np.asarray(sum(_log_factorial_of(part) for part in (k, fewer - k, m - k, more - m + k)))
+
+    mode = np.floor((m + 1) * (fewer + 1) / (size + 2))
+    limit = np.minimum(np.minimum(m, fewer) + 1, np.floor(centre + 16 * deviation))
+    result = np.zeros_like(good)
+    for number in range(1, _MOST_TRIES + 1):
+        if not open.any():
+            break
+        u, v = _uniforms_of(state, counter, number, np.float64, 2)
+        w = centre + (_HAT_WIDTH * deviation + _HAT_SHIFT) * (v - 0.5) / u
+        inside = (w >= 0) & (w < limit)
+        k = np.floor(np.where(inside, w, mode))
+        accepted = inside & (2 * np.log(u) <= ways(mode) - ways(k))
+        result = np.where(open, k, result)
+        open = open & ~accepted
+    result = np.where(good > bad, few - result, result)
+    return np.where(few < count, good - result, result)
+
+
+def _wrong_urn(e: Emit, good: Val, bad: Val, count: Val) -> Val:
+    right = e.le(count, e.add(good, bad))
+    for x in (good, bad, count):
+        whole = e.and_(e.eq(e.floor(x), x), e.and_(e.ge(x, 0.0), e.le(x, _MOST_IN_URN)))
+        right = e.and_(right, whole)
+    return e.not_(right)
+
+
+def _is_no_urn(good: np.ndarray, bad: np.ndarray, count: np.ndarray) -> np.ndarray:
+    whole = [(x >= 0) & (x <= _MOST_IN_URN) & (np.floor(x) == x) for x in (good, bad, count)]
+    return np.asarray(~(whole[0] & whole[1] & whole[2] & (count <= good + bad)))
+
+
+def _urns(rng: np.random.Generator, dtype: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    good, bad = (np.floor(np.exp(rng.uniform(-1, 9, shape))) for _ in range(2))
+    return good, bad, np.floor((good + bad) * rng.random(shape))
+
+
+_define(
+    "random_hypergeometric",
+    (dt.float64,),
+    "Hypergeometric numbers from a state: of good and bad ones, of which so many are taken, how many are good.",
+    _hypergeometric,
+    _hypergeometric_of,
+    _wrong_urn,
+    _is_no_urn,
+    "a count is negative, no whole number or above 1e9, or more are taken than there are.",
+    _urns,
+    arity=4,
+)
+
+
+# ---- von Mises
+
+_ALMOST_NORMAL = 1e8  # concentrations from which on a von Mises number is a normal one to some ulp
+
+
+def _von_mises(e: Emit, seed: Val, counter: Val, concentration: Val) -> Val:
+    """In float64, whatever the parameter is.  ``inverse`` is that of Best's and Fisher's s, which 0 makes infinite."""
+    kappa = e.convert(concentration, dt.float64)
+    flat, narrow = e.lt(kappa, 1e-5), e.ge(kappa, _ALMOST_NORMAL)
+    k = e.select(e.or_(flat, narrow), 1.0, kappa)
+    r = e.add(1.0, e.sqrt(e.fma(e.mul(k, 4.0), k, 1.0)))
+    rho = e.div(e.sub(r, e.sqrt(e.mul(r, 2.0))), e.mul(k, 2.0))
+    inverse = e.div(e.mul(rho, 2.0), e.fma(rho, rho, 1.0))
+    slope = e.select(flat, e.fma(kappa, kappa, 1.0), e.div(k, inverse))  # kappa s
+    inverse = e.select(flat, e.div(kappa, e.fma(kappa, kappa, 1.0)), inverse)
+
+    def attempt(number: Val) -> tuple[Val, Val]:
+        u, v, side, normal = _uniforms(e, seed, counter, number, dt.float64, 4)
+        z = elementary.cos(e, e.mul(u, math.pi))
+        w = e.div(e.add(inverse, z), e.fma(inverse, z, 1.0))
+        y = e.mul(slope, e.sub(1.0, e.mul(inverse, w)))
+        quick = e.ge(e.sub(e.mul(y, e.sub(2.0, y)), v), 0.0)
+        accepted = e.or_(quick, e.ge(e.sub(e.add(elementary.log(e, e.div(y, v)), 1.0), y), 0.0))
+        w = e.minimum(e.maximum(w, -1.0), 1.0)
+        angle = e.copysign(elementary.acos(e, w), e.sub(side, 0.5))
+        radius = e.sqrt(e.div(e.mul(elementary.log(e, v), -2.0), e.select(narrow, kappa, 1.0)))
+        straight = e.mul(radius, elementary.cos(e, e.mul(normal, 2.0 * math.pi)))
+        return e.select(narrow, straight, angle), e.or_(narrow, accepted)
+
+    drawn = e.ge(kappa, 0.0)
+    return e.convert(_tries(e, drawn, e.const(0.0, dt.float64), attempt), concentration.dtype)
+
+
+def _von_mises_of(state: np.ndarray, counter: np.ndarray, concentration: np.ndarray) -> np.ndarray:
+    kappa = concentration.astype(np.float64)
+    flat, narrow = kappa < 1e-5, kappa >= _ALMOST_NORMAL
+    k = np.where(flat | narrow, 1.0, kappa)
+    r = 1 + np.sqrt(1 + 4 * k * k)
+    rho = (r - np.sqrt(2 * r)) / (2 * k)
+    inverse = 2 * rho / (1 + rho * rho)
+    slope = np.where(flat, 1 + kappa**2, k / inverse)
+    inverse = np.where(flat, kappa / (1 + kappa**2), inverse)
+    result, open = np.zeros(kappa.shape), np.ones(kappa.shape, bool)
+    for number in range(1, _MOST_TRIES + 1):
+        if not open.any():
+            break
+        u, v, side, normal = _uniforms_of(state, counter, number, np.float64, 4)
+        z = np.cos(np.pi * u)
+        w = (inverse + z) / (1 + inverse * z)
+        y = slope * (1 - inverse * w)
+        accepted = (y * (2 - y) - v >= 0) | (np.log(y / v) + 1 - y >= 0)
+        angle = np.copysign(np.arccos(np.clip(w, -1, 1)), side - 0.5)
+        straight = np.sqrt(-2 * np.log(v) / np.where(narrow, kappa, 1)) * np.cos(2 * np.pi * normal)
+        result = np.where(open, np.where(narrow, straight, angle), result)
+        open = open & ~(accepted | narrow)
+    return result.astype(concentration.dtype)
+
+
+_define(
+    "random_von_mises",
+    (dt.float32, dt.float64),
+    "Angles of the von Mises distribution around 0 from a state and concentrations.",
+    _von_mises,
+    _von_mises_of,
+    _not_finite,
+    _is_not_finite,
+    "concentration holds a number that is negative, infinite or NaN.",
+    lambda rng, dtype, shape: (np.exp(rng.uniform(-14, 12, shape)).astype(dtype),),
 )
 
 

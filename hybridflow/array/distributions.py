@@ -121,8 +121,8 @@ class Source:
         u is a multiple of 2**-24 (float32) or 2**-53 (float64) in [0, 1).  Raises DTypeError for integer dtypes, which
         ``randint`` makes, ArgumentError for numbers of which ``minval`` is larger.
         """
-        found = _float_dtype(dtype, "random.uniform")
-        shape, low, high = _parameters("random.uniform", shape, found, minval=minval, maxval=maxval)
+        found = float_dtype(dtype, "random.uniform")
+        shape, low, high = parameters_of("random.uniform", shape, found, minval=minval, maxval=maxval)
         (unit,) = self._units(shape, found)
         if isinstance(minval, (int, float)) and isinstance(maxval, (int, float)):
             if not minval <= maxval:
@@ -139,10 +139,10 @@ class Source:
         float32 values lie within 5.8 standard deviations, float64 ones within 8.6.  Raises ArgumentError for a number
         below 0 as ``stddev``.
         """
-        found = _float_dtype(dtype, "random.normal")
+        found = float_dtype(dtype, "random.normal")
         wide = dtypes.compute_dtype(found)
-        _check_scale("random.normal", "stddev", stddev)
-        shape, mean, stddev = _parameters("random.normal", shape, wide, mean=mean, stddev=stddev)
+        check_scale("random.normal", "stddev", stddev)
+        shape, mean, stddev = parameters_of("random.normal", shape, wide, mean=mean, stddev=stddev)
         u, v = self._units(shape, wide, 2)
         radius = sqrt(multiply(log(subtract(1.0, u)), -2.0))
         values = multiply(radius, cos(multiply(v, 2.0 * math.pi)))
@@ -157,10 +157,10 @@ class Source:
 
         Raises ArgumentError for a number below 0 as ``stddev``.
         """
-        found = _float_dtype(dtype, "random.truncated_normal")
+        found = float_dtype(dtype, "random.truncated_normal")
         wide = dtypes.compute_dtype(found)
-        _check_scale("random.truncated_normal", "stddev", stddev)
-        shape, mean, stddev = _parameters("random.truncated_normal", shape, wide, mean=mean, stddev=stddev)
+        check_scale("random.truncated_normal", "stddev", stddev)
+        shape, mean, stddev = parameters_of("random.truncated_normal", shape, wide, mean=mean, stddev=stddev)
         t = multiply(self._around_zero(shape, wide), _WITHIN_TWO)
         w = negative(log1p(negative(multiply(t, t))))
         coefficients = _QUANTILE[wide]
@@ -176,10 +176,10 @@ class Source:
 
         Raises ArgumentError for a number below 0 as ``rate``.
         """
-        found = _float_dtype(dtype, "random.exponential")
+        found = float_dtype(dtype, "random.exponential")
         wide = dtypes.compute_dtype(found)
-        _check_scale("random.exponential", "rate", rate)
-        shape, rate = _parameters("random.exponential", shape, wide, rate=rate)
+        check_scale("random.exponential", "rate", rate)
+        shape, rate = parameters_of("random.exponential", shape, wide, rate=rate)
         (unit,) = self._units(shape, wide)
         return cast(negative(log(subtract(1.0, unit))) / rate, found)
 
@@ -187,10 +187,10 @@ class Source:
     def laplace(self, shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
         """Floats of the double exponential distribution around ``mean``, whose standard deviation is ``scale`` times
         sqrt(2).  Raises ArgumentError for a number below 0 as ``scale``."""
-        found = _float_dtype(dtype, "random.laplace")
+        found = float_dtype(dtype, "random.laplace")
         wide = dtypes.compute_dtype(found)
-        _check_scale("random.laplace", "scale", scale)
-        shape, mean, scale = _parameters("random.laplace", shape, wide, mean=mean, scale=scale)
+        check_scale("random.laplace", "scale", scale)
+        shape, mean, scale = parameters_of("random.laplace", shape, wide, mean=mean, scale=scale)
         t = self._around_zero(shape, wide)
         values = negative(multiply(sign(t), log1p(negative(abs(t)))))
         return cast(add(multiply(values, scale), mean), found)
@@ -199,14 +199,14 @@ class Source:
     def gamma(self, shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = default_float) -> Tensor:
         """Gamma distributed floats of shape parameter ``alpha`` and rate ``beta``, whose mean is ``alpha / beta``.
 
-        Gradients flow to ``beta``; to ``alpha`` there is none.  Raises ArgumentError where ``alpha`` is negative,
+        Gradients flow to both parameters.  Raises ArgumentError where ``alpha`` is negative,
         infinite or NaN.
         """
-        found = _float_dtype(dtype, "random.gamma")
+        found = float_dtype(dtype, "random.gamma")
         wide = dtypes.compute_dtype(found)
-        _check_scale("random.gamma", "alpha", alpha)
-        _check_scale("random.gamma", "beta", beta)
-        shape, alpha, beta = _parameters("random.gamma", shape, wide, alpha=alpha, beta=beta)
+        check_scale("random.gamma", "alpha", alpha)
+        check_scale("random.gamma", "beta", beta)
+        shape, alpha, beta = parameters_of("random.gamma", shape, wide, alpha=alpha, beta=beta)
         return cast(self._sampled("random_gamma", shape, alpha) / beta, found)
 
     # ---- discrete distributions
@@ -219,7 +219,7 @@ class Source:
         chance = as_tensor(p, "random.bernoulli", dtypes.float32 if weak_kind(p) else None)
         if not dtypes.is_float(chance.dtype):
             raise DTypeError("random.bernoulli", f"p is {chance.type}; it must be a float.")
-        shape, wide = _parameters("random.bernoulli", shape, dtypes.compute_dtype(chance.dtype), p=chance)
+        shape, wide = parameters_of("random.bernoulli", shape, dtypes.compute_dtype(chance.dtype), p=chance)
         return less(self._units(shape, wide.dtype)[0], wide)
 
     @operation
@@ -228,9 +228,9 @@ class Source:
 
         Raises ArgumentError where ``lam`` is negative, NaN or above 2**53.
         """
-        found = _number_dtype(dtype, "random.poisson")
-        _check_scale("random.poisson", "lam", lam)
-        shape, lam = _parameters("random.poisson", shape, dtypes.float64, lam=lam)
+        found = number_dtype(dtype, "random.poisson")
+        check_scale("random.poisson", "lam", lam)
+        shape, lam = parameters_of("random.poisson", shape, dtypes.float64, lam=lam)
         return cast(self._sampled("random_poisson", shape, lam), found)
 
     @operation
@@ -239,8 +239,8 @@ class Source:
 
         Raises ArgumentError where a count is negative or no whole number, or a probability lies outside [0, 1].
         """
-        found = _number_dtype(dtype, "random.binomial")
-        shape, counts, probs = _parameters("random.binomial", shape, dtypes.float64, counts=counts, probs=probs)
+        found = number_dtype(dtype, "random.binomial")
+        shape, counts, probs = parameters_of("random.binomial", shape, dtypes.float64, counts=counts, probs=probs)
         return cast(self._sampled("random_binomial", shape, counts, probs), found)
 
     @operation
@@ -295,7 +295,7 @@ class Source:
         ``shape`` extents come in front.  A class whose logit is -inf is never drawn.
         """
         stage = "random.categorical"
-        found = _number_dtype(dtype, stage)
+        found = number_dtype(dtype, stage)
         logits = as_tensor(logits, stage)
         if not dtypes.is_float(logits.dtype) or not logits.ndim:
             raise DTypeError(stage, f"logits are {logits.type}; they must be floats with a last axis.")
@@ -433,7 +433,7 @@ def _blocks(size: Extent, words: int) -> Extent:
     return (words * size + 3) // 4
 
 
-def _parameters(stage: str, shape: Any, dtype: np.dtype[Any], **values: Any) -> tuple[Any, ...]:
+def parameters_of(stage: str, shape: Any, dtype: np.dtype[Any], **values: Any) -> tuple[Any, ...]:
     """The result's shape, and the parameters as tensors of ``dtype``.  Raises ShapeError where one does not fit."""
     tensors = {name: as_tensor(value, stage, dtype) for name, value in values.items()}
     if shape is None:
@@ -452,20 +452,20 @@ def _fits(shape: Shape, wanted: Shape) -> bool:
         return False
 
 
-def _check_scale(stage: str, name: str, value: Any) -> None:
+def check_scale(stage: str, name: str, value: Any) -> None:
     """Raises ArgumentError for a Python or NumPy number below 0, or NaN."""
     if weak_kind(value) is not None and not isinstance(value, Tensor) and not value >= 0:
         raise ArgumentError(stage, f"{name} is {value}; it must not be below 0.")
 
 
-def _float_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
+def float_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
     result = to_dtype(dtype, stage)
     if not dtypes.is_float(result):
         raise DTypeError(stage, f"{result} is not a float dtype; use hf.random.randint for integers.")
     return result
 
 
-def _number_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
+def number_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
     result = to_dtype(dtype, stage)
     if dtypes.is_bool(result):
         raise DTypeError(stage, "the numbers are not bools; give an integer or a float dtype.")

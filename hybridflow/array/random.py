@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.array.distributions import Source
 from hybridflow.array.elementwise import add, bitwise_or, bitwise_xor
 from hybridflow.array.shapes import concat, reshape, stack
+from hybridflow.array.transformed_distributions import TransformedDistributions
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent
 from hybridflow.compiler.ops import TABLE, type_rules
@@ -44,7 +44,7 @@ class _StateName(str):
 _STATE = _StateName("random_state")
 
 
-class Generator(Source):
+class Generator(TransformedDistributions):
     """Random generator: a stream of random numbers with its own state; make it outside traced functions.
 
     Args:
@@ -215,7 +215,7 @@ def _seeds(seed: Any, purpose: int, place: Any, count: Extent, stage: str) -> Te
     return cast(bitwise_or(words[:, ::2], words[:, 1::2] << 32), default_int)
 
 
-class _Stateless(Source):
+class Stateless(TransformedDistributions):
     """The numbers that a seed pair alone determines."""
 
     def __init__(self, seed: Any) -> None:
@@ -584,7 +584,7 @@ def stateless_uniform(
     >>> hf.random.stateless_uniform((3,), seed=[1, 2]).shape
     (3,)
     """
-    return _Stateless(seed).uniform(shape, minval, maxval, dtype)
+    return Stateless(seed).uniform(shape, minval, maxval, dtype)
 
 
 @entered
@@ -606,7 +606,7 @@ def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, 
     >>> hf.random.stateless_normal((3,), seed=[1, 2]).shape
     (3,)
     """
-    return _Stateless(seed).normal(shape, mean, stddev, dtype)
+    return Stateless(seed).normal(shape, mean, stddev, dtype)
 
 
 @entered
@@ -630,7 +630,7 @@ def stateless_truncated_normal(
     >>> hf.random.stateless_truncated_normal((3,), seed=[1, 2]).shape
     (3,)
     """
-    return _Stateless(seed).truncated_normal(shape, mean, stddev, dtype)
+    return Stateless(seed).truncated_normal(shape, mean, stddev, dtype)
 
 
 @entered
@@ -651,7 +651,7 @@ def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: Any = d
     >>> hf.random.stateless_exponential((3,), seed=[1, 2]).shape
     (3,)
     """
-    return _Stateless(seed).exponential(shape, rate, dtype)
+    return Stateless(seed).exponential(shape, rate, dtype)
 
 
 @entered
@@ -673,7 +673,7 @@ def stateless_laplace(shape: Any, seed: Any, mean: Any = 0.0, scale: Any = 1.0, 
     >>> hf.random.stateless_laplace((3,), seed=[1, 2]).shape
     (3,)
     """
-    return _Stateless(seed).laplace(shape, mean, scale, dtype)
+    return Stateless(seed).laplace(shape, mean, scale, dtype)
 
 
 @entered
@@ -695,7 +695,7 @@ def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = 1.0, dtype: A
     >>> hf.random.stateless_gamma((3,), seed=[1, 2], alpha=0.5).shape
     (3,)
     """
-    return _Stateless(seed).gamma(shape, alpha, beta, dtype)
+    return Stateless(seed).gamma(shape, alpha, beta, dtype)
 
 
 @entered
@@ -715,7 +715,7 @@ def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
     >>> hf.random.stateless_bernoulli(1.0, seed=[1, 2], shape=(3,))
     <Tensor bool[3] cpu> [ True  True  True]
     """
-    return _Stateless(seed).bernoulli(p, shape)
+    return Stateless(seed).bernoulli(p, shape)
 
 
 @entered
@@ -736,7 +736,7 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = default_int)
     >>> hf.random.stateless_poisson((3,), seed=[1, 2], lam=0.0)
     <Tensor i64[3] cpu> [0 0 0]
     """
-    return _Stateless(seed).poisson(shape, lam, dtype)
+    return Stateless(seed).poisson(shape, lam, dtype)
 
 
 @entered
@@ -758,7 +758,7 @@ def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, dtype: An
     >>> hf.random.stateless_binomial((3,), seed=[1, 2], counts=5, probs=1.0)
     <Tensor i64[3] cpu> [5 5 5]
     """
-    return _Stateless(seed).binomial(shape, counts, probs, dtype)
+    return Stateless(seed).binomial(shape, counts, probs, dtype)
 
 
 @entered
@@ -780,7 +780,7 @@ def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: An
     >>> hf.random.stateless_randint((3,), seed=[1, 2], minval=5, maxval=6)
     <Tensor i64[3] cpu> [5 5 5]
     """
-    return _Stateless(seed).randint(shape, minval, maxval, dtype)
+    return Stateless(seed).randint(shape, minval, maxval, dtype)
 
 
 @entered
@@ -802,7 +802,7 @@ def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: Any = 
     >>> hf.random.stateless_categorical([0.0, -hf.inf], seed=[1, 2], shape=3)
     <Tensor i64[3] cpu> [0 0 0]
     """
-    return _Stateless(seed).categorical(logits, shape, dtype)
+    return Stateless(seed).categorical(logits, shape, dtype)
 
 
 @entered
@@ -822,7 +822,7 @@ def stateless_permutation(x: Any, seed: Any) -> Tensor:
     >>> hf.sort(hf.random.stateless_permutation(4, seed=[1, 2]))
     <Tensor i64[4] cpu> [0 1 2 3]
     """
-    return _Stateless(seed).permutation(x)
+    return Stateless(seed).permutation(x)
 
 
 stateless_shuffle = stateless_permutation
@@ -847,7 +847,7 @@ def stateless_choice(a: Any, seed: Any, shape: Any = (), replace: bool = True, p
     >>> hf.random.stateless_choice([7, 7], seed=[1, 2], shape=2)
     <Tensor i64[2] cpu> [7 7]
     """
-    return _Stateless(seed).choice(a, shape, replace, p)
+    return Stateless(seed).choice(a, shape, replace, p)
 
 
 @entered

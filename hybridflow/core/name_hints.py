@@ -785,24 +785,34 @@ zero_fraction: hf.mean((x == 0).astype(hf.float32))
 
 _OF_RANDOM = """
 PRNGKey: hf.random.stateless_normal(shape, seed), with hf.random.split(seed)
-beta: hf.random.gamma(shape, a), and x / (x + y) of two
+bytes: hf.random.bits(shape)
+chisquare: hf.random.chi_square(shape, df)
 default_rng: hf.random.Generator(seed)
-dirichlet: g = hf.random.gamma(shape, alpha), and g / hf.sum(g, axis=-1, keepdims=True)
+double_sided_maxwell: hf.random.maxwell(shape, scale), and hf.where(hf.random.bernoulli(0.5, shape), x, -x)
 get_state: hf.random.global_generator()
-gumbel: -hf.log(-hf.log(hf.random.uniform(shape)))
 integers: hf.random.randint(shape, low, high)
 key: hf.random.stateless_normal(shape, seed), with hf.random.split(seed)
+loggamma: hf.log(hf.random.gamma(shape, a))
+logseries: numpy.random.default_rng(seed).logseries(p, shape)
 manual_seed: hf.random.set_seed(seed)
-multivariate_normal: mean + hf.random.normal(shape) @ hf.linalg.cholesky(covariance).T
+noncentral_chisquare: hf.random.chi_square(shape, df + 2 * hf.random.poisson(shape, nonc / 2))
+power: hf.random.uniform(shape) ** (1 / a)
 rademacher: 2 * hf.random.bernoulli(0.5, shape).astype(hf.int64) - 1
 rand: hf.random.uniform(shape)
 randn: hf.random.normal(shape)
 random: hf.random.uniform(shape)
 random_sample: hf.random.uniform(shape)
 seed: hf.random.set_seed(seed)
+standard_cauchy: hf.random.cauchy(shape)
+standard_exponential: hf.random.exponential(shape)
 standard_gamma: hf.random.gamma(shape, a)
 standard_normal: hf.random.normal(shape)
+standard_t: hf.random.student_t(shape, df)
 stateless_random_normal: hf.random.stateless_normal(shape, seed)
+t: hf.random.student_t(shape, df)
+vonmises: hf.random.von_mises(shape, loc, concentration)
+weibull_min: hf.random.weibull(shape, concentration, scale)
+zipf: numpy.random.default_rng(seed).zipf(a, shape)
 """
 
 _OF_LOSSES = """

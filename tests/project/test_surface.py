@@ -97,12 +97,19 @@ MODULES = {
     "summary": """SummaryWriter audio create_file_writer experimental flush graph histogram hparams image record_if
         scalar should_record_summaries text""",
     "tree": "flatten leaves map structure unflatten",
-    "random": """Generator bernoulli binomial bits categorical choice exponential fold_in gamma global_generator
-        laplace normal permutation poisson randint set_seed shuffle split stateless_bernoulli
-        stateless_binomial stateless_categorical stateless_choice stateless_exponential
-        stateless_gamma stateless_laplace stateless_normal stateless_permutation stateless_poisson
-        stateless_randint stateless_shuffle stateless_truncated_normal stateless_uniform
-        truncated_normal uniform""",
+    "random": """Generator ball bernoulli beta binomial bits categorical cauchy chi_square choice dirichlet exponential
+        f fold_in gamma geometric global_generator gumbel hypergeometric laplace logistic lognormal
+        maxwell multinomial multivariate_normal negative_binomial normal orthogonal pareto permutation
+        poisson randint rayleigh set_seed shuffle split stateless_ball stateless_bernoulli
+        stateless_beta stateless_binomial stateless_categorical stateless_cauchy stateless_chi_square
+        stateless_choice stateless_dirichlet stateless_exponential stateless_f stateless_gamma
+        stateless_geometric stateless_gumbel stateless_hypergeometric stateless_laplace
+        stateless_logistic stateless_lognormal stateless_maxwell stateless_multinomial
+        stateless_multivariate_normal stateless_negative_binomial stateless_normal stateless_orthogonal
+        stateless_pareto stateless_permutation stateless_poisson stateless_randint stateless_rayleigh
+        stateless_shuffle stateless_student_t stateless_triangular stateless_truncated_normal
+        stateless_uniform stateless_von_mises stateless_wald stateless_weibull student_t triangular
+        truncated_normal uniform von_mises wald weibull""",
 }
 
 

@@ -18,7 +18,11 @@ from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import NOT_DIFFERENTIABLE, TABLE, Kind, OpDef, define, value_ranges
 
 OPS = list(TABLE.values())
-DIFFERENTIABLE = [op for op in OPS if op.vjp is not NOT_DIFFERENTIABLE and op.kind is not Kind.CONTROL]
+# Numbers that are drawn by rejection jump; tests/array/test_transformed_distributions.py has their derivatives.
+DRAWN = {"random_gamma"}
+DIFFERENTIABLE = [
+    op for op in OPS if op.vjp is not NOT_DIFFERENTIABLE and op.kind is not Kind.CONTROL and op.name not in DRAWN
+]
 N = Dim("n")
 
 
