@@ -19,6 +19,7 @@ from hybridflow import (
     mixed_precision as mixed_precision,
     models as models,
     nn as nn,
+    onnx as onnx,
     optimizers as optimizers,
     random as random,
     regularizers as regularizers,

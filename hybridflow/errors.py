@@ -290,6 +290,10 @@ class CheckpointError(HybridflowError, ValueError):
     """A file that is damaged, or of something else than what is to be restored from it."""
 
 
+class OnnxError(HybridflowError, ValueError):
+    """A file that is no ONNX model, is damaged, or asks for what there is not here."""
+
+
 class DataError(HybridflowError, ValueError):
     """A file of data that is damaged, or holds something else than was asked for."""
 

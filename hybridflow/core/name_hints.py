@@ -310,7 +310,6 @@ numel: x.size
 numpy: x.numpy()
 object_: lists of Python; tensors hold numbers
 ones_initializer: hf.initializers.Ones()
-onnx: hf.saved.save(f, path); it reads and writes files of its own alone
 ops: hf itself: hf.exp(x), hf.matmul(x, y)
 optim: hf.optimizers
 parallel: hf.distribute.MirroredStrategy(replicas=n)

@@ -200,6 +200,7 @@ SUBJECTS = (
     ("callbacks", ("hybridflow.callbacks",)),
     ("models", ("hybridflow.models",)),
     ("mixed precision", ("hybridflow.mixed_precision",)),
+    ("ONNX files", ("hybridflow.onnx",)),
     ("TensorFlow's names: what needs nothing public", ("hybridflow.compat",)),
     ("public names", ("hybridflow",)),
     ("TensorFlow's names: adapters", ("hybridflow.compat.adapters",)),
@@ -231,6 +232,7 @@ OPTIONAL = {
     "hybridflow.callbacks.progress": {"tqdm"},
     "hybridflow.compat.adapters.keras_names": {"PIL"},
     "hybridflow.models.graphviz": {"pydot"},
+    "hybridflow.onnx.library": {"onnx"},
     "hybridflow.runtime.cuda.cublaslt": {"cuda", "nvmath"},
     "hybridflow.summary.events": {"tensorboardX"},
 }

@@ -134,7 +134,7 @@ def test_import_loads_no_compiler_and_few_modules(tmp_path: Path) -> None:
 
 
 OF_MODELS = ("callbacks", "checkpoint", "compat", "data", "initializers", "layers", "losses", "metrics", "models")
-OF_MODELS += ("optimizers", "regularizers", "saved", "summary")
+OF_MODELS += ("onnx", "optimizers", "regularizers", "saved", "summary")
 
 
 def test_a_first_call_loads_nothing_of_models(tmp_path: Path) -> None:

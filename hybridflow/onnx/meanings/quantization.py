@@ -1,0 +1,247 @@
+"""Quantised operators: products of bytes are summed in int32, without being widened before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array import elementwise as ew, reductions, shapes
+from hybridflow.array.creation import zeros
+from hybridflow.array.linalg import matmul
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.onnx.element_types import dtype_of
+from hybridflow.onnx.meanings.shapes import axis_of
+from hybridflow.onnx.meanings.windows import laid, pairs_of
+from hybridflow.onnx.operators import operator
+from hybridflow.onnx.running import Call, ChannelsLast
+
+
+def _along(call: Call, x: Tensor, part: Tensor, axis: int, block: int) -> Tensor:
+    """Scales or zero points, spread over what they are of."""
+    if part.ndim == 0 or (part.ndim == 1 and not block and part.shape[0] == 1):
+        return shapes.reshape(part, ())
+    axis = axis_of(call, axis, x.ndim)
+    if not block:
+        return shapes.reshape(part, tuple(-1 if k == axis else 1 for k in range(x.ndim)))
+    from hybridflow.array.selection import repeat
+
+    return shapes.slice_axis(repeat(part, block, axis=axis), axis, 0, x.shape[axis])
+
+
+def _limits(dtype: Any) -> tuple[int, int]:
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: Any) -> Tensor:
+    low, high = _limits(dtype)
+    wide = ew.round(ew.divide(x, scale))
+    if zero is not None:
+        wide = wide + ew.astype(zero, wide.dtype)
+    return ew.astype(ew.minimum(ew.maximum(wide, low), high), dtype)
+
+
+@operator("QuantizeLinear", since=10)
+def quantize(
+    call: Call,
+    x: Tensor,
+    scale: Tensor,
+    zero: Tensor | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+    saturate: int = 1,
+) -> Tensor:
+    if zero is not None:
+        dtype = zero.dtype
+    else:
+        dtype = dtype_of(output_dtype) if output_dtype else np.dtype(np.uint8)
+    x = ew.astype(x, dtypes.float32) if dtypes.is_integer(x.dtype) else x
+    by = dtype_of(precision) if precision else scale.dtype
+    scale = _along(call, x, scale, axis, block_size)
+    zero = None if zero is None else _along(call, x, zero, axis, block_size)
+    return quantized(ew.astype(x, by), ew.astype(scale, by), zero, dtype)
+
+
+@operator("DequantizeLinear", since=10)
+def dequantize(
+    call: Call,
+    x: Tensor,
+    scale: Tensor,
+    zero: Tensor | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> Tensor:
+    to = dtype_of(output_dtype) if output_dtype else scale.dtype
+    by = _along(call, x, scale, axis, block_size)
+    if zero is not None:
+        origin = _along(call, x, zero, axis, block_size)
+        if dtypes.is_integer(x.dtype):
+            x = ew.astype(x, dtypes.int32) - ew.astype(origin, dtypes.int32)
+        else:
+            x = x - origin
+    return ew.astype(ew.astype(x, scale.dtype) * by, to)
+
+
+@operator("DynamicQuantizeLinear", since=11)
+def dynamic_quantize(call: Call, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    low, high = ew.minimum(reductions.min(x), 0), ew.maximum(reductions.max(x), 0)
+    scale = (high - low) / 255.0
+    safe = ew.where(ew.equal(scale, 0), 1.0, scale)
+    zero = ew.round(ew.minimum(ew.maximum(ew.divide(-low, safe), 0.0), 255.0))
+    wide = ew.round(ew.divide(x, safe)) + zero
+    return ew.astype(ew.minimum(ew.maximum(wide, 0.0), 255.0), dtypes.uint8), scale, ew.astype(zero, dtypes.uint8)
+
+
+def _is_zero(value: Any) -> bool:
+    return value is None or (isinstance(value, np.ndarray) and not value.any())
+
+
+def product_of_bytes(call: Call, a: Tensor, b: Tensor, zero_a: Any, zero_b: Any) -> Tensor:
+    """``(a - zero_a) @ (b - zero_b)`` in int32: by the sums of rows and columns, so that operands stay bytes."""
+    total = matmul(a, b, sum_dtype=dtypes.int32)
+    inner = a.shape[-1]
+    pa = None if _is_zero(zero_a) else ew.astype(call.tensor(zero_a), dtypes.int32)
+    pb = None if _is_zero(zero_b) else ew.astype(call.tensor(zero_b), dtypes.int32)
+    if pa is not None and pa.ndim == 1:
+        pa = shapes.reshape(pa, (-1, 1)) if pa.shape[0] != 1 else shapes.reshape(pa, ())
+    if pa is not None:
+        columns = reductions.sum(b, axis=-2, keepdims=b.ndim > 1, dtype=dtypes.int32)
+        total = total - pa * columns
+    if pb is not None:
+        rows = reductions.sum(a, axis=-1, keepdims=a.ndim > 1, dtype=dtypes.int32)
+        total = total - rows * pb
+    if pa is not None and pb is not None:
+        total = total + pa * pb * inner
+    return total
+
+
+@operator("MatMulInteger", since=10, raw=(2, 3))
+def matmul_integer(call: Call, a: Tensor, b: Tensor, zero_a: Any = None, zero_b: Any = None) -> Tensor:
+    return product_of_bytes(call, a, b, zero_a, zero_b)
+
+
+def _requantized(wide: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
+    low, high = _limits(zero.dtype)
+    scaled = ew.round(ew.astype(wide, dtypes.float32) * factor) + ew.astype(zero, dtypes.float32)
+    return ew.astype(ew.minimum(ew.maximum(scaled, low), high), zero.dtype)
+
+
+@operator("QLinearMatMul", since=10, raw=(2, 5))
+def qlinear_matmul(
+    call: Call,
+    a: Tensor,
+    scale_a: Tensor,
+    zero_a: Any,
+    b: Tensor,
+    scale_b: Tensor,
+    zero_b: Any,
+    scale: Tensor,
+    zero: Tensor,
+) -> Tensor:
+    wide = product_of_bytes(call, a, b, zero_a, zero_b)
+    if scale_a.ndim == 1 and scale_a.shape[0] != 1:
+        scale_a = shapes.reshape(scale_a, (-1, 1))
+    factor = ew.divide(
+        ew.astype(scale_a, dtypes.float32) * ew.astype(scale_b, dtypes.float32), ew.astype(scale, dtypes.float32)
+    )
+    return _requantized(wide, factor, zero)
+
+
+def _patches(x: Tensor, size: Any, step: Any, dilation: Any) -> list[Tensor]:
+    from hybridflow.onnx.meanings.windows import _windows
+
+    return _windows(x, size, step, dilation)
+
+
+def convolution_of_bytes(
+    call: Call,
+    x: Any,
+    w: Any,
+    zero_x: Any,
+    zero_w: Any,
+    auto_pad: str,
+    dilations: Any,
+    group: int,
+    pads: Any,
+    strides: Any,
+) -> Tensor:
+    """A convolution in int32, with its channels last: windows side by side, and one product of bytes."""
+    count = w.ndim - 2
+    step, dilation = strides or [1] * count, dilations or [1] * count
+    size = w.shape[2:]
+    x = laid(call, x)
+    pairs = pairs_of(auto_pad, pads, x.shape[1:-1], size, step, dilation)
+    if any(pair != (0, 0) for pair in pairs):
+        around = [(0, 0), *pairs, (0, 0)]
+        if _is_zero(zero_x):
+            x = shapes.pad(x, around)
+        else:  # what is padded is the zero of the operand
+            origin = shapes.reshape(call.tensor(zero_x), ())
+            inside = shapes.pad(zeros((1, *x.shape[1:-1], 1), dtype=dtypes.bool_), around, constant_values=True)
+            x = ew.where(inside, ew.astype(origin, x.dtype), shapes.pad(x, around))
+    channels, outputs = w.shape[1], w.shape[0] // group
+    filters = call.arranged(w, (*range(2, count + 2), 1, 0))
+    filters = shapes.reshape(filters, (-1, w.shape[0]))
+    windows = _patches(x, size, step, dilation)
+    found = []
+    for k in range(group):
+        cut = slice(k * channels, (k + 1) * channels)
+        rows = windows if group == 1 else [part[..., cut] for part in windows]
+        matrix = shapes.concat(rows, axis=-1) if len(rows) > 1 else rows[0]
+        part = slice(k * outputs, (k + 1) * outputs)
+        points = zero_w
+        if zero_w is not None and not _is_zero(zero_w) and call.tensor(zero_w).ndim:
+            points = call.tensor(zero_w)[part] if call.tensor(zero_w).shape[0] != 1 else call.tensor(zero_w)
+        found.append(product_of_bytes(call, matrix, filters[:, part] if group > 1 else filters, zero_x, points))
+    return shapes.concat(found, axis=-1) if group > 1 else found[0]
+
+
+@operator("ConvInteger", since=10, raw=(1, 2, 3), keeps_layout=True)
+def conv_integer(
+    call: Call,
+    x: Any,
+    w: Any,
+    zero_x: Any = None,
+    zero_w: Any = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Any = None,
+    group: int = 1,
+    kernel_shape: Any = None,
+    pads: Any = None,
+    strides: Any = None,
+) -> ChannelsLast:
+    return ChannelsLast(convolution_of_bytes(call, x, w, zero_x, zero_w, auto_pad, dilations, group, pads, strides))
+
+
+@operator("QLinearConv", since=10, raw=(2, 3, 5), keeps_layout=True)
+def qlinear_conv(
+    call: Call,
+    x: Any,
+    scale_x: Tensor,
+    zero_x: Any,
+    w: Any,
+    scale_w: Tensor,
+    zero_w: Any,
+    scale: Tensor,
+    zero: Tensor,
+    bias: Tensor | None = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Any = None,
+    group: int = 1,
+    kernel_shape: Any = None,
+    pads: Any = None,
+    strides: Any = None,
+) -> ChannelsLast:
+    wide = convolution_of_bytes(call, x, w, zero_x, zero_w, auto_pad, dilations, group, pads, strides)
+    if bias is not None:
+        wide = wide + bias
+    return ChannelsLast(_requantized(wide, ew.divide(scale_x * scale_w, scale), zero))

@@ -1,0 +1,297 @@
+"""Recurrent networks, as one scan for each direction."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from hybridflow.array import elementwise as ew, shapes
+from hybridflow.array.creation import arange, zeros
+from hybridflow.array.indexing import take_along_axis
+from hybridflow.array.linalg import matmul
+from hybridflow.compiler.ir import dtypes
+from hybridflow.control.scan import scan
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import expand
+from hybridflow.nn import functional
+from hybridflow.onnx.meanings import elementwise
+from hybridflow.onnx.operators import operator
+from hybridflow.onnx.running import Call
+
+Function = Callable[[Any], Any]
+# (function of x, alpha, beta; default alpha, default beta)
+_ACTIVATIONS: dict[str, tuple[Callable[[Any, float, float], Any], float, float]] = {
+    "relu": (lambda x, a, b: functional.relu(x), 0, 0),
+    "tanh": (lambda x, a, b: ew.tanh(x), 0, 0),
+    "sigmoid": (lambda x, a, b: ew.sigmoid(x), 0, 0),
+    "affine": (lambda x, a, b: x * a + b, 1, 0),
+    "leakyrelu": (lambda x, a, b: ew.where(ew.less(x, 0), x * a, x), 0.01, 0),
+    "thresholdedrelu": (lambda x, a, b: ew.where(ew.greater(x, a), x, 0), 1, 0),
+    "scaledtanh": (lambda x, a, b: ew.tanh(x * b) * a, 1, 1),
+    "hardsigmoid": (lambda x, a, b: ew.maximum(ew.minimum(x * a + b, 1), 0), 0.2, 0.5),
+    "elu": (lambda x, a, b: elementwise.elu(None, x, alpha=a), 1, 0),
+    "softsign": (lambda x, a, b: functional.softsign(x), 0, 0),
+    "softplus": (lambda x, a, b: functional.softplus(x), 0, 0),
+}
+
+
+def _activations(
+    call: Call, names: Any, alphas: Any, betas: Any, usual: list[str], directions: int
+) -> list[list[Function]]:
+    """The functions of each direction."""
+    names = names or usual * directions
+    if len(names) != len(usual) * directions:
+        raise call.fault(f"it has {len(names)} activations. Expected {len(usual) * directions}.")
+    alphas, betas = list(alphas or []), list(betas or [])
+    functions: list[Function] = []
+    for name in names:
+        if name.lower() not in _ACTIVATIONS:
+            raise call.fault(f"the activation {name!r} is not known.")
+        function, alpha, beta = _ACTIVATIONS[name.lower()]
+        if name.lower() in ("affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu"):
+            alpha = alphas.pop(0) if alphas else alpha
+        if name.lower() in ("affine", "scaledtanh", "hardsigmoid"):
+            beta = betas.pop(0) if betas else beta
+        functions.append(functools.partial(_applied, function, alpha, beta))
+    count = len(usual)
+    return [functions[k * count : (k + 1) * count] for k in range(directions)]
+
+
+def _applied(function: Callable[..., Any], alpha: float, beta: float, x: Any) -> Any:
+    return function(x, alpha, beta)
+
+
+class Sequences:
+    """What the three kinds have in common: operands in order of time, and results in the order of the layout."""
+
+    def __init__(self, call: Call, x: Tensor, lengths: Tensor | None, w: Any, direction: str, layout: int) -> None:
+        self.call, self.layout = call, layout
+        self.x = shapes.permute_dims(x, (1, 0, 2)) if layout else x
+        self.steps, self.count = self.x.shape[0], self.x.shape[1]
+        self.lengths = None if lengths is None else ew.astype(lengths, dtypes.int64)
+        if direction not in ("forward", "reverse", "bidirectional"):
+            raise call.fault(f"the direction {direction!r} is not known.")
+        self.reversed = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
+        if w.shape[0] != len(self.reversed):
+            raise call.fault(f"its weights are for {w.shape[0]} directions.")
+
+    @property
+    def directions(self) -> int:
+        return len(self.reversed)
+
+    def start(self, state: Tensor | None, k: int, units: Any, dtype: Any) -> Tensor:
+        if state is None:
+            return zeros((self.count, units), dtype=dtype)
+        return state[:, k] if self.layout else state[k]
+
+    def turned(self, x: Tensor) -> Tensor:
+        """Each sequence from its end to its start; what lies behind its end stays there."""
+        if self.lengths is None:
+            return shapes.flip(x, axis=0)
+        places = shapes.reshape(arange(self.steps), (self.steps, 1))
+        lengths = shapes.reshape(self.lengths, (1, self.count))
+        sources = ew.where(ew.less(places, lengths), lengths - 1 - places, places)
+        return take_along_axis(x, expand(shapes.expand_dims(sources, axis=2), x.shape), axis=0)
+
+    def direction(
+        self, k: int, inputs: Callable[[Tensor], Tensor], step: Callable[..., Any], states: tuple[Tensor, ...]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The hidden states of one direction over time, and the last states.  Padding changes no state."""
+        x = self.turned(self.x) if self.reversed[k] and self.lengths is not None else self.x
+        backwards = self.reversed[k] and self.lengths is None
+        rows = inputs(x)
+        if self.lengths is None:
+            found = scan(lambda state, row: step(state, row), rows, states, reverse=backwards)
+        else:
+            inside = ew.less(shapes.reshape(arange(self.steps), (self.steps, 1)), shapes.reshape(self.lengths, (1, -1)))
+            inside = shapes.expand_dims(inside, axis=2)
+
+            def masked(state: Any, row: Any) -> Any:
+                values, valid = row
+                return tuple(ew.where(valid, new, old) for new, old in zip(step(state, values), state))
+
+            found = scan(masked, (rows, inside), states)
+        last = [part[0 if backwards else -1] for part in found]
+        hidden = found[0]
+        if self.lengths is not None:
+            hidden = ew.where(inside, hidden, 0)
+            if self.reversed[k]:
+                hidden = self.turned(hidden)
+        return hidden, last
+
+    def results(self, parts: list[tuple[Tensor, list[Tensor]]]) -> tuple[Tensor, ...]:
+        """[steps, directions, count, units] and the last states [directions, count, units]."""
+        hidden = shapes.stack([part for part, _ in parts], axis=1)
+        last = [shapes.stack([states[k] for _, states in parts], axis=0) for k in range(len(parts[0][1]))]
+        if self.layout:
+            hidden = shapes.permute_dims(hidden, (2, 0, 1, 3))
+            last = [shapes.permute_dims(state, (1, 0, 2)) for state in last]
+        return (hidden, *last)
+
+
+def _weight(call: Call, w: Any, k: int) -> Tensor:
+    """The matrix of a direction, turned to stand behind the rows."""
+    return call.derived(
+        w, ("recurrent", k), lambda array: array[k].T.copy(), lambda tensor: shapes.permute_dims(tensor[k], (1, 0))
+    )
+
+
+def _clipped(function: Function, clip: float | None) -> Function:
+    if clip is None:
+        return function
+    return lambda x: function(ew.minimum(ew.maximum(x, -clip), clip))
+
+
+@operator("LSTM", since=7, raw=(1, 2))
+def lstm(
+    call: Call,
+    x: Tensor,
+    w: Any,
+    r: Any,
+    b: Tensor | None = None,
+    lengths: Tensor | None = None,
+    h: Tensor | None = None,
+    c: Tensor | None = None,
+    p: Tensor | None = None,
+    *,
+    hidden_size: int | None = None,
+    direction: str = "forward",
+    activations: Any = None,
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    clip: float | None = None,
+    input_forget: int = 0,
+    layout: int = 0,
+) -> tuple[Tensor, ...]:
+    """The gates are input, output, forget, cell."""
+    run = Sequences(call, x, lengths, w, direction, layout)
+    units = r.shape[-1]
+    functions = _activations(
+        call, activations, activation_alpha, activation_beta, ["Sigmoid", "Tanh", "Tanh"], run.directions
+    )
+    parts = []
+    for k in range(run.directions):
+        f, g, last = functions[k]
+        f, g = _clipped(f, clip), _clipped(g, clip)
+        weight, recurrent = _weight(call, w, k), _weight(call, r, k)
+        bias = None if b is None else b[k, : 4 * units] + b[k, 4 * units :]
+        peep = None if p is None else [p[k, j * units : (j + 1) * units] for j in range(3)]
+
+        def inputs(rows: Tensor, weight: Any = weight, bias: Any = bias) -> Tensor:
+            found = matmul(rows, weight)
+            return found if bias is None else found + bias
+
+        def step(
+            state: Any, row: Any, recurrent: Any = recurrent, f: Any = f, g: Any = g, last: Any = last, peep: Any = peep
+        ) -> Any:
+            hidden, cell = state
+            gates = row + matmul(hidden, recurrent)
+            i, o, forget, new = (gates[:, j * units : (j + 1) * units] for j in range(4))
+            if peep is not None:
+                i, forget = i + peep[0] * cell, forget + peep[2] * cell
+            i = f(i)
+            forget = 1 - i if input_forget else f(forget)
+            cell = forget * cell + i * g(new)
+            if peep is not None:
+                o = o + peep[1] * cell
+            return f(o) * last(cell), cell
+
+        states = run.start(h, k, units, x.dtype), run.start(c, k, units, x.dtype)
+        parts.append(run.direction(k, inputs, step, states))
+    return run.results(parts)
+
+
+@operator("GRU", since=7, raw=(1, 2))
+def gru(
+    call: Call,
+    x: Tensor,
+    w: Any,
+    r: Any,
+    b: Tensor | None = None,
+    lengths: Tensor | None = None,
+    h: Tensor | None = None,
+    *,
+    hidden_size: int | None = None,
+    direction: str = "forward",
+    activations: Any = None,
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    clip: float | None = None,
+    layout: int = 0,
+    linear_before_reset: int = 0,
+) -> tuple[Tensor, ...]:
+    """The gates are update, reset, hidden."""
+    run = Sequences(call, x, lengths, w, direction, layout)
+    units = r.shape[-1]
+    functions = _activations(call, activations, activation_alpha, activation_beta, ["Sigmoid", "Tanh"], run.directions)
+    parts = []
+    for k in range(run.directions):
+        f, g = (_clipped(function, clip) for function in functions[k])
+        weight, recurrent = _weight(call, w, k), _weight(call, r, k)
+        wb = None if b is None else b[k, : 3 * units]
+        rb = None if b is None else b[k, 3 * units :]
+
+        def inputs(rows: Tensor, weight: Any = weight, wb: Any = wb) -> Tensor:
+            found = matmul(rows, weight)
+            return found if wb is None else found + wb
+
+        def step(state: Any, row: Any, recurrent: Any = recurrent, rb: Any = rb, f: Any = f, g: Any = g) -> Any:
+            (hidden,) = state
+            if linear_before_reset:
+                seen = matmul(hidden, recurrent)
+                seen = seen if rb is None else seen + rb
+                z, reset = (
+                    f(row[:, j * units : (j + 1) * units] + seen[:, j * units : (j + 1) * units]) for j in (0, 1)
+                )
+                new = g(row[:, 2 * units :] + reset * seen[:, 2 * units :])
+            else:
+                seen = matmul(hidden, recurrent[:, : 2 * units])
+                seen = seen if rb is None else seen + rb[: 2 * units]
+                z, reset = (
+                    f(row[:, j * units : (j + 1) * units] + seen[:, j * units : (j + 1) * units]) for j in (0, 1)
+                )
+                inner = matmul(reset * hidden, recurrent[:, 2 * units :])
+                new = g(row[:, 2 * units :] + (inner if rb is None else inner + rb[2 * units :]))
+            return ((1 - z) * new + z * hidden,)
+
+        parts.append(run.direction(k, inputs, step, (run.start(h, k, units, x.dtype),)))
+    return run.results(parts)
+
+
+@operator("RNN", since=7, raw=(1, 2))
+def rnn(
+    call: Call,
+    x: Tensor,
+    w: Any,
+    r: Any,
+    b: Tensor | None = None,
+    lengths: Tensor | None = None,
+    h: Tensor | None = None,
+    *,
+    hidden_size: int | None = None,
+    direction: str = "forward",
+    activations: Any = None,
+    activation_alpha: Any = None,
+    activation_beta: Any = None,
+    clip: float | None = None,
+    layout: int = 0,
+) -> tuple[Tensor, ...]:
+    run = Sequences(call, x, lengths, w, direction, layout)
+    units = r.shape[-1]
+    functions = _activations(call, activations, activation_alpha, activation_beta, ["Tanh"], run.directions)
+    parts = []
+    for k in range(run.directions):
+        f = _clipped(functions[k][0], clip)
+        weight, recurrent = _weight(call, w, k), _weight(call, r, k)
+        bias = None if b is None else b[k, :units] + b[k, units:]
+
+        def inputs(rows: Tensor, weight: Any = weight, bias: Any = bias) -> Tensor:
+            found = matmul(rows, weight)
+            return found if bias is None else found + bias
+
+        def step(state: Any, row: Any, recurrent: Any = recurrent, f: Any = f) -> Any:
+            return (f(row + matmul(state[0], recurrent)),)
+
+        parts.append(run.direction(k, inputs, step, (run.start(h, k, units, x.dtype),)))
+    return run.results(parts)

@@ -1,0 +1,378 @@
+"""Models of ONNX files: loaded, called, cut, trained; bad files."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+
+onnx = pytest.importorskip("onnx")
+
+from onnx import helper, numpy_helper  # noqa: E402
+
+from tests.support.onnx_files import model_of, reference, saved  # noqa: E402
+
+pytestmark = pytest.mark.code
+node = helper.make_node
+F32 = np.float32
+RNG = np.random.default_rng(0)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(F32)
+
+
+def mlp() -> onnx.ModelProto:
+    return model_of(
+        [
+            node("Gemm", ["x", "w", "b"], ["h"], transB=1, name="first"),
+            node("Relu", ["h"], ["r"], name="relu"),
+            node("MatMul", ["r", "v"], ["y"], name="second"),
+        ],
+        {"x": (F32, ["batch", 3])},
+        ["y"],
+        {"w": floats(4, 3), "b": floats(4), "v": floats(4, 2)},
+    )
+
+
+def close(got: object, wanted: np.ndarray) -> None:
+    np.testing.assert_allclose(np.asarray(got), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_is_a_module_that_serves_all_batches_with_one_program(tmp_path: Path) -> None:
+    proto = mlp()
+    model = hf.onnx.load(saved(proto, tmp_path))
+    assert isinstance(model, hf.Module) and model.variables == []
+    assert (model.input_names, model.output_names) == (("x",), ("y",))
+    assert model.signature == (hf.TensorSpec([None, 3], F32),)
+    for batch in (5, 7, 2, 11):
+        x = floats(batch, 3)
+        got = model(x)
+        close(got, reference(proto, x=x)[0])
+        np.testing.assert_array_equal(got, hf.eager(model.function)(x))
+    assert len(model.function.signatures()) == 1
+    for batch in (0, 1):
+        x = floats(batch, 3)
+        close(model(x=x), reference(proto, x=x)[0])
+
+
+def test_lists_take_the_dtype_of_the_input_and_arrays_keep_theirs(tmp_path: Path) -> None:
+    model = hf.onnx.load(saved(mlp(), tmp_path))
+    assert model([[1, 2, 3]]).dtype == F32
+    with pytest.raises(hf.errors.DTypeError, match=r"input 'x' of .* is float64; expected float32"):
+        model(np.ones((1, 3)))
+    with pytest.raises(hf.errors.ArgumentError, match="has 1 inputs"):
+        model()
+    with pytest.raises(hf.errors.ArgumentError, match="has 1 inputs"):
+        model(y=np.ones((1, 3), F32))
+
+
+def test_outputs_cut_a_model(tmp_path: Path) -> None:
+    proto = mlp()
+    path = saved(proto, tmp_path)
+    x = floats(3, 3)
+    features = hf.onnx.load(path, outputs=["r"])
+    assert features.output_names == ("r",)
+    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+    close(features(x), np.maximum(x @ arrays["w"].T + arrays["b"], 0))
+    assert [v.name for v in hf.onnx.load(path, trainable=True, outputs=["r"]).variables] == ["w", "b"]
+    with pytest.raises(hf.onnx.OnnxError, match="makes no value 'z'"):
+        hf.onnx.load(path, outputs=["z"])
+
+
+def test_trainable_weights_are_variables_by_their_names(tmp_path: Path) -> None:
+    proto = mlp()
+    model = hf.onnx.load(saved(proto, tmp_path), trainable=True)
+    assert sorted(model.named_variables()) == ["b", "v", "w"]
+    x, wanted = floats(16, 3), floats(16, 2)
+
+    def loss(x: object) -> object:
+        return hf.mean((model(x) - wanted) ** 2)
+
+    @hf.function
+    def gradients(x: object) -> object:
+        with hf.GradientTape() as tape:
+            value = loss(x)
+        return tape.gradient(value, model.trainable_variables)
+
+    for compiled, eager in zip(gradients(x), hf.eager(gradients)(x)):
+        np.testing.assert_array_equal(compiled, eager)
+    variable = model.named_variables()["w"]
+    index, step = (1, 2), 1e-3
+    kept = variable.numpy().copy()
+    found = []
+    for sign in (1, -1):
+        moved = kept.copy()
+        moved[index] += sign * step
+        variable.assign(moved)
+        found.append(float(loss(x)))
+    variable.assign(kept)
+    position = [v is variable for v in model.trainable_variables].index(True)
+    assert float(gradients(x)[position][index]) == pytest.approx((found[0] - found[1]) / (2 * step), rel=2e-2)
+    optimizer = hf.optimizers.SGD(0.05)
+    before = float(loss(x))
+    for _ in range(20):
+        optimizer.apply_gradients(zip(gradients(x), model.trainable_variables))
+    assert float(loss(x)) < 0.7 * before
+
+
+def test_statistics_and_settings_are_no_trainable_weights(tmp_path: Path) -> None:
+    proto = model_of(
+        [
+            node("BatchNormalization", ["x", "s", "b", "m", "v"], ["n"]),
+            node("Clip", ["n", "low", "high"], ["c"]),
+            node("Resize", ["c", "", "scales"], ["y"], mode="nearest"),
+        ],
+        {"x": (F32, [1, 2, 3, 3])},
+        ["y"],
+        {
+            "s": floats(2),
+            "b": floats(2),
+            "m": floats(2),
+            "v": np.abs(floats(2)),
+            "low": F32(-1.0),
+            "high": F32(1.0),
+            "scales": np.array([1, 1, 2, 2], F32),
+        },
+    )
+    model = hf.onnx.load(saved(proto, tmp_path), trainable=True)
+    assert sorted(v.name for v in model.trainable_variables) == ["b", "s"]
+    assert sorted(v.name for v in model.non_trainable_variables) == ["m", "v"]
+    x = floats(1, 2, 3, 3)
+    close(model(x), reference(proto, x=x)[0])
+
+
+def test_a_model_within_a_function_is_part_of_it(tmp_path: Path) -> None:
+    proto = mlp()
+    model = hf.onnx.load(saved(proto, tmp_path))
+    f = hf.function(lambda x: hf.sum(model(x) * 2))
+    x = floats(4, 3)
+    close(f(x), 2 * reference(proto, x=x)[0].sum())
+
+
+def test_shape_arithmetic_stays_open(tmp_path: Path) -> None:
+    """The usual way to flatten: by the shape of the tensor itself."""
+    proto = model_of(
+        [
+            node("Shape", ["x"], ["shape"]),
+            node("Gather", ["shape", "zero"], ["n"], axis=0),
+            node("Unsqueeze", ["n", "axes"], ["rows"]),
+            node("Concat", ["rows", "rest"], ["form"], axis=0),
+            node("Reshape", ["x", "form"], ["y"]),
+            node("Mul", ["n", "two"], ["m"]),
+            node("Range", ["zero", "m", "one"], ["r"]),
+        ],
+        {"x": (F32, ["batch", 2, "width"])},
+        ["y", "r", "shape"],
+        {
+            "zero": np.array(0, np.int64),
+            "one": np.array(1, np.int64),
+            "two": np.array(2, np.int64),
+            "axes": np.array([0], np.int64),
+            "rest": np.array([-1], np.int64),
+        },
+    )
+    model = hf.onnx.load(saved(proto, tmp_path))
+    for shape in ((3, 2, 5), (4, 2, 7), (6, 2, 2)):
+        x = floats(*shape)
+        for got, wanted in zip(model(x), reference(proto, x=x)):
+            np.testing.assert_array_equal(got, wanted)
+            assert got.dtype == wanted.dtype
+    assert len(model.function.signatures()) == 1
+
+
+@pytest.mark.runs_eagerly
+def test_results_that_depend_on_values_run_eagerly(tmp_path: Path) -> None:
+    proto = model_of([node("NonZero", ["x"], ["y"])], {"x": (F32, [None, 3])}, ["y"])
+    model = hf.onnx.load(saved(proto, tmp_path))
+    x = np.array([[0, 1, 0], [2, 0, 3]], F32)
+    np.testing.assert_array_equal(model(x), reference(proto, x=x)[0])
+
+
+def test_if_by_a_known_condition_takes_one_branch_and_by_a_tensor_both(tmp_path: Path) -> None:
+    def branch(name: str, op: str) -> onnx.GraphProto:
+        return helper.make_graph(
+            [node(op, ["x"], [f"{name}_y"])], name, [], [helper.make_tensor_value_info(f"{name}_y", 1, None)]
+        )
+
+    known = model_of(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Size", ["s"], ["rank"]),
+            node("Equal", ["rank", "two"], ["c"]),
+            node("If", ["c"], ["y"], then_branch=branch("a", "Neg"), else_branch=branch("b", "Flatten")),
+        ],
+        {"x": (F32, [2, 3])},
+        ["y"],
+        {"two": np.array(2, np.int64)},
+    )
+    x = floats(2, 3)
+    np.testing.assert_array_equal(hf.onnx.load(saved(known, tmp_path))(x), -x)
+    open_ = model_of(
+        [node("If", ["c"], ["y"], then_branch=branch("a", "Neg"), else_branch=branch("b", "Abs"))],
+        {"x": (F32, [2, 3]), "c": (np.bool_, [])},
+        ["y"],
+    )
+    model = hf.onnx.load(saved(open_, tmp_path))
+    np.testing.assert_array_equal(model(x, np.array(True)), -x)
+    np.testing.assert_array_equal(model(x, np.array(False)), np.abs(x))
+    assert len(model.function.signatures()) == 1
+
+
+def test_functions_of_a_file_and_their_attributes(tmp_path: Path) -> None:
+    body = [node("LeakyRelu", ["a"], ["t"]), node("Add", ["t", "b"], ["c"])]
+    attribute = body[0].attribute.add()
+    attribute.name, attribute.ref_attr_name, attribute.type = "alpha", "slope", onnx.AttributeProto.FLOAT
+    function = helper.make_function("mine", "Fused", ["a", "b"], ["c"], body, [helper.make_opsetid("", 21)], ["slope"])
+    proto = model_of(
+        [node("Fused", ["x", "x"], ["y"], domain="mine", slope=0.5)],
+        {"x": (F32, [4])},
+        ["y"],
+        domains={"mine": 1},
+        functions=[function],
+    )
+    x = np.array([-2, -0.5, 0, 3], F32)
+    np.testing.assert_array_equal(hf.onnx.load(saved(proto, tmp_path))(x), np.where(x < 0, x * F32(0.5), x) + x)
+
+
+# ---- bad files
+
+
+def test_what_is_missing_says_the_node_and_the_file(tmp_path: Path) -> None:
+    proto = model_of(
+        [node("Relu", ["x"], ["h"]), node("MaxRoiPool", ["h", "r"], ["y"], name="pool", pooled_shape=[1, 1])],
+        {"x": (F32, [1, 1, 4, 4]), "r": (F32, [1, 5])},
+        ["y"],
+        opset=16,
+    )
+    path = saved(proto, tmp_path, "roi.onnx")
+    report = hf.onnx.check(path)
+    assert not report.runs and "node 'pool' (MaxRoiPool) of opset 16" in report.missing
+    with pytest.raises(hf.onnx.OnnxError, match=r"roi.onnx: node 'pool' \(MaxRoiPool\) of opset 16 is not supported"):
+        hf.onnx.load(path)(floats(1, 1, 4, 4), floats(1, 5))
+
+
+def test_operands_that_do_not_fit_say_the_node(tmp_path: Path) -> None:
+    proto = model_of(
+        [node("MatMul", ["x", "w"], ["y"], name="product")], {"x": (F32, [2, 3])}, ["y"], {"w": floats(4, 2)}
+    )
+    with pytest.raises(hf.onnx.OnnxError, match=r"node 'product' \(MatMul\): .*inner sizes differ"):
+        hf.onnx.load(saved(proto, tmp_path))(floats(2, 3))
+
+
+@pytest.mark.parametrize("data", [b"", b"\x08", b"no model at all", b"\xff" * 100, bytes(1000)])
+def test_what_is_no_model(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "x.onnx"
+    path.write_bytes(data)
+    with pytest.raises(hf.onnx.OnnxError, match=r"x\.onnx"):
+        hf.onnx.load(path)
+
+
+def test_data_outside_of_the_folder_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(bytes(64))
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    proto = model_of([node("Add", ["x", "w"], ["y"])], {"x": (F32, [4])}, ["y"], {"w": floats(4)})
+    tensor = proto.graph.initializer[0]
+    for location in ("../secret", str(tmp_path / "secret")):
+        tensor.ClearField("raw_data")
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        del tensor.external_data[:]
+        entry = tensor.external_data.add()
+        entry.key, entry.value = "location", location
+        with pytest.raises(hf.onnx.OnnxError):
+            hf.onnx.load(saved(proto, inner))
+    tensor.external_data[0].value = "weights"
+    (inner / "weights").write_bytes(np.arange(4, dtype=F32).tobytes())
+    np.testing.assert_array_equal(hf.onnx.load(saved(proto, inner))(np.zeros(4, F32)), np.arange(4))
+
+
+def test_sizes_are_refused_before_anything_is_allocated(tmp_path: Path) -> None:
+    huge = model_of(
+        [node("ConstantOfShape", ["s"], ["y"], name="fill")], {}, ["y"], {"s": np.array([2**31, 2**31], np.int64)}
+    )
+    with pytest.raises(hf.onnx.OnnxError, match="node 'fill'"):
+        hf.onnx.load(saved(huge, tmp_path))()
+    proto = mlp()
+    proto.graph.initializer[0].dims[:] = [2**40, 2**20]
+    with pytest.raises(hf.onnx.OnnxError, match="shape"):
+        hf.onnx.load(saved(proto, tmp_path))
+
+
+def test_a_function_that_calls_itself(tmp_path: Path) -> None:
+    function = helper.make_function(
+        "mine",
+        "Loop",
+        ["a"],
+        ["b"],
+        [node("Neg", ["a"], ["b"])],
+        [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)],
+    )
+    proto = model_of(
+        [node("Loop", ["x"], ["y"], domain="mine")], {"x": (F32, [1])}, ["y"], domains={"mine": 1}, functions=[function]
+    )
+    proto.functions[0].node[0].CopyFrom(node("Loop", ["a"], ["b"], domain="mine"))
+    with pytest.raises(hf.onnx.OnnxError):
+        hf.onnx.load(saved(proto, tmp_path))(floats(1))
+
+
+def network() -> onnx.ModelProto:
+    """One of each kind: convolution, pooling, shapes, a loop, a branch."""
+    body = helper.make_graph(
+        [node("Add", ["carried", "carried"], ["next"]), node("Identity", ["goes"], ["again"])],
+        "body",
+        [
+            helper.make_tensor_value_info("turn", 7, []),
+            helper.make_tensor_value_info("goes", 9, []),
+            helper.make_tensor_value_info("carried", 1, None),
+        ],
+        [helper.make_tensor_value_info("again", 9, []), helper.make_tensor_value_info("next", 1, None)],
+    )
+    return model_of(
+        [
+            node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1], name="conv"),
+            node("Relu", ["c"], ["r"]),
+            node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+            node("Reshape", ["p", "form"], ["f"]),
+            node("Loop", ["three", "", "f"], ["l"], body=body),
+            node("Softmax", ["l"], ["y"], axis=-1),
+        ],
+        {"x": (F32, [None, 2, 4, 4])},
+        ["y"],
+        {"w": floats(3, 2, 3, 3), "b": floats(3), "form": np.array([0, -1], np.int64), "three": np.array(3, np.int64)},
+    )
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    damaged = bytearray(data)
+    kind = rng.randrange(4)
+    if kind == 0:
+        return bytes(damaged[: rng.randrange(len(damaged))])
+    if kind == 1:
+        place = rng.randrange(len(damaged))
+        return bytes(damaged[:place] + damaged[place + rng.randrange(1, 20) :])
+    for _ in range(rng.randrange(1, 6)):
+        damaged[rng.randrange(len(damaged))] = rng.randrange(256) if kind == 2 else rng.choice((0, 0x7F, 0x80, 0xFF))
+    return bytes(damaged)
+
+
+def test_mutated_files_are_errors_of_ours_or_run(tmp_path: Path) -> None:
+    data, rng = network().SerializeToString(), random.Random(7)
+    x = floats(2, 2, 4, 4)
+    path = tmp_path / "mutated.onnx"
+    refused = 0
+    start = time.process_time()
+    for _ in range(200):
+        path.write_bytes(mutated(data, rng))
+        try:
+            model = hf.onnx.load(path)
+            hf.eager(model.function)(*[x] * len(model.input_names))
+        except hf.errors.HybridflowError:
+            refused += 1
+    assert refused > 60
+    assert time.process_time() - start < 60
