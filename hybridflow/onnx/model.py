@@ -14,7 +14,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, DTypeError, OnnxError, entered
 from hybridflow.jit.function import function
 from hybridflow.jit.tensor_spec import TensorSpec
-from hybridflow.layers.module import Module
+from hybridflow.module import Module
 from hybridflow.onnx import host_values
 from hybridflow.onnx.element_types import dtype_of
 from hybridflow.onnx.graph import File, Graph, Node, Port
