@@ -45,6 +45,7 @@ from hybridflow.compiler.codegen.nests.split_inner_reduction import SplitInnerRe
 from hybridflow.compiler.codegen.nests.split_outer_reduction import SplitOuterReduction
 from hybridflow.compiler.codegen.ordering import argsort, histogram, prefix_scan, scatter_add, top_k, vector_sort
 from hybridflow.compiler.codegen.products import convolution_lowering, matmul
+from hybridflow.compiler.codegen.transforms.fft import FourierOperands, emit_fourier
 from hybridflow.compiler.index.index_expr import Index, LoopVar
 from hybridflow.compiler.index.iteration_space import over
 from hybridflow.compiler.index.structural_equality import is_symmetric
@@ -61,7 +62,7 @@ from hybridflow.compiler.loops.kernel import PRODUCTS, Fusion, Kernel, accesses,
 from hybridflow.compiler.loops.schedule import Form, Schedule, schedule
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction_dims import Contraction
-from hybridflow.compiler.ops.lowering import PrefixScan, RowBlocks, Scan, Sort, Switch, While
+from hybridflow.compiler.ops.lowering import FourierTransform, PrefixScan, RowBlocks, Scan, Sort, Switch, While
 from hybridflow.compiler.ops.mask_analysis import needed_elements
 from hybridflow.compiler.program import (
     LEAST_SHARED,
@@ -431,7 +432,7 @@ class ModuleBuilder:
         )
 
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> EmittedKernel:
-        """A scan, a sort or a scatter."""
+        """A scan, a sort, a Fourier transform or a scatter."""
         node, dims = kernel.cluster.anchor, self.dim_names
         lowered = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
         buffers = len(_operands(kernel))
@@ -446,6 +447,10 @@ class ModuleBuilder:
         if isinstance(lowered, Sort):
             emit_sort = self._emit_sort(lowered, x.dtype)
             return emit_sort(self.module, e, symbol, argsort.SortOperand(lowered, inputs[0], dims, buffers))
+        if isinstance(lowered, FourierTransform):
+            numbers, table = (str(operand.in_memory) for operand in inputs)
+            how = FourierOperands(lowered, x.shape, x.dtype, numbers, table, dims, buffers)
+            return emit_fourier(self.module, e, symbol, how)
         if lowered.check is not None:
             lowered = replace(lowered, check=replace(lowered.check, where=node.where))
         _, indices, updates = inputs

@@ -17,11 +17,11 @@ from hybridflow.compiler.ops import Kind
 PRODUCTS = frozenset({Kind.CONTRACT, Kind.CONVOLVE})
 
 # Kinds with kernels of their own.
-DEDICATED_KERNEL = PRODUCTS | {Kind.SORT, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT, Kind.CONTROL}
+DEDICATED_KERNEL = PRODUCTS | {Kind.SORT, Kind.TRANSFORM, Kind.SCAN, Kind.SCATTER, Kind.SEGMENT, Kind.CONTROL}
 
 # Those of them whose kernels take their inputs as they lie in memory; others read through views, and through what is
 # cheap to compute.
-READS_MEMORY = frozenset({Kind.CONTROL})
+READS_MEMORY = frozenset({Kind.TRANSFORM, Kind.CONTROL})
 
 # Those whose kernels go by row-major positions: they read through what does not divide these.
 READS_LINEAR = frozenset({Kind.SORT, Kind.SCAN, Kind.SCATTER})

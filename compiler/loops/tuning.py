@@ -152,3 +152,7 @@ PATIENCE = 32  # of them inserted before the rest of the line is looked over for
 MORE_PATIENCE = 64  # a further one for so many elements of the line: a look costs about as much as these insertions
 FEW_OF = 16  # times as many elements as are wanted: so many are worth looking through for them
 SORT_BLOCK = 1 << 15  # elements of a single line that are counted and moved together: `thresholds.py sort`
+
+# Fourier transforms: rows of so many numbers, of which there are but few, are shared out by vectors.
+SHARED_TRANSFORM = 4096
+FEW_TRANSFORMS = 8

@@ -2,34 +2,34 @@
 
     y[k] = scale * sum over j of x[j] * exp(-2i pi j k / n)
 
-With ``inverse`` the exponent is positive.  The transform is linear and its matrix symmetric, so the derivative is the
-inverse transform with the same scale.  Real transforms, other norms and other lengths are made of this one by the
-front end (``array/fourier.py``).
+With ``inverse`` the exponent is positive.  The second input holds the constants of the length, which
+``fourier_plan.table`` makes.  The transform is linear and its matrix symmetric, so the derivative is the inverse
+transform with the same scale.  Real transforms, other norms and other lengths are made of this one by the front end
+(``array/fourier.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
-from hybridflow.compiler.ir.results import TupleType
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.compiler.ops import type_rules
-from hybridflow.compiler.ops.batching_rules import broadcast_batched
-from hybridflow.compiler.ops.lowering import HostCall
+from hybridflow.compiler.ops import fourier_plan, type_rules
+from hybridflow.compiler.ops.batching_rules import axis_to_front
+from hybridflow.compiler.ops.lowering import FourierTransform
 from hybridflow.compiler.ops.op_table import Kind, define
-from hybridflow.compiler.program import HostFunction
-from hybridflow.errors import ShapeError
+from hybridflow.compiler.ops.samples import Sample
+from hybridflow.errors import ArgumentError, ShapeError
 
 _FLOATS = frozenset((dt.float32, dt.float64))
 
 
 def _canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
-    (x,) = types
+    x = types[0]
     if x.ndim < 2 or x.shape[-1] != 2:
         raise ShapeError("fft", f"the input is {x}. Expected pairs of real numbers along the last of two axes or more.")
     axis = type_rules.axis("fft", x, attrs["axis"])
@@ -38,44 +38,67 @@ def _canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, An
     return {"axis": axis, "inverse": bool(attrs.get("inverse", False)), "scale": float(attrs.get("scale", 1.0))}
 
 
-def _infer(x: TensorType, axis: int, inverse: bool, scale: float) -> TupleType:
+def _infer(x: TensorType, table: TensorType, axis: int, inverse: bool, scale: float) -> TensorType:
     type_rules.check_dtype("fft", x, _FLOATS)
-    return TupleType((x,))
+    n = x.shape[axis]
+    if not isinstance(n, int):
+        raise type_rules.symbolic("fft", f"a transform runs along axis {axis} of {x}")
+    if n < 1 or not fourier_plan.is_smooth(n):
+        raise ArgumentError("fft", f"{n} numbers lie along axis {axis} of {x}. Expected no prime factor above 13.")
+    expected = TensorType((fourier_plan.table_size(n),), x.dtype)
+    if table != expected:
+        raise ShapeError("fft", f"the table of constants is {table}. Expected {expected} for {n} numbers.")
+    return x
 
 
-def _reference(run: Any, x: np.ndarray, axis: int, inverse: bool, scale: float) -> tuple[np.ndarray]:
-    numbers = np.ascontiguousarray(x).view(np.complex64 if x.dtype == np.float32 else np.complex128)[..., 0]
+def _reference(x: np.ndarray, table: np.ndarray, axis: int, inverse: bool, scale: float) -> np.ndarray:
+    numbers = x[..., 0] + 1j * x[..., 1].astype(np.float64)
     if not numbers.size:
-        return (x.copy(),)
+        return x.copy()
     with np.errstate(all="ignore"):
         found = np.fft.ifft(numbers, axis=axis, norm="forward") if inverse else np.fft.fft(numbers, axis=axis)
-    if scale != 1:
-        found *= found.real.dtype.type(scale)
-    return (np.ascontiguousarray(found)[..., None].view(x.dtype),)
+        return np.stack([found.real * scale, found.imag * scale], -1).astype(x.dtype)
 
 
-def _lower(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> HostCall:
-    return HostCall(HostFunction("fft", tuple(sorted(attrs.items()))))
+def _vjp(b: Builder, g: Any, out: Any, x: Any, table: Any, axis: int, inverse: bool, scale: float) -> tuple[Any, Any]:
+    """The table says nothing that the length does not: nothing depends on it."""
+    return lambda: b.fft(g, table, axis=axis, inverse=not inverse, scale=scale), lambda: b.full(0, like=table.type)
 
 
-def _vjp(b: Builder, gs: Any, outs: Any, x: Any, axis: int, inverse: bool, scale: float) -> tuple[Any]:
-    (found,) = b.results(b.fft(gs[0], axis=axis, inverse=not inverse, scale=scale))
-    return (found,)
+def _batch(b: Builder, op: Any, size: Extent, batched: Any, x: Any, table: Any, **attrs: Any) -> Any:
+    """Examples are one axis more in front.  The length says what a table holds: that of the first is that of all."""
+    if batched[1]:
+        if size == 0:
+            return axis_to_front(b, x, batched[0], size)
+        count = table.type.shape[1]
+        table = b.reshape(b.slice(table, start=(0, 0), stop=(1, count), step=(1, 1)), shape=(count,))
+    return b.emit(op, axis_to_front(b, x, batched[0], size), table, **{**attrs, "axis": attrs["axis"] + 1})
+
+
+def _samples(rng: np.random.Generator, dtype: dt.DType) -> list[Sample]:
+    if dtype not in _FLOATS:
+        return []
+    found: list[Sample] = []
+    for shape, axis, inverse, scale in (
+        ((4,), 0, False, 1.0), ((2, 15), 1, True, 0.5), ((3, 20, 5), 1, False, 1.0), ((1, 32), 1, False, 0.25),
+        ((2, 0, 6), 2, False, 1.0), ((1,), 0, True, 2.0),
+    ):  # fmt: skip
+        x = rng.normal(size=(*shape, 2)).astype(dtype)
+        found.append(((x, fourier_plan.table(shape[axis], dtype)), {"axis": axis, "inverse": inverse, "scale": scale}))
+    return found
 
 
 define(
     "fft",
-    Kind.CONTROL,
-    1,
+    Kind.TRANSFORM,
+    2,
     doc="The discrete Fourier transform of pairs of real numbers along an axis, times a scale; or the ``inverse``.",
     canon=_canon,
     infer=_infer,
     reference=_reference,
-    lower=_lower,
-    calls_host=True,
-    raises=lambda types, attrs: True,
+    lower=lambda types, attrs: FourierTransform(attrs["axis"], attrs["inverse"], attrs["scale"]),
     vjp=_vjp,
-    batch=broadcast_batched(lambda size, a: {**a, "axis": a["axis"] + 1}),
-    samples=lambda rng, dtype: [],
-    dtypes=(),
+    batch=_batch,
+    samples=_samples,
+    dtypes=(dt.float32, dt.float64),
 )

@@ -36,6 +36,15 @@ class Sort:
 
 
 @dataclass(frozen=True)
+class FourierTransform:
+    """Transforms of pairs along ``axis``, with the constants in the second input; see ``fourier_plan``."""
+
+    axis: int
+    inverse: bool
+    scale: float
+
+
+@dataclass(frozen=True)
 class ScatterAdd:
     """The third input added, in row-major order, to a copy of the first at the indices in the second, along ``axis``.
 
@@ -153,5 +162,16 @@ class RowBlocks:
 
 
 Lowering = Union[
-    PrefixScan, Sort, ScatterAdd, Convolution, Switch, While, Scan, DynamicExtent, HostCall, Assert, RowBlocks
+    PrefixScan,
+    Sort,
+    FourierTransform,
+    ScatterAdd,
+    Convolution,
+    Switch,
+    While,
+    Scan,
+    DynamicExtent,
+    HostCall,
+    Assert,
+    RowBlocks,
 ]

@@ -43,6 +43,7 @@ class Kind(enum.Enum):
     SEARCH = "search"  # each output element is a position in the first input, found by looking at elements of that
     SCATTER = "scatter"  # updates folded into a copy of the first input, in row-major order of the updates
     SORT = "sort"  # a permutation along one axis
+    TRANSFORM = "transform"  # a linear map of whole lines along one axis
     CREATE = "create"  # no tensor inputs, or only a key: out[i] = f(i)
     PROJECT = "project"  # one of the results of its input, which has several
     CONTROL = "control"  # runs sub-graphs, or the host; results are always several
@@ -130,7 +131,7 @@ class OpDef:
     contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction_dims.py)
     contracting(contraction)         CONTRACT: the attributes that say so, for operands whose axes lie otherwise; None
                                      where its attributes cannot
-    lower(types, attrs) -> Lowering  SCAN, SORT, SCATTER, CONVOLVE, CONTROL: the building block that makes it
+    lower(types, attrs) -> Lowering  SCAN, SORT, TRANSFORM, SCATTER, CONVOLVE, CONTROL: the building block that makes it
                                      (lowering.py)
     accumulates                      CONTROL: ``vjp`` also takes ``so_far``, what has come together for each input, or
                                      None, and ``wanted``, whether its cotangent is asked for; it returns totals
@@ -235,6 +236,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.CONTRACT: ("contraction", "contracting"),
     Kind.CONVOLVE: ("lower", "batch"),
     Kind.SORT: ("lower",),
+    Kind.TRANSFORM: ("lower", "batch"),
     Kind.PROJECT: (),
     Kind.CONTROL: ("canon", "lower"),
     Kind.COLLECTIVE: ("canon", "batch"),

@@ -6,13 +6,14 @@ What is public is made of these.  Real transforms of an even number of elements 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from hybridflow.array.elementwise import where
 from hybridflow.array.shapes import concat, flip, known_extent, pad, slice_axis, stack
-from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops import TABLE, fourier_plan
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import literal, reshape_to
@@ -20,8 +21,49 @@ from hybridflow.eager.operands import literal, reshape_to
 
 def fft(x: Tensor, axis: int, *, inverse: bool = False, scale: float = 1.0) -> Tensor:
     """The transform of pairs along an axis that is not the last."""
-    (found,) = apply(TABLE["fft"], x, axis=axis, inverse=inverse, scale=scale)
-    return found
+    n = known_extent(x, axis, "fft")
+    if n == 0:
+        return x
+    if fourier_plan.is_smooth(n):
+        return apply(TABLE["fft"], x, _constants(n, x.dtype), axis=axis, inverse=inverse, scale=scale)
+    return _by_chirps(x, axis, n, inverse, scale)
+
+
+@functools.lru_cache(64)
+def _table(n: int, dtype: np.dtype[Any]) -> np.ndarray:
+    return fourier_plan.table(n, dtype)
+
+
+def _constants(n: int, dtype: np.dtype[Any]) -> Tensor:
+    return literal(_table(n, dtype))
+
+
+@functools.lru_cache(64)
+def _chirps(n: int, size: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, ...]:
+    """exp(-i pi k^2 / n), and the transform of its conjugate, continued evenly, of ``size`` numbers."""
+    k = np.arange(n, dtype=np.int64)
+    real, imaginary = fourier_plan.unit_roots(k * k % (2 * n), 2 * n, np.dtype(np.float64))
+    kernel = np.zeros(size, np.complex128)
+    kernel[:n] = real + 1j * imaginary
+    kernel[size - n + 1 :] = kernel[n - 1 : 0 : -1]
+    spectrum = np.fft.fft(kernel)
+    return tuple(v.astype(dtype) for v in (real, -imaginary, spectrum.real, spectrum.imag))
+
+
+def _by_chirps(x: Tensor, axis: int, n: int, inverse: bool, scale: float) -> Tensor:
+    """Any length, as a convolution with a chirp (Bluestein): j k = (j^2 + k^2 - (j - k)^2) / 2."""
+    size = smooth_size(2 * n - 1)
+    along = [1] * (x.ndim - 1)
+    along[axis] = -1
+    real, imaginary, *rest = (literal(v.reshape(along)) for v in _chirps(n, size, x.dtype))
+    chirp = real, -imaginary if inverse else imaginary
+    spectrum = rest[0], -rest[1] if inverse else rest[1]
+    turned = pairs(*times(parts(x), chirp))
+    found = parts(fft(fit(turned, axis, size, "fft"), axis, inverse=inverse))
+    found = parts(fft(pairs(*times(found, spectrum)), axis, inverse=not inverse, scale=1 / size))
+    real, imaginary = (slice_axis(part, axis, 0, n) for part in found)
+    result = pairs(*times((real, imaginary), chirp))
+    return result if scale == 1 else result * scale
 
 
 def parts(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,19 +86,7 @@ def times(x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
 @functools.lru_cache(256)
 def _roots(count: int, of: int, dtype: np.dtype[Any], odd: bool) -> tuple[np.ndarray, np.ndarray]:
     k = np.arange(count)
-    return unit_roots(2 * k + 1 if odd else k, of, dtype)
-
-
-def unit_roots(k: np.ndarray, of: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """cos and sin of 2 pi k / ``of``, each rounded once.  Angles within an eighth of a turn alone are computed, so that
-    what is symmetric has the same bits."""
-    k = k.astype(np.int64) % of
-    quarter = (8 * k + of) // (2 * of)  # the nearest quarter turn
-    angle = (4 * k - quarter * of).astype(np.longdouble) / of * (np.arctan(np.longdouble(1)) * 2)
-    c, s = np.cos(angle), np.sin(angle)
-    turn = quarter % 4
-    real, imaginary = np.choose(turn, [c, -s, -c, s]), np.choose(turn, [s, c, -s, -c])
-    return real.astype(dtype), imaginary.astype(dtype)
+    return fourier_plan.unit_roots(2 * k + 1 if odd else k, of, dtype)
 
 
 def roots(count: int, of: int, dtype: np.dtype[Any], *, odd: bool = False) -> tuple[Tensor, Tensor]:
@@ -117,19 +147,22 @@ def fit(x: Tensor, axis: int, n: int, stage: str) -> Tensor:
     return x
 
 
-def good_size(n: int) -> int:
-    """The least number from ``n`` on that has no prime factor above 5, and is even where it is above 1."""
+@functools.lru_cache(1024)
+def smooth_size(n: int) -> int:
+    """The least even number from ``n`` on that has no prime factor above 7, or 1."""
     if n <= 1:
         return 1
     best = 1 << (n - 1).bit_length()
-    five = 1
-    while five < best:
-        three = five
-        while three < best:
-            size = 2 * three
-            while size < n:
-                size *= 2
-            best = min(best, size)
-            three *= 3
-        five *= 5
+    for seven in _powers(7, best):
+        for five in _powers(5, best // seven):
+            for three in _powers(3, best // (seven * five)):
+                odd = seven * five * three
+                best = min(best, odd << max(1, (-(-n // odd) - 1).bit_length()))
     return best
+
+
+def _powers(base: int, limit: int) -> Iterator[int]:
+    power = 1
+    while power <= limit:
+        yield power
+        power *= base

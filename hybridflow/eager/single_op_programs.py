@@ -18,6 +18,7 @@ import numpy as np
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import Dim, Shape, TensorType, static_size
+from hybridflow.compiler.loops.tuning import FEW_TRANSFORMS, SHARED_TRANSFORM
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
 from hybridflow.compiler.ops.contraction_dims import Contraction, Factor
 from hybridflow.core import devices
@@ -171,6 +172,17 @@ def _along_axis(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     return NormalForm((shape,) * len(types), (_symbols(shape, "anc"),) * len(types), {**attrs, "axis": 1})
 
 
+def _transformed(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
+    """TRANSFORM: lines of a length that is part of the code, of pairs; so is the number of a few long ones."""
+    x, table = types
+    before, along, behind = _around(x.shape[:-1], attrs["axis"])
+    a, _, c = _symbols((before, along, behind), "anc")
+    if along >= SHARED_TRANSFORM and before <= FEW_TRANSFORMS:
+        a = before
+    shape = (before, along, behind, 2)
+    return NormalForm((shape, table.shape), ((a, along, c, 2), table.shape), {**attrs, "axis": 1})
+
+
 def _indexed(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     """GATHER and SCATTER: the data as [a, n, c]; the indices as [m], or as [a, m, c] for ops along an axis.
 
@@ -234,6 +246,7 @@ _FORMS: dict[Kind, Callable[[OpDef, Types, Attrs], NormalForm]] = {
     Kind.REDUCE: _reduced,
     Kind.SCAN: _along_axis,
     Kind.SORT: _along_axis,
+    Kind.TRANSFORM: _transformed,
     Kind.GATHER: _indexed,
     Kind.SEARCH: _searched,
     Kind.SCATTER: _indexed,

@@ -171,7 +171,7 @@ def _by_transforms(stage: str, x: Tensor, y: Tensor, along: Sequence[int]) -> Te
     if min(full) < 1 or 0 in (*m, *n):
         raise ShapeError(stage, f"{x.type} or {y.type} is empty. Expected elements.")
     dtype = x.dtype
-    sizes = [fourier.good_size(k) for k in full]
+    sizes = [fourier.smooth_size(k) for k in full]
     *others, last = along
     spectra = []
     for signal in (x, y):

@@ -10,8 +10,13 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors
 from hybridflow.array import fourier
+from hybridflow.compiler.ops import TABLE, fourier_plan
+from hybridflow.eager.dispatch import apply
+from hybridflow.runtime.machine import host_target
 from tests.support.bits import same_bits
+from tests.support.jit_helper import runnable_targets
 
+TARGETS = runnable_targets()
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 24, 25, 29, 32, 36, 49, 64, 97, 100, 121, 128, 169, 240)
 DTYPES = ("float32", "float64")
 ERROR = 4.0  # of the root mean square, in units of the dtype's epsilon: what is allowed of the root mean square result
@@ -166,7 +171,7 @@ def test_tangents_and_examples() -> None:
 def test_roots_are_symmetric_and_rounded_once() -> None:
     for of in (1, 2, 3, 8, 12, 1000, 1009):
         k = np.arange(of)
-        real, imaginary = fourier.unit_roots(k, of, np.dtype("float64"))
+        real, imaginary = fourier_plan.unit_roots(k, of, np.dtype("float64"))
         angle = 2 * np.arctan2(np.longdouble(0), np.longdouble(-1)) * k / of
         np.testing.assert_allclose(real, np.cos(angle).astype(float), rtol=0, atol=2**-54)
         np.testing.assert_array_equal(real[1:], real[:0:-1])
@@ -175,10 +180,12 @@ def test_roots_are_symmetric_and_rounded_once() -> None:
             assert real[of // 4] == imaginary[0] == 0 and imaginary[of // 4] == 1
 
 
-def test_good_sizes() -> None:
-    smooth = sorted({2 * 2**a * 3**b * 5**c for a in range(13) for b in range(9) for c in range(6)} | {1})
+def test_smooth_sizes() -> None:
+    powers = [(a, b, c, d) for a in range(1, 13) for b in range(9) for c in range(6) for d in range(5)]
+    smooth = sorted({2**a * 3**b * 5**c * 7**d for a, b, c, d in powers} | {1})
     for n in range(1, 3000):
-        assert fourier.good_size(n) == next(k for k in smooth if k >= n)
+        assert fourier.smooth_size(n) == next(k for k in smooth if k >= n)
+    assert [n for n in range(1, 40) if not fourier_plan.is_smooth(n)] == [17, 19, 23, 29, 31, 34, 37, 38]
 
 
 def test_wrong_operands() -> None:
@@ -188,3 +195,28 @@ def test_wrong_operands() -> None:
         fourier.fft(hf.ones((4, 2)), 1)
     with pytest.raises(errors.DTypeError):
         fourier.fft(hf.ones((4, 2), "int32"), 0)
+    for n, size in ((4, 5), (17, 0)):
+        with pytest.raises(errors.HybridflowError, match=r"table of constants|prime factor"):
+            apply(TABLE["fft"], hf.ones((n, 2)), hf.ones((size,)), axis=0)
+    with pytest.raises(errors.ShapeError, match="table of constants"):
+        apply(TABLE["fft"], hf.ones((4, 2)), hf.ones((0,), "float64"), axis=0)
+
+
+# Lengths of each sort: butterflies, parts that fill vectors of any width or leave a rest, several levels.
+PLANNED = (*range(1, 17), 18, 20, 26, 33, 35, 48, 64, 121, 240, 512, 1000)
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_bits_are_those_of_the_twin_on_any_machine(name: str) -> None:
+    with host_target.use(TARGETS[name]):
+        for dtype in DTYPES:
+            for n in PLANNED:
+                if name == "sse2" and n not in (7, 16, 35, 64):
+                    continue
+                x = numbers((2, n, 3), dtype, n)
+                rows = np.ascontiguousarray(np.moveaxis(x, 1, 2))
+                expected = fourier_plan.twin(rows, n % 2 == 1, 0.75)
+                found = np.asarray(fourier.fft(hf.asarray(x), 1, inverse=n % 2 == 1, scale=0.75))
+                assert same_bits(np.ascontiguousarray(np.moveaxis(found, 1, 2)), expected), n
+                found = np.asarray(fourier.fft(hf.asarray(rows), 2, inverse=n % 2 == 1, scale=0.75))
+                assert same_bits(found, expected), n

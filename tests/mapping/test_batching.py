@@ -49,7 +49,9 @@ def examples(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def check(graph: Graph, arrays: list[np.ndarray], batched: tuple[int, ...], rng: np.random.Generator) -> bool:
     """Whether there was something to compare: examples that raise have no results."""
-    stacked = [examples(a, rng) if k in batched else a for k, a in enumerate(arrays)]
+    tables = {node.inputs[1] for node in graph.nodes if node.op.kind is Kind.TRANSFORM}  # which are no data
+    varied = [examples(a, rng) if x not in tables else np.stack([a] * SIZE) for x, a in zip(graph.inputs, arrays)]
+    stacked = [varied[k] if k in batched else a for k, a in enumerate(arrays)]
     together = batch(graph, batched, SIZE)
     verify(together)
     with np.errstate(all="ignore"):

@@ -19,7 +19,7 @@ SEARCHED = 128  # some turns of a loop with a load each
 DRAWN = 64  # ten rounds of Philox
 SAMPLED = 512  # tries, each with some of them and some logarithms
 # What takes an element at a time counts for as many instructions as vectors do meanwhile.
-ONE_BY_ONE = {Kind.GATHER: 128, Kind.SCAN: 64, Kind.SCATTER: 32, Kind.SORT: 4096}
+ONE_BY_ONE = {Kind.GATHER: 128, Kind.SCAN: 64, Kind.SCATTER: 32, Kind.SORT: 4096, Kind.TRANSFORM: 64}
 
 
 def work_of_element(node: Node) -> int:

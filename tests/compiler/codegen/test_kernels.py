@@ -103,7 +103,7 @@ def close(op, got, want):
         assert got.dtype == want.dtype and got.shape == want.shape
         reference = want.astype(np.float64)
         finite = np.abs(reference[np.isfinite(reference)])
-        folds = op.kind.value in ("contract", "convolve", "scan", "reduce")
+        folds = op.kind.value in ("contract", "convolve", "scan", "reduce", "transform")
         near_zero = tolerance * (finite.max(initial=0) * folds + (op.name in WITH_ZEROS))
         tolerance *= ITERATED.get(op.name, 1)
         with np.errstate(all="ignore"):
