@@ -176,7 +176,7 @@ def _shown(value: Any) -> str:
 
 
 def _is_float(array: np.ndarray) -> bool:
-    return array.dtype in dtypes.CODE and dtypes.is_float(array.dtype)
+    return array.dtype in dtypes.DEF and dtypes.is_float(array.dtype)
 
 
 def _spec(port: Port) -> TensorSpec | None:

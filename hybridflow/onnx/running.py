@@ -383,6 +383,6 @@ def _of_extents(array: np.ndarray) -> Tensor:
 
 
 def _literal(array: np.ndarray) -> Tensor:
-    if array.dtype not in dtypes.CODE:
+    if array.dtype not in dtypes.DEF:
         raise OnnxError("onnx", f"tensors of {array.dtype} are not supported.")
     return literal(np.array(array, order="C"))
