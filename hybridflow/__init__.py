@@ -98,6 +98,7 @@ _WITH_FUNCTIONS = (
     "core.interop",
     "eager.single_op_programs",
     "eager.view_calls",
+    "eager.blocked_linalg",
     "eager.small_matrices",
     "effects.exception_template",
     "jit.trace_session",

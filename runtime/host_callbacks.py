@@ -33,8 +33,8 @@ def check(program: Program, functions: Functions) -> None:
 class HostCallbacks:
     """The calls of one run of a program, which come to ``answer`` (see ``program.HOST``).
 
-    Functions are given arrays of their own.  One with several results returns a tuple or list of arrays; what one
-    without results returns is not looked at.
+    Functions of users are given arrays of their own.  One with several results returns a tuple or list of arrays; what
+    one without results returns is not looked at.
     """
 
     def __init__(self, program: Program, functions: Functions, named: Named, dims: dict[str, int]) -> None:
@@ -64,7 +64,8 @@ class HostCallbacks:
             arrays = [_array(address, slot, self.dims) for address, slot in zip(addresses, slots)]
             count = len(callback.operands)
             function = self._function(callback)
-            returned = function(*[array.copy() for array in arrays[:count]])
+            is_users = not isinstance(callback.function, HostFunction)  # who may keep or change what it is given
+            returned = function(*[array.copy() if is_users else array for array in arrays[:count]])
             for array, value in zip(arrays[count:], _results(callback, function, returned, arrays[count:])):
                 array[...] = value
         except BaseException as error:  # KeyboardInterrupt too: it goes on where the program was called

@@ -1,5 +1,5 @@
-"""Ops that are functions of the host (NumPy's LAPACK, and native code for small matrices): eager mode and programs call
-the same ones."""
+"""Ops that are functions of the host (NumPy's LAPACK, and native code for small and for large matrices): eager mode and
+programs call the same ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE, OpDef
 from hybridflow.compiler.program import HostFunction
 from hybridflow.core import devices
-from hybridflow.eager import small_matrices
+from hybridflow.eager import blocked_linalg, small_matrices
 
 
 class LinAlgError(errors.LinAlgError, np.linalg.LinAlgError):
@@ -45,7 +45,8 @@ def call(op: OpDef, arrays: tuple[Any, ...], attrs: Mapping[str, Any], where: st
 
     try:
         small = small_matrices.computed(op.name, given, lambda *matrices: by_lapack(*matrices)[0])
-        found: Any = by_lapack(*given) if small is None else (small,)
+        found: Any = blocked_linalg.computed(op.name, given, attrs) if small is None else (small,)
+        found = by_lapack(*given) if found is None else found
     except np.linalg.LinAlgError as error:
         types = ", ".join(str(TensorType(array.shape, array.dtype)) for array in arrays)
         place, reason = _first_without_result(by_lapack, given, error)
