@@ -28,6 +28,7 @@ from hybridflow import (
     special as special,
     summary as summary,
     tree as tree,
+    weights as weights,
 )
 from hybridflow.array.bit_packing import (
     packbits as packbits,

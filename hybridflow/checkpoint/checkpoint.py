@@ -271,7 +271,7 @@ def opened(path: str | os.PathLike[str]) -> tuple[files.File, dict[str, Any], in
 
     Raises CheckpointError for a file that is damaged, of another kind or of a later version.
     """
-    file = files.File(_located(path))
+    file = files.File(located(path))
     try:
         version, counter = int(file.texts.get("version", "1")), int(file.texts.get("counter", "0"))
         plain = json.loads(file.texts.get("plain", "{}"))
@@ -339,7 +339,7 @@ def written(path: str | os.PathLike[str]) -> str:
     return f"{name}{SUFFIX}" if name.endswith((".h5", ".hdf5", ".keras")) else name
 
 
-def _located(path: str | os.PathLike[str]) -> str:
+def located(path: str | os.PathLike[str]) -> str:
     """The file that a path names, whose ending may be left out."""
     name = os.fspath(path)
     return f"{name}{SUFFIX}" if not os.path.exists(name) and os.path.exists(f"{name}{SUFFIX}") else name
@@ -355,7 +355,7 @@ def load_variables(path: str | os.PathLike[str], variables: Mapping[str, Variabl
 
     Raises CheckpointError, and assigns nothing, where names or shapes differ; with ``partial`` only for shapes.
     """
-    file = files.File(_located(path))
+    file = files.File(located(path))
     missing = [name for name in variables if name not in file.names]
     unused = [name for name in file.names if name not in variables]
     if not partial and (missing or unused):

@@ -258,7 +258,7 @@ def decoded(data: bytes) -> dict[str, tuple[int, Any]]:
     for features in _parts(data, 1):
         for entry in _parts(features, 1):
             name, value = b"", b""
-            for number, wire, part in _fields(entry):
+            for number, wire, part in fields(entry):
                 if wire == _LENGTH and number == 1:
                     name = part
                 elif wire == _LENGTH and number == 2:
@@ -268,7 +268,7 @@ def decoded(data: bytes) -> dict[str, tuple[int, Any]]:
 
 
 def _parts(data: bytes, wanted: int) -> Iterator[bytes]:
-    for number, wire, part in _fields(data):
+    for number, wire, part in fields(data):
         if number == wanted and wire == _LENGTH:
             yield part
 
@@ -276,13 +276,13 @@ def _parts(data: bytes, wanted: int) -> Iterator[bytes]:
 def _list(feature: bytes) -> tuple[int, Any]:
     """The values of a feature, and which of the three lists they are: the last one that is there."""
     kind, found = _INTS, b""
-    for number, wire, part in _fields(feature):
+    for number, wire, part in fields(feature):
         if number in _NAMES and wire == _LENGTH:
             kind, found = number, part
     if kind == _BYTES:
         return kind, list(_parts(found, 1))
     pieces = [
-        (_floats if kind == _FLOATS else _ints)(part, wire) for number, wire, part in _fields(found) if number == 1
+        (_floats if kind == _FLOATS else _ints)(part, wire) for number, wire, part in fields(found) if number == 1
     ]
     return kind, np.concatenate(pieces) if pieces else np.empty(0, "<f4" if kind == _FLOATS else np.int64)
 
@@ -312,7 +312,7 @@ def _ints(part: Any, wire: int) -> np.ndarray:
     return np.bitwise_or.reduceat(values, firsts).view(np.int64)
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
+def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
     """The fields of a message: number, wire type, and bytes or an int.  Raises DataError where it is not whole."""
     place, stop = 0, len(data)
     while place < stop:

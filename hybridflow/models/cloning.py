@@ -8,14 +8,16 @@ from typing import Any
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.layers.functional_graph import InputLayer
 from hybridflow.layers.layer import Layer
+from hybridflow.models import keras_files
 from hybridflow.models.functional import Functional
+from hybridflow.models.keras_config import model_of
 from hybridflow.models.model import Model
 from hybridflow.models.sequential import Sequential
 from hybridflow.models.serialization import from_text
 
 
 def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None = None) -> Any:
-    """Make the model that ``model.to_json()`` describes, without its weights.
+    """Make the model that ``model.to_json()`` describes, without its weights: hybridflow's, or Keras's of any version.
 
     Nothing in the text is run.
 
@@ -34,6 +36,9 @@ def model_from_json(json_string: str, custom_objects: Mapping[str, Any] | None =
     >>> hf.models.model_from_json(model.to_json()).count_params()
     8
     """
+    keras = keras_files.parsed(json_string)
+    if keras is not None:
+        return model_of(keras, custom_objects)
     result = from_text(json_string, "model_from_json", custom_objects)
     if not isinstance(result, Model):
         raise ArgumentError("model_from_json", f"the text describes {result!r:.60}, which is no model.")

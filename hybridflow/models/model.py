@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from hybridflow.checkpoint.checkpoint import load_variables, save_variables
+from hybridflow.checkpoint.checkpoint import load_variables, located, save_variables
 from hybridflow.core import pytree, serialization
 from hybridflow.errors import ArgumentError
 from hybridflow.jit.function import function
@@ -148,13 +149,42 @@ class Model(Trainer, Layer):
         """Write ``weights`` into a file in the safetensors format, which replaces one that is there."""
         save_variables(filepath, self._named_weights())
 
-    def load_weights(self, filepath: Any, skip_mismatch: bool = False) -> None:
-        """Assign ``weights`` from a file that ``save_weights`` wrote.
+    def load_weights(
+        self, filepath: Any, skip_mismatch: bool = False, *, source: str | None = None, rename: Any = None
+    ) -> Any:
+        """Assign ``weights`` from a file: one that ``save_weights`` wrote, or one of Keras, PyTorch or TensorFlow.
 
-        Raises CheckpointError where names or shapes differ, and then assigns none; ``skip_mismatch`` leaves alone what
-        the file lacks.  A model has its variables once it is built.
+        Weights of other programs are matched by rules for each class of layers, never by shapes alone: a linear layer's
+        square weight fits both ways round.
+
+        Args:
+            filepath: the file, see ``hf.weights.read`` for its kinds.
+            skip_mismatch: whether what the file lacks, has besides, or has in another shape is left alone.
+            source: whose layout the file has: "keras", "torch" or "tf". Of a safetensors file it must be said; without
+                it that is one of ``save_weights``.
+            rename: for "torch" and "tf": a dict from beginnings of names in the file to those of layers here, or a
+                function from a name to a name.
+
+        Returns:
+            None for a file of ``save_weights``; else a report: ``restored``, ``missing``, ``unused``, ``turned``.
+
+        Raises:
+            CheckpointError: where names or shapes differ; then nothing is assigned.
+            ArgumentError: for a model that is not built.
+
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "linear.npz")
+        >>> np.savez(path, **{"0.weight": np.ones((2, 3), np.float32), "0.bias": np.zeros(2, np.float32)})
+        >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+        >>> model.load_weights(path, source="torch").turned
+        {'layers.0.kernel': 'transposed (1, 0)'}
         """
-        load_variables(filepath, self._named_weights(), skip_mismatch, self.name)
+        if source is None and rename is None and _is_ours(filepath):
+            load_variables(filepath, self._named_weights(), skip_mismatch, self.name)
+            return None
+        from hybridflow.weights import loading  # which few programs need
+
+        return loading.load_weights(self, filepath, source, rename, skip_mismatch)
 
     def save(self, filepath: Any, overwrite: bool = True) -> None:
         """Write all of the model into one file, see ``hf.models.save_model``."""
@@ -236,3 +266,13 @@ def _shapes(symbols: Any) -> Any:
     """The shapes of nested symbols."""
     leaves, structure = pytree.flatten(symbols)
     return pytree.unflatten(structure, [symbol.shape for symbol in leaves])
+
+
+def _is_ours(path: Any) -> bool:
+    """Whether a file is one that ``save_weights`` writes, or is not there."""
+    name = located(path)
+    if not os.path.isfile(name):
+        return not os.path.isdir(name) and not os.path.exists(f"{name}.index")
+    with open(name, "rb") as file:
+        head = file.read(9)
+    return head[8:] == b"{" or len(head) < 9

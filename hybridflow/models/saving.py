@@ -13,6 +13,7 @@ from hybridflow.core.allocation_limit import room_for
 from hybridflow.core.file_errors import reading
 from hybridflow.errors import ArgumentError, CheckpointError
 from hybridflow.layers.functional_graph import build_for, symbols_of
+from hybridflow.models import keras_files
 from hybridflow.models.model import Model
 from hybridflow.models.serialization import from_text, to_text
 
@@ -67,7 +68,9 @@ def load_model(
 ) -> Any:
     """Load the model of a file that ``hf.models.save_model`` wrote, as it was: training goes on where it was.
 
-    Nothing in the file is run: it names classes that there are.
+    Keras's files are read, too: ``.keras`` of Keras 3, and ``.h5`` of Keras 1 and 2, for which h5py has to be there
+    (the extra ``keras-files``).  Of these the layers and weights are read, and what ``compile`` was given; the
+    optimizer's state is not.  Nothing in a file is run: it names classes that there are.
 
     Args:
         filepath: a path.
@@ -89,6 +92,8 @@ def load_model(
     >>> bool(hf.all(hf.models.load_model(path)(hf.ones((1, 3))) == model(hf.ones((1, 3)))))
     True
     """
+    if keras_files.is_keras_file(filepath):
+        return keras_files.load(os.fspath(filepath), custom_objects, compile)
     file, told, _ = opened(filepath)
     version = told.get("version")
     if not isinstance(version, int) or any(not isinstance(told.get(name), str) for name in _TEXTS):

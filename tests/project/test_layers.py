@@ -197,6 +197,7 @@ SUBJECTS = (
         ),
     ),
     ("saved functions", ("hybridflow.saved",)),
+    ("weights of other programs", ("hybridflow.weights",)),
     ("callbacks", ("hybridflow.callbacks",)),
     ("models", ("hybridflow.models",)),
     ("mixed precision", ("hybridflow.mixed_precision",)),

@@ -97,6 +97,7 @@ MODULES = {
         logsumexp multigammaln ndtr ndtri polygamma rel_entr sinc softmax softplus spence xlog1py xlogy zeta""",
     "summary": """SummaryWriter audio create_file_writer experimental flush graph histogram hparams image record_if
         scalar should_record_summaries text""",
+    "weights": "Weights read",
     "tree": "flatten leaves map structure unflatten",
     "random": """Generator ball bernoulli beta binomial bits categorical cauchy chi_square choice dirichlet exponential
         f fold_in gamma geometric global_generator gumbel hypergeometric laplace logistic lognormal

@@ -1,0 +1,127 @@
+"""Keras's files of whole models: ``.keras`` archives, and HDF5 files of Keras 1 and 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+from hybridflow.core.allocation_limit import room_for
+from hybridflow.core.file_errors import reading
+from hybridflow.errors import ArgumentError, CheckpointError, HybridflowError
+from hybridflow.models.keras_config import is_keras, model_of
+from hybridflow.models.model import Model
+
+_ZIP = b"PK\x03\x04"
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_CONFIG = "config.json"
+_MAX_CONFIG = 1 << 28  # bytes
+
+
+def is_keras_file(path: Any) -> bool:
+    """Whether there is a file that is an archive or an HDF5 file, as Keras's are and hybridflow's are not."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(8)
+    return head.startswith(_ZIP) or head == _HDF5
+
+
+def parsed(text: Any) -> dict[str, Any] | None:
+    """A configuration of Keras's; None for anything else, one of hybridflow's for example."""
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return found if is_keras(found) and "$object" not in found else None
+
+
+def load(path: str, objects: Mapping[str, Any] | None, compile: bool) -> Model:
+    """The model of a file of Keras's, with its weights.
+
+    Raises CheckpointError for a damaged file, and for one of weights alone; ArgumentError for what it has and
+    hybridflow has not.
+    """
+    from hybridflow.weights import loading, reading as weights_reading  # which few programs need
+
+    with reading(CheckpointError, "load_model", path, ArgumentError):
+        config, training = _configurations(path)
+    if config is None:
+        raise CheckpointError("load_model", f"{path} holds weights and no model: build it, then model.load_weights.")
+    weights = weights_reading.read(path)
+    with (
+        reading(CheckpointError, "load_model", path, ArgumentError),
+        room_for(weights.shape(name) for name in weights),
+    ):
+        model = model_of(config, objects)
+    loading.load_weights(model, path, "keras")
+    if compile and training:
+        _compile(model, training, objects)
+    return model
+
+
+def _configurations(path: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """What describes the model, and its training."""
+    from hybridflow.weights import archives, hdf5
+
+    with open(path, "rb") as file:
+        is_archive = file.read(4) == _ZIP
+    if not is_archive:
+        held = hdf5.opened(path, path)
+        config = hdf5.configuration(held, "model_config")
+        return config if is_keras(config) else None, hdf5.configuration(held, "training_config")
+    with archives.opened(path) as archive:
+        if _CONFIG not in archive.namelist():
+            return None, None
+        config = _json(archive, _CONFIG)
+    return (config if is_keras(config) else None), config.get("compile_config")
+
+
+def _json(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    if archive.getinfo(name).file_size > _MAX_CONFIG:
+        raise ValueError("its configuration is longer than that of any model")
+    from hybridflow.weights import archives
+
+    found = json.loads(archives.member(archive, name))
+    if not isinstance(found, dict):
+        raise ValueError("its configuration is none")
+    return found
+
+
+def _compile(model: Model, training: Mapping[str, Any], objects: Mapping[str, Any] | None) -> None:
+    """Compile a model as Keras had it; what hybridflow lacks is left out with a warning."""
+    known = dict(objects or {})
+    given = training.get("optimizer_config", training.get("optimizer"))
+    arguments = {
+        "optimizer": _described(given, known),
+        "loss": _described(training.get("loss"), known),
+        "metrics": _described(training.get("metrics"), known),
+        "loss_weights": training.get("loss_weights"),
+    }
+    try:
+        model.compile(**{name: value for name, value in arguments.items() if value is not None})
+    except (HybridflowError, TypeError) as error:
+        warnings.warn(f"{model.name} is not compiled, as it was in Keras: {error}", stacklevel=4)
+
+
+def _described(value: Any, known: Mapping[str, Any]) -> Any:
+    """A part of what ``compile`` was given, without what Keras adds to descriptions."""
+    if isinstance(value, list):
+        return [_described(part, known) for part in value]
+    if not isinstance(value, Mapping):
+        return known.get(value, value) if isinstance(value, str) else value
+    if "class_name" in value and "config" in value:
+        if value["class_name"] == "function":
+            return known.get(value["config"], value["config"])
+        config = value["config"]
+        held = config.items() if isinstance(config, Mapping) else ()
+        own = {_OLD.get(k, k): _described(v, known) for k, v in held if v is not None and k not in _LEFT_OUT}
+        return {"class_name": value["class_name"], "config": own}
+    return {key: _described(part, known) for key, part in value.items()}
+
+
+_OLD = {"lr": "learning_rate"}
+_LEFT_OUT = "decay", "is_legacy_optimizer", "jit_compile", "fn", "name"
