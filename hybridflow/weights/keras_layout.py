@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hybridflow.core.serialization import snake_case
 from hybridflow.errors import CheckpointError
-from hybridflow.layers.module import Module
+from hybridflow.module import Module
 from hybridflow.weights import hdf5
 from hybridflow.weights.arrays import STAGE, Entry
 from hybridflow.weights.assigning import Assignment, direct_variables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hybridflow.layers.module import Module
+from hybridflow.module import Module
 from hybridflow.weights.arrays import Weights
 from hybridflow.weights.assigning import Assignment, direct_variables
 

@@ -219,7 +219,7 @@ def _content(path: str, place: int, count: int) -> bytes:
 def _flat(value: Any) -> dict[str, Entry]:
     """The tensors of nested dicts and lists, by the keys on the way; numbers and texts beside them are left out."""
     result: dict[str, Entry] = {}
-    for met, (name, part) in enumerate(_walk(value, "", 0)):
+    for met, (name, part) in enumerate(_flattened(value, "", 0)):
         check_count(met)
         if isinstance(part, _Tensor):
             if name in result:
@@ -230,7 +230,7 @@ def _flat(value: Any) -> dict[str, Entry]:
     return result
 
 
-def _walk(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
+def _flattened(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     if depth > MAX_DEPTH:
         raise ValueError("it is nested too deep")
     if isinstance(value, Mapping):
@@ -244,4 +244,4 @@ def _walk(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     for key, part in parts:
         if not isinstance(part, (_Tensor, Mapping, list, tuple)):
             continue
-        yield from _walk(part, f"{name}.{key}" if name else str(key), depth + 1)
+        yield from _flattened(part, f"{name}.{key}" if name else str(key), depth + 1)
