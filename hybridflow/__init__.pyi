@@ -1,6 +1,7 @@
 # The public names, each with the module that has it: the one list of them, which ``__init__.py`` reads.
 
 from hybridflow import (
+    aot as aot,
     callbacks as callbacks,
     checkpoint as checkpoint,
     compat as compat,

@@ -247,6 +247,7 @@ class SavedFunction(Function[..., Any]):
         super().__init__(body, Options(None, False, len(programs) + _CACHED, name, False, False, (), False))
         body.function = self
         self.name, self.programs = name, list(programs)
+        self.concretes: list[ConcreteFunction] = []  # of the programs, in their order
         self.__signature__ = body.__signature__
         self._order = self._binder.parameters
         self._add_programs()
@@ -254,8 +255,8 @@ class SavedFunction(Function[..., Any]):
     def _add_programs(self) -> None:
         """Let the programs answer calls.  Of those that take one the first is to answer it: the latest that the cache
         was given is tried first."""
-        self._concretes = [program.concrete(self) for program in self.programs]
-        for program, concrete in reversed([*zip(self.programs, self._concretes)]):
+        self.concretes = [program.concrete(self) for program in self.programs]
+        for program, concrete in reversed([*zip(self.programs, self.concretes)]):
             concrete.specialise = self._specialised
             concrete.known.name_tensors(program.leaves)
             self._cache.add(concrete.key, Variant(concrete, Guards((), ())))
@@ -292,7 +293,7 @@ class SavedFunction(Function[..., Any]):
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Apply the ops of the program for these arguments: into the trace that is going on, or eagerly."""
         leaves, number = self._matched(*self._bound(args, kwargs))
-        return self._concretes[number].inline_leaves(leaves)
+        return self.concretes[number].inline_leaves(leaves)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], pytree.Structure]:
         """The leaves of a call's arguments, and how they are nested."""
@@ -316,13 +317,13 @@ class SavedFunction(Function[..., Any]):
         """The program for these arguments, of which a TensorSpec may stand for each tensor; without any the first."""
         args, kwargs = self._import_foreign_arrays(args, kwargs)
         if not args and not kwargs:
-            return self._concretes[0]
+            return self.concretes[0]
         leaves, structure = self._bound(args, kwargs)
         if not any(isinstance(leaf, TensorSpec) for leaf in leaves):
             leaves, key = self._leaves_and_key(args, kwargs)
             return self._serving(key, leaves)
         converted = self._converted(leaves)
-        for program, concrete in zip(self.programs, self._concretes):
+        for program, concrete in zip(self.programs, self.concretes):
             if program.takes_specs(converted, structure):
                 return concrete
         raise ShapeError(self.name, self._refusal_text(leaves, converted, structure))

@@ -24,7 +24,7 @@ import itertools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import ModuleType
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -348,6 +348,38 @@ def compile_serially(texts: Sequence[str], target: Target, done: dict[str, bytes
             with gc_pause.given_way():
                 done[text] = _object(text, target, "program", level_of())
     return bytes(_parts().joined([done[text] for text in texts]))
+
+
+@_apart
+def compile_library(texts: Sequence[str], target: Target, public: Collection[str]) -> bytes:
+    """Machine code of modules as one relocatable object file, in which nobody from outside sees but what is public."""
+    llvm, level = _llvm(), FULL
+    with contextlib.ExitStack() as objects:
+        own = objects.enter_context
+        machine = _cached_target_machine(target, level, own(_places.taken()))
+        context = own(llvm.create_context())
+        try:
+            whole = own(_parse(texts[0], context))
+            whole.triple, whole.data_layout = machine.triple, str(own(machine.target_data))
+            whole.name = "hybridflow"
+            for text in texts[1:]:
+                part = _parse(text, context)
+                part.triple, part.data_layout = whole.triple, whole.data_layout
+                whole.link_in(part)
+            for value in (*whole.functions, *whole.global_variables):
+                if not value.is_declaration and value.name not in public:
+                    value.linkage = "internal"
+            _verify(whole)
+            options = own(llvm.create_pipeline_tuning_options(speed_level=2))
+            builder = own(llvm.create_pass_builder(machine, options))
+            passes = own(llvm.create_new_module_pass_manager())
+            for name in _PASSES["program"]:
+                getattr(passes, f"add_{name}_pass")()
+            passes.add_global_dead_code_eliminate_pass()
+            passes.run(whole, builder)
+            return _emit_object(machine, whole)
+        except RuntimeError as error:
+            raise CompileError("machine code", f"LLVM cannot make an object file: {error}") from None
 
 
 @_apart

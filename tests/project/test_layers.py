@@ -198,6 +198,7 @@ SUBJECTS = (
     ),
     ("saved functions", ("hybridflow.saved",)),
     ("weights of other programs", ("hybridflow.weights",)),
+    ("libraries for C", ("hybridflow.aot",)),
     ("callbacks", ("hybridflow.callbacks",)),
     ("models", ("hybridflow.models",)),
     ("mixed precision", ("hybridflow.mixed_precision",)),

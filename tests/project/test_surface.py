@@ -19,6 +19,7 @@ STUB = ast.parse((ROOT / "hybridflow" / "__init__.pyi").read_text(encoding="utf-
 IMPORTED = [(node.module, alias) for node in STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names]
 VALUES = [node for node in STUB.body if not isinstance(node, ast.ImportFrom)]
 MODULES = {
+    "aot": "Library compile",
     "callbacks": """BackupAndRestore CSVLogger Callback CallbackList EarlyStopping History LambdaCallback
         LearningRateScheduler ModelCheckpoint ReduceLROnPlateau RemoteMonitor SwapEMAWeights TensorBoard
         TerminateOnNaN""",

@@ -1,0 +1,204 @@
+"""Libraries that C calls: ``hf.aot.compile``."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybridflow.aot import c_text
+from hybridflow.aot.entries import Entry, entries_of
+from hybridflow.aot.glue_code import Glue, program_symbol
+from hybridflow.aot.object_files import archive, undefined_symbols
+from hybridflow.aot.weights import Layout
+from hybridflow.compiler import target as targets
+from hybridflow.compiler.target import Target
+from hybridflow.errors import ArgumentError, CompileError
+from hybridflow.runtime.machine import host_target, machine_code
+from hybridflow.saved.loading import Loaded, load
+from hybridflow.saved.saved_function import SavedFunction
+from hybridflow.saved.saving import save
+
+TARGETS = {
+    "x86-64-v3": targets.AVX2,
+    "x86-64-v4": targets.AVX512,
+    "aarch64": targets.AARCH64,
+    "x86-64": targets.SSE2,
+}
+FORMATS = ("object", "archive", "shared")
+WEIGHTS = ("embedded", "file")
+_LIBC = {"memcpy", "memmove", "memset", "malloc", "free"}  # what programs may need
+_OF_MATH = re.compile(r"fmaf?|roundeven(f|l)?|ldexpf?|__.*")
+
+
+@dataclass(frozen=True)
+class Library:
+    """What ``hf.aot.compile`` wrote.
+
+    Args:
+        name: the prefix of all its functions.
+        target: what machine it is for.
+        files: the paths of its files, by what they are.
+        functions: the functions in C, with the signatures in Python that they stand for.
+        needs: the functions of the C library that it calls.
+
+    Example:
+        >>> import tempfile
+        >>> double = hf.function(lambda x: 2 * x, input_signature=[hf.TensorSpec([None])])
+        >>> hf.aot.compile(double, tempfile.mkdtemp() + "/double", target="x86-64-v3")
+        Library(name='double', target='x86-64-v3', functions={'double_run': 'serving_default(x: f32[x_0])'}, needs=())
+    """
+
+    name: str
+    target: str
+    files: dict[str, str] = field(repr=False)
+    functions: dict[str, str]
+    needs: tuple[str, ...]
+
+
+def compile(
+    model: Any,
+    path: str | os.PathLike[str],
+    target: str = "native",
+    input_signature: Sequence[Any] | None = None,
+    weights: str = "embedded",
+    formats: str | Sequence[str] = "object",
+    allow_slow: bool = False,
+) -> Library:
+    """Compile functions to machine code that C calls, without Python: an object file and a header.
+
+    The code has the bits that it has in Python.  It is the code of the same programs: one for each open extent, and
+    those for extents of 0 and 1.  Variables that a function assigns, those of optimizers too, are a ``state`` that the
+    caller has; the values that they hold now are its first ones.  All other values are in the library.
+
+    Args:
+        model: a function, a model or module, the path of a file of ``hf.saved.save``, or a dict of several by names.
+        path: where the files go, without an ending; its last part is the prefix of the functions in C.
+        target: "native", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512) or "aarch64"; Linux, as ELF.
+        input_signature: a TensorSpec for each parameter, where ``model`` does not say what its arguments are.
+        weights: "embedded" in the object file, or a "file" beside it that the caller maps, for large ones.
+        formats: one or several of "object", "archive" and "shared"; the last takes a C compiler.
+        allow_slow: whether to compile for "x86-64" without AVX2, where each multiplication that is added is a call.
+
+    Returns:
+        A Library: its functions and files.
+
+    Raises:
+        ArgumentError: for options that there are not, functions that call Python or return what C has no type for.
+        ArgumentTypeError: for what cannot be saved in a file.
+        CompileError: where LLVM has no code for the target, or a shared library cannot be linked.
+
+    Example:
+        >>> import os, tempfile
+        >>> model = hf.Sequential([hf.Input((4,)), hf.layers.Dense(2)])
+        >>> folder = tempfile.mkdtemp()
+        >>> hf.aot.compile(model, os.path.join(folder, "line"), target="x86-64-v3").functions
+        {'line_run': 'serving_default(inputs: f32[batch,4])'}
+        >>> sorted(os.listdir(folder))
+        ['hybridflow.h', 'hybridflow_threads.c', 'line.h', 'line.o', 'line_example.c']
+    """
+    machine = _machine(target, allow_slow)
+    wanted = (formats,) if isinstance(formats, str) else tuple(formats)
+    for given, known, what in ((weights, WEIGHTS, "weights"), *((one, FORMATS, "formats") for one in wanted)):
+        if given not in known:
+            raise ArgumentError("aot", f"{what} is {given!r}; there are {', '.join(map(repr, known))}.")
+    folder, prefix = os.path.split(os.fspath(path))
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", prefix):
+        raise ArgumentError("aot", f"{prefix!r} is no name in C: end the path in letters, digits and _.")
+    entries = entries_of(_functions(model, input_signature), machine, prefix)
+    layout = Layout(entries, prefix, weights == "file")
+    content, public = _object(entries, layout, machine, prefix)
+    needs = undefined_symbols(content)
+    odd = [name for name in needs if name not in _LIBC and not (allow_slow and _OF_MATH.fullmatch(name))]
+    if odd:
+        raise CompileError("aot", f"{target} has no instructions for what {', '.join(odd)} does.")
+    os.makedirs(folder or ".", exist_ok=True)
+    files = {"object": f"{prefix}.o", "header": f"{prefix}.h", "example": f"{prefix}_example.c"}
+    written: dict[str, bytes] = {
+        files["object"]: content,
+        files["header"]: c_text.header(prefix, entries, layout, machine, target, needs).encode(),
+        files["example"]: c_text.example(prefix, entries, layout).encode(),
+        "hybridflow.h": c_text.SHARED_HEADER.encode(),
+        "hybridflow_threads.c": c_text.THREADS.encode(),
+    }
+    if layout.in_file:
+        files["weights"] = f"{prefix}.weights"
+        written[files["weights"]] = layout.file
+    if "archive" in wanted:
+        files["archive"] = f"lib{prefix}.a"
+        written[files["archive"]] = archive(files["object"], content, public)
+    for name, data in written.items():
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(data)
+    if "shared" in wanted:
+        files["shared"] = f"lib{prefix}.so"
+        _link(os.path.join(folder, files["object"]), os.path.join(folder, files["shared"]), machine)
+    return Library(
+        prefix,
+        target,
+        {what: os.path.join(folder, name) for what, name in files.items()},
+        {f"{prefix}_{entry.name}": entry.text for entry in entries},
+        tuple(needs),
+    )
+
+
+def _machine(target: str, allow_slow: bool) -> Target:
+    if target == "native":
+        return host_target.target()
+    if target not in TARGETS:
+        raise ArgumentError("aot", f"target is {target!r}; there are 'native', {', '.join(map(repr, TARGETS))}.")
+    if target == "x86-64" and not allow_slow:
+        raise ArgumentError(
+            "aot",
+            "x86-64 has no fused multiplication: programs are a hundred times slower. Compile for 'x86-64-v3', which "
+            "every server since 2015 has, or give allow_slow=True.",
+        )
+    return TARGETS[target]
+
+
+def _functions(model: Any, input_signature: Sequence[Any] | None) -> dict[str, SavedFunction]:
+    """The functions of a model as a file would have them."""
+    if isinstance(model, Loaded) and input_signature is None:
+        return model.functions
+    if isinstance(model, SavedFunction) and input_signature is None:
+        return {"run": model}
+    if isinstance(model, (str, os.PathLike)):
+        return load(model).functions
+    if isinstance(model, Mapping):
+        found = {}
+        for name, one in model.items():
+            own = _functions(one, input_signature)
+            found.update({str(name) if len(own) == 1 else f"{name}_{k}": f for k, f in own.items()})
+        return found
+    with tempfile.TemporaryDirectory() as folder:
+        return load(save(model, os.path.join(folder, "model.hf"), input_signature=input_signature)).functions
+
+
+def _object(entries: Sequence[Entry], layout: Layout, machine: Target, prefix: str) -> tuple[bytes, list[str]]:
+    """The object file, and the names in it that are for others."""
+    glue = Glue(machine, prefix, layout)
+    texts = []
+    for entry in entries:
+        glue.add(entry)
+        for choice in entry.choices:
+            program = choice.program
+            own = program_symbol(choice, program.entry)
+            texts.append(re.sub(rf"@{program.entry}\b", f"@{own}", program.text + program.sharing))
+    glue.finish()
+    return machine_code.compile_library([glue.text(), *texts], machine, glue.public), glue.public
+
+
+def _link(source: str, result: str, machine: Target) -> None:
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if compiler is None or machine.triple.partition("-")[0] != host_target.detect().triple.partition("-")[0]:
+        raise CompileError(
+            "aot", f"there is no C compiler here to link a shared library for {machine.triple}. Link {source} yourself."
+        )
+    done = subprocess.run([compiler, "-shared", "-o", result, source], capture_output=True, text=True)
+    if done.returncode:
+        raise CompileError("aot", f"{compiler} does not link {source}: {done.stderr.strip()}")
