@@ -58,6 +58,18 @@ def either(name: str, join: str) -> Rule:
     return rule
 
 
+def elementary(name: str) -> Rule:
+    """The rule of that name in ``complex_elementary``, which programs of real numbers do without."""
+
+    def rule(b: Any, *xs: Pair) -> Pair:
+        from hybridflow.compiler.ops import complex_elementary
+
+        result: Pair = getattr(complex_elementary, name)(b, *xs)
+        return result
+
+    return rule
+
+
 def full(b: Any, value: float, like: Any) -> Any:
     return b.full(value, like=like.type)
 

@@ -107,6 +107,8 @@ _binary(
 
 
 def _pow_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if dt.is_complex(x.dtype):
+        return reference_arrays.in_double(np.power)(x, y)
     if dt.is_float(x.dtype):
         # Not np.power: for a single exponent 0.5 it takes square roots, which is wrong at -0.0 and -inf.
         return reference_arrays.in_double(np.float_power)(x, y)
@@ -147,6 +149,8 @@ def _pow_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
         return masked(b, b.multiply(g, y), b.pow(x, b.subtract(y, one)))
 
     def for_exponent() -> Any:
+        if dt.is_complex(x.type.dtype):
+            return b.multiply(g, b.where(b.equal(x, zero), zero, b.multiply(out, b.log(x))))
         # out * log(x) for a positive base.  A base of 0 stays 0; a negative one has no real derivative: 0 too.
         positive = b.greater(x, zero)
         return masked(b, g, b.multiply(b.where(positive, out, zero), b.log(b.where(positive, x, one))))
@@ -169,6 +173,7 @@ _binary(
     doc="""x to the power y; pow(x, 0) and pow(1, y) are 1 even for NaN.  Integers wrap; with a negative exponent
     they give 1/x truncated: 1 or -1 for the bases 1 and -1, and 0 for all others.""",
     reference=_pow_reference,
+    pairs=complex_pairs.elementary("pow_rule"),
     scalar=_pow_scalar,
     vjp=_pow_vjp,
     samples=_pow_samples,

@@ -197,6 +197,7 @@ _unary(
     "exp",
     doc="e to the power x.",
     reference=reference_arrays.in_double(np.exp),
+    pairs=complex_pairs.elementary("exp"),
     scalar=lambda e, x: elementary.exp(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, out),),
 )
@@ -205,6 +206,7 @@ _unary(
     "expm1",
     doc="exp(x) - 1, exact near 0.",
     reference=reference_arrays.in_double(np.expm1),
+    pairs=complex_pairs.elementary("expm1"),
     scalar=lambda e, x: elementary.expm1(e, x),
     # Not out + 1, which is 0 where exp(x) is merely small.
     vjp=lambda b, g, out, x: (b.multiply(g, b.exp(x)),),
@@ -214,6 +216,7 @@ _unary(
     "log",
     doc="Natural logarithm; NaN below 0.",
     reference=reference_arrays.in_double(np.log),
+    pairs=complex_pairs.elementary("log"),
     scalar=lambda e, x: elementary.log(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(x)),),
     domain=(0.25, 4.0),
@@ -223,6 +226,7 @@ _unary(
     "log1p",
     doc="log(1 + x), exact near 0.",
     reference=reference_arrays.in_double(np.log1p),
+    pairs=complex_pairs.elementary("log1p"),
     scalar=lambda e, x: elementary.log1p(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(b.add(x, _one(b, x)))),),
     domain=(-0.75, 3.0),
@@ -232,6 +236,7 @@ _unary(
     "log2",
     doc="Logarithm to base 2.",
     reference=reference_arrays.in_double(np.log2),
+    pairs=complex_pairs.elementary("log2"),
     scalar=lambda e, x: elementary.log2(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(1 / math.log(2), like=x.type), x)),),
     domain=(0.25, 4.0),
@@ -241,6 +246,7 @@ _unary(
     "log10",
     doc="Logarithm to base 10.",
     reference=reference_arrays.in_double(np.log10),
+    pairs=complex_pairs.elementary("log10"),
     scalar=lambda e, x: elementary.log10(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(1 / math.log(10), like=x.type), x)),),
     domain=(0.25, 4.0),
@@ -254,6 +260,7 @@ _unary(
     "sqrt",
     doc="Square root, correctly rounded; NaN below 0.",
     numpy=np.sqrt,
+    pairs=complex_pairs.elementary("sqrt"),
     scalar=lambda e, x: e.sqrt(x),
     vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.full(0.5, like=x.type), out)),),
     domain=(0.25, 4.0),
@@ -263,6 +270,7 @@ _unary(
     "rsqrt",
     doc="1 / sqrt(x).",
     reference=reference_arrays.in_double(lambda x: 1 / np.sqrt(x)),
+    pairs=complex_pairs.elementary("rsqrt"),
     scalar=lambda e, x: elementary.rsqrt(e, x),
     # Divided by x rather than out cubed: a division shields its own derivative from the pole, a product does not.
     vjp=lambda b, g, out, x: (masked(b, g, b.divide(b.multiply(b.full(-0.5, like=x.type), out), x)),),
@@ -327,6 +335,7 @@ _unary(
     "sin",
     doc="Sine of an angle in radians.",
     reference=reference_arrays.in_double(np.sin),
+    pairs=complex_pairs.elementary("sin"),
     scalar=lambda e, x: elementary.sin(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.cos(x)),),
 )
@@ -335,6 +344,7 @@ _unary(
     "cos",
     doc="Cosine of an angle in radians.",
     reference=reference_arrays.in_double(np.cos),
+    pairs=complex_pairs.elementary("cos"),
     scalar=lambda e, x: elementary.cos(e, x),
     vjp=lambda b, g, out, x: (b.negative(b.multiply(g, b.sin(x))),),
 )
@@ -343,6 +353,7 @@ _unary(
     "tan",
     doc="Tangent of an angle in radians.",
     reference=reference_arrays.in_double(np.tan),
+    pairs=complex_pairs.elementary("tan"),
     scalar=lambda e, x: elementary.tan(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.add(b.square(out), _one(b, x))),),
     domain=(-1.25, 1.25),
@@ -359,6 +370,7 @@ _unary(
     "asin",
     doc="Inverse sine; NaN outside [-1, 1].",
     reference=reference_arrays.in_double(np.arcsin),
+    pairs=complex_pairs.elementary("asin"),
     scalar=lambda e, x: elementary.asin(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.rsqrt(_one_minus_square(b, x))),),
     domain=(-0.75, 0.75),
@@ -368,6 +380,7 @@ _unary(
     "acos",
     doc="Inverse cosine; NaN outside [-1, 1].",
     reference=reference_arrays.in_double(np.arccos),
+    pairs=complex_pairs.elementary("acos"),
     scalar=lambda e, x: elementary.acos(e, x),
     vjp=lambda b, g, out, x: (b.negative(masked(b, g, b.rsqrt(_one_minus_square(b, x)))),),
     domain=(-0.75, 0.75),
@@ -377,6 +390,7 @@ _unary(
     "atan",
     doc="Inverse tangent.",
     reference=reference_arrays.in_double(np.arctan),
+    pairs=complex_pairs.elementary("atan"),
     scalar=lambda e, x: elementary.atan(e, x),
     vjp=lambda b, g, out, x: (b.divide(g, b.add(b.square(x), _one(b, x))),),
 )
@@ -385,6 +399,7 @@ _unary(
     "sinh",
     doc="Hyperbolic sine.",
     reference=reference_arrays.in_double(np.sinh),
+    pairs=complex_pairs.elementary("sinh"),
     scalar=lambda e, x: elementary.sinh(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.cosh(x)),),
 )
@@ -393,6 +408,7 @@ _unary(
     "cosh",
     doc="Hyperbolic cosine.",
     reference=reference_arrays.in_double(np.cosh),
+    pairs=complex_pairs.elementary("cosh"),
     scalar=lambda e, x: elementary.cosh(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.sinh(x)),),
 )
@@ -401,6 +417,7 @@ _unary(
     "tanh",
     doc="Hyperbolic tangent.",
     reference=reference_arrays.in_double(np.tanh),
+    pairs=complex_pairs.elementary("tanh"),
     scalar=lambda e, x: elementary.tanh(e, x),
     vjp=lambda b, g, out, x: (b.multiply(g, b.subtract(_one(b, x), b.square(out))),),
 )
@@ -409,6 +426,7 @@ _unary(
     "asinh",
     doc="Inverse hyperbolic sine.",
     reference=reference_arrays.in_double(np.arcsinh),
+    pairs=complex_pairs.elementary("asinh"),
     scalar=lambda e, x: elementary.asinh(e, x),
     vjp=lambda b, g, out, x: (b.divide(g, b.hypot(x, _one(b, x))),),
 )
@@ -417,6 +435,7 @@ _unary(
     "acosh",
     doc="Inverse hyperbolic cosine; NaN below 1.",
     reference=reference_arrays.in_double(np.arccosh),
+    pairs=complex_pairs.elementary("acosh"),
     scalar=lambda e, x: elementary.acosh(e, x),
     # Two roots: x**2 - 1 would overflow for large x and cancel near 1.
     vjp=lambda b, g, out, x: (
@@ -429,6 +448,7 @@ _unary(
     "atanh",
     doc="Inverse hyperbolic tangent; NaN outside [-1, 1].",
     reference=reference_arrays.in_double(np.arctanh),
+    pairs=complex_pairs.elementary("atanh"),
     scalar=lambda e, x: elementary.atanh(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(_one_minus_square(b, x))),),
     domain=(-0.75, 0.75),
