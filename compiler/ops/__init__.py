@@ -5,6 +5,7 @@
 
 from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declarations)
     checked_integers,
+    complex_folds,
     concat_pad,
     control_flow,
     convolution,

@@ -57,6 +57,9 @@ class Real:
     def __truediv__(self, other: Any) -> Real:
         return self._two("divide", self, other)
 
+    def __rtruediv__(self, other: Any) -> Real:
+        return self._two("divide", other, self)
+
     def __neg__(self) -> Real:
         return Real(self.b, self.b.negative(self.node))
 

@@ -7,6 +7,7 @@ C99 would have it; a quotient is Smith's.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -58,16 +59,19 @@ def either(name: str, join: str) -> Rule:
     return rule
 
 
-def elementary(name: str) -> Rule:
-    """The rule of that name in ``complex_elementary``, which programs of real numbers do without."""
+def deferred(module: str, name: str) -> Rule:
+    """The rule of that name in a module beside this one, which programs of real numbers do without."""
 
-    def rule(b: Any, *xs: Pair) -> Pair:
-        from hybridflow.compiler.ops import complex_elementary
-
-        result: Pair = getattr(complex_elementary, name)(b, *xs)
+    def rule(b: Any, *xs: Pair, **attrs: Any) -> Pair:
+        made = getattr(importlib.import_module(f"hybridflow.compiler.ops.{module}"), name)
+        result: Pair = made(b, *xs, **attrs)
         return result
 
     return rule
+
+
+def elementary(name: str) -> Rule:
+    return deferred("complex_elementary", name)
 
 
 def full(b: Any, value: float, like: Any) -> Any:

@@ -422,13 +422,20 @@ _unary(
     vjp=lambda b, g, out, x: (b.multiply(g, b.subtract(_one(b, x), b.square(out))),),
 )
 
+
+def _asinh_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
+    if dt.is_complex(x.type.dtype):
+        return (b.divide(g, b.sqrt(b.add(b.square(x), _one(b, x)))),)
+    return (b.divide(g, b.hypot(x, _one(b, x))),)
+
+
 _unary(
     "asinh",
     doc="Inverse hyperbolic sine.",
     reference=reference_arrays.in_double(np.arcsinh),
     pairs=complex_pairs.elementary("asinh"),
     scalar=lambda e, x: elementary.asinh(e, x),
-    vjp=lambda b, g, out, x: (b.divide(g, b.hypot(x, _one(b, x))),),
+    vjp=_asinh_vjp,
 )
 
 _unary(

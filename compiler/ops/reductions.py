@@ -130,10 +130,10 @@ _fold(
 
 
 def _prod_reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    if not dt.is_float(x.dtype):
+    if not dt.is_inexact(x.dtype):
         return np.asarray(np.prod(x, axis=axes, dtype=x.dtype))
     with np.errstate(all="ignore"):
-        return reference_arrays.convert(np.prod(x.astype(np.float64), axis=axes), x.dtype)
+        return reference_arrays.convert(np.prod(x.astype(dt.promote(x.dtype, dt.float64)), axis=axes), x.dtype)
 
 
 def _prod_vjp(b: Builder, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
@@ -167,6 +167,7 @@ _fold(
     type_rules.NUMERIC,
     doc="The product over axes, in the input's dtype; integers wrap, and the product of nothing is 1.",
     reference=_prod_reference,
+    pairs=complex_pairs.deferred("complex_folds", "prod"),
     combine=lambda e, s, t: (e.mul(s[0], t[0]),),
     init=lambda dtype: ((1, dt.compute_dtype(dtype)),),
     vjp=_prod_vjp,
@@ -481,7 +482,7 @@ def _like(*inputs: TensorType, axis: int, name: str, dtypes: Any = dt.FLOATS) ->
 
 def _exclusive(x: np.ndarray, axis: int, start: Any, step: Any) -> np.ndarray:
     """Element i along the axis is what ``step(total, i-th slice)`` made of ``start`` in all steps before i."""
-    lines = np.moveaxis(x.astype(np.float64), axis, 0)
+    lines = np.moveaxis(x.astype(dt.promote(x.dtype, dt.float64)), axis, 0)
     out = np.empty_like(lines)
     total = np.full(lines.shape[1:], start)
     with np.errstate(all="ignore"):
@@ -492,15 +493,15 @@ def _exclusive(x: np.ndarray, axis: int, start: Any, step: Any) -> np.ndarray:
 
 
 def _exclusive_product_reference(x: np.ndarray, axis: int) -> np.ndarray:
-    if not dt.is_float(x.dtype):
+    if not dt.is_inexact(x.dtype):
         kept, one = (slice(None),) * axis, np.ones((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
         return np.cumprod(np.concatenate([one, x], axis), axis, dtype=x.dtype)[(*kept, slice(0, x.shape[axis]))]
-    lines = np.moveaxis(x.astype(np.float64), axis, 0)
+    lines = np.moveaxis(x.astype(dt.promote(x.dtype, dt.float64)), axis, 0)
     return _exclusive(x, axis, 1.0, lambda total, i: total * lines[i])
 
 
 def _linear_recurrence_reference(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
-    factors, terms = (np.moveaxis(x.astype(np.float64), axis, 0) for x in (a, b))
+    factors, terms = (np.moveaxis(x.astype(dt.promote(x.dtype, dt.float64)), axis, 0) for x in (a, b))
 
     def step(total: np.ndarray, i: int) -> np.ndarray:
         return np.asarray(np.where(total == 0, terms[i], factors[i] * total + terms[i]))
@@ -531,7 +532,8 @@ define(
     doc="Element i along the axis is the product of the elements before it, in the order of scans; the first is 1.  "
     "Integers wrap.",
     canon=type_rules.canon_axis("exclusive_product"),
-    infer=lambda x, axis: _like(x, axis=axis, name="exclusive_product", dtypes=type_rules.NUMERIC),
+    infer=lambda x, axis: _like(x, axis=axis, name="exclusive_product", dtypes=type_rules.NUMERIC + dt.COMPLEX),
+    pairs=complex_pairs.deferred("complex_folds", "exclusive_product"),
     reference=_exclusive_product_reference,
     lift=lambda e, x, i: (x,),
     combine=lambda e, s, t: (e.mul(s[0], t[0]),),
@@ -565,7 +567,8 @@ define(
     doc="Totals t along the axis of factors a and terms b: t[0] = 0, and t[i + 1] = a[i] t[i] + b[i], or b[i] where "
     "t[i] is 0.  Its derivatives, and those of running products, are recurrences again.",
     canon=type_rules.canon_axis("linear_recurrence"),
-    infer=lambda a, b, axis: _like(a, b, axis=axis, name="linear_recurrence"),
+    infer=lambda a, b, axis: _like(a, b, axis=axis, name="linear_recurrence", dtypes=dt.FLOATS + dt.COMPLEX),
+    pairs=complex_pairs.deferred("complex_folds", "linear_recurrence"),
     reference=_linear_recurrence_reference,
     lift=lambda e, a, b, i: (a, b),
     combine=_linear_recurrence_combine,

@@ -399,7 +399,7 @@ def _half_power(x: Tensor) -> Tensor:
 
 
 def _minus_half_power(x: Tensor) -> Tensor:
-    return _unary(TABLE["pow_minus_half"], x)
+    return _unary(TABLE["rsqrt" if dtypes.is_complex(x.dtype) else "pow_minus_half"], x)
 
 
 def negative(x: ArrayLike, /) -> Tensor:

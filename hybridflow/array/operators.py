@@ -72,6 +72,36 @@ def _transpose(x: Any) -> Tensor:
     return shapes.matrix_transpose(x)
 
 
+def _adjoint_2d(x: Any) -> Tensor:
+    """The conjugate transpose of a matrix.  Raises ShapeError for other ranks: use ``.mH`` there."""
+    return elementwise.conj(shapes.transpose_2d(x))
+
+
+def _adjoint(x: Any) -> Tensor:
+    """The conjugate with the last two axes swapped."""
+    return elementwise.conj(shapes.matrix_transpose(x))
+
+
+def _real(x: Any) -> Tensor:
+    """The real part; see ``hf.real``."""
+    return elementwise.real(x)
+
+
+def _imag(x: Any) -> Tensor:
+    """The imaginary part; see ``hf.imag``."""
+    return elementwise.imag(x)
+
+
+_PROPERTIES = {
+    "T": _transpose_2d,
+    "mT": _transpose,
+    "H": _adjoint_2d,
+    "mH": _adjoint,
+    "real": _real,
+    "imag": _imag,
+}
+
+
 def install() -> None:
     """Give the classes their operators; called once, when the package is imported."""
     operators: dict[str, Callable[..., Any]] = {**_OF_TWO, **_COMPARISONS, **_OF_ONE, "getitem": indexing.getitem}
@@ -82,5 +112,5 @@ def install() -> None:
     give(Operators, "__divmod__", _divmod)
     give(Operators, "__contains__", _contains)
     tensor_methods.install()
-    Operators.T = property(entered(_transpose_2d))  # type: ignore[assignment, method-assign]
-    Operators.mT = property(entered(_transpose))  # type: ignore[assignment, method-assign]
+    for name, function in _PROPERTIES.items():
+        setattr(Operators, name, property(entered(function)))

@@ -376,8 +376,11 @@ def var(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bo
     axes = type_rules.axes("var", x.type, axis)
     x = _accurate(x)
     centred = subtract(x, mean(x, axes, keepdims=True))
+    if dtypes.is_complex(x.dtype):  # of squared distances, which are real
+        centred = apply(TABLE["abs"], centred)
+        out_dtype = dtypes.part_dtype(out_dtype)
     total = _reduce(TABLE["sum"], square(centred), axes, keepdims)
-    return cast(divide(total, _count(x, axes, correction, x.dtype)), out_dtype)
+    return cast(divide(total, _count(x, axes, correction, total.dtype)), out_dtype)
 
 
 @operation

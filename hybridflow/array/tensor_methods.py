@@ -204,6 +204,16 @@ def _take(self: Any, indices: Any, axis: int | None = None, out: None = None) ->
     return indexing.take(x, indices, axis)
 
 
+def _conj(self: Any) -> Tensor:
+    """See ``hf.conj``."""
+    return elementwise.conj(self)
+
+
+def _conjugate(self: Any) -> Tensor:
+    """See ``hf.conj``."""
+    return elementwise.conj(self)
+
+
 @uninterruptible.loaded
 def _selection() -> Any:
     from hybridflow.array import selection  # which a first operation does without
@@ -225,6 +235,8 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     _argsort,
     _astype,
     _clip,
+    _conj,
+    _conjugate,
     _copy,
     _cumsum,
     _dot,

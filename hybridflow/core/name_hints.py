@@ -175,7 +175,7 @@ export: hf.saved.save(f, path)
 extract: hf.boolean_mask(x, condition)
 fabs: hf.abs(x)
 feature_column: hf.layers.CategoryEncoding and its kin
-fft: numpy.fft on x.numpy(); there are no complex dtypes
+fft: numpy.fft on x.numpy()
 fill: hf.full(shape, value)
 fill_diagonal: y = x.copy() and y[i, i] = value for i = hf.arange(n)
 finite_difference: hf.grad(f)
@@ -242,11 +242,11 @@ invert: hf.bitwise_invert(x)
 io: hf.data, hf.saved, hf.checkpoint
 io_callback: hf.py_function(f, arguments, specs)
 iota: hf.arange(n)
-is_complex: False; there are no complex dtypes
+is_complex: hf.isdtype(x.dtype, "complex floating")
 is_floating_point: hf.isdtype(x.dtype, "real floating")
 is_tensor: isinstance(x, hf.Tensor)
-iscomplex: hf.zeros_like(x, dtype=hf.bool_); there are no complex dtypes
-isreal: hf.ones_like(x, dtype=hf.bool_); there are no complex dtypes
+iscomplex: hf.imag(x) != 0
+isreal: hf.imag(x) == 0
 isscalar: x.ndim == 0
 jit: hf.function
 jnp: hf itself; its functions carry the names of the array API standard
@@ -323,7 +323,7 @@ place: y = x.copy() and y[mask] = values
 placeholder: an argument of an hf.function
 placeholder_with_default: an argument of an hf.function
 pmap: hf.distribute.shard_map(f, mesh=mesh, in_specs=..., out_specs=...)
-polar: a pair of real tensors; there are no complex dtypes
+polar: hf.complex(r * hf.cos(angle), r * hf.sin(angle))
 poly1d: numpy.poly1d, or hf.sum(c * x[:, None] ** hf.arange(c.size), axis=1)
 polygamma: hf.special.polygamma(n, x)
 preprocessing: hf.data and hf.layers
@@ -351,7 +351,7 @@ random_uniform_initializer: hf.initializers.RandomUniform(low, high)
 range: hf.arange(start, stop, step)
 rank: x.ndim
 ravel: x.flatten()
-real_if_close: x itself; there are no complex dtypes
+real_if_close: hf.real(x)
 rearrange: hf.reshape and hf.permute_dims, or hf.einsum(text, x)
 reduce_all: hf.all(x, axis)
 reduce_any: hf.any(x, axis)
@@ -453,7 +453,7 @@ variable_scope: hf.Module, whose attributes are its variables
 vdot: hf.vecdot(x, y)
 vectorize: hf.vmap(f)
 version: hf.__version__
-view_as_real: a pair of real tensors; there are no complex dtypes
+view_as_real: hf.stack([hf.real(x), hf.imag(x)], axis=-1)
 vsplit: hf.split(x, parts, axis=0)
 vstack: hf.concat([x, y], axis=0)
 where_v2: hf.where(condition, x, y)
@@ -464,7 +464,6 @@ zeros_initializer: hf.initializers.Zeros()
 """
 
 _OF_TENSOR = """
-H: x.mT; there are no complex dtypes
 abs: abs(x) or hf.abs(x)
 add_: x + y; tensors are values
 addmm: x + y @ z
@@ -636,7 +635,7 @@ def _table(text: str) -> dict[str, str]:
 
 
 _OF_LINALG = """
-adjoint: x.mT; there are no complex dtypes
+adjoint: x.mH
 band_part: hf.triu(hf.tril(x, upper), -lower)
 cho_factor: hf.linalg.cholesky(x)
 cho_solve: hf.linalg.cholesky_solve(c, b)

@@ -384,3 +384,144 @@ def test_other_libraries_share_memory() -> None:
     same(hf.from_dlpack(z), z)
     same(np.conj(x), np.conj(z))
     assert type(np.multiply(x, 2)) is type(x)
+
+
+# ---- elementary functions
+
+FUNCTIONS = ["exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan"]
+FUNCTIONS += ["sinh", "cosh", "tanh", "asinh", "acosh", "atanh"]
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sqrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+]
+SPECIAL = (0.0, -0.0, 1.0, -2.5, 0.5, np.inf, -np.inf, np.nan, 300.0, -300.0)
+# NumPy's differ from Annex G there (infinite and NaN arguments), and its log1p loses digits near 0.
+OWN_VALUES = ("expm1",)
+
+
+def of_numpy(name: str) -> Any:
+    return getattr(np, {"a": "arc"}.get(name[0], name[0]) + name[1:]) if name[0] == "a" else getattr(np, name)
+
+
+def accurate(name: str, z: np.ndarray) -> np.ndarray:
+    """The function in twice the precision, or in what NumPy has."""
+    wide = z.astype(np.complex128 if z.dtype == np.complex64 else np.clongdouble)
+    if name == "log1p":
+        x, y = wide.real, wide.imag
+        return np.log1p(x * (2 + x) + y * y) / 2 + 1j * np.arctan2(y, 1 + x)
+    return np.asarray(of_numpy(name)(wide))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_elementary_functions_are_right_within_three_units(name: str, dtype: Any) -> None:
+    z = np.concatenate([numbers(2000, dtype, k) * dtype(scale) for k, scale in enumerate((1e-3, 1, 1, 10, 30))])
+    z = z[np.abs(z.real) < 80]
+    result, expected = np.asarray(getattr(hf, name)(hf.asarray(z))), accurate(name, z)
+    assert result.dtype == dtype
+    there = (np.abs(expected) < np.finfo(dtype).max / 4) & (np.abs(expected) > np.finfo(dtype).tiny)
+    assert np.all(np.abs(result - expected)[there] <= 3 * np.finfo(dtype).eps * np.abs(expected)[there])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in OWN_VALUES])
+def test_elementary_functions_at_edges_and_on_branch_cuts(name: str, dtype: Any) -> None:
+    z = np.empty((len(SPECIAL), len(SPECIAL)), dtype)
+    z.real, z.imag = np.meshgrid(np.array(SPECIAL), np.array(SPECIAL))
+    with np.errstate(all="ignore"):
+        expected = of_numpy(name)(z)
+    result = np.asarray(getattr(hf, name)(hf.asarray(z)))
+    for x, y, other in ((result.real, expected.real, expected.imag), (result.imag, expected.imag, expected.real)):
+        np.testing.assert_allclose(np.abs(x), np.abs(y), rtol=1e-5)
+        known = ~np.isnan(x) & ~np.isnan(other)  # beside a NaN signs are open
+        np.testing.assert_array_equal(np.signbit(x)[known], np.signbit(y)[known])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_expm1_at_edges_is_that_of_annex_g(dtype: Any) -> None:
+    z = np.array([complex(np.inf, 0), complex(-np.inf, np.inf), complex(np.nan, 0), complex(np.inf, np.nan), 0], dtype)
+    expected = np.array([complex(np.inf, 0), -1, complex(np.nan, 0), complex(np.inf, np.nan), 0], dtype)
+    same(hf.expm1(hf.asarray(z)), expected)
+
+
+def test_compiled_chains_of_functions_have_the_bits_of_eager_ones() -> None:
+    z = numbers(67, np.complex64)
+    both(lambda z: hf.exp(1j * hf.real(z)) * z, z)
+    both(lambda z: hf.log(hf.sqrt(z) + hf.tanh(z)) ** 2, z)
+    both(lambda z: hf.asin(z) / hf.acosh(z) - z**0.5, z.astype(np.complex128))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers(dtype: Any) -> None:
+    z, w = numbers(500, dtype), numbers(500, dtype, 1)
+    near = {"rtol": 1e-5 if dtype == np.complex64 else 1e-13}
+    np.testing.assert_allclose(both(lambda z, w: z**w, z, w), z**w, **near)
+    for exponent in (0, 1, 2, 3, 4, -1, 0.5, -0.5, 2.5, 1 + 1j, 7):
+        np.testing.assert_allclose(
+            both(lambda z, e=exponent: z**e, z), z**exponent, rtol=1e-4 if dtype == np.complex64 else 1e-12
+        )
+    zero = hf.zeros(1, hf.complex128)
+    assert (zero**0).tolist() == [1] and (zero**2.5).tolist() == [0]
+    assert np.isnan(np.asarray(zero**1j)).all()
+    np.testing.assert_allclose(hf.rsqrt(hf.asarray(z)), 1 / np.sqrt(z), **near)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "tan", "asin", "acos", "atan", "tanh", "asinh", "acosh"])
+def test_derivatives_of_elementary_functions(name: str) -> None:
+    loss = lambda z: hf.sum(hf.real(getattr(hf, name)(z) * (1 - 2j)))  # noqa: E731
+    z = numbers(3, np.complex128, 11)
+    np.testing.assert_allclose(hf.grad(loss)(hf.asarray(z)), descent(loss, z), rtol=1e-6, atol=1e-6)
+
+
+def test_derivatives_of_powers_and_products() -> None:
+    for loss in (
+        lambda z: hf.sum(hf.real(z ** (1.5 - 1j))),
+        lambda z: hf.sum(hf.imag((1 + 2j) ** z)),
+        lambda z: hf.real(hf.prod(z) * (1 + 1j)),
+        lambda z: hf.sum(hf.abs(hf.cumulative_prod(z)) ** 2),
+        lambda z: hf.var(z),
+    ):
+        z = numbers(3, np.complex128, 11)
+        np.testing.assert_allclose(hf.grad(loss)(hf.asarray(z)), descent(loss, z), rtol=1e-6, atol=1e-6)
+    holes = hf.asarray([2j, 0, 3.0, 1 + 1j])
+    np.testing.assert_allclose(hf.grad(lambda z: hf.real(hf.prod(z)))(holes), [0, np.conj(2j * 3 * (1 + 1j)), 0, 0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products_along_axes(dtype: Any) -> None:
+    near = {"rtol": 1e-4 if dtype == np.complex64 else 1e-12}
+    for shape, axis in (((5, 7), 0), ((5, 7), 1), ((2, 3, 4), (0, 2)), ((33,), None), ((0, 3), 0)):
+        z = numbers(shape, dtype)
+        np.testing.assert_allclose(both(lambda z, a=axis: hf.prod(z, axis=a), z), np.prod(z, axis=axis), **near)
+    z = numbers((4, 30), dtype)
+    np.testing.assert_allclose(both(lambda z: hf.cumulative_prod(z, axis=1), z), np.cumprod(z, axis=1), **near)
+    np.testing.assert_allclose(both(lambda z: hf.var(z, axis=0), z), np.var(z, axis=0), **near)
+
+
+def test_attributes_and_methods() -> None:
+    x = numbers((2, 3), np.complex64)
+    z = hf.asarray(x)
+    same(z.real, x.real)
+    same(z.imag, x.imag)
+    same(z.conj(), x.conj())
+    same(z.conjugate(), x.conj())
+    same(z.H, x.conj().T)
+    same(hf.ones((2, 2, 3)).mH, np.ones((2, 3, 2), np.float32))
+    same(hf.Variable(z).real, x.real)
+    assert hf.ones(2).imag.tolist() == [0, 0]

@@ -3,9 +3,9 @@
     python tests/support/array_api_suite.py PATH [arguments of pytest]
 
 ``PATH`` is a checkout of the suite with its submodule; it is copied, and never written to.  The suite needs pytest,
-hypothesis and ndindex.  Complex numbers and ``fft`` are left out: ``array_api_left_out.txt`` says which tests these
-are, and which others, with reasons.  ``ARRAY_API_TESTS_VERSION`` picks another version of the standard than that which
-hybridflow declares.  What is printed at the end is pytest's own count.
+hypothesis and ndindex.  ``array_api_left_out.txt`` says which tests are left out, with reasons.
+``ARRAY_API_TESTS_VERSION`` picks another version of the standard than that which hybridflow declares.  What is printed
+at the end is pytest's own count.
 
 Where the standard lets libraries choose between two results ("libraries may return ``NaN`` to match Python behavior",
 of ``//`` with infinities), the suite asks for the first one.  Python's is NumPy's and ours, and is what the copy asks
@@ -25,8 +25,6 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# The suite looks for the widest complex dtype as it is imported, also when it is told that there are none.
-_WIDEST = "[(dt, dtype_nbits[dt]) for dt in complex_dtypes], key=lambda x: x[1]"
 # The suite reads the results of special cases from the text of the standard.
 _CHOICE = re.compile(
     r"the result is ``[^`]*``\. \(\*\*note\*\*: libraries may return ``([^`.]*)(?:\.0)?`` to match Python behavior\.\)"
@@ -53,12 +51,9 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
 
 def prepared(suite: Path, folder: Path) -> Path:
-    """A copy of the suite that can be imported without complex dtypes, and that knows which choices were made."""
+    """A copy of the suite that knows which choices were made."""
     copy = folder / "suite"
     shutil.copytree(suite, copy, ignore=shutil.ignore_patterns(".git", "__pycache__", ".hypothesis"))
-    module = copy / "array_api_tests" / "dtype_helpers.py"
-    text = module.read_text(encoding="utf-8")
-    module.write_text(text.replace(_WIDEST, f"{_WIDEST}, default=(None, 0)"), encoding="utf-8")
     for module in (copy / "array-api" / "src" / "array_api_stubs").rglob("*.py"):
         text = module.read_text(encoding="utf-8")
         module.write_text(_CHOICE.sub(r"the result is ``\1``.", text), encoding="utf-8")
@@ -77,7 +72,6 @@ def main(arguments: list[str]) -> int:
             **os.environ,
             "PYTHONPATH": path,
             "ARRAY_API_TESTS_MODULE": "hybridflow",
-            "ARRAY_API_TESTS_SKIP_DTYPES": "complex64,complex128",
         }
         options = ["-p", "array_api_suite", "--disable-deadline", "--continue-on-collection-errors", "-q", "-rfE"]
         command = [sys.executable, "-m", "pytest", *options, "array_api_tests", *arguments[1:]]
