@@ -33,7 +33,6 @@ MISSING = {
     "nn.rellu": "there is no tf.nn.rellu here; did you mean tf.nn.relu?",
     "keras.layers.Dens": "there is no tf.keras.layers.Dens here; did you mean tf.keras.layers.Dense?",
     "placeholder": "there is no tf.placeholder here: TensorFlow 1's; it is tf.compat.v1.placeholder.",
-    "complex64": "there is no tf.complex64 here: there are no complex numbers",
     "keras.applications": "there is no tf.keras.applications here: there are no pretrained models",
     "keras.datasetz.mnist": "there is no tf.keras.datasetz here",
     "keras.layers.TextVectorization": "there is no tf.keras.layers.TextVectorization here: there are no",
@@ -96,13 +95,16 @@ def test_operands_take_the_dtype_of_a_tensor() -> None:
 
 
 def test_dtypes_stand_for_dtypes() -> None:
-    for dtype in (tf.float16, tf.bfloat16, tf.int8, tf.uint64, tf.bool):
+    for dtype in (tf.float16, tf.bfloat16, tf.int8, tf.uint64, tf.bool, tf.complex64):
         assert hf.zeros((2,), dtype=dtype).dtype == dtype == dtype.name
         assert tf.as_dtype(dtype.dtype) is dtype
         assert hash(dtype) == hash(dtype.dtype) and repr(dtype) == f"tf.{dtype.name}"
     assert tf.float32 != tf.float64 and tf.float32 is not None and tf.float32 != 3
     with pytest.raises(TypeError):
-        tf.as_dtype("complex64")
+        tf.as_dtype("complex256")
+    assert tf.complex128.real_dtype is tf.float64 and tf.complex64.is_complex and not tf.complex64.is_floating
+    z = tf.complex([3.0], [-4.0])
+    assert z.dtype == tf.complex64 and tf.abs(z).numpy().tolist() == [5.0] and tf.math.imag(z).numpy().tolist() == [-4]
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def test_what_cannot_be_read_is_an_error_of_ours() -> None:
         for use in (hf.asarray, hf.sum, hf.from_dlpack, hf.function(lambda x: x + 1), lambda v: hf.ones(2) + v):
             with pytest.raises(errors.ArgumentTypeError, match="Broken cannot be read"):
                 use(value)
-    for value in (Column(["a"], object), Column(["a"], str), Column([1j], complex)):
+    for value in (Column(["a"], object), Column(["a"], str), Column([1j], np.clongdouble)):
         for use in (hf.asarray, hf.function(lambda x: x + 1)):
             with pytest.raises(errors.DTypeError, match="is not supported"):
                 use(value)
@@ -308,8 +308,7 @@ def test_options_of_exports() -> None:
 
 
 def test_imports_of_other_dtypes() -> None:
-    with pytest.raises(errors.DTypeError, match="complex"):
-        hf.from_dlpack(np.ones(2, complex))
+    assert hf.from_dlpack(np.ones(2, complex)).dtype == hf.complex128
 
     def of_code(code: int, lanes: int = 1) -> Any:
         capsule = hf.ones(2).__dlpack__()
@@ -358,7 +357,7 @@ if {library!r} == "torch":
             assert "detach()" in str(error), error
         else:
             raise AssertionError(use)
-    for odd in (library.eye(3).to_sparse(), library.ones(3, device="meta"), library.ones(3, dtype=library.complex64)):
+    for odd in (library.eye(3).to_sparse(), library.ones(3, device="meta"), library.ones(3, dtype=library.complex32)):
         for use in (hf.asarray, hf.function(lambda x: x + 1), lambda t: x + t):
             try:
                 use(odd)

@@ -210,8 +210,6 @@ def test_errors_name_types_and_the_users_line():
         hf.ones((2,)) & hf.ones((2,))
     with pytest.raises(errors.ArgumentTypeError, match=r"\[add\] str is not a tensor"):
         hf.ones((2,)) + "a"
-    with pytest.raises(errors.DTypeError, match="complex"):
-        hf.ones((2,)) + 1j
     with pytest.raises(ZeroDivisionError):
         hf.asarray([4]) // 0
 
@@ -238,8 +236,8 @@ def test_ways_to_name_a_dtype(name):
 
 
 def test_dtypes_that_do_not_exist_here():
-    with pytest.raises(errors.DTypeError, match="complex64"):
-        hf.asarray(np.zeros(2, np.complex64))
+    with pytest.raises(errors.DTypeError, match="complex256|clongdouble"):
+        hf.asarray(np.zeros(2, np.clongdouble))
     with pytest.raises(errors.DTypeError, match="object"):
         hf.asarray(np.array([None, 1]))
     with pytest.raises(errors.DTypeError, match="'float33' is not a dtype"):

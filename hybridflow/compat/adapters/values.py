@@ -42,7 +42,9 @@ class DType:
     def base_dtype(self) -> DType:
         return self
 
-    real_dtype = base_dtype
+    @property
+    def real_dtype(self) -> DType:
+        return _BY_DTYPE[dtypes.part_dtype(self.dtype)]
 
     @property
     def size(self) -> int:
@@ -67,12 +69,13 @@ class DType:
 
     @property
     def is_complex(self) -> bool:
-        return False
+        return dtypes.is_complex(self.dtype)
 
     def _limits(self) -> Any:
         if self.is_bool:
             raise TypeError("bool has no min and max")
-        return ml_dtypes.finfo(self.dtype) if self.is_floating else np.iinfo(self.dtype)
+        part = dtypes.part_dtype(self.dtype)
+        return ml_dtypes.finfo(part) if dtypes.is_float(part) else np.iinfo(part)
 
     @property
     def min(self) -> Any:
@@ -125,6 +128,7 @@ string = _Text(object)
 _BY_DTYPE = {dtype: DType(dtype) for dtype in dtypes.ALL}
 bool_, float16, bfloat16 = (_BY_DTYPE[d] for d in (dtypes.bool_, dtypes.float16, dtypes.bfloat16))
 float32, float64 = _BY_DTYPE[dtypes.float32], _BY_DTYPE[dtypes.float64]
+complex64, complex128 = (_BY_DTYPE[d] for d in dtypes.COMPLEX)
 int8, int16, int32, int64 = (_BY_DTYPE[d] for d in dtypes.SIGNED)
 uint8, uint16, uint32, uint64 = (_BY_DTYPE[d] for d in dtypes.UNSIGNED)
 _BY_NAME = {"float": float32, "half": float16, "double": float64}

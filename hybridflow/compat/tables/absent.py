@@ -1,7 +1,6 @@
 """What is not here, room by room, each with what to do instead."""
 
 NAMES = """
-math angle: there are no complex numbers; tf.atan2(imaginary, real)
 math sobol_sample: use scipy.stats.qmc.Sobol
 math special: write tf.math.bessel_i0 and the like; others are in scipy.special
 math approx_max_k: write tf.math.top_k
@@ -75,9 +74,6 @@ keras applications: there are no pretrained models; build the network of tf.kera
 distribute TPUStrategy: the devices are the CPU and NVIDIA GPUs; write tf.distribute.MirroredStrategy
 distribute MultiWorkerMirroredStrategy: one process computes; write tf.distribute.MirroredStrategy
 distribute ParameterServerStrategy: one process computes; write tf.distribute.MirroredStrategy
-. complex64: there are no complex numbers; keep the real and the imaginary part in two tensors
-. complex128: there are no complex numbers; keep the real and the imaginary part in two tensors
-. complex: there are no complex numbers; keep the real and the imaginary part in two tensors
 . RaggedTensor: there are no ragged tensors; pad the rows (tf.data.Dataset.padded_batch) and mask them
 . ragged: there are no ragged tensors; pad the rows (tf.data.Dataset.padded_batch) and mask them
 . SparseTensor: there are no sparse tensors; use a dense one, or tf.gather and tf.scatter_nd

@@ -126,6 +126,9 @@ half, float16: ~values.float16
 bfloat16: ~values.bfloat16
 float32: ~values.float32
 double, float64: ~values.float64
+complex64: ~values.complex64
+complex128: ~values.complex128
+complex: complex(&real, &imag, /)
 saturate_cast: ~values.saturate_cast
 
 [dtypes]

@@ -90,6 +90,7 @@ unsorted_segment_prod: ~maths.unsorted_segment_prod
 unsorted_segment_sqrt_n: ~maths.unsorted_segment_sqrt_n
 floormod, mod: remainder(&x, &y, /)
 accumulate_n: ~maths.add_n
+angle: angle(&input, /)
 approximate_equal: ~maths.approximate_equal
 bincount: ~maths.bincount
 ceil: ceil(&x, /)
