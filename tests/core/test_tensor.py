@@ -236,7 +236,7 @@ def test_ways_to_name_a_dtype(name):
 
 
 def test_dtypes_that_do_not_exist_here():
-    with pytest.raises(errors.DTypeError, match="complex256|clongdouble"):
+    with pytest.raises(errors.DTypeError, match=r"complex256|clongdouble"):
         hf.asarray(np.zeros(2, np.clongdouble))
     with pytest.raises(errors.DTypeError, match="object"):
         hf.asarray(np.array([None, 1]))
