@@ -88,7 +88,10 @@ class OnnxModel(Module):
     @entered
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """The result, or a tuple of them where the model has several."""
-        return self._compiled(*self._bound(inputs, named))
+        values = self._bound(inputs, named)
+        if any(isinstance(value, np.ndarray) and value.dtype.kind == "U" for value in values):
+            return self._run_graph(*values)
+        return self._compiled(*values)
 
     def text(self) -> str:
         """The nodes of the file as text, a line for each."""
@@ -109,7 +112,8 @@ class OnnxModel(Module):
     def _as_declared(self, name: str, value: Any, spec: TensorSpec | None) -> Any:
         """Python's numbers and lists in the dtype of the input."""
         if spec is None:
-            return value
+            array = isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "OU"
+            return np.asarray(value, str) if array or isinstance(value, str) else value
         dtype = getattr(value, "dtype", None)
         if dtype is None:
             return np.asarray(value, spec.dtype)
@@ -127,6 +131,8 @@ class OnnxModel(Module):
     def _result(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self._result(each) for each in value]
+        if isinstance(value, np.ndarray) and value.dtype.kind == "U":
+            return value.astype(object)
         return None if value is None else self._runner.tensor(value)
 
     def _with_variables(self, graph: Graph) -> Graph:
@@ -184,7 +190,7 @@ def _spec(port: Port) -> TensorSpec | None:
         return None
     dtype = dtype_of(port.element)
     if dtype.kind == "O":
-        raise OnnxError("onnx", f"the input {port.name!r} is of strings, which are not supported.")
+        return None
     return TensorSpec([n if isinstance(n, int) else None for n in port.shape], dtype)
 
 

@@ -29,6 +29,12 @@ _MODULES = (
     "control_flow",
     "sequences",
     "random",
+    "microsoft",
+    "classic",
+    "training",
+    "signal",
+    "interpolation",
+    "strings",
 )
 
 

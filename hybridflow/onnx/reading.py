@@ -223,6 +223,9 @@ def array_of(path: str, tensor: Any) -> np.ndarray:
     _check_tensor(path, tensor)
     try:
         array: np.ndarray = onnx().numpy_helper.to_array(tensor)
+        if array.dtype.kind == "O":  # strings; arrays of objects are those of open extents
+            words = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in array.flat]
+            array = np.array(words, str).reshape(array.shape)
     except Exception as error:
         raise OnnxError("onnx", f"{path}: the tensor {tensor.name!r} cannot be read: {error}") from None
     return array

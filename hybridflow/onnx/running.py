@@ -131,6 +131,10 @@ class Call:
             lambda tensor: permute_dims(tensor, permutation),
         )
 
+    def constant(self, value: Any, key: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """An array made of a constant, computed once: a constant too."""
+        return self.run.constant(value, key, function)
+
     def graph(self, graph: Graph, *operands: Any) -> list[Any]:
         """The results of a graph among the attributes, which sees the values around it."""
         return self.run.graph(graph, operands, self.scope)
@@ -143,6 +147,7 @@ class Run:
         self.file = file
         self._known: dict[int, np.ndarray] = {}  # constants of the file by their identity
         self._tensors: dict[tuple[int, Any], Tensor] = {}
+        self._arrays: dict[tuple[int, Any], np.ndarray] = {}
         self._bodies: dict[Any, tuple[Function, list[Node]]] = {}
         self._depth = 0
 
@@ -175,6 +180,15 @@ class Run:
             with suspended():
                 self._tensors[place] = _literal(function(value))
         return self._tensors[place]
+
+    def constant(self, value: np.ndarray, key: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+        if id(value) not in self._known:
+            return function(value)
+        place = id(value), key
+        if place not in self._arrays:
+            array = self._arrays[place] = function(value)
+            self.know(array)
+        return self._arrays[place]
 
     # ---- graphs
 
@@ -235,6 +249,8 @@ class Run:
             if value is not None:
                 return (value,)
         row = operators.find(node.domain, node.op, version)
+        if row is None and node.domain == operators.MICROSOFT:
+            raise self._unknown(node)
         if row is None:
             return self._from_definition(node, operands)
         result = self._applied(row, Call(self, node, scope, version), operands)

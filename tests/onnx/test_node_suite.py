@@ -46,7 +46,8 @@ def argument(value: Any) -> Any:
         return [argument(each) for each in value]
     if isinstance(value, onnx.TensorProto):
         value = onnx.numpy_helper.to_array(value)
-    return None if value is None else hf.asarray(value)
+    strings = isinstance(value, np.ndarray) and value.dtype.kind in "OU"
+    return value if value is None or strings else hf.asarray(value)
 
 
 def check_same(got: Any, wanted: Any, case: Any) -> None:
@@ -60,6 +61,9 @@ def check_same(got: Any, wanted: Any, case: Any) -> None:
         return
     if isinstance(wanted, onnx.TensorProto):
         wanted = onnx.numpy_helper.to_array(wanted)
+    if isinstance(got, np.ndarray) and got.dtype.kind == "O":
+        np.testing.assert_array_equal(got, np.asarray(wanted, object), strict=True)
+        return
     found, wanted = got.numpy(), np.asarray(wanted)
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
     if is_random(case.name):
@@ -70,7 +74,10 @@ def check_same(got: Any, wanted: Any, case: Any) -> None:
     # Halves of 10 and bfloat16's of 7 bits: a result may be two of its units beside the expected one.
     unit = {"float16": 2.0**-9, "bfloat16": 2.0**-6}.get(found.dtype.name, 0.0)
     found, wanted = found.astype(np.float64), wanted.astype(np.float64)
-    np.testing.assert_allclose(found, wanted, rtol=max(case.rtol, unit), atol=case.atol)
+    least = case.atol
+    if case.name.startswith("test_dft") and wanted.size:  # in float32: its rounding is that of the largest element
+        least = max(least, 1e-6 * float(np.abs(wanted).max()))
+    np.testing.assert_allclose(found, wanted, rtol=max(case.rtol, unit), atol=least)
 
 
 def outcome(case: Any, folder: Path, compiled: bool) -> tuple[str, str]:
@@ -79,7 +86,7 @@ def outcome(case: Any, folder: Path, compiled: bool) -> tuple[str, str]:
     path.write_bytes(case.model.SerializeToString())
     try:
         model = hf.onnx.load(path)
-        run = model.function if compiled else hf.eager(model.function)
+        run = model if compiled else hf.eager(model)
         for inputs, outputs in case.data_sets:
             results = run(*(argument(value) for value in inputs))
             results = results if isinstance(results, tuple) else (results,)
@@ -118,7 +125,7 @@ def test_operators_as_onnx_tests_them(tmp_path: Path) -> None:
     fresh = [f"{name}: {reason}" for name, reason in errors.items() if name not in known]
     assert not fresh, "these are not listed:\n" + "\n".join(fresh)
     assert not (known & names) - set(errors), "these pass now; take them out of expected_failures.txt"
-    assert len(found) - len(errors) >= 1619
+    assert len(found) - len(errors) >= 1708
     assert compiled > 60
 
 

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from hybridflow.array import elementwise as ew
+from hybridflow.array.creation import asarray
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.nn import functional
@@ -69,7 +72,6 @@ for _name, _combined in {
     "And": ew.logical_and,
     "Or": ew.logical_or,
     "Xor": ew.logical_xor,
-    "Equal": ew.equal,
     "Greater": ew.greater,
     "Less": ew.less,
     "GreaterOrEqual": ew.greater_equal,
@@ -79,6 +81,13 @@ for _name, _combined in {
     "BitwiseXor": ew.bitwise_xor,
 }.items():
     _binary(_name, _combined)
+
+
+@operator("Equal", since=7, raw=(0, 1), elementwise=True)
+def equal(call: Call, a: Any, b: Any) -> Any:
+    if any(isinstance(value, np.ndarray) and value.dtype.kind == "U" for value in (a, b)):
+        return a == b
+    return ew.equal(call.tensor(a), call.tensor(b))
 
 
 @operator("Identity", elementwise=True)
@@ -168,6 +177,13 @@ def cast(call: Call, x: Tensor, *, to: int, saturate: int = 1, round_mode: str =
 @operator("CastLike", since=15, elementwise=True)
 def cast_like(call: Call, x: Tensor, like: Tensor, *, saturate: int = 1, round_mode: str = "up") -> Tensor:
     return converted(x, like.dtype)
+
+
+@operator("BitCast", since=26)
+def bit_cast(call: Call, x: Tensor, *, to: int) -> Tensor:
+    """The bits as those of another dtype: by NumPy, so that a compiled model runs eagerly."""
+    array = call.numbers(x)
+    return asarray(np.frombuffer(array.tobytes(), dtype_of(to)).reshape(array.shape))
 
 
 @operator("BitShift", since=11, elementwise=True)

@@ -103,27 +103,56 @@ def _is_zero(value: Any) -> bool:
     return value is None or (isinstance(value, np.ndarray) and not value.any())
 
 
-def product_of_bytes(call: Call, a: Tensor, b: Tensor, zero_a: Any, zero_b: Any) -> Tensor:
+def _bits_turned(array: np.ndarray) -> np.ndarray:
+    return (array ^ np.uint8(128)).view(np.int8)
+
+
+def signed(call: Call, value: Any) -> Any:
+    """Bytes as int8, less 128 where they were unsigned: the processor multiplies int8 with int8."""
+    if value.dtype != dtypes.uint8:
+        return value
+    if isinstance(value, np.ndarray):
+        return call.constant(value, "signed", _bits_turned)
+    return ew.astype(ew.bitwise_xor(value, np.uint8(128)), dtypes.int8)
+
+
+def origin(call: Call, zero: Any, of: Any) -> Tensor | None:
+    """The zero point of bytes as ``signed`` has them; None for 0."""
+    moved = of.dtype == dtypes.uint8
+    if _is_zero(zero) and not moved:
+        return None
+    if zero is None or isinstance(zero, np.ndarray):
+        values = np.asarray(np.asarray(0 if zero is None else zero, np.int32) - (128 if moved else 0))
+        return None if not values.any() else call.tensor(values)
+    wide = ew.astype(call.tensor(zero), dtypes.int32)
+    return wide - 128 if moved else wide
+
+
+def product_of_bytes(call: Call, a: Any, b: Any, zero_a: Any, zero_b: Any) -> Tensor:
     """``(a - zero_a) @ (b - zero_b)`` in int32: by the sums of rows and columns, so that operands stay bytes."""
-    total = matmul(a, b, sum_dtype=dtypes.int32)
-    inner = a.shape[-1]
-    pa = None if _is_zero(zero_a) else ew.astype(call.tensor(zero_a), dtypes.int32)
-    pb = None if _is_zero(zero_b) else ew.astype(call.tensor(zero_b), dtypes.int32)
+    pa, pb = origin(call, zero_a, a), origin(call, zero_b, b)
+    a, b = call.tensor(signed(call, a)), signed(call, b)
+    total = matmul(a, call.tensor(b), sum_dtype=dtypes.int32)
     if pa is not None and pa.ndim == 1:
         pa = shapes.reshape(pa, (-1, 1)) if pa.shape[0] != 1 else shapes.reshape(pa, ())
     if pa is not None:
-        columns = reductions.sum(b, axis=-2, keepdims=b.ndim > 1, dtype=dtypes.int32)
+        columns = call.derived(
+            b,
+            "columns",
+            lambda array: array.sum(axis=-2, keepdims=array.ndim > 1, dtype=np.int32),
+            lambda tensor: reductions.sum(tensor, axis=-2, keepdims=tensor.ndim > 1, dtype=dtypes.int32),
+        )
         total = total - pa * columns
     if pb is not None:
         rows = reductions.sum(a, axis=-1, keepdims=a.ndim > 1, dtype=dtypes.int32)
         total = total - rows * pb
     if pa is not None and pb is not None:
-        total = total + pa * pb * inner
+        total = total + pa * pb * a.shape[-1]
     return total
 
 
-@operator("MatMulInteger", since=10, raw=(2, 3))
-def matmul_integer(call: Call, a: Tensor, b: Tensor, zero_a: Any = None, zero_b: Any = None) -> Tensor:
+@operator("MatMulInteger", since=10, raw=(1, 2, 3))
+def matmul_integer(call: Call, a: Tensor, b: Any, zero_a: Any = None, zero_b: Any = None) -> Tensor:
     return product_of_bytes(call, a, b, zero_a, zero_b)
 
 
@@ -133,7 +162,7 @@ def _requantized(wide: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
     return ew.astype(ew.minimum(ew.maximum(scaled, low), high), zero.dtype)
 
 
-@operator("QLinearMatMul", since=10, raw=(2, 5))
+@operator("QLinearMatMul", since=10, raw=(2, 3, 5))
 def qlinear_matmul(
     call: Call,
     a: Tensor,
@@ -187,8 +216,14 @@ def convolution_of_bytes(
             inside = shapes.pad(zeros((1, *x.shape[1:-1], 1), dtype=dtypes.bool_), around, constant_values=True)
             x = ew.where(inside, ew.astype(origin, x.dtype), shapes.pad(x, around))
     channels, outputs = w.shape[1], w.shape[0] // group
-    filters = call.arranged(w, (*range(2, count + 2), 1, 0))
-    filters = shapes.reshape(filters, (-1, w.shape[0]))
+    order = (*range(2, count + 2), 1, 0)
+    filters: Any
+    if isinstance(w, np.ndarray):
+        filters = call.constant(
+            w, "matrix", lambda array: np.ascontiguousarray(array.transpose(order)).reshape(-1, array.shape[0])
+        )
+    else:
+        filters = shapes.reshape(call.arranged(w, order), (-1, w.shape[0]))
     windows = _patches(x, size, step, dilation)
     found = []
     for k in range(group):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from hybridflow.array import elementwise as ew, shapes
 from hybridflow.array.creation import arange, zeros
@@ -65,7 +65,7 @@ def _applied(function: Callable[..., Any], alpha: float, beta: float, x: Any) ->
 class Sequences:
     """What the three kinds have in common: operands in order of time, and results in the order of the layout."""
 
-    def __init__(self, call: Call, x: Tensor, lengths: Tensor | None, w: Any, direction: str, layout: int) -> None:
+    def __init__(self, call: Call, x: Tensor, lengths: Tensor | None, count: int, direction: str, layout: int) -> None:
         self.call, self.layout = call, layout
         self.x = shapes.permute_dims(x, (1, 0, 2)) if layout else x
         self.steps, self.count = self.x.shape[0], self.x.shape[1]
@@ -73,8 +73,8 @@ class Sequences:
         if direction not in ("forward", "reverse", "bidirectional"):
             raise call.fault(f"the direction {direction!r} is not known.")
         self.reversed = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
-        if w.shape[0] != len(self.reversed):
-            raise call.fault(f"its weights are for {w.shape[0]} directions.")
+        if count != len(self.reversed):
+            raise call.fault(f"its weights are for {count} directions.")
 
     @property
     def directions(self) -> int:
@@ -143,6 +143,68 @@ def _clipped(function: Function, clip: float | None) -> Function:
     return lambda x: function(ew.minimum(ew.maximum(x, -clip), clip))
 
 
+class Settings(NamedTuple):
+    """The attributes that say how sequences are walked."""
+
+    direction: str
+    activations: Any
+    alphas: Any
+    betas: Any
+    clip: float | None
+    layout: int
+
+
+def lstm_of(
+    call: Call,
+    x: Tensor,
+    products: Sequence[tuple[Function, Function]],
+    units: Any,
+    b: Tensor | None,
+    lengths: Tensor | None,
+    states: tuple[Tensor | None, Tensor | None],
+    p: Tensor | None,
+    settings: Settings,
+    input_forget: bool,
+) -> tuple[Tensor, ...]:
+    """An LSTM by the products of inputs and of hidden states with the weights of each direction.
+
+    The gates are input, output, forget, cell.
+    """
+    run = Sequences(call, x, lengths, len(products), settings.direction, settings.layout)
+    functions = _activations(
+        call, settings.activations, settings.alphas, settings.betas, ["Sigmoid", "Tanh", "Tanh"], run.directions
+    )
+    parts = []
+    for k, (of_inputs, of_hidden) in enumerate(products):
+        f, g, last = functions[k]
+        f, g = _clipped(f, settings.clip), _clipped(g, settings.clip)
+        bias = None if b is None else b[k, : 4 * units] + b[k, 4 * units :]
+        peep = None if p is None else [p[k, j * units : (j + 1) * units] for j in range(3)]
+
+        def inputs(rows: Tensor, of_inputs: Any = of_inputs, bias: Any = bias) -> Tensor:
+            found = of_inputs(rows)
+            return found if bias is None else found + bias
+
+        def step(
+            state: Any, row: Any, of_hidden: Any = of_hidden, f: Any = f, g: Any = g, last: Any = last, peep: Any = peep
+        ) -> Any:
+            hidden, cell = state
+            gates = row + of_hidden(hidden)
+            i, o, forget, new = (gates[:, j * units : (j + 1) * units] for j in range(4))
+            if peep is not None:
+                i, forget = i + peep[0] * cell, forget + peep[2] * cell
+            i = f(i)
+            forget = 1 - i if input_forget else f(forget)
+            cell = forget * cell + i * g(new)
+            if peep is not None:
+                o = o + peep[1] * cell
+            return f(o) * last(cell), cell
+
+        first = tuple([run.start(state, k, units, x.dtype) for state in states])
+        parts.append(run.direction(k, inputs, step, first))
+    return run.results(parts)
+
+
 @operator("LSTM", since=7, raw=(1, 2))
 def lstm(
     call: Call,
@@ -164,42 +226,13 @@ def lstm(
     input_forget: int = 0,
     layout: int = 0,
 ) -> tuple[Tensor, ...]:
-    """The gates are input, output, forget, cell."""
-    run = Sequences(call, x, lengths, w, direction, layout)
-    units = r.shape[-1]
-    functions = _activations(
-        call, activations, activation_alpha, activation_beta, ["Sigmoid", "Tanh", "Tanh"], run.directions
-    )
-    parts = []
-    for k in range(run.directions):
-        f, g, last = functions[k]
-        f, g = _clipped(f, clip), _clipped(g, clip)
-        weight, recurrent = _weight(call, w, k), _weight(call, r, k)
-        bias = None if b is None else b[k, : 4 * units] + b[k, 4 * units :]
-        peep = None if p is None else [p[k, j * units : (j + 1) * units] for j in range(3)]
+    products = [(_product(_weight(call, w, k)), _product(_weight(call, r, k))) for k in range(w.shape[0])]
+    settings = Settings(direction, activations, activation_alpha, activation_beta, clip, layout)
+    return lstm_of(call, x, products, r.shape[-1], b, lengths, (h, c), p, settings, bool(input_forget))
 
-        def inputs(rows: Tensor, weight: Any = weight, bias: Any = bias) -> Tensor:
-            found = matmul(rows, weight)
-            return found if bias is None else found + bias
 
-        def step(
-            state: Any, row: Any, recurrent: Any = recurrent, f: Any = f, g: Any = g, last: Any = last, peep: Any = peep
-        ) -> Any:
-            hidden, cell = state
-            gates = row + matmul(hidden, recurrent)
-            i, o, forget, new = (gates[:, j * units : (j + 1) * units] for j in range(4))
-            if peep is not None:
-                i, forget = i + peep[0] * cell, forget + peep[2] * cell
-            i = f(i)
-            forget = 1 - i if input_forget else f(forget)
-            cell = forget * cell + i * g(new)
-            if peep is not None:
-                o = o + peep[1] * cell
-            return f(o) * last(cell), cell
-
-        states = run.start(h, k, units, x.dtype), run.start(c, k, units, x.dtype)
-        parts.append(run.direction(k, inputs, step, states))
-    return run.results(parts)
+def _product(weight: Tensor) -> Function:
+    return lambda rows: matmul(rows, weight)
 
 
 @operator("GRU", since=7, raw=(1, 2))
@@ -222,7 +255,7 @@ def gru(
     linear_before_reset: int = 0,
 ) -> tuple[Tensor, ...]:
     """The gates are update, reset, hidden."""
-    run = Sequences(call, x, lengths, w, direction, layout)
+    run = Sequences(call, x, lengths, w.shape[0], direction, layout)
     units = r.shape[-1]
     functions = _activations(call, activations, activation_alpha, activation_beta, ["Sigmoid", "Tanh"], run.directions)
     parts = []
@@ -277,7 +310,7 @@ def rnn(
     clip: float | None = None,
     layout: int = 0,
 ) -> tuple[Tensor, ...]:
-    run = Sequences(call, x, lengths, w, direction, layout)
+    run = Sequences(call, x, lengths, w.shape[0], direction, layout)
     units = r.shape[-1]
     functions = _activations(call, activations, activation_alpha, activation_beta, ["Tanh"], run.directions)
     parts = []

@@ -46,7 +46,7 @@ def constant(
         return np.array(value_floats if value_float is None else value_float, np.float32)
     if value_int is not None or value_ints is not None:
         return np.array(value_ints if value_int is None else value_int, np.int64)
-    return np.array(value_strings if value_string is None else value_string, object)
+    return np.array(value_strings if value_string is None else value_string, str)
 
 
 @operator("Shape", keeps_layout=True)
