@@ -5,9 +5,9 @@ explicit fma alone, so that a result has the same bits at every vector width and
 approximation and no contraction.  Special values follow C99's annex F, and underflow is gradual.
 """
 
-from hybridflow.compiler.ops.elementary_exp import cosh, erf, exp, expm1, sigmoid, sinh, tanh
+from hybridflow.compiler.ops.elementary_exp import cosh, erf, exp, exp2, expm1, sigmoid, sinh, tanh
 from hybridflow.compiler.ops.elementary_log import acosh, asinh, atanh, log, log1p, log2, log10, logaddexp
-from hybridflow.compiler.ops.elementary_power import hypot, pow, rsqrt
+from hybridflow.compiler.ops.elementary_power import cbrt, hypot, pow, rsqrt
 from hybridflow.compiler.ops.elementary_trig import acos, asin, atan, atan2, cos, sin, tan
 
 __all__ = [
@@ -18,10 +18,12 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "cbrt",
     "cos",
     "cosh",
     "erf",
     "exp",
+    "exp2",
     "expm1",
     "hypot",
     "log",
@@ -49,10 +51,12 @@ _BOUNDS = {
     "atan": (0.85, 0.85),
     "atan2": (0.51, 0.9),
     "atanh": (0.51, 1.7),
+    "cbrt": (0.6, 0.6),
     "cos": (1, 1.1),
     "cosh": (1.5, 1.6),
     "erf": (1.3, 1.3),
     "exp": (1.1, 1.1),
+    "exp2": (1.2, 1.2),
     "expm1": (1.25, 1.3),
     "hypot": (0.51, 1.1),
     "log": (0.95, 1.0),

@@ -27,7 +27,7 @@ from hybridflow.compiler.ops.elementary_common import (
     squared,
 )
 
-_LOG2E = 1.4426950408889634
+_LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,17 @@ def _exp_of_rest(e: Emit, r: Value, c: _Constants) -> Value:
 def _traced(e: Emit, r: Value) -> Value:
     """r with a trace that changes no 1 + r, so that the square of a small r is a normal number."""
     return e.add(r, FORMATS[r.dtype].trace)
+
+
+@elementary
+def exp2(e: Emit, x: Value) -> Value:
+    """2**k exp(r ln2) with r = x - k, which is exact."""
+    c, f = _CONSTANTS[x.dtype], FORMATS[x.dtype]
+    largest = float(f.bias + 1)
+    inside = clamp_below(e, clamp_above(e, x, largest), -2 * largest)
+    _, k = round_shifted(e, inside, 1.0)
+    r = e.mul(e.sub(inside, k), _LN2)
+    return e.scale2(_exp_of_rest(e, r, c), k, e.not_lt(x, float(-f.bias - f.mantissa - 1)))
 
 
 def exp_pair(e: Emit, x: Pair) -> Value:

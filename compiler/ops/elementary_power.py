@@ -1,4 +1,4 @@
-"""pow, hypot, rsqrt."""
+"""pow, hypot, cbrt, rsqrt."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from hybridflow.compiler.ops.elementary_common import (
     fast_two_sum,
     pair_product,
     polynomial,
+    power_of_two,
+    round_shifted,
     two_product,
 )
 from hybridflow.compiler.ops.elementary_exp import exp, exp_pair
@@ -114,6 +116,35 @@ def hypot(e: Emit, x: Value, y: Value) -> Value:
         larger, smaller = e.mul(larger, down), e.mul(smaller, down)
         result = e.mul(e.sqrt(e.fma(larger, larger, e.mul(smaller, smaller))), factor(2.0**600, 2.0**-600))
     return e.select(e.or_(e.eq(a, math.inf), e.eq(b, math.inf)), math.inf, result)
+
+
+# The cube root on [sqrt(1/2), sqrt(2)], to 2**-19.6
+_CUBE_ROOT = (
+    *(0.42168970150994184, 1.056015437631645, -0.8360704663395441, 0.5109665376303091),
+    *(-0.17955718213942948, 0.026954984903447467),
+)
+_CUBE_ROOT_OF_2 = 1.2599210498948732
+
+
+@elementary
+def cbrt(e: Emit, x: Value) -> Value:
+    """2**q y with y**3 = 2**(k - 3 q) m for x = 2**k m: a polynomial and one step of Halley's, of which the residual
+    counts in twice the precision."""
+    size = e.abs(x)
+    plain = e.and_(e.gt(size, 0.0), e.lt(size, math.inf))
+    k, m = split(e, e.select(plain, size, 1.0))
+    shifted, q = round_shifted(e, k, 1 / 3)
+    left = e.fma(q, -3.0, k)
+    y = polynomial(e, m, _CUBE_ROOT)
+    up, down = e.gt(left, 0.5), e.lt(left, -0.5)
+    y = e.mul(y, e.select(up, _CUBE_ROOT_OF_2, e.select(down, e.const(1 / _CUBE_ROOT_OF_2, x.dtype, x.width), 1.0)))
+    m = e.mul(m, e.select(up, 2.0, e.select(down, e.const(0.5, x.dtype, x.width), 1.0)))
+    square = two_product(e, y, y)
+    residual = e.sub(e.fma(e.neg(square.hi), y, m), e.mul(square.lo, y))
+    slope = e.fma(e.mul(square.hi, 2.0), y, m)
+    root = e.add(y, e.div(e.mul(residual, y), slope))
+    root = e.mul(root, power_of_two(e, shifted))
+    return e.copysign(e.select(plain, root, size), x)
 
 
 @elementary

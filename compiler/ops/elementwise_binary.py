@@ -15,7 +15,8 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays, samples, type_rules, value_ranges
-from hybridflow.compiler.ops.elementary_common import FORMATS
+from hybridflow.compiler.ops.elementary_common import FORMATS, power_of_two, round_shifted
+from hybridflow.compiler.ops.elementwise_unary import exponent_of
 from hybridflow.compiler.ops.emitter_protocol import Emit, Val
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.ops.type_rules import masked
@@ -295,6 +296,43 @@ _binary(
     numpy=np.nextafter,
     scalar=_next_after,
     vjp=NOT_DIFFERENTIABLE,
+)
+
+
+def _scaled_reference(x: np.ndarray, n: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        result = np.ldexp(x, np.clip(np.rint(n), -5000, 5000).astype(np.int32))  # NaN as anything
+        return np.where(np.isnan(n), n, result).astype(x.dtype)
+
+
+def _scaled(e: Emit, x: Val, n: Val) -> Val:
+    """From the fraction, whose exponent the processor's instruction for it has room for."""
+    f = FORMATS[x.dtype]
+    own, most = exponent_of(e, x), 2.0 * f.bias
+    plain = e.and_(e.ne(x, 0.0), e.lt(e.abs(x), math.inf))
+    half = e.trunc(e.mul(e.neg(own), 0.5))
+    first = e.mul(e.select(plain, x, 1.0), _power(e, half))
+    fraction = e.mul(first, _power(e, e.sub(e.neg(own), half)))
+    moved = e.add(own, e.rint(n))
+    moved = e.select(e.gt(moved, most), most, e.select(e.lt(moved, -most), e.const(-most, x.dtype, x.width), moved))
+    result = e.select(plain, e.scale2(fraction, e.select(e.is_nan(moved), 0.0, moved)), x)
+    return e.select(e.is_nan(n), n, result)
+
+
+def _power(e: Emit, k: Val) -> Val:
+    """2**k for an integral float, where that is a normal number."""
+    shifted, _ = round_shifted(e, k, 1.0)
+    return power_of_two(e, shifted)
+
+
+_binary(
+    "ldexp",
+    doc="x times 2**n, rounded once; n, which is rounded to an integer, has no derivative.",
+    dtypes=dt.FLOATS,
+    reference=reference_arrays.in_compute(_scaled_reference),
+    scalar=_scaled,
+    vjp=lambda b, g, out, x, n: (lambda: b.ldexp(g, n), lambda: b.full(0, like=n.type)),
+    facts={"exact": True},
 )
 
 

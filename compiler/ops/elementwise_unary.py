@@ -11,6 +11,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays, samples, type_rules, value_ranges
+from hybridflow.compiler.ops.elementary_common import FORMATS, whole
 from hybridflow.compiler.ops.emitter_protocol import Emit, Val
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.ops.type_rules import masked
@@ -39,6 +40,22 @@ def _test(name: str, *, dtypes: Any = dt.FLOATS, **fields: Any) -> None:
     infer = type_rules.bool_result(name, tuple(dtypes) + (dt.COMPLEX if "pairs" in fields else ()))
     fields = reference_arrays.with_reference(fields, reference_arrays.predicate)
     _unary(name, dtypes=dtypes, infer=infer, vjp=NOT_DIFFERENTIABLE, **fields)
+
+
+def _exponent_reference(x: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(x), np.frexp(x)[1], 0).astype(x.dtype)
+
+
+def exponent_of(e: Emit, x: Val) -> Val:
+    """See the op ``exponent``."""
+    f = FORMATS[x.dtype]
+    size = e.abs(x)
+    plain = e.and_(e.gt(size, 0.0), e.lt(size, math.inf))
+    subnormal = e.lt(size, f.tiny)
+    bits = e.bitcast(e.select(subnormal, e.mul(size, 2.0 ** (f.mantissa + 1)), size), f.integer)
+    exponent = e.sub(e.lshr(bits, f.mantissa), f.bias - 1)
+    exponent = e.sub(exponent, e.select(subnormal, e.const(f.mantissa + 1, f.integer, x.width), 0))
+    return e.select(plain, whole(e, exponent, x.dtype), 0.0)
 
 
 def _one(b: Builder, x: Any) -> Any:
@@ -220,6 +237,32 @@ _unary(
     scalar=lambda e, x: elementary.log(e, x),
     vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(x)),),
     domain=(0.25, 4.0),
+)
+
+_unary(
+    "exp2",
+    doc="2**x.",
+    reference=reference_arrays.in_double(np.exp2),
+    scalar=lambda e, x: elementary.exp2(e, x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.multiply(out, b.full(math.log(2), like=x.type))),),
+)
+
+_unary(
+    "cbrt",
+    doc="The cube root, with the sign of x.",
+    reference=reference_arrays.in_double(np.cbrt),
+    scalar=lambda e, x: elementary.cbrt(e, x),
+    vjp=lambda b, g, out, x: (masked(b, g, b.reciprocal(b.multiply(b.full(3, like=x.type), b.square(out)))),),
+    domain=(0.25, 4.0),
+)
+
+_unary(
+    "exponent",
+    doc="The integer n for which |x| = m 2**n with m in [1/2, 1), as a float; 0 for zeros, infinities and NaN.",
+    reference=reference_arrays.in_compute(_exponent_reference),
+    scalar=exponent_of,
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"exact": True},
 )
 
 _unary(

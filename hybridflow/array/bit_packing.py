@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from hybridflow.array.elementwise import bitwise_and, bitwise_left_shift, bitwise_or, bitwise_right_shift, not_equal
+from hybridflow.array.elementwise import bitwise_and, bitwise_right_shift, multiply, not_equal
+from hybridflow.array.reductions import sum
 from hybridflow.array.shapes import pad, slice_axis
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
@@ -60,12 +59,8 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     count = (extent + 7) // 8
     bits = pad(bits, [(0, 8 * count - extent if k == axis else 0) for k in range(bits.ndim)])
     before, after = bits.shape[:axis], bits.shape[axis + 1 :]
-    bits = reshape_to(bits, (*before, count, 8, *after))
-    result: Any = None
-    for k, shift in enumerate(shifts):
-        bit = bitwise_left_shift(slice_axis(bits, axis + 1, k, k + 1), shift)
-        result = bit if result is None else bitwise_or(result, bit)
-    return reshape_to(result, (*before, count, *after))
+    weights = reshape_to(literal(np.array([1 << shift for shift in shifts], np.uint8)), (8, *(1 for _ in after)))
+    return sum(multiply(reshape_to(bits, (*before, count, 8, *after)), weights), axis + 1, dtypes.uint8)
 
 
 @operation

@@ -12,6 +12,7 @@ from hybridflow.array.elementwise import (
     abs,
     bitwise_and,
     bitwise_right_shift,
+    clip,
     copysign,
     equal,
     floor_divide,
@@ -23,17 +24,21 @@ from hybridflow.array.elementwise import (
     maximum,
     minimum,
     multiply,
+    negative,
     not_equal,
     pow,
     remainder,
+    stop_gradient,
     subtract,
     trunc,
     where,
 )
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops import TABLE
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike
+from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, cast, common_dtype, float_operand
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import DTypeError
@@ -110,22 +115,6 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     <Tensor f64[2] cpu> [0.5        0.33333333]
     """
     return pow(*(cast(as_tensor(x, "float_power"), dtypes.float64) for x in (x1, x2)))
-
-
-@operation
-def exp2(x: ArrayLike, /) -> Tensor:
-    """Power of two: ``2 ** x`` in floats; integers and bools become float32.
-
-    Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-
-    Returns:
-        A float tensor of the shape of ``x``.
-
-    >>> hf.exp2([-1, 0, 10])
-    <Tensor f32[3] cpu> [5.000e-01 1.000e+00 1.024e+03]
-    """
-    return pow(2.0, float_operand(x, "exp2"))
 
 
 # ---- angles
@@ -286,6 +275,55 @@ def modf(x: ArrayLike, /) -> tuple[Tensor, Tensor]:
     x = float_operand(x, "modf")
     whole = trunc(x)
     return copysign(where(isinf(x), 0.0, subtract(x, whole)), x), whole
+
+
+@operation
+def ldexp(x: ArrayLike, n: ArrayLike, /) -> Tensor:
+    """Multiplication by a power of two: ``x * 2 ** n``, rounded once.
+
+    Args:
+        x: floats; integers and bools become float32.
+        n: integers; the shapes broadcast.
+
+    Returns:
+        A tensor of the common shape in the dtype of ``x``.
+
+    Raises:
+        DTypeError: for exponents that are no integers.
+        ShapeError: where the shapes do not broadcast.
+
+    >>> hf.ldexp([0.75, -1.0], [2, 10])
+    <Tensor f32[2] cpu> [    3. -1024.]
+    """
+    x, n = float_operand(x, "ldexp"), as_tensor(n, "ldexp")
+    if not dtypes.is_integer(n.dtype):
+        raise DTypeError("ldexp", f"the exponents are {n.type}. Expected integers.")
+    wide = dtypes.compute_dtype(x.dtype)
+    if n.dtype.itemsize > 1:
+        n = clip(n, 0 if dtypes.is_unsigned(n.dtype) else -5000, 5000)  # beyond, all is infinite or 0
+    operands = broadcast_all("ldexp", [cast(x, wide), cast(n, wide)])
+    return cast(apply(TABLE["ldexp"], *operands), x.dtype)
+
+
+@operation
+def frexp(x: ArrayLike, /) -> tuple[Tensor, Tensor]:
+    """Fraction and exponent: ``x = fraction * 2 ** exponent`` with ``0.5 <= abs(fraction) < 1``.
+
+    Zeros, infinities and NaN are their own fractions, with the exponent 0.
+
+    Args:
+        x: floats; integers and bools become float32.
+
+    Returns:
+        The fractions in the dtype of ``x``, and the exponents as int32.
+
+    >>> hf.frexp([8.0, -0.375, 0.0])
+    (<Tensor f32[3] cpu> [ 0.5  -0.75  0.  ], <Tensor i32[3] cpu> [ 4 -1  0])
+    """
+    x = float_operand(x, "frexp")
+    wide = cast(x, dtypes.compute_dtype(x.dtype))
+    n = apply(TABLE["exponent"], stop_gradient(wide))
+    return cast(apply(TABLE["ldexp"], wide, negative(n)), x.dtype), cast(n, dtypes.int32)
 
 
 # ---- bits

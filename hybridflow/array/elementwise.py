@@ -539,6 +539,38 @@ def exp(x: ArrayLike, /) -> Tensor:
 
 
 @operation
+def exp2(x: ArrayLike, /) -> Tensor:
+    """Elementwise power of two: ``2 ** x``; integers and bools become float32.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    >>> hf.exp2([-1, 0, 10])
+    <Tensor f32[3] cpu> [5.000e-01 1.000e+00 1.024e+03]
+    """
+    return _float_unary(TABLE["exp2"], x)
+
+
+@operation
+def cbrt(x: ArrayLike, /) -> Tensor:
+    """Elementwise cube root, with the sign of ``x``; integers and bools become float32.
+
+    Args:
+        x: a tensor, or what becomes one: an array, a nested list or a number.
+
+    Returns:
+        A float tensor of the shape of ``x``.
+
+    >>> hf.cbrt([27.0, -8.0, 0.0])
+    <Tensor f32[3] cpu> [ 3. -2.  0.]
+    """
+    return _float_unary(TABLE["cbrt"], x)
+
+
+@operation
 def expm1(x: ArrayLike, /) -> Tensor:
     """Exponential less one: ``exp(x) - 1``, exact near 0.
 

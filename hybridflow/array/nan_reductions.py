@@ -34,7 +34,7 @@ from hybridflow.errors import ArgumentError, entered
 def _without_nan(x: ArrayLike, stage: str, value: float) -> Tensor:
     """``x`` with ``value`` in place of NaN."""
     x = as_tensor(x, stage)
-    return where(isnan(x), value, x) if dtypes.is_float(x.dtype) else x
+    return x if dtypes.is_integer(x.dtype) or dtypes.is_bool(x.dtype) else where(isnan(x), value, x)
 
 
 @operation

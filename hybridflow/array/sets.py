@@ -14,6 +14,7 @@ from hybridflow.array.shapes import reshape
 from hybridflow.array.sorting import sort
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import TABLE, type_rules
+from hybridflow.core.context import now
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
@@ -46,8 +47,15 @@ class UniqueInverse(NamedTuple):
 
 
 def _unique(
-    x: Any, stage: str, size: int | None, fill_value: Any, axis: int | None = None, equal_nan: bool = False
+    x: Any,
+    stage: str,
+    size: int | None,
+    fill_value: Any,
+    axis: int | None = None,
+    equal_nan: bool = False,
+    asked: tuple[bool, bool, bool] = (True, True, True),
 ) -> UniqueAll:
+    """``asked`` says which of positions, inverse and counts are wanted; what is not may be anything."""
     x = as_tensor(x, stage)
     if size is not None:
         return UniqueAll(*unique_parts(x, type_rules.extent(stage, "size", size), fill_value))
@@ -62,11 +70,20 @@ def _unique(
     shape, line, along = array.shape, x, axis
     if axis is None:
         array, line, along = array.reshape(-1), reshape(x, (x.size,)), 0
-    found = np.unique(array, return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=equal_nan)
-    _, first, inverse, counts = (np.asarray(part, np.int64) if k else part for k, part in enumerate(found))
+    # Values are gathered where gradients are to flow through them.
+    follows = asked[0] or now().trace is not None or any(tape.tracks(x) for tape in now().tapes)
+    flags = (follows, *asked[1:])
+    options: Any = dict(zip(("return_index", "return_inverse", "return_counts"), flags))
+    found: Any = np.unique(array, axis=axis, equal_nan=equal_nan, **options)
+    parts = iter(found if True in flags else (found,))
+    plain = next(parts)
+    first, inverse, counts = (np.asarray(next(parts), np.int64) if flag else np.zeros(0, np.int64) for flag in flags)
     indices = from_numpy(first, stage)
-    values = apply(TABLE["take"], line, indices, axis=along)  # a gather, so that gradients flow
-    inverse = inverse.reshape(shape if axis is None else -1)
+    if follows:
+        values = apply(TABLE["take"], line, indices, axis=along)
+    else:
+        values = from_numpy(np.asarray(plain, x.dtype), stage)
+    inverse = inverse.reshape(shape if axis is None else -1) if flags[1] else inverse
     return UniqueAll(values, indices, from_numpy(inverse, stage), from_numpy(counts, stage))
 
 
@@ -111,13 +128,13 @@ def unique(
     """
     x = as_tensor(x, "unique")
     along = None if axis is None else type_rules.axis("unique", x.type, axis)
+    asked = (return_index, return_inverse, return_counts)
     if size is None:
-        found = _unique(x, "unique", None, None, along, equal_nan)
+        found = _unique(x, "unique", None, None, along, equal_nan, asked)
     elif along is not None:
         raise ArgumentError("unique", "size is for single elements. Expected no axis with it.")
     else:
         found = UniqueAll(*unique_parts(x, type_rules.extent("unique", "size", size), fill_value, equal_nan))
-    asked = (return_index, return_inverse, return_counts)
     more = [part for part, wanted in zip(found[1:], asked) if wanted]
     return (found.values, *more) if more else found.values
 
@@ -166,7 +183,7 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     >>> hf.unique_counts([3, 1, 3], size=3)
     UniqueCounts(values=<Tensor i64[3] cpu> [1 3 1], counts=<Tensor i64[3] cpu> [1 2 0])
     """
-    found = _unique(x, "unique_counts", size, fill_value)
+    found = _unique(x, "unique_counts", size, fill_value, asked=(False, False, True))
     return UniqueCounts(found.values, found.counts)
 
 
@@ -187,7 +204,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
     >>> hf.unique_inverse([3, 1, 3])
     UniqueInverse(values=<Tensor i64[2] cpu> [1 3], inverse_indices=<Tensor i64[3] cpu> [1 0 1])
     """
-    found = _unique(x, "unique_inverse", size, fill_value)
+    found = _unique(x, "unique_inverse", size, fill_value, asked=(False, True, False))
     return UniqueInverse(found.values, found.inverse_indices)
 
 
@@ -212,7 +229,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     <Tensor i64[3] cpu> [1 3 1]
     """
     if size is None:
-        return _unique(x, "unique_values", None, None).values
+        return _unique(x, "unique_values", None, None, asked=(False, False, False)).values
     return unique_of(as_tensor(x, "unique_values"), type_rules.extent("unique_values", "size", size), fill_value)
 
 

@@ -92,7 +92,6 @@ c_: hf.stack([x, y], axis=1)
 cartesian_prod: hf.stack([g.flatten() for g in hf.meshgrid(x, y, indexing="ij")], axis=1)
 cast: hf.astype(x, dtype) or x.astype(dtype)
 cat: hf.concat([x, y], axis=0)
-cbrt: hf.sign(x) * hf.abs(x) ** (1 / 3)
 cdist: hf.linalg.vector_norm(x[:, None] - y[None, :], axis=-1)
 chain_matmul: hf.matmul, one after another
 checkify: hf.debugging.check_numerics(x, message) and its kin, or assert
@@ -187,7 +186,6 @@ flipud: hf.flip(x, axis=0)
 float: hf.float32, hf.float64
 float0: nothing; integers have no derivative, which is None
 floordiv: hf.floor_divide(x, y)
-frexp: numpy.frexp in an hf.numpy_function
 from_numpy: hf.asarray(array)
 frombuffer: hf.asarray(numpy.frombuffer(buffer, dtype))
 fromfunction: f(*hf.meshgrid(hf.arange(n), hf.arange(m), indexing="ij"))
@@ -255,7 +253,6 @@ keras: hf.layers, hf.optimizers, hf.losses, hf.initializers
 kthvalue: hf.sort(x, axis)[..., k - 1]
 lax: hf itself: hf.scan, hf.while_loop, hf.cond, hf.fori_loop
 lcm: numpy.lcm in an hf.numpy_function
-ldexp: x * 2.0 ** n
 leaky_relu: hf.nn.leaky_relu(x)
 left_shift: hf.bitwise_left_shift(x, y)
 lerp: x + weight * (y - x)

@@ -90,6 +90,9 @@ CASES: dict[str, tuple[Call, tuple[np.ndarray, ...]]] = {
     "heaviside": (lambda m, x: m.heaviside(x, 0.25), (ODD,)),
     "isposinf": (lambda m, x: [m.isposinf(x), m.isneginf(x)], (ODD, FULL)),
     "modf": (lambda m, x: m.modf(x), (ODD, FULL)),
+    "cbrt": (lambda m, x: m.cbrt(x), (ODD, FULL)),
+    "frexp": (lambda m, x: m.frexp(x), (ODD, FULL, np.array([5e-324, -1.7e308, 2.0**-1022]))),
+    "ldexp": (lambda m, x: [m.ldexp(x, 3), m.ldexp(x, np.arange(-5, 6) * 200)], (ODD, 1e-290 * PLAIN, 1e290 * PLAIN)),
     "tri": (lambda m, x: [m.tri(3, dtype="float64"), m.tri(3, 5, 1, dtype=bool), m.tri(4, 2, -2, dtype=int)], (PLAIN,)),
     "grids": (lambda m, x: [m.mgrid[0:3], m.mgrid[1:7:2, 0:2], *m.ogrid[2:4, 0:3, 1:2]], (PLAIN,)),
     "ix_": (lambda m, x: x[m.ix_([1, 0], [1, 1, 0])], (FULL, CUBE)),
@@ -216,6 +219,8 @@ SMOOTH: dict[str, Callable[[Any], Any]] = {
     "sliding_window_view": lambda x: hf.sliding_window_view(x, 3) ** 2,
     "apply_along_axis": lambda x: hf.apply_along_axis(lambda v: v * hf.sum(v), 0, hf.reshape(x, (4, 2))),
     "fmod": lambda x: hf.fmod(x, 0.7),
+    "cbrt": lambda x: hf.cbrt(x) + hf.exp2(x),
+    "frexp": lambda x: hf.frexp(x)[0] + hf.ldexp(x * x, [1, 2, -1, 0, 3, 0, 0, -5]),
     "unique": lambda x: hf.unique(x, size=8) ** 2,
 }
 
@@ -447,6 +452,7 @@ def test_functions_of_vectors_along_an_axis() -> None:
         (lambda: hf.unpackbits([1]), errors.DTypeError, "Expected uint8"),
         (lambda: hf.packbits([1], bitorder="middle"), errors.ArgumentError, "bitorder"),
         (lambda: hf.bitwise_count([0.5]), errors.DTypeError, "Expected integers"),
+        (lambda: hf.ldexp([1.0], [0.5]), errors.DTypeError, "Expected integers"),
         (lambda: hf.mgrid[:], errors.ArgumentTypeError, "no slice with an end"),
         (lambda: hf.rot90([[1]], axes=(0, 0)), errors.ArgumentError, "Expected two"),
         (lambda: hf.vander([[1]]), errors.ShapeError, "Expected one axis"),

@@ -322,16 +322,7 @@ def _in_order(x: Any, out_idx: Any) -> tuple[Any, Any, Any]:
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Any:
     """``tf.unravel_index``: a row for each axis of a tensor of the shape ``dims``, of positions in all its elements."""
     places = operand(indices)
-    return hf.stack([hf.astype(row, places.dtype) for row in positions(places, array_of(dims).tolist())])
-
-
-def positions(places: Any, shape: Any) -> list[Any]:
-    """The position along each axis of a tensor of that shape, of numbers of elements in row-major order."""
-    result: list[Any] = []
-    for extent in reversed(shape):
-        result.insert(0, places % extent)
-        places = places // extent
-    return result
+    return hf.stack([hf.astype(row, places.dtype) for row in hf.unravel_index(places, array_of(dims).tolist())])
 
 
 def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> ListDiff:

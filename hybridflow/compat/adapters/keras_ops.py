@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import hybridflow as hf
-from hybridflow.compat.adapters import arrays, images, linear, maths, network
+from hybridflow.compat.adapters import images, linear, maths, network
 from hybridflow.compat.adapters.values import array_of, axes, count_up_to, operand, operands
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
@@ -38,7 +38,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """``keras.ops.unravel_index``: a tensor for each axis."""
     places = operand(indices)
     size = math.prod(shape)
-    return tuple(arrays.positions(hf.where(places < 0, places + size, places), shape))
+    return hf.unravel_index(hf.where(places < 0, places + size, places), shape)
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
@@ -116,12 +116,6 @@ def average(x: Any, axis: Any = None, weights: Any = None) -> Any:
     return hf.sum(value * w, axis=axes(axis)) / hf.sum(w, axis=axes(axis))
 
 
-def cbrt(x: Any) -> Any:
-    """``keras.ops.cbrt``."""
-    value = operand(x)
-    return hf.sign(value) * hf.pow(hf.abs(value), 1 / 3)
-
-
 def conv(
     inputs: Any, kernel: Any, strides: Any = 1, padding: str = "valid", data_format: str | None = None,
     dilation_rate: Any = 1,
@@ -178,11 +172,6 @@ def digitize(x: Any, bins: Any) -> Any:
     value = operand(x)
     value = value if dtypes.is_float(value.dtype) else hf.astype(value, dtypes.float64)  # edges may lie between ints
     return hf.astype(hf.searchsorted(hf.asarray(array_of(bins), value.dtype), value, side="right"), dtypes.int32)
-
-
-def exp2(x: Any) -> Any:
-    """``keras.ops.exp2``."""
-    return hf.exp(operand(x) * math.log(2))
 
 
 def fliplr(x: Any) -> Any:

@@ -69,7 +69,7 @@ def cumulative_logsumexp(
     """``tf.math.cumulative_logsumexp``."""
     value = operand(x)
     value = hf.flip(value, axis=axis) if reverse else value
-    found = hf.associative_scan(hf.logaddexp, value, axis=axis)
+    found = hf.cumlogsumexp(value, axis)
     if exclusive:
         first = hf.full_like(hf.take(found, np.array([0]), axis=axis), -math.inf)
         kept = hf.take(found, hf.arange(value.shape[axis] - 1), axis=axis)

@@ -27,7 +27,7 @@ bitwise_left_shift, left_shift: bitwise_left_shift(&x, &y, /)
 bitwise_or: bitwise_or(&x, &y, /)
 bitwise_right_shift, right_shift: bitwise_right_shift(&x, &y, /)
 bitwise_xor: bitwise_xor(&x, &y, /)
-cbrt: ~keras_ops.cbrt
+cbrt: cbrt(&x, /)
 cholesky: linalg.cholesky(&x, /)
 conj, conjugate: conj(&x, /)
 conv: ~keras_ops.conv
@@ -41,7 +41,7 @@ eigh: linalg.eigh(&x, /)
 empty_like: zeros_like(&x, /, dtype)
 erfc: ~special.erfc(&x, /)
 erfinv: ~special.erfinv(&x, /)
-exp2: ~keras_ops.exp2
+exp2: exp2(&x, /)
 fabs: abs(&x, /)
 fliplr: ~keras_ops.fliplr
 flipud: ~keras_ops.flipud
