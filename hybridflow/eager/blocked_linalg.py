@@ -21,7 +21,10 @@ from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.threads import thread_pool
 
 # Rows, and columns, from which on it takes less time than NumPy's.
-LEAST = {"cholesky": 160, "triangular_solve": 33, "lu": 33, "solve": 400, "inv": 400, "slogdet": 400}
+LEAST = {"cholesky": 160, "triangular_solve": 33, "lu": 33, "qr": 300, "solve": 400, "inv": 400, "slogdet": 400}
+
+_REFLECTIONS = 64  # that are multiplied with the rest of a matrix together
+_LINE, _ALIASES = 64, 512  # bytes: of a line of cache; and a pitch with that divisor meets few sets
 
 
 def computed(op: str, arrays: Sequence[np.ndarray], attrs: Mapping[str, Any]) -> tuple[np.ndarray, ...] | None:
@@ -57,7 +60,8 @@ class Steps:
             ),
         )
         self.tile, self.columns = code.tile_for(target, dtype), code.solve_columns(target, dtype)
-        self.block, self.panel, self.square = code.BLOCK, code.PANEL, code.square_for(target, dtype)
+        self.block, self.panel = code.BLOCK, code.PANEL
+        self.square = code.square_for(target, dtype)
         self._tasks = {name: self._code.addresses[name] for name in code.TASKS}
         self._words = {name: ctypes.c_int64 * len(words) for name, words in code.WORDS.items()}
         plain, task = ctypes.CFUNCTYPE(None, ctypes.c_void_p), TASK
@@ -132,12 +136,12 @@ class Steps:
         m, n = a.shape
         if m == 0:
             return
-        if n <= self.panel:
+        if n <= min(m, self.block):
             words = self._words["lu"](a.ctypes.data, self._pitch(a), m, n, pivots.ctypes.data)
             self._calls["lu"](ctypes.addressof(words))
             return
         # Of a wide matrix the columns beyond the last pivot are solved for at once.
-        half = min(-(-n // (2 * self.panel)) * self.panel, m)
+        half = m if n > m else self._half(n)
         self.lu(a[:, :half], pivots[:half])
         right = a[:, half:]
         self._swap(right, pivots[:half])
@@ -150,6 +154,50 @@ class Steps:
     def _swap(self, a: np.ndarray, pivots: np.ndarray) -> None:
         words = self._words["swap"](a.ctypes.data, self._pitch(a), pivots.ctypes.data, len(pivots), a.shape[1])
         self._calls["swap"](ctypes.addressof(words))
+
+    def qr(self, a: np.ndarray, tau: np.ndarray) -> None:
+        """Reflections below the diagonal and in ``tau``, and on and above it what they make of the matrix."""
+        n = len(tau)
+        for start in range(0, n, _REFLECTIONS):
+            stop = min(start + _REFLECTIONS, n)
+            self._qr_panel(a[start:, start:stop], tau[start:stop])
+            self.reflect(a[start:, start:stop], tau[start:stop], a[start:, stop:], transposed=True)
+
+    def _qr_panel(self, a: np.ndarray, tau: np.ndarray) -> None:
+        m, n = a.shape
+        if n <= self.panel:
+            words = self._words["qr"](a.ctypes.data, self._pitch(a), m, n, tau.ctypes.data)
+            self._calls["qr"](ctypes.addressof(words))
+            return
+        half = -(-n // (2 * self.panel)) * self.panel
+        self._qr_panel(a[:, :half], tau[:half])
+        self.reflect(a[:, :half], tau[:half], a[:, half:], transposed=True)
+        self._qr_panel(a[half:, half:], tau[half:])
+
+    def reflect(self, a: np.ndarray, tau: np.ndarray, c: np.ndarray, transposed: bool) -> None:
+        """c becomes the product of several reflections with it, or that of the ``transposed`` ones.
+
+        The product of reflections is I - V T V^T, where the inverse of T has the factors' inverses on its diagonal and
+        above it the products of vectors (Joffrain and others, "Accumulating Householder transformations", 2006).
+        """
+        k, n = a.shape[1], c.shape[1]
+        if not n:
+            return
+        vectors, turned = _copy(a), _empty(a)
+        vectors[:k] = np.tril(a[:k], -1)
+        np.fill_diagonal(vectors, 1)
+        turned = np.negative(vectors, out=turned).T
+        products, parts = np.zeros((k, k), self.dtype), memory_pool.empty((k, n), self.dtype)
+        parts[...] = 0
+        self.update(products, turned, vectors, upper=True)
+        with np.errstate(divide="ignore"):
+            np.fill_diagonal(products, 1 / tau)
+        self.update(parts, turned, c)
+        if transposed:
+            self.solve(products.T, parts)
+        else:
+            self.solve(products[::-1, ::-1], parts[::-1])
+        self.update(c, vectors, parts)
 
     def transposed(self, a: np.ndarray, out: np.ndarray, lower: bool = False, upper: bool = False) -> np.ndarray:
         """``out`` is a square matrix with rows and columns exchanged: of its lower triangle alone, or of its upper one
@@ -173,6 +221,15 @@ def _empty(like: np.ndarray) -> np.ndarray:
 def _copy(a: np.ndarray) -> np.ndarray:
     out = _empty(a)
     out[...] = a
+    return out
+
+
+def _spread(like: np.ndarray) -> np.ndarray:
+    """A copy of a matrix in memory where rows of a block of columns do not all come to the same places of a cache."""
+    rows, columns = like.shape
+    beyond = _LINE // like.itemsize if columns * like.itemsize % _ALIASES == 0 else 0
+    out = memory_pool.empty((rows, columns + beyond), like.dtype)[:, :columns]
+    out[...] = like
     return out
 
 
@@ -208,7 +265,7 @@ def _solve_triangle(steps: Steps, a: np.ndarray, x: np.ndarray, lower: bool) -> 
 
 def _factored(steps: Steps, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Both factors of a copy of one matrix, where its rows come from, and the exchanges."""
-    both, pivots = _copy(a), np.zeros(min(a.shape), np.int64)
+    both, pivots = _spread(a), np.zeros(min(a.shape), np.int64)
     steps.lu(both, pivots)
     order = [*range(len(a))]
     for k, p in enumerate(pivots.tolist()):
@@ -221,6 +278,33 @@ def _lu(steps: Steps, a: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]
     for index in np.ndindex(a.shape[:-2]):
         out[index], order[index], _ = _factored(steps, a[index])
     return out, order
+
+
+def _qr(steps: Steps, a: np.ndarray, complete: bool, rank: Any) -> tuple[np.ndarray, np.ndarray]:
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    inner = m if complete else k
+    q = memory_pool.empty((*a.shape[:-2], m, inner), a.dtype)
+    r = memory_pool.empty((*a.shape[:-2], inner, n), a.dtype)
+    for index in np.ndindex(a.shape[:-2]):
+        both, tau, out = _spread(a[index]), np.zeros(k, a.dtype), q[index]
+        steps.qr(both, tau)
+        _keep_upper(both[:inner], r[index], steps.block)
+        out[...] = 0
+        np.fill_diagonal(out, 1)
+        for start in reversed(range(0, k, _REFLECTIONS)):
+            stop = min(start + _REFLECTIONS, k)
+            steps.reflect(both[start:, start:stop], tau[start:stop], out[start:, start:], transposed=False)
+    return q, r
+
+
+def _keep_upper(a: np.ndarray, out: np.ndarray, block: int) -> None:
+    """A copy with zeros below the diagonal."""
+    for start in range(0, len(a), block):
+        rows = slice(start, start + block)
+        out[rows, :start] = 0
+        out[rows, start:] = a[rows, start:]
+        out[rows, rows] = np.triu(a[rows, rows])
 
 
 def _solve(steps: Steps, a: np.ndarray, y: np.ndarray) -> tuple[np.ndarray]:
@@ -254,6 +338,7 @@ _OPS: dict[str, Callable[..., tuple[np.ndarray, ...]]] = {
     "cholesky": _cholesky,
     "triangular_solve": _triangular_solve,
     "lu": _lu,
+    "qr": _qr,
     "solve": _solve,
     "inv": _inv,
     "slogdet": _slogdet,

@@ -55,6 +55,7 @@ def calls(n: int, m: int, dtype: str) -> dict[str, Any]:
         "upper": (lambda a, y: L.triangular_solve(a, y, lower=False), [triangle(n, dtype), y]),
         "transposed": (lambda a, y: L.triangular_solve(a, y, transpose=True), [triangle(n, dtype), y]),
         "lu": (lambda a: L.lu_factor(a), [a]),
+        "qr": (lambda a: L.qr(a), [a]),
         "solve": (lambda a, y: L.solve(a, y), [a, y]),
         "inv": (lambda a: L.inv(a), [a]),
         "slogdet": (lambda a: L.slogdet(a), [a]),
@@ -103,6 +104,27 @@ def test_lu_factors(shape: tuple[int, int], dtype: str) -> None:
     assert np.abs(lower).max() <= 1 and sorted(order.tolist()) == [*range(shape[0])]
     error = np.abs(lower @ upper - a[order])
     assert (error <= (k + 2) * EPS[dtype] * (np.abs(lower) @ np.abs(upper))).all()  # theorem 9.3
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "shape", [(33, 33), (64, 64), (65, 65), (200, 200), (150, 47), (47, 150), (130, 33), (35, 300)]
+)
+def test_qr_factors(shape: tuple[int, int], dtype: str) -> None:
+    a = RNG.normal(size=shape).astype(dtype)
+    a[:, 5] = a[:, 4]  # of lower rank
+    a[:, 7] = 0
+    scale = 1e-30 if dtype == "float32" else 1e-200  # whose squares vanish
+    for at, size in ((a, 1.0), (a * a.dtype.type(scale), scale)):
+        for mode in ("reduced", "complete"):
+            q, r = (x.numpy().astype(float) for x in L.qr(at, mode=mode))
+            inner = shape[0] if mode == "complete" else min(shape)
+            assert q.shape == (shape[0], inner) and r.shape == (inner, shape[1]) and np.array_equal(r, np.triu(r))
+            bound = 10 * min(shape) * EPS[dtype]
+            assert np.abs(q.T @ q - np.eye(inner)).max() <= bound
+            # Higham, theorem 19.4, by columns
+            error = np.linalg.norm(q @ (r / size) - at / size, axis=0)
+            assert (error <= bound * np.linalg.norm(at / size, axis=0)).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -192,6 +214,11 @@ def test_what_has_no_result() -> None:
             function(singular)
     assert L.slogdet(singular).sign.tolist()[1] == 0 and L.slogdet(singular).logabsdet.tolist()[1] == -np.inf
     assert L.lu_factor(singular).LU.shape == (2, 100, 100)
+    one = np.eye(40)
+    assert_same_bits(L.qr(one).Q, one)
+    holes = RNG.normal(size=(40, 40))
+    holes[39, 0] = np.nan
+    assert np.isnan(L.qr(holes).R.numpy()[0]).all()
 
 
 def test_what_is_not_finite_stays_in_its_columns() -> None:
@@ -214,7 +241,15 @@ def test_gradients(n: int) -> None:
         factor = L.cholesky(a)
         solved = L.cholesky_solve(factor, hf.asarray(side))
         both = L.lu_solve(L.lu_factor(x), hf.asarray(side))
-        return hf.sum(factor * weight) + hf.sum(solved**2) + hf.sum(both) + L.slogdet(x).logabsdet
+        q, r = L.qr(x)
+        return (
+            hf.sum(q * weight)
+            + hf.sum(r * weight)
+            + hf.sum(factor * weight)
+            + hf.sum(solved**2)
+            + hf.sum(both)
+            + L.slogdet(x).logabsdet
+        )
 
     at = positive(n, "float64")
     found = hf.grad(through)(hf.asarray(at)).numpy()

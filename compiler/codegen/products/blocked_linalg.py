@@ -9,8 +9,10 @@ has the same sums however many threads there are.
              the part on and above the diagonal is wanted.
 ``solve``    substitution forwards, for a lower triangle of up to BLOCK rows that lie without gaps.
 ``cholesky`` the upper factor of one block: the number of the row where it ends, -1 where it does not.
-``lu``       columns of up to PANEL with partial pivoting; rows change places within them.
+``lu``       up to BLOCK columns with at least as many rows, with partial pivoting; rows change places within them.
 ``swap``     the same exchanges in other columns.
+``qr``       up to PANEL columns with at least as many rows, by reflections I - tau v v^T (Householder): v, whose first
+             element is one, lies below the diagonal.
 ``transpose`` of a square matrix: of its ``lower`` triangle alone, or of its ``upper`` one with zeros in place of the
              other.
 """
@@ -34,7 +36,7 @@ from hybridflow.compiler.ops.evaluation_order import K_BLOCK
 from hybridflow.compiler.target import Target
 
 BLOCK = 64  # rows of what is substituted, or factored, at once
-PANEL = 16  # columns of an LU panel
+PANEL = 16  # columns that are factored one by one, before others follow
 DEPTH = K_BLOCK
 _ROWS = 4  # that are substituted side by side
 
@@ -44,6 +46,7 @@ WORDS = {
     "solve": ("ptr a", "ptr x", "pitch", "n", "columns"),
     "cholesky": ("ptr a", "pitch", "n", "result"),
     "lu": ("ptr a", "pitch", "m", "n", "ptr pivots"),
+    "qr": ("ptr a", "pitch", "m", "n", "ptr tau"),
     "swap": ("ptr a", "pitch", "ptr pivots", "count", "n"),
     "transpose": ("ptr a", "pitch", "ptr out", "out_pitch", "n", "lower", "upper"),
 }
@@ -295,33 +298,65 @@ class _Step:
         lines(False)
 
     def emit_lu(self) -> None:
-        c, e, width = self.c, self.e, self.width
-        with c.loop(0, c.min(self.m, self.n)) as k:
-            line = self._at(self.a, k.index, self.pitch)
-            with c.width(1):
-                start = [e.abs(e.load(c.at(line, k.index, self.item), self.dtype)), c.value(k.index)]
-                with c.loop(c.add(k.index, 1), self.m, carry=start) as i:
-                    size = e.abs(e.load(self._at(self.a, i.index, self.pitch, k.index), self.dtype))
-                    larger = e.gt(size, i.carried[0])
-                    i.next = [e.select(larger, size, i.carried[0]), e.select(larger, c.value(i.index), i.carried[1])]
-            pivot = i.carried[1].ref
-            e.line(f"store i64 {pivot}, ptr {c.at(self.pivots, k.index, 8)}, align 8")
-            self._exchange(line, self._at(self.a, pivot, self.pitch), self.n)
-            with c.width(1):
-                value = e.load(c.at(line, k.index, self.item), self.dtype)
-                divisor = e.select(e.eq(value, e.const(0, self.dtype, 1)), e.const(1, self.dtype, 1), value)
-            with c.loop(c.add(k.index, 1), self.m) as i:
-                to = self._at(self.a, i.index, self.pitch)
-                with c.width(1):
-                    factor = e.div(e.load(c.at(to, k.index, self.item), self.dtype), divisor)
-                    e.store(factor, c.at(to, k.index, self.item))
-                minus = e.splat(e.neg(factor))
+        c = self.c
+        with c.loop(0, self.n, PANEL) as panel:
+            first = panel.index
+            end = c.min(c.add(first, PANEL), self.n)
+            with c.loop(first, end) as k:
+                self._pivot(k.index, end)
 
-                def subtract(j: Ref, mask: Val | None, line: str = line, minus: Val = minus, to: str = to) -> None:
-                    at, source = c.at(to, j, self.item), c.at(line, j, self.item)
-                    e.store(e.fma(minus, e.load(source, self.dtype, mask), e.load(at, self.dtype, mask)), at, mask)
+            def follow(j: Ref, mask: Val | None, first: Ref = first, end: Ref = end) -> None:
+                self._follow(first, end, j, mask)
 
-                c.vector_loop(c.add(k.index, 1), self.n, width, subtract, masks=True)
+            c.vector_loop(end, self.n, self.width, follow, masks=True)
+
+    def _pivot(self, k: Ref, end: Ref) -> None:
+        """One column of a panel, and what becomes of those behind it, up to ``end``."""
+        c, e = self.c, self.e
+        line, below = self._at(self.a, k, self.pitch), c.add(k, 1)
+        with c.width(1):
+            start = [e.abs(e.load(c.at(line, k, self.item), self.dtype)), c.value(k)]
+            with c.loop(below, self.m, carry=start) as i:
+                size = e.abs(e.load(self._at(self.a, i.index, self.pitch, k), self.dtype))
+                larger = e.gt(size, i.carried[0])
+                i.next = [e.select(larger, size, i.carried[0]), e.select(larger, c.value(i.index), i.carried[1])]
+        pivot = i.carried[1].ref
+        e.line(f"store i64 {pivot}, ptr {c.at(self.pivots, k, 8)}, align 8")
+        self._exchange(line, self._at(self.a, pivot, self.pitch), self.n)
+        with c.width(1):
+            value = e.load(c.at(line, k, self.item), self.dtype)
+            divisor = e.select(e.eq(value, e.const(0, self.dtype, 1)), e.const(1, self.dtype, 1), value)
+        with c.loop(below, self.m) as i:
+            to = self._at(self.a, i.index, self.pitch)
+            with c.width(1):
+                factor = e.div(e.load(c.at(to, k, self.item), self.dtype), divisor)
+                e.store(factor, c.at(to, k, self.item))
+            minus = e.splat(e.neg(factor))
+
+            def subtract(j: Ref, mask: Val | None, minus: Val = minus, to: str = to) -> None:
+                at, source = c.at(to, j, self.item), c.at(line, j, self.item)
+                e.store(e.fma(minus, e.load(source, self.dtype, mask), e.load(at, self.dtype, mask)), at, mask)
+
+            c.vector_loop(below, end, self.width, subtract, masks=True)
+
+    def _follow(self, first: Ref, end: Ref, j: Ref, mask: Val | None) -> None:
+        """A vector of columns after all pivots of a panel."""
+        c, e = self.c, self.e
+
+        def less(row: Ref, lines: list[Val]) -> Val:
+            """What is left of a row without those of the panel above it."""
+            value = e.load(self._at(self.a, row, self.pitch, j), self.dtype, mask)
+            for k, line in enumerate(lines):
+                factor = e.load_splat(self._at(self.a, row, self.pitch, c.add(first, k)), self.dtype)
+                value = e.fma(factor, line, value)
+            e.store(value, self._at(self.a, row, self.pitch, j), mask)
+            return value
+
+        lines: list[Val] = []
+        for k in range(PANEL):
+            lines.append(e.neg(less(c.add(first, k), lines)))
+        with c.loop(end, self.m) as i:
+            less(i.index, lines)
 
     def _exchange(self, line: str, other: str, n: Ref) -> None:
         c, e = self.c, self.e
@@ -341,6 +376,50 @@ class _Step:
             pivot = e.fresh("p")
             e.line(f"{pivot} = load i64, ptr {c.at(self.pivots, k.index, 8)}, align 8")
             self._exchange(self._at(self.a, k.index, self.pitch), self._at(self.a, pivot, self.pitch), self.n)
+
+    def emit_qr(self) -> None:
+        c, e = self.c, self.e
+        with c.loop(0, self.n) as k:
+            line, below = self._at(self.a, k.index, self.pitch), c.add(k.index, 1)
+
+            def at(i: Ref, k: Ref = k.index) -> str:
+                return self._at(self.a, i, self.pitch, k)
+
+            with c.width(1):
+                zero, one = e.const(0, self.dtype, 1), e.const(1, self.dtype, 1)
+                alpha = e.load(at(k.index), self.dtype)
+                with c.loop(below, self.m, carry=[e.abs(alpha)]) as i:
+                    size = e.abs(e.load(at(i.index), self.dtype))
+                    i.next = [e.select(e.gt(size, i.carried[0]), size, i.carried[0])]
+                scale = e.select(e.eq(i.carried[0], zero), one, i.carried[0])
+                with c.loop(below, self.m, carry=[zero]) as i:
+                    part = e.div(e.load(at(i.index), self.dtype), scale)
+                    i.next = [e.fma(part, part, i.carried[0])]
+                is_zero = e.eq(i.carried[0], zero)
+                first = e.div(alpha, scale)
+                length = e.mul(e.sqrt(e.fma(first, first, i.carried[0])), scale)
+                beta = e.select(e.lt(alpha, zero), length, e.neg(length))
+                tau = e.select(is_zero, zero, e.div(e.sub(beta, alpha), beta))
+                divisor = e.select(is_zero, one, e.sub(alpha, beta))
+                e.store(e.select(is_zero, alpha, beta), at(k.index))
+                e.store(tau, c.at(self.tau, k.index, self.item))
+                with c.loop(below, self.m) as i:
+                    e.store(e.div(e.load(at(i.index), self.dtype), divisor), at(i.index))
+            factor = e.splat(tau)
+
+            def reflect(j: Ref, mask: Val | None, line: str = line, below: Ref = below, factor: Val = factor) -> None:
+                top = e.load(c.at(line, j, self.item), self.dtype, mask)
+                with c.loop(below, self.m, carry=[top]) as i:
+                    value = e.load(self._at(self.a, i.index, self.pitch, j), self.dtype, mask)
+                    i.next = [e.fma(e.load_splat(at(i.index), self.dtype), value, i.carried[0])]
+                total = e.neg(e.mul(i.carried[0], factor))
+                e.store(e.add(top, total), c.at(line, j, self.item), mask)
+                with c.loop(below, self.m) as i:
+                    place = self._at(self.a, i.index, self.pitch, j)
+                    value = e.fma(e.load_splat(at(i.index), self.dtype), total, e.load(place, self.dtype, mask))
+                    e.store(value, place, mask)
+
+            c.vector_loop(below, self.n, self.width, reflect, masks=True)
 
     def emit_transpose(self) -> None:
         """Units: squares down the rows of what is read."""
