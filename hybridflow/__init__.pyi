@@ -11,6 +11,7 @@ from hybridflow import (
     debugging as debugging,
     distribute as distribute,
     errors as errors,
+    fft as fft,
     initializers as initializers,
     layers as layers,
     linalg as linalg,

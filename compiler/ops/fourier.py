@@ -1,11 +1,11 @@
-"""The discrete Fourier transform of complex numbers, each of which is a pair of real ones along the last axis.
+"""The discrete Fourier transform of complex numbers, or of real ones of which each pair along the last axis is one.
 
     y[k] = scale * sum over j of x[j] * exp(-2i pi j k / n)
 
 With ``inverse`` the exponent is positive.  The second input holds the constants of the length, which
-``fourier_plan.table`` makes.  The transform is linear and its matrix symmetric, so the derivative is the inverse
-transform with the same scale.  Real transforms, other norms and other lengths are made of this one by the front end
-(``array/fourier.py``).
+``fourier_plan.table`` makes.  The transform is linear and its matrix symmetric: the derivative is the transform itself,
+and of pairs, whose cotangents are no conjugates, the inverse with the same scale.  Real transforms, other norms and
+other lengths are made of this one by the front end (``array/fourier.py``).
 """
 
 from __future__ import annotations
@@ -23,46 +23,51 @@ from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.compiler.ops.lowering import FourierTransform
 from hybridflow.compiler.ops.op_table import Kind, define
 from hybridflow.compiler.ops.samples import Sample
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
 _FLOATS = frozenset((dt.float32, dt.float64))
+_NUMBERS = _FLOATS | {dt.complex64, dt.complex128}
 
 
 def _canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
     x = types[0]
-    if x.ndim < 2 or x.shape[-1] != 2:
+    if not dt.is_complex(x.dtype) and (x.ndim < 2 or x.shape[-1] != 2):
         raise ShapeError("fft", f"the input is {x}. Expected pairs of real numbers along the last of two axes or more.")
     axis = type_rules.axis("fft", x, attrs["axis"])
-    if axis == x.ndim - 1:
+    if axis == x.ndim - 1 and not dt.is_complex(x.dtype):
         raise ShapeError("fft", f"axis {axis} of {x} holds the parts of numbers. Expected another axis.")
     return {"axis": axis, "inverse": bool(attrs.get("inverse", False)), "scale": float(attrs.get("scale", 1.0))}
 
 
 def _infer(x: TensorType, table: TensorType, axis: int, inverse: bool, scale: float) -> TensorType:
-    type_rules.check_dtype("fft", x, _FLOATS)
+    if x.dtype not in _NUMBERS:
+        raise DTypeError("fft", f"the input is {x}. Expected float32, float64 or complex numbers.")
     n = x.shape[axis]
     if not isinstance(n, int):
         raise type_rules.symbolic("fft", f"a transform runs along axis {axis} of {x}")
     if n < 1 or not fourier_plan.is_smooth(n):
         raise ArgumentError("fft", f"{n} numbers lie along axis {axis} of {x}. Expected no prime factor above 13.")
-    expected = TensorType((fourier_plan.table_size(n),), x.dtype)
+    expected = TensorType((fourier_plan.table_size(n),), dt.part_dtype(x.dtype))
     if table != expected:
         raise ShapeError("fft", f"the table of constants is {table}. Expected {expected} for {n} numbers.")
     return x
 
 
 def _reference(x: np.ndarray, table: np.ndarray, axis: int, inverse: bool, scale: float) -> np.ndarray:
-    numbers = x[..., 0] + 1j * x[..., 1].astype(np.float64)
+    pairs = not dt.is_complex(x.dtype)
+    numbers = x[..., 0] + 1j * x[..., 1].astype(np.float64) if pairs else x.astype(np.complex128)
     if not numbers.size:
         return x.copy()
     with np.errstate(all="ignore"):
         found = np.fft.ifft(numbers, axis=axis, norm="forward") if inverse else np.fft.fft(numbers, axis=axis)
-        return np.stack([found.real * scale, found.imag * scale], -1).astype(x.dtype)
+        found = found * scale
+        return (np.stack([found.real, found.imag], -1) if pairs else found).astype(x.dtype)
 
 
 def _vjp(b: Builder, g: Any, out: Any, x: Any, table: Any, axis: int, inverse: bool, scale: float) -> tuple[Any, Any]:
     """The table says nothing that the length does not: nothing depends on it."""
-    return lambda: b.fft(g, table, axis=axis, inverse=not inverse, scale=scale), lambda: b.full(0, like=table.type)
+    back = inverse if dt.is_complex(x.type.dtype) else not inverse
+    return lambda: b.fft(g, table, axis=axis, inverse=back, scale=scale), lambda: b.full(0, like=table.type)
 
 
 def _batch(b: Builder, op: Any, size: Extent, batched: Any, x: Any, table: Any, **attrs: Any) -> Any:

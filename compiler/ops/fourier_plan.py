@@ -244,7 +244,7 @@ def _odd(e: Arithmetic, xs: Sequence[Complex], dtype: np.dtype[Any]) -> list[Com
     return ys
 
 
-# ---- the twin
+# ---- the same in NumPy
 
 
 class _NumPy:
@@ -264,7 +264,7 @@ class _NumPy:
         return fma(*np.broadcast_arrays(a, b, c))
 
 
-def twin(x: np.ndarray, inverse: bool = False, scale: float = 1.0) -> np.ndarray:
+def reference(x: np.ndarray, inverse: bool = False, scale: float = 1.0) -> np.ndarray:
     """The transform of pairs along the last axis but one, with the bits of the kernel."""
     dtype, n = x.dtype, x.shape[-2]
     constants, e = table(n, dtype), _NumPy()

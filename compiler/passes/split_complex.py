@@ -33,7 +33,7 @@ def _is_complex(type: Any) -> bool:
 
 def _is_split(node: Node) -> bool:
     """Whether a node is one that the pass leaves: no complex numbers, or those of memory."""
-    if node.op.kind in (Kind.CONTROL, Kind.PROJECT) or node.op.name in ("real", "imag", "complex"):
+    if node.op.kind in (Kind.CONTROL, Kind.PROJECT, Kind.TRANSFORM) or node.op.name in ("real", "imag", "complex"):
         return True
     return not _is_complex(node.type) and not any(_is_complex(source.type) for source in node.inputs)
 
@@ -93,6 +93,9 @@ class _Split:
         values = [self._values[n] for n in node.inputs]
         if op.kind is Kind.CONTROL:
             return self._emit(node, [self._in_memory(n) for n in node.inputs], self._attrs(node.attrs))
+        if op.kind is Kind.TRANSFORM:
+            made = self._emit(node, [self._in_memory(n) for n in node.inputs], node.attrs)
+            return _Value(made) if _is_complex(node.type) else made
         complexes = [value for value in values if isinstance(value, _Value)]
         if op.kind is Kind.PROJECT or (not complexes and not _is_complex(node.type)):
             made = self._emit(node, values, node.attrs)

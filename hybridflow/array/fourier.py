@@ -1,6 +1,7 @@
-"""Fourier transforms of arrays whose complex numbers are pairs of real ones along the last axis.
+"""Fourier transforms of complex tensors: what is public is made of these.
 
-What is public is made of these.  Real transforms of an even number of elements are complex ones of half as many.
+Real transforms of an even number of elements are complex ones of half as many, of which each pair of real elements is
+one number.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.array.elementwise import where
+from hybridflow.array.creation import zeros_like
+from hybridflow.array.elementwise import complex, imag, real, where
 from hybridflow.array.shapes import concat, flip, known_extent, pad, slice_axis, stack
+from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import TABLE, fourier_plan
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
@@ -20,12 +23,14 @@ from hybridflow.eager.operands import literal, reshape_to
 
 
 def fft(x: Tensor, axis: int, *, inverse: bool = False, scale: float = 1.0) -> Tensor:
-    """The transform of pairs along an axis that is not the last."""
+    """The transform of complex numbers along an axis, or of pairs along one that is not the last."""
     n = known_extent(x, axis, "fft")
     if n == 0:
         return x
     if fourier_plan.is_smooth(n):
-        return apply(TABLE["fft"], x, _constants(n, x.dtype), axis=axis, inverse=inverse, scale=scale)
+        return apply(
+            TABLE["fft"], x, _constants(n, dtypes.part_dtype(x.dtype)), axis=axis, inverse=inverse, scale=scale
+        )
     return _by_chirps(x, axis, n, inverse, scale)
 
 
@@ -52,33 +57,34 @@ def _chirps(n: int, size: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, ...]:
 
 def _by_chirps(x: Tensor, axis: int, n: int, inverse: bool, scale: float) -> Tensor:
     """Any length, as a convolution with a chirp (Bluestein): j k = (j^2 + k^2 - (j - k)^2) / 2."""
+    is_complex = dtypes.is_complex(x.dtype)
+    join = complex if is_complex else _pairs
     size = smooth_size(2 * n - 1)
-    along = [1] * (x.ndim - 1)
+    along = [1] * (x.ndim if is_complex else x.ndim - 1)
     along[axis] = -1
-    real, imaginary, *rest = (literal(v.reshape(along)) for v in _chirps(n, size, x.dtype))
-    chirp = real, -imaginary if inverse else imaginary
+    cosine, sine, *rest = (literal(v.reshape(along)) for v in _chirps(n, size, dtypes.part_dtype(x.dtype)))
+    chirp = cosine, -sine if inverse else sine
     spectrum = rest[0], -rest[1] if inverse else rest[1]
-    turned = pairs(*times(parts(x), chirp))
-    found = parts(fft(fit(turned, axis, size, "fft"), axis, inverse=inverse))
-    found = parts(fft(pairs(*times(found, spectrum)), axis, inverse=not inverse, scale=1 / size))
-    real, imaginary = (slice_axis(part, axis, 0, n) for part in found)
-    result = pairs(*times((real, imaginary), chirp))
-    return result if scale == 1 else result * scale
+    turned = join(*_times(_parts(x), chirp))
+    numbers = _parts(fft(fit(turned, axis, size, "fft"), axis, inverse=inverse))
+    numbers = _parts(fft(join(*_times(numbers, spectrum)), axis, inverse=not inverse, scale=1 / size))
+    real, imaginary = _times((slice_axis(numbers[0], axis, 0, n), slice_axis(numbers[1], axis, 0, n)), chirp)
+    return join(real, imaginary) if scale == 1 else join(real * scale, imaginary * scale)
 
 
-def parts(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The real and the imaginary parts of pairs."""
-    front = x.shape[:-1]
-    last = x.ndim - 1
+def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The real and the imaginary parts of complex numbers or pairs."""
+    if dtypes.is_complex(x.dtype):
+        return real(x), imag(x)
+    front, last = x.shape[:-1], x.ndim - 1
     return reshape_to(slice_axis(x, last, 0, 1), front), reshape_to(slice_axis(x, last, 1, 2), front)
 
 
-def pairs(real: Tensor, imaginary: Tensor) -> Tensor:
-    """The pairs of these parts."""
+def _pairs(real: Tensor, imaginary: Tensor) -> Tensor:
     return stack([real, imaginary], axis=-1)
 
 
-def times(x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
+def _times(x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
     """The product of complex numbers in parts."""
     return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
 
@@ -91,48 +97,47 @@ def _roots(count: int, of: int, dtype: np.dtype[Any], odd: bool) -> tuple[np.nda
 
 def roots(count: int, of: int, dtype: np.dtype[Any], *, odd: bool = False) -> tuple[Tensor, Tensor]:
     """cos and sin of 2 pi k / ``of`` for the first ``count`` k, or odd k."""
-    real, imaginary = _roots(count, of, dtype, odd)
-    return literal(real), literal(imaginary)
+    cosine, sine = _roots(count, of, dtype, odd)
+    return literal(cosine), literal(sine)
 
 
 def rfft(x: Tensor, *, scale: float = 1.0) -> Tensor:
-    """The first n // 2 + 1 pairs of the transform of real numbers along the last axis."""
+    """The first n // 2 + 1 complex numbers of the transform of real ones along the last axis."""
     last, front = x.ndim - 1, x.shape[:-1]
     n = known_extent(x, last, "rfft")
     if n % 2:
-        whole = fft(pairs(x, x * 0.0), last, scale=scale)
-        return slice_axis(whole, last, 0, n // 2 + 1)
+        return slice_axis(fft(complex(x, zeros_like(x)), last, scale=scale), last, 0, n // 2 + 1)
     half = n // 2
     found = fft(reshape_to(x, (*front, half, 2)), last, scale=scale)
     found = concat([found, slice_axis(found, last, 0, 1)], axis=last)  # element half is element 0
-    real, imaginary = parts(found)
-    mirrored, opposite = flip(real, axis=last), flip(imaginary, axis=last)
+    re, im = _parts(found)
+    mirrored, opposite = flip(re, axis=last), flip(im, axis=last)
     # The transforms of elements of even and of odd positions, and those turned into place.
-    even = 0.5 * (real + mirrored), 0.5 * (imaginary - opposite)
-    odd = 0.5 * (imaginary + opposite), 0.5 * (mirrored - real)
+    even = 0.5 * (re + mirrored), 0.5 * (im - opposite)
+    odd = 0.5 * (im + opposite), 0.5 * (mirrored - re)
     cosine, sine = roots(half + 1, n, x.dtype)
-    turned = times(odd, (cosine, -sine))
-    return pairs(even[0] + turned[0], even[1] + turned[1])
+    turned = _times(odd, (cosine, -sine))
+    return complex(even[0] + turned[0], even[1] + turned[1])
 
 
 def irfft(x: Tensor, n: int, *, scale: float = 1.0) -> Tensor:
-    """``n`` real numbers along the last axis, whose transform begins with the n // 2 + 1 pairs in ``x``."""
-    last, front = x.ndim - 2, x.shape[:-2]
-    real, imaginary = parts(x)
+    """``n`` real numbers along the last axis, whose transform begins with the n // 2 + 1 complex ones in ``x``."""
+    last, front = x.ndim - 1, x.shape[:-1]
+    re, im = _parts(x)
     half = n // 2
     ends = np.zeros(half + 1, np.bool_)
     ends[0] = True
     ends[half] |= n % 2 == 0
-    imaginary = where(literal(ends), 0.0, imaginary)
+    im = where(literal(ends), 0.0, im)
     if n % 2:
-        real = concat([real, flip(slice_axis(real, last, 1, half + 1), axis=last)], axis=last)
-        imaginary = concat([imaginary, -flip(slice_axis(imaginary, last, 1, half + 1), axis=last)], axis=last)
-        return parts(fft(pairs(real, imaginary), last, inverse=True, scale=scale))[0]
-    mirrored, opposite = flip(real, axis=last), flip(imaginary, axis=last)
-    even = real + mirrored, imaginary - opposite
-    cosine, sine = roots(half + 1, n, x.dtype)
-    odd = times((real - mirrored, imaginary + opposite), (cosine, sine))
-    whole = pairs(even[0] - odd[1], even[1] + odd[0])
+        re = concat([re, flip(slice_axis(re, last, 1, half + 1), axis=last)], axis=last)
+        im = concat([im, -flip(slice_axis(im, last, 1, half + 1), axis=last)], axis=last)
+        return real(fft(complex(re, im), last, inverse=True, scale=scale))
+    mirrored, opposite = flip(re, axis=last), flip(im, axis=last)
+    even = re + mirrored, im - opposite
+    cosine, sine = roots(half + 1, n, re.dtype)
+    odd = _times((re - mirrored, im + opposite), (cosine, sine))
+    whole = _pairs(even[0] - odd[1], even[1] + odd[0])
     found = fft(slice_axis(whole, last, 0, half), last, inverse=True, scale=scale)
     return reshape_to(found, (*front, n))
 

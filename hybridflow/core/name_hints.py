@@ -174,7 +174,6 @@ export: hf.saved.save(f, path)
 extract: hf.boolean_mask(x, condition)
 fabs: hf.abs(x)
 feature_column: hf.layers.CategoryEncoding and its kin
-fft: numpy.fft on x.numpy()
 fill: hf.full(shape, value)
 fill_diagonal: y = x.copy() and y[i, i] = value for i = hf.arange(n)
 finite_difference: hf.grad(f)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import Dim, Shape, TensorType, static_size
@@ -173,14 +174,15 @@ def _along_axis(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
 
 
 def _transformed(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
-    """TRANSFORM: lines of a length that is part of the code, of pairs; so is the number of a few long ones."""
+    """TRANSFORM: lines of a length that is part of the code, as the number of a few long ones is."""
     x, table = types
-    before, along, behind = _around(x.shape[:-1], attrs["axis"])
+    pair = () if dtypes.is_complex(x.dtype) else (2,)
+    before, along, behind = _around(x.shape[: x.ndim - len(pair)], attrs["axis"])
     a, _, c = _symbols((before, along, behind), "anc")
     if along >= SHARED_TRANSFORM and before <= FEW_TRANSFORMS:
         a = before
-    shape = (before, along, behind, 2)
-    return NormalForm((shape, table.shape), ((a, along, c, 2), table.shape), {**attrs, "axis": 1})
+    shape, dims = (before, along, behind, *pair), (a, along, c, *pair)
+    return NormalForm((shape, table.shape), (dims, table.shape), {**attrs, "axis": 1})
 
 
 def _indexed(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:

@@ -13,7 +13,7 @@ from hybridflow.signal.convolution import convolve, correlate, fftconvolve
 from hybridflow.signal.cosine import dct, idct
 from hybridflow.signal.filters import lfilter
 from hybridflow.signal.framing import frame, overlap_and_add
-from hybridflow.signal.spectra import linear_to_mel_weight_matrix, spectrogram
+from hybridflow.signal.spectra import istft, linear_to_mel_weight_matrix, spectrogram, stft
 from hybridflow.signal.windows import (
     hamming_window,
     hann_window,
@@ -31,12 +31,14 @@ __all__ = [
     "hamming_window",
     "hann_window",
     "idct",
+    "istft",
     "kaiser_bessel_derived_window",
     "kaiser_window",
     "lfilter",
     "linear_to_mel_weight_matrix",
     "overlap_and_add",
     "spectrogram",
+    "stft",
     "vorbis_window",
 ]
 

@@ -181,8 +181,8 @@ def _by_transforms(stage: str, x: Tensor, y: Tensor, along: Sequence[int]) -> Te
         spectrum = fourier.rfft(moveaxis(signal, last, -1))
         for axis in others:
             spectrum = fourier.fft(spectrum, axis)
-        spectra.append(fourier.parts(spectrum))
-    product = fourier.pairs(*fourier.times(*spectra))
+        spectra.append(spectrum)
+    product = spectra[0] * spectra[1]
     for axis in others:
         product = fourier.fft(product, axis, inverse=True)
     found = moveaxis(fourier.irfft(product, sizes[-1], scale=1 / math.prod(sizes)), -1, last)

@@ -9,7 +9,8 @@ import numpy as np
 
 from hybridflow.array import fourier
 from hybridflow.array.creation import zeros_like
-from hybridflow.array.shapes import concat, flip, known_extent, moveaxis, slice_axis
+from hybridflow.array.elementwise import complex, imag, real
+from hybridflow.array.shapes import concat, flip, known_extent, moveaxis, slice_axis, stack
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.tensor import Tensor
@@ -108,30 +109,27 @@ def _first(x: Tensor, n: int, scale: float) -> Tensor:
     """Type 1: the transform of the signal mirrored at both ends."""
     last = x.ndim - 1
     inner = flip(slice_axis(x, last, 1, n - 1), axis=last)
-    return fourier.parts(fourier.rfft(concat([x, inner], axis=last), scale=scale))[0]
+    return real(fourier.rfft(concat([x, inner], axis=last), scale=scale))
 
 
 def _second(x: Tensor, n: int, scale: float) -> Tensor:
     """Type 2: even positions and then odd ones backwards make a signal of which the transform is turned a little."""
     last = x.ndim - 1
     even, odd = slice_axis(x, last, 0, n, 2), slice_axis(x, last, min(1, n), n, 2)
-    real, imaginary = fourier.parts(fourier.rfft(concat([even, flip(odd, axis=last)], axis=last), scale=2 * scale))
-    half = n // 2 + 1
-    rest = (slice_axis(part, last, 1, (n + 1) // 2) for part in (real, imaginary))
-    mirrored, opposite = (flip(part, axis=last) for part in rest)
-    assert half + (n + 1) // 2 - 1 == n
+    found = fourier.rfft(concat([even, flip(odd, axis=last)], axis=last), scale=2 * scale)
+    re, im = real(found), imag(found)
+    mirrored, opposite = (flip(slice_axis(part, last, 1, (n + 1) // 2), axis=last) for part in (re, im))
     cosine, sine = fourier.roots(n, 4 * n, x.dtype)
-    return concat([real, mirrored], axis=last) * cosine + concat([imaginary, -opposite], axis=last) * sine
+    return concat([re, mirrored], axis=last) * cosine + concat([im, -opposite], axis=last) * sine
 
 
 def _third(x: Tensor, n: int, scale: float) -> Tensor:
     """Type 3, the transpose of type 2 but for the first element."""
     last, half = x.ndim - 1, n // 2 + 1
     behind = concat([zeros_like(slice_axis(x, last, 0, 1)), flip(slice_axis(x, last, 1, n), axis=last)], axis=last)
-    real, imaginary = slice_axis(x, last, 0, half), -slice_axis(behind, last, 0, half)
     cosine, sine = fourier.roots(half, 4 * n, x.dtype)
-    turned = fourier.times((real, imaginary), (cosine, sine))
-    found = fourier.irfft(fourier.pairs(*turned), n, scale=scale)
+    numbers = complex(slice_axis(x, last, 0, half), -slice_axis(behind, last, 0, half))
+    found = fourier.irfft(numbers * complex(cosine, sine), n, scale=scale)
     even, odd = slice_axis(found, last, 0, (n + 1) // 2), flip(slice_axis(found, last, (n + 1) // 2, n), axis=last)
     return _alternating(even, odd, n)
 
@@ -140,7 +138,7 @@ def _alternating(even: Tensor, odd: Tensor, n: int) -> Tensor:
     """Elements of both in turn."""
     last, front = even.ndim - 1, even.shape[:-1]
     count = n // 2
-    both = reshape_to(fourier.pairs(slice_axis(even, last, 0, count), odd), (*front, 2 * count))
+    both = reshape_to(stack([slice_axis(even, last, 0, count), odd], axis=-1), (*front, 2 * count))
     return concat([both, slice_axis(even, last, count, count + 1)], axis=last) if n % 2 else both
 
 
@@ -148,11 +146,11 @@ def _fourth(x: Tensor, n: int, scale: float) -> Tensor:
     """Type 4, as a part of a transform of 2 n numbers that are turned before and after."""
     last = x.ndim - 1
     cosine, sine = fourier.roots(n, 4 * n, x.dtype)
-    turned = fourier.pairs(x * cosine, -(x * sine))
+    turned = complex(x * cosine, -(x * sine))
     found = fourier.fft(fourier.fit(turned, last, 2 * n, "dct"), last, scale=2 * scale)
-    real, imaginary = fourier.parts(slice_axis(found, last, 0, n))
+    found = slice_axis(found, last, 0, n)
     cosine, sine = fourier.roots(n, 8 * n, x.dtype, odd=True)
-    return real * cosine + imaginary * sine
+    return real(found) * cosine + imag(found) * sine
 
 
 _TRANSFORMS = {1: _first, 2: _second, 3: _third, 4: _fourth}

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array import fourier
-from hybridflow.array.elementwise import sqrt
-from hybridflow.array.shapes import known_extent
+from hybridflow.array.creation import ones
+from hybridflow.array.elementwise import imag, real, sqrt, where
+from hybridflow.array.shapes import broadcast_to, known_extent
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import to_dtype
@@ -16,10 +17,93 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, float_operand, literal
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
-from hybridflow.signal.framing import frame
+from hybridflow.fft import irfft
+from hybridflow.signal.framing import frame, overlap_and_add
 from hybridflow.signal.windows import hann_window
 
 _HIGH_FREQUENCY_Q, _BREAK_FREQUENCY = 1127.0, 700.0
+
+
+@entered
+def stft(
+    signal: ArrayLike,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window: Any = hann_window,
+    pad_end: bool = False,
+) -> Tensor:
+    """The short-time Fourier transform: the transforms of overlapping frames, each times a window.
+
+    Args:
+        signal: real samples, ``(..., samples)``.
+        frame_length: samples of a frame.
+        frame_step: samples from one frame's beginning to the next one's.
+        fft_length: samples of a transform, behind those of the frame zeros; by default the least power of two that
+            is no less than ``frame_length``.
+        window: a function of a length and ``dtype=``, which gives the weights of a frame's samples; the weights
+            themselves; or None.
+        pad_end: whether the last frames go on behind the end, with zeros there.
+
+    Returns:
+        A complex tensor of shape ``(..., frames, fft_length // 2 + 1)``.
+
+    Raises:
+        ArgumentError: where a length or a step is below 1.
+        DTypeError: for complex samples.
+        ShapeError: where the window does not fit a frame.
+
+    >>> hf.signal.stft([1.0, 1.0, 1.0, 1.0], 4, 2, window=None)
+    <Tensor c64[1,3] cpu>
+    [[4.+0.j 0.+0.j 0.+0.j]]
+    """
+    return _short_time("stft", signal, frame_length, frame_step, fft_length, window, pad_end)
+
+
+@entered
+def istft(
+    spectra: ArrayLike, frame_length: Any, frame_step: Any, fft_length: Any = None, window: Any = hann_window
+) -> Tensor:
+    """The inverse of ``stft``: the signal whose frames, each times the window, come nearest to the given ones.
+
+    Frames are weighted by the window again, added up, and divided by the sum of its squares; where that is 0, the
+    signal is 0.
+
+    Args:
+        spectra: what ``stft`` returns, ``(..., frames, fft_length // 2 + 1)``.
+        frame_length: samples of a frame.
+        frame_step: samples from one frame's beginning to the next one's.
+        fft_length: samples of a transform; by default the least power of two that is no less than ``frame_length``.
+        window: that of ``stft``.
+
+    Returns:
+        A float tensor of shape ``(..., (frames - 1) * frame_step + frame_length)``.
+
+    Raises:
+        ArgumentError: where a length or a step is below 1.
+        ShapeError: where the window does not fit a frame, or spectra do not fit the length of a transform.
+
+    >>> hf.signal.istft(hf.signal.stft([1.0, 2.0, 3.0, 4.0], 2, 1, window=None), 2, 1, window=None)
+    <Tensor f32[4] cpu> [1. 2. 3. 4.]
+    """
+    stage = "istft"
+    x = as_tensor(spectra, stage)
+    if x.ndim < 2:
+        raise ShapeError(stage, f"spectra are {x.type}. Expected frames and their numbers in the last two axes.")
+    length = type_rules.integer(stage, "frame_length", frame_length)
+    if length < 1:
+        raise ArgumentError(stage, f"frame_length is {length}. Expected 1 or more.")
+    size = _transform_length(fft_length, length, stage)
+    if known_extent(x, x.ndim - 1, stage) != size // 2 + 1:
+        raise ShapeError(stage, f"spectra are {x.type}. Expected {size // 2 + 1} numbers, those of {size} samples.")
+    frames = irfft(x, size)
+    frames = fourier.fit(frames, frames.ndim - 1, length, stage)
+    weights = _weights(window, length, frames.dtype, stage)
+    if weights is None:
+        weights = ones((length,), frames.dtype)
+    total = overlap_and_add(frames * weights, frame_step)
+    squares = overlap_and_add(broadcast_to(weights * weights, frames.shape[-2:]), frame_step)
+    return where(squares > 0.0, total / where(squares > 0.0, squares, 1.0), 0.0)
 
 
 @entered
@@ -59,32 +143,40 @@ def spectrogram(
     stage = "spectrogram"
     if power not in (1, 2):
         raise ArgumentError(stage, f"power is {power!r}. Expected 1 or 2.")
-    real, imaginary = fourier.parts(short_time(stage, signal, frame_length, frame_step, fft_length, window, pad_end))
-    squares = real * real + imaginary * imaginary
+    numbers = _short_time(stage, signal, frame_length, frame_step, fft_length, window, pad_end)
+    re, im = real(numbers), imag(numbers)
+    squares = re * re + im * im
     return squares if power == 2 else sqrt(squares)
 
 
-def short_time(
+def _short_time(
     stage: str, signal: Any, frame_length: Any, frame_step: Any, fft_length: Any, window: Any, pad_end: bool
 ) -> Tensor:
-    """The transforms of frames as pairs: ``(..., frames, fft_length // 2 + 1, 2)``."""
+    """The transforms of frames."""
     x = float_operand(signal, stage)
     if not x.ndim:
         raise ShapeError(stage, "signal is a scalar. Expected samples along its last axis.")
+    if dtypes.is_complex(x.dtype):
+        raise DTypeError(stage, f"signal is {x.type}. Expected real samples.")
     frames = frame(x, frame_length, frame_step, pad_end)
     length = known_extent(frames, frames.ndim - 1, stage)
-    size = 1 << (length - 1).bit_length() if fft_length is None else type_rules.integer(stage, "fft_length", fft_length)
-    if size < 1:
-        raise ArgumentError(stage, f"fft_length is {size}. Expected 1 or more.")
-    weights = window_of(window, length, x.dtype, stage)
+    size = _transform_length(fft_length, length, stage)
+    weights = _weights(window, length, x.dtype, stage)
     if weights is not None:
         frames = frames * weights
     wide = dtypes.compute_dtype(x.dtype)
     fitted = fourier.fit(cast(frames, wide), frames.ndim - 1, size, stage)
-    return cast(fourier.rfft(fitted), x.dtype)
+    return fourier.rfft(fitted)
 
 
-def window_of(window: Any, length: int, dtype: np.dtype[Any], stage: str) -> Tensor | None:
+def _transform_length(given: Any, length: int, stage: str) -> int:
+    size = 1 << (length - 1).bit_length() if given is None else type_rules.integer(stage, "fft_length", given)
+    if size < 1:
+        raise ArgumentError(stage, f"fft_length is {size}. Expected 1 or more.")
+    return size
+
+
+def _weights(window: Any, length: int, dtype: np.dtype[Any], stage: str) -> Tensor | None:
     """The weights of a frame's samples."""
     if window is None:
         return None

@@ -37,6 +37,8 @@ def numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
 
 def as_complex(x: Any) -> np.ndarray:
     x = np.asarray(x)
+    if x.dtype.kind == "c":
+        return x.astype(np.clongdouble)
     return np.asarray(x[..., 0].astype(np.longdouble) + 1j * x[..., 1].astype(np.longdouble))
 
 
@@ -61,7 +63,7 @@ def test_real_transforms(dtype: str) -> None:
     for n in SIZES:
         x = np.random.default_rng(n).normal(size=(2, n)).astype(dtype)
         found = fourier.rfft(hf.asarray(x))
-        assert found.shape == (2, n // 2 + 1, 2)
+        assert found.shape == (2, n // 2 + 1)
         assert relative(found, direct(x.astype(np.longdouble))[:, : n // 2 + 1]) < ERROR, n
         back = np.asarray(fourier.irfft(found, n, scale=1 / n))
         np.testing.assert_allclose(back, x, atol=40 * np.finfo(dtype).eps)
@@ -74,7 +76,8 @@ def test_imaginary_parts_that_no_real_signal_has_are_not_looked_at() -> None:
         other[0, 1] = np.nan
         if n % 2 == 0:
             other[-1, 1] = np.nan
-        np.testing.assert_array_equal(fourier.irfft(hf.asarray(other), n), fourier.irfft(hf.asarray(x), n))
+        given, expected = (fourier.irfft(hf.complex(v[:, 0], v[:, 1]), n) for v in (other, x))
+        np.testing.assert_array_equal(given, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -207,7 +210,7 @@ PLANNED = (*range(1, 17), 18, 20, 26, 33, 35, 48, 64, 121, 240, 512, 1000)
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
-def test_bits_are_those_of_the_twin_on_any_machine(name: str) -> None:
+def test_bits_are_those_of_the_reference_on_any_machine(name: str) -> None:
     with host_target.use(TARGETS[name]):
         for dtype in DTYPES:
             for n in PLANNED:
@@ -215,7 +218,7 @@ def test_bits_are_those_of_the_twin_on_any_machine(name: str) -> None:
                     continue
                 x = numbers((2, n, 3), dtype, n)
                 rows = np.ascontiguousarray(np.moveaxis(x, 1, 2))
-                expected = fourier_plan.twin(rows, n % 2 == 1, 0.75)
+                expected = fourier_plan.reference(rows, n % 2 == 1, 0.75)
                 found = np.asarray(fourier.fft(hf.asarray(x), 1, inverse=n % 2 == 1, scale=0.75))
                 assert same_bits(np.ascontiguousarray(np.moveaxis(found, 1, 2)), expected), n
                 found = np.asarray(fourier.fft(hf.asarray(rows), 2, inverse=n % 2 == 1, scale=0.75))

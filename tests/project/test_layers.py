@@ -129,6 +129,7 @@ SUBJECTS = (
         (
             "hybridflow.array",
             "hybridflow.module",
+            "hybridflow.fft",
             "hybridflow.random",
         ),
     ),

@@ -91,8 +91,11 @@ MODULES = {
         Optimizer RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
     "regularizers": """L1 L1L2 L2 OrthogonalRegularizer Regularizer get l1 l1_l2 l2 orthogonal_regularizer""",
     "saved": "Loaded SavedFunction load save",
-    "signal": """convolve correlate dct fftconvolve frame hamming_window hann_window idct kaiser_bessel_derived_window
-        kaiser_window lfilter linear_to_mel_weight_matrix overlap_and_add spectrogram vorbis_window""",
+    "fft": """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2
+        rfftfreq rfftn""",
+    "signal": """convolve correlate dct fftconvolve frame hamming_window hann_window idct istft
+        kaiser_bessel_derived_window
+        kaiser_window lfilter linear_to_mel_weight_matrix overlap_and_add spectrogram stft vorbis_window""",
     "special": """beta betainc betaln digamma entr erf erfc erfcinv erfcx erfinv exp1 expi expit exprel gamma gammainc
         gammaincc gammaln i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e kl_div lambertw log_expit log_ndtr log_softmax logit
         logsumexp multigammaln ndtr ndtri polygamma rel_entr sinc softmax softplus spence xlog1py xlogy zeta""",

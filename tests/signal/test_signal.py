@@ -180,6 +180,19 @@ def test_spectrograms() -> None:
     np.testing.assert_allclose(signal.spectrogram(x, 50, 20, 32, window=None), shorter, atol=1e-12)
 
 
+def test_short_time_transforms_and_back() -> None:
+    x = RNG.normal(size=(2, 200))
+    weights = np.asarray(signal.hann_window(50, dtype="float64"))
+    found = compiled_too(lambda x: signal.stft(x, 50, 20), x)
+    np.testing.assert_allclose(found, np.fft.rfft(framed(x, 50, 20) * weights, 64), atol=1e-13)
+    back = compiled_too(lambda x: signal.istft(x, 50, 20), found)
+    assert back.shape == (2, 190)
+    np.testing.assert_allclose(back[:, 1:], x[:, 1:190], atol=1e-12)
+    assert (back[:, 0] == 0).all()  # where the window is 0
+    plain = signal.istft(signal.stft(x, 30, 30, window=None), 30, 30, window=None)
+    np.testing.assert_allclose(plain, x[:, :180], atol=1e-13)
+
+
 def test_mel_weights() -> None:
     found = np.asarray(signal.linear_to_mel_weight_matrix(10, 65, 8000, 125.0, 3800.0, "float64"))
     edges = 700 * (np.exp(np.linspace(*(1127 * np.log1p(np.array([125, 3800]) / 700)), 12) / 1127) - 1)
@@ -212,6 +225,8 @@ WRONG = [
     (lambda: signal.lfilter([1.0], [1.0, 2.0], [1.0], zi=[1.0, 2.0]), errors.ShapeError, "zi is"),
     (lambda: signal.spectrogram([1.0], 1, 1, power=3), errors.ArgumentError, "power"),
     (lambda: signal.spectrogram([1.0, 2.0], 2, 1, window=[1.0]), errors.ShapeError, "window"),
+    (lambda: signal.stft([1j], 1, 1), errors.DTypeError, "real samples"),
+    (lambda: signal.istft([[1.0, 2.0]], 8, 1), errors.ShapeError, "Expected 5 numbers"),
     (lambda: signal.linear_to_mel_weight_matrix(upper_edge_hertz=9e9), errors.ArgumentError, "edges"),
 ]
 

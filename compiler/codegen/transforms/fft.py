@@ -22,6 +22,7 @@ from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.core.tile_transpose import transpose_in_registers
+from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.loops.tuning import FEW_TRANSFORMS, SHARED_TRANSFORM
@@ -47,11 +48,17 @@ class FourierOperands:
     dims: Sequence[str]
     buffers: int
 
+    @property
+    def behind(self) -> Extent:
+        """Numbers from one along the axis to the next."""
+        end = len(self.shape) - (not dt.is_complex(self.dtype))
+        return product(self.shape[self.transform.axis + 1 : end])
+
 
 def emit_fourier(module: LLVMModule, e: Emitter, symbol: str, operands: FourierOperands) -> EmittedKernel:
     """Add the kernel ``symbol``.  Units: vectors of columns, rows, or vectors of the two steps of a row."""
     shape, axis = operands.shape, operands.transform.axis
-    lines, behind = shape[:axis], product(shape[axis + 1 : -1])
+    lines, behind = shape[:axis], operands.behind
     n = shape[axis]
     assert isinstance(n, int)
 
@@ -63,7 +70,7 @@ def emit_fourier(module: LLVMModule, e: Emitter, symbol: str, operands: FourierO
 
     sizes = _Transform(Emitter(e.target, 1), operands)
     if behind != 1:
-        lanes = lanes_for(e.target, operands.dtype, behind)
+        lanes = lanes_for(e.target, sizes.dtype, behind)
         blocks = (behind + (lanes - 1)) // lanes
         name = written(e, symbol, _Transform.columns)
         return one_phase(name, (*lines, blocks), scratch=sizes.scratch_of(sizes.split, lanes))
@@ -91,14 +98,14 @@ class _Transform:
 
     def __init__(self, e: Emitter, operands: FourierOperands) -> None:
         self.e, self.c, self.how = e, KernelBuilder(e, operands.dims), operands.transform
-        self.dtype, self.x, self.table = operands.dtype, operands.x, operands.table
-        self.item = operands.dtype.itemsize
+        self.dtype, self.x, self.table = dt.part_dtype(operands.dtype), operands.x, operands.table
+        self.item = self.dtype.itemsize
         self.out = f"%a{operands.buffers - 1}"
         shape, axis = operands.shape, self.how.axis
         n = shape[axis]
         assert isinstance(n, int)
         self.n = n
-        self.behind: Extent = product(shape[axis + 1 : -1])
+        self.behind = operands.behind
         self.split = fourier_plan.plan(n)
         if not self.split.is_butterfly:
             first, second = self.split.parts
