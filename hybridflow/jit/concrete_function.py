@@ -575,7 +575,8 @@ def _run(
         with tracing(trace), observing(trace, values):
             result = python(*args, **kwargs)
     except RecursionError as error:
-        raise endless(binder.name, error) from None
+        deep = endless(binder.name, error)
+        raise _undone(deep, trace) or deep from None
     except BaseException as error:
         if trace.wants_sizes or isinstance(error, RestartTrace):
             _undo(trace)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from types import CodeType, TracebackType
 
-from hybridflow.errors import TraceError, is_internal
+from hybridflow.autograph.runtime.conditional import Conditional
+from hybridflow.errors import ConcretizationError, TraceError, is_internal
 
 _SHOWN = 4  # functions of a circle
 
@@ -25,13 +26,25 @@ def endless(name: str, error: RecursionError) -> TraceError:
     else:
         more = " → ..." if len(names) > _SHOWN else ""
         what = f"{' → '.join(names[:_SHOWN])}{more} → {names[0]} call each other"
-    return TraceError(
+    kind = ConcretizationError if _is_in_branch(error.__traceback__) else TraceError
+    return kind(
         name,
         f"{what} while this is traced, deeper than Python goes. Both sides of an if whose condition is a tensor are "
         "traced, so that no tensor ends it: write a while loop, or let Python numbers end it. What does end, but "
         "deeper, needs sys.setrecursionlimit.",
         f"{again[0].co_filename}:{again[1]}",
     )
+
+
+def _is_in_branch(traceback: TracebackType | None) -> bool:
+    """Whether code of the user's had come to an ``if`` whose condition is a tensor, which may end the calls eagerly."""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        is_users = not is_internal(frame.f_code.co_filename)
+        if is_users and any(type(value) is Conditional for value in frame.f_locals.values()):
+            return True
+        traceback = traceback.tb_next
+    return False
 
 
 def _calls(traceback: TracebackType | None) -> list[tuple[CodeType, int]]:

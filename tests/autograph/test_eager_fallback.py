@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.errors import ConcretizationError
+from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.jit.function import Function
 from tests.support.agreement import form
 
@@ -218,6 +218,25 @@ def many_sorted(x):
     return sorted(x, key=lambda v: v * -1)
 
 
+@program((5,), (1,))
+def recursion_that_a_tensor_ends(n):
+    def product(k):
+        return hf.asarray(1) if k <= 1 else k * product(k - 1)
+
+    return product(n)
+
+
+def _fibonacci(n):
+    if n < 2:
+        return n
+    return _fibonacci(n - 1) + _fibonacci(n - 2)
+
+
+@program((6,), (1,))
+def recursion_of_two(n):
+    return _fibonacci(n)
+
+
 def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     try:
         return form(function(*map(hf.constant, arguments)))
@@ -244,6 +263,15 @@ def test_strict_functions_and_concrete_ones_are_errors() -> None:
         hf.function(_either, strict=True)(hf.constant(V))
     with pytest.raises(ConcretizationError, match=r"\[return\]"):
         hf.function(_either).get_concrete_function(hf.TensorSpec([4]))
+
+
+def test_recursion_that_nothing_ends_is_an_error_of_the_trace() -> None:
+    def again(x: Any) -> Any:
+        return again(x + 1)
+
+    with pytest.raises(TraceError, match=r"again calls itself.*test_eager_fallback.py:") as found:
+        hf.function(again)(hf.constant(1.0))
+    assert not isinstance(found.value, ConcretizationError)
 
 
 @pytest.mark.runs_eagerly

@@ -1137,3 +1137,47 @@ def errors_in_turns(x):
         finally:
             r = r + i
     return x, r
+
+
+class Sized:
+    """Its truth is its length."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class Positive:
+    """A truth of its own, and what is in it."""
+
+    def __init__(self, level: Any) -> None:
+        self.level = level
+
+    def __bool__(self) -> bool:
+        return bool(self.level > 0)
+
+    def __contains__(self, value: Any) -> Any:
+        return self.level if value == 1.0 else value in (self.level, 2.0)
+
+
+def truth_of_objects(x: Any) -> Any:
+    kept, positives = Sized(), [Positive(v) for v in x]
+    for v in x:
+        if v > 0:
+            kept.items.append(v)
+    drained = hf.asarray(0.0)
+    while kept:
+        drained = drained * 2 + kept.items.pop()
+    first, turns = Positive(hf.sum(x)), 0
+    while first:
+        first.level, turns = first.level - 0.3, turns + 1
+    counts = [len(list(filter(Positive, list(x)))), sum(1 for one in positives if not one)]
+    return drained, bool(kept), turns, all(positives), any(positives), bool(positives[1]), counts
+
+
+def membership_of_objects(x: Any) -> Any:
+    one = Positive(x[0])
+    found = [1.0 in one, 2.0 in one, x[0] in one, x[1] in one, x[2] not in one]
+    return found, 10 if x[1] in one or 1.0 not in one else 20

@@ -19,6 +19,7 @@ import numpy as np
 
 from hybridflow.array import creation, elementwise
 from hybridflow.autograph.hooks import dynamic_list_reads, sorting
+from hybridflow.autograph.hooks.object_protocols import special_method, truth
 from hybridflow.autograph.hooks.per_choice import known_of_each
 from hybridflow.autograph.runtime import conditional, dynamic_list
 from hybridflow.autograph.runtime.choices import Choice
@@ -238,6 +239,17 @@ def _of_value(compute: Callable[[SymbolicNumber], Any]) -> Callable[[Function], 
     return special
 
 
+def _bool(make: Function) -> Function:
+    convert = _of_value(symbolic_number.to_bool)(make)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (
+            convert(truth(args[0]), *args[1:], **kwargs) if args and not is_open(args[0]) else convert(*args, **kwargs)
+        )
+
+    return call
+
+
 def _floats(compute: Callable[[Tensor], Tensor]) -> Callable[[Function], Function]:
     return _of_value(lambda x: symbolic_number.number_of(compute(symbolic_number.number_tensor(x, float))))
 
@@ -307,6 +319,7 @@ def _filter(make: Function) -> Function:
             function = recording.note(recording.prepare, function)
         items = list(values)
         kept = items if function is None or function is bool else [function(item) for item in items]
+        kept = list(map(truth, kept))
         if not any(map(is_open, kept)):
             return iter([item for item, is_kept in zip(items, kept) if is_kept])
         return dynamic_list.select_items(items, [conditional.truth(x) if is_open(x) else bool(x) for x in kept])
@@ -314,18 +327,23 @@ def _filter(make: Function) -> Function:
     return call
 
 
+def _may_be_open(value: Any) -> bool:
+    """Whether the truth of a value is not known, or is what code of the user's says."""
+    return is_open(value) or special_method(value, "__bool__", "__len__") is not None
+
+
 def _quantifier(decides: bool, combine: Callable[[Any, Any], Tensor]) -> Callable[[Function], Function]:
     """``any`` and ``all``, which a value of truth ``decides`` ends."""
 
     def special(ask: Function) -> Function:
         def call(values: Iterable[Any], /) -> Any:
-            if isinstance(values, (list, tuple, dict, set, frozenset)) and not any(map(is_open, values)):
+            if isinstance(values, (list, tuple, dict, set, frozenset)) and not any(map(_may_be_open, values)):
                 return ask(values)
             recording = active.recording
             if recording is not None:
                 recording.note(builtin_reads.iterate, values)
             found: Any = None
-            for value in values:
+            for value in map(truth, values):
                 if is_open(value):
                     own = conditional.truth(value)
                     found = own if found is None else combine(found, own)
@@ -354,7 +372,7 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
     hasattr: _hasattr,
     int: _of_value(symbolic_number.to_int),
     float: _of_value(symbolic_number.to_float),
-    bool: _of_value(symbolic_number.to_bool),
+    bool: _bool,
     max: sorting.MAX,
     min: sorting.MIN,
     any: _quantifier(True, elementwise.logical_or),

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from hybridflow.array import elementwise
+from hybridflow.autograph.hooks import object_protocols
 from hybridflow.autograph.runtime import branch_stack, conditional, diagnostics, except_clauses, narrowing, state
 from hybridflow.autograph.runtime.choices import Choice
 from hybridflow.autograph.runtime.conditional import Conditional
@@ -149,9 +150,10 @@ def is_same(choice: Choice, other: Any) -> Any:
 
 
 def truth(value: Any) -> Any:
-    """Something of which nothing but the truth is wanted: of a choice a bool, or a tensor of one."""
+    """Something of which nothing but the truth is wanted: of a choice, and of an object whose class says it, a bool or
+    a tensor of one."""
     if not isinstance(value, Choice):
-        return value
+        return object_protocols.truth(value)
     return known_of_each(value, lambda option: conditional.truth(option) if _is_tensor(option) else bool(option))
 
 

@@ -23,6 +23,7 @@ from hybridflow.autograph.hooks import (
     container_indexing,
     dynamic_list_reads,
     match_patterns,
+    object_protocols,
     per_choice,
     sorting,
 )
@@ -258,6 +259,9 @@ class Recorder(Branches):
             recording.note(note_membership, item, container)
             note_identity(item)
             iterator_advance.check_takes(container)
+        method = object_protocols.special_method(container, "__contains__")
+        if method is not None:
+            return special(bool, bool)(per_choice.truth(method[1](container, item)))
         return item in container
 
     def identity(self, value: Any) -> Any:
