@@ -11,7 +11,7 @@ from hybridflow.compiler.loops.buffer_assignment import ALIGNMENT
 from hybridflow.compiler.target import Target
 from hybridflow.flags import RELEASE
 
-_PROBLEM_NAMES = ("HF_NULL_POINTER", "HF_UNALIGNED", "HF_NO_PROGRAM", "HF_BAD_HOST", "HF_BAD_WEIGHTS")
+_PROBLEM_NAMES = ("HF_NULL_POINTER", "HF_UNALIGNED", "HF_NO_PROGRAM", "HF_BAD_HOST", "HF_BAD_WEIGHTS", "HF_WRONG_CPU")
 
 SHARED_HEADER = f"""/* hybridflow.h: what all libraries that hybridflow compiles share.  C99 and C++. */
 #ifndef HYBRIDFLOW_H
@@ -122,14 +122,14 @@ void hf_threads_host(hf_host *host, int32_t workers)
 
 
 def header(
-    prefix: str, entries: Sequence[Entry], layout: Layout, target: Target, said: str, needs: Sequence[str]
+    prefix: str, entries: Sequence[Entry], layout: Layout, targets: Sequence[Target], said: str, needs: Sequence[str]
 ) -> str:
     """The header of a library."""
     upper = prefix.upper()
-    features = f", features {_switched_on(target.features)}" if target.features else ""
+    cpus = "; ".join(f"{target.cpu}{_switched_on(target.features)}" for target in targets)
     lines = [
         f"/* {prefix}.h: written by hybridflow {RELEASE} for {said}.",
-        f"   Machine code: {target.triple}, cpu {target.cpu}{features}.",
+        f"   Machine code: {targets[0].triple}, cpu {cpus}.",
         f"   It needs {', '.join(needs) or 'nothing'} of the C library.",
         "",
         "   Arrays are contiguous, and their last axis varies fastest.  Arguments lie at multiples of the size of an",
@@ -164,7 +164,8 @@ def header(
 
 def _switched_on(features: str) -> str:
     """LLVM's names of the features that the code may use."""
-    return " ".join(name[1:] for name in features.split(",") if name.startswith("+"))
+    names = [name[1:] for name in features.split(",") if name.startswith("+")]
+    return f" with {' '.join(names)}" if names else ""
 
 
 def _state(prefix: str, layout: Layout) -> list[str]:

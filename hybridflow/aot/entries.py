@@ -109,14 +109,16 @@ class Entry:
         return [choice.sources[k] for choice in self.choices for k in choice.updated]
 
 
-def entries_of(functions: Mapping[str, SavedFunction], target: Target, prefix: str) -> list[Entry]:
-    """The entries of saved functions, compiled for a target.  Raises ArgumentError for what C cannot call."""
+def entries_of(functions: Mapping[str, SavedFunction], target: Target, prefix: str, number: int) -> list[Entry]:
+    """The entries of saved functions, compiled for the target of that number.  Raises ArgumentError for what C cannot
+    call."""
     result: list[Entry] = []
     names = Names()
     for name, function in functions.items():
         own = "run" if len(functions) == 1 and name in ("serving_default", "__call__") else name
         for programs in _by_signature(function):
-            result.append(_entry(programs, target, prefix, names.add(own), name, len(result)))
+            symbol = f"{prefix}.program{number}.{len(result)}"
+            result.append(_entry(programs, target, names.add(own), name, symbol))
     return result
 
 
@@ -148,7 +150,7 @@ def _is_part_of_leaf(wanted: Any, leaf: Any, key: Any, other: Any) -> bool:
     return all(not isinstance(w, int) or w == n for w, n in zip(wanted.shape, leaf.shape))
 
 
-def _entry(programs: Sequence[_Pair], target: Target, prefix: str, name: str, said: str, number: int) -> Entry:
+def _entry(programs: Sequence[_Pair], target: Target, name: str, said: str, symbol: str) -> Entry:
     saved, first = programs[0]
     names = Names()
     paths = [path for path, _ in first.arguments]
@@ -207,8 +209,9 @@ def _entry(programs: Sequence[_Pair], target: Target, prefix: str, name: str, sa
                 f"{said} calls {where}, which is no machine code: decompositions of matrices are done by Python's "
                 "LAPACK. Compute it outside, or write it in other operations.",
             )
-        symbol = f"{prefix}.program{number}.{k}"
-        choices.append(Choice(concrete.graph, program, programs[k][0].sources, outputs, concrete.conditions, symbol))
+        choices.append(
+            Choice(concrete.graph, program, programs[k][0].sources, outputs, concrete.conditions, f"{symbol}.{k}")
+        )
     text = f"{said}({', '.join([*(f'{a.name}: {_typed(a)}' for a in arguments), *plain])})"
     return Entry(name, text, tuple(order), arguments, tuple(places), tuple(results), tuple(left_out), tuple(choices))
 

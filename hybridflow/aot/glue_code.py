@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hybridflow.aot import cpu_level
 from hybridflow.aot.entries import Choice, Entry
 from hybridflow.aot.weights import Layout
 from hybridflow.compiler.codegen.core.emitter import Emitter
@@ -21,13 +22,14 @@ from hybridflow.compiler.program import HOST, INTERRUPT_POLL, Slot, shared_entry
 from hybridflow.compiler.target import Target
 
 # What calls return that are no checks of programs.  The header has the same numbers.
-NULL_POINTER, UNALIGNED, NO_PROGRAM, BAD_HOST, BAD_WEIGHTS = -1, -2, -3, -4, -5
+NULL_POINTER, UNALIGNED, NO_PROGRAM, BAD_HOST, BAD_WEIGHTS, WRONG_CPU = -1, -2, -3, -4, -5, -6
 PROBLEMS = {
     NULL_POINTER: "a pointer is null",
     UNALIGNED: f"a result, the state, the workspace or the weights do not lie at a multiple of {ALIGNMENT} bytes",
     NO_PROGRAM: "no program of the library is for these extents",
     BAD_HOST: "the host is of another version, or has no workers",
     BAD_WEIGHTS: "the weights are of another library",
+    WRONG_CPU: "this processor lacks instructions of the library's code",
 }
 HOST_VERSION = 1
 MOST = (1 << 31) - 1  # of an extent
@@ -35,10 +37,12 @@ _RUN_TASKS = "hf.run_tasks"
 
 
 class Glue:
-    """Collects the functions of a library."""
+    """Collects the functions of a library, whose programs there are for each of the ``targets``, the least first."""
 
-    def __init__(self, target: Target, prefix: str, layout: Layout) -> None:
-        self._target, self.prefix, self._layout = target, prefix, layout
+    def __init__(self, targets: Sequence[Target], prefix: str, layout: Layout) -> None:
+        self._target, self.prefix, self._layout = targets[0], prefix, layout
+        self._levels = [cpu_level.needed(target) for target in targets]
+        self._is_checked = any(self._levels) and cpu_level.can_ask(targets[0])
         self.public: list[str] = []
         self._parts: list[str] = []
         self._declares: set[str] = set()
@@ -47,7 +51,15 @@ class Glue:
     def text(self) -> str:
         """The module."""
         return "\n".join(
-            [f'target triple = "{self._target.triple}"', *self._parts, *sorted(self._declares), *_COMMON, ""]
+            [
+                f'target triple = "{self._target.triple}"',
+                *self._parts,
+                *sorted(self._declares),
+                *_COMMON,
+                *([cpu_level.code(self.prefix)] * self._is_checked),
+                f"attributes #0 = {{ nounwind{cpu_level.baseline(self._target)} }}",
+                "",
+            ]
         )
 
     def _function(
@@ -59,26 +71,62 @@ class Glue:
         self._parts += e.globals.values()
         linkage = "" if public else "internal "
         body = "\n".join(["entry:", *e.lines])
-        self._parts.append(f"define {linkage}{result} @{name}({', '.join(parameters)}) nounwind {{\n{body}\n}}")
+        self._parts.append(f"define {linkage}{result} @{name}({', '.join(parameters)}) #0 {{\n{body}\n}}")
         if public:
             self.public.append(name)
 
     # ---- entries
 
-    def add(self, entry: Entry) -> None:
-        """The functions of an entry."""
-        symbol = f"{self.prefix}_{entry.name}"
-        extents = [f"i64 %{name}" for name in _locals("n", entry.extents)]
-        self._choose(entry, symbol, extents)
-        if entry.extents:
-            self._shapes(entry, symbol, extents)
-        self._workspace(entry, symbol, extents)
-        self._run(entry, symbol, extents)
-        for choice in entry.choices:
-            for name in (choice.program.entry, shared_entry(choice.program.entry)):
-                if name == choice.program.entry or choice.program.sharing:
-                    target = program_symbol(choice, name)
-                    self._declares.add(f"declare i32 @{target}(ptr, ptr, ptr, ptr)")
+    def add(self, variants: Sequence[Entry]) -> None:
+        """The functions of an entry, of which there is one for each target."""
+        name = f"{self.prefix}_{variants[0].name}"
+        for number, entry in enumerate(variants):
+            symbol = f"{name}.{number}"
+            extents = [f"i64 %{name}" for name in _locals("n", entry.extents)]
+            self._choose(entry, symbol, extents)
+            if entry.extents:
+                self._shapes(entry, symbol, extents)
+            self._workspace(entry, symbol, extents)
+            self._run(entry, symbol, extents)
+            for choice in entry.choices:
+                for one in (choice.program.entry, shared_entry(choice.program.entry)):
+                    if one == choice.program.entry or choice.program.sharing:
+                        self._declares.add(f"declare i32 @{program_symbol(choice, one)}(ptr, ptr, ptr, ptr)")
+        first = variants[0]
+        extents = [f"i64 %{name}" for name in _locals("n", first.extents)]
+        self._dispatch(name, "i32", self._parameters(first, extents), "")
+        self._dispatch(name, "i64", [*extents, "ptr %host"], "_workspace")
+        if first.extents:
+            self._dispatch(name, "i32", [*extents, "ptr %shapes"], "_shapes")
+
+    def _dispatch(self, name: str, result: str, parameters: Sequence[str], what: str) -> None:
+        """What C calls: the function of the best target that this processor has the instructions of."""
+
+        def write(b: KernelBuilder) -> None:
+            e, level = b.e, ""
+            if self._is_checked:
+                level = e.fresh("l")
+                e.line(f"{level} = call i32 @{self.prefix}.level_now()")
+            for number, needed in reversed([*enumerate(self._levels)]):
+                done = e.fresh("s")
+                lines = [
+                    f"{done} = call {result} @{name}.{number}{what}({', '.join(parameters)})",
+                    f"ret {result} {done}",
+                ]
+                if not (self._is_checked and needed):
+                    for line in lines:
+                        e.line(line)
+                    return
+                has, yes, no = e.fresh("c"), e.new_label("yes"), e.new_label("no")
+                e.line(f"{has} = icmp sge i32 {level}, {needed}")
+                e.line(f"br i1 {has}, label %{yes}, label %{no}")
+                e.label(yes)
+                for line in lines:
+                    e.line(line)
+                e.label(no)
+            e.line(f"ret {result} {WRONG_CPU}")
+
+        self._function(f"{name}{what}", result, parameters, write, public=True)
 
     def _choose(self, entry: Entry, symbol: str, extents: Sequence[str]) -> None:
         def write(b: KernelBuilder) -> None:
@@ -160,7 +208,7 @@ class Glue:
 
             self._by_choice(entry, symbol, b, one, f"ret i32 {NO_PROGRAM}")
 
-        self._function(f"{symbol}_shapes", "i32", [*extents, "ptr %shapes"], write, public=True)
+        self._function(f"{symbol}_shapes", "i32", [*extents, "ptr %shapes"], write, public=False)
 
     def _workspace(self, entry: Entry, symbol: str, extents: Sequence[str]) -> None:
         def write(b: KernelBuilder) -> None:
@@ -172,7 +220,7 @@ class Glue:
 
             self._by_choice(entry, symbol, b, one, f"ret i64 {NO_PROGRAM}")
 
-        self._function(f"{symbol}_workspace", "i64", [*extents, "ptr %host"], write, public=True)
+        self._function(f"{symbol}_workspace", "i64", [*extents, "ptr %host"], write, public=False)
 
     def _workers(self, b: KernelBuilder, refused: str) -> str:
         """How many workers a host has; 1 where there is none."""
@@ -215,8 +263,8 @@ class Glue:
 
     # ---- calls
 
-    def _run(self, entry: Entry, symbol: str, extents: Sequence[str]) -> None:
-        parameters = [
+    def _parameters(self, entry: Entry, extents: Sequence[str]) -> list[str]:
+        return [
             *extents,
             *(f"ptr %{name}" for name in _locals("a", entry.arguments)),
             *(["ptr %state"] * self._layout.is_touched(entry)),
@@ -226,13 +274,14 @@ class Glue:
             "ptr %host",
         ]
 
+    def _run(self, entry: Entry, symbol: str, extents: Sequence[str]) -> None:
         def write(b: KernelBuilder) -> None:
             workers = self._workers(b, f"ret i32 {BAD_HOST}")
             self._by_choice(
                 entry, symbol, b, lambda choice, label: self._call(b, entry, choice, workers), f"ret i32 {NO_PROGRAM}"
             )
 
-        self._function(symbol, "i32", parameters, write, public=True)
+        self._function(symbol, "i32", self._parameters(entry, extents), write, public=False)
 
     def _call(self, b: KernelBuilder, entry: Entry, choice: Choice, workers: str) -> None:
         e, program = b.e, choice.program
@@ -359,7 +408,7 @@ class Glue:
         if layout.in_file:
             low, high = layout.mark
             self._parts.append(
-                f"""define internal i1 @{self.prefix}.known(ptr %weights) nounwind {{
+                f"""define internal i1 @{self.prefix}.known(ptr %weights) #0 {{
   %a = load i64, ptr %weights, align 8
   %p = getelementptr i64, ptr %weights, i64 1
   %b = load i64, ptr %p, align 8
@@ -373,10 +422,10 @@ class Glue:
 
 _COMMON = (
     # Loops ask whether to end early: nobody interrupts them here.
-    f"define i32 @{INTERRUPT_POLL}(ptr %last) nounwind {{\n  ret i32 0\n}}",
+    f"define i32 @{INTERRUPT_POLL}(ptr %last) #0 {{\n  ret i32 0\n}}",
     # Behind the words of a program's host lies the address of C's.
     f"""define internal void @{_RUN_TASKS}(
-  ptr %h, ptr %task, ptr %args, i64 %units, i64 %grain, i64 %least, i64 %work) nounwind {{
+  ptr %h, ptr %task, ptr %args, i64 %units, i64 %grain, i64 %least, i64 %work) #0 {{
   %p = getelementptr ptr, ptr %h, i64 {len(HOST)}
   %host = load ptr, ptr %p, align 8
   %q = getelementptr i8, ptr %host, i64 8

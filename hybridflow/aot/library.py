@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybridflow.aot import c_text
+from hybridflow.aot import c_text, cpu_level
 from hybridflow.aot.entries import Entry, entries_of
 from hybridflow.aot.glue_code import Glue, program_symbol
 from hybridflow.aot.object_files import archive, undefined_symbols
@@ -64,7 +64,7 @@ class Library:
 def compile(
     model: Any,
     path: str | os.PathLike[str],
-    target: str = "native",
+    target: str | Sequence[str] = "native",
     input_signature: Sequence[Any] | None = None,
     weights: str = "embedded",
     formats: str | Sequence[str] = "object",
@@ -79,7 +79,8 @@ def compile(
     Args:
         model: a function, a model or module, the path of a file of ``hf.saved.save``, or a dict of several by names.
         path: where the files go, without an ending; its last part is the prefix of the functions in C.
-        target: "native", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512) or "aarch64"; Linux, as ELF.
+        target: "native", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512) or "aarch64"; Linux, as ELF. Of several for
+            x86-64 calls take the best that the processor has.
         input_signature: a TensorSpec for each parameter, where ``model`` does not say what its arguments are.
         weights: "embedded" in the object file, or a "file" beside it that the caller maps, for large ones.
         formats: one or several of "object", "archive" and "shared"; the last takes a C compiler.
@@ -102,7 +103,8 @@ def compile(
         >>> sorted(os.listdir(folder))
         ['hybridflow.h', 'hybridflow_threads.c', 'line.h', 'line.o', 'line_example.c']
     """
-    machine = _machine(target, allow_slow)
+    names = (target,) if isinstance(target, str) else tuple(target)
+    machines = _machines(names, allow_slow)
     wanted = (formats,) if isinstance(formats, str) else tuple(formats)
     for given, known, what in ((weights, WEIGHTS, "weights"), *((one, FORMATS, "formats") for one in wanted)):
         if given not in known:
@@ -110,18 +112,20 @@ def compile(
     folder, prefix = os.path.split(os.fspath(path))
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", prefix):
         raise ArgumentError("aot", f"{prefix!r} is no name in C: end the path in letters, digits and _.")
-    entries = entries_of(_functions(model, input_signature), machine, prefix)
-    layout = Layout(entries, prefix, weights == "file")
-    content, public = _object(entries, layout, machine, prefix)
+    functions = _functions(model, input_signature)
+    variants = [entries_of(functions, machine, prefix, number) for number, machine in enumerate(machines)]
+    entries, said = variants[0], ", ".join(names)
+    layout = Layout([entry for own in variants for entry in own], prefix, weights == "file")
+    content, public = _object(variants, layout, machines, prefix)
     needs = undefined_symbols(content)
     odd = [name for name in needs if name not in _LIBC and not (allow_slow and _OF_MATH.fullmatch(name))]
     if odd:
-        raise CompileError("aot", f"{target} has no instructions for what {', '.join(odd)} does.")
+        raise CompileError("aot", f"{said} has no instructions for what {', '.join(odd)} does.")
     os.makedirs(folder or ".", exist_ok=True)
     files = {"object": f"{prefix}.o", "header": f"{prefix}.h", "example": f"{prefix}_example.c"}
     written: dict[str, bytes] = {
         files["object"]: content,
-        files["header"]: c_text.header(prefix, entries, layout, machine, target, needs).encode(),
+        files["header"]: c_text.header(prefix, entries, layout, machines, said, needs).encode(),
         files["example"]: c_text.example(prefix, entries, layout).encode(),
         "hybridflow.h": c_text.SHARED_HEADER.encode(),
         "hybridflow_threads.c": c_text.THREADS.encode(),
@@ -137,28 +141,36 @@ def compile(
             file.write(data)
     if "shared" in wanted:
         files["shared"] = f"lib{prefix}.so"
-        _link(os.path.join(folder, files["object"]), os.path.join(folder, files["shared"]), machine)
+        _link(os.path.join(folder, files["object"]), os.path.join(folder, files["shared"]), machines[0])
     return Library(
         prefix,
-        target,
+        said,
         {what: os.path.join(folder, name) for what, name in files.items()},
         {f"{prefix}_{entry.name}": entry.text for entry in entries},
         tuple(needs),
     )
 
 
-def _machine(target: str, allow_slow: bool) -> Target:
-    if target == "native":
-        return host_target.target()
-    if target not in TARGETS:
-        raise ArgumentError("aot", f"target is {target!r}; there are 'native', {', '.join(map(repr, TARGETS))}.")
-    if target == "x86-64" and not allow_slow:
+def _machines(names: Sequence[str], allow_slow: bool) -> list[Target]:
+    """The targets of these names, those with fewer instructions first."""
+    result = []
+    for name in names:
+        if name != "native" and name not in TARGETS:
+            raise ArgumentError("aot", f"target is {name!r}; there are 'native', {', '.join(map(repr, TARGETS))}.")
+        if name == "x86-64" and not allow_slow:
+            raise ArgumentError(
+                "aot",
+                "x86-64 has no fused multiplication: programs are a hundred times slower. Compile for 'x86-64-v3', "
+                "which every server since 2015 has, or give allow_slow=True.",
+            )
+        result.append(host_target.target() if name == "native" else TARGETS[name])
+    result.sort(key=cpu_level.needed)
+    levels = [cpu_level.needed(one) for one in result]
+    if len({one.triple for one in result}) != 1 or len(set(levels)) < len(levels):
         raise ArgumentError(
-            "aot",
-            "x86-64 has no fused multiplication: programs are a hundred times slower. Compile for 'x86-64-v3', which "
-            "every server since 2015 has, or give allow_slow=True.",
+            "aot", f"target is {tuple(names)!r}; give one, or several for x86-64 of which each has more than the other."
         )
-    return TARGETS[target]
+    return result
 
 
 def _functions(model: Any, input_signature: Sequence[Any] | None) -> dict[str, SavedFunction]:
@@ -179,18 +191,22 @@ def _functions(model: Any, input_signature: Sequence[Any] | None) -> dict[str, S
         return load(save(model, os.path.join(folder, "model.hf"), input_signature=input_signature)).functions
 
 
-def _object(entries: Sequence[Entry], layout: Layout, machine: Target, prefix: str) -> tuple[bytes, list[str]]:
+def _object(
+    variants: Sequence[Sequence[Entry]], layout: Layout, machines: Sequence[Target], prefix: str
+) -> tuple[bytes, list[str]]:
     """The object file, and the names in it that are for others."""
-    glue = Glue(machine, prefix, layout)
-    texts = []
-    for entry in entries:
-        glue.add(entry)
-        for choice in entry.choices:
-            program = choice.program
-            own = program_symbol(choice, program.entry)
-            texts.append(re.sub(rf"@{program.entry}\b", f"@{own}", program.text + program.sharing))
+    glue = Glue(machines, prefix, layout)
+    for one in zip(*variants, strict=True):
+        glue.add(one)
     glue.finish()
-    return machine_code.compile_library([glue.text(), *texts], machine, glue.public), glue.public
+    texts = [glue.text()]
+    for entries, machine in zip(variants, machines):
+        for choice in [choice for entry in entries for choice in entry.choices]:
+            program = choice.program
+            text = program.text + program.sharing
+            text = text.replace("attributes #0 = {", f"attributes #0 = {{{cpu_level.attributes(machine)}", 1)
+            texts.append(re.sub(rf"@{program.entry}\b", f"@{program_symbol(choice, program.entry)}", text))
+    return machine_code.compile_library(texts, machines[0], glue.public), glue.public
 
 
 def _link(source: str, result: str, machine: Target) -> None:

@@ -22,7 +22,9 @@ def add_to(commands: Any) -> None:
     parser.add_argument("-o", "--output", metavar="FOLDER", default=".", help="where the files go (default: here)")
     parser.add_argument("--name", help="the prefix of functions in C (default: the file's name)")
     targets = ("native", *(name for name in library.TARGETS if name != "x86-64"))
-    parser.add_argument("--target", default="native", choices=targets, help="the machine (default: this one)")
+    parser.add_argument(
+        "--target", action="append", choices=targets, help="the machine (default: this one); several for x86-64"
+    )
     parser.add_argument("--weights", default="embedded", choices=library.WEIGHTS, help="where (default: embedded)")
     parser.add_argument("--format", action="append", choices=library.FORMATS, help="may be given several times")
     parser.add_argument("--shapes", metavar="SHAPES", help=target.SHAPES_HELP)
@@ -44,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
             signature = target.specs(model, options.shapes, "compile")
     formats = options.format or ["object"]
     made = library.compile(
-        model, os.path.join(options.output, name), options.target, signature, options.weights, formats
+        model, os.path.join(options.output, name), options.target or "native", signature, options.weights, formats
     )
     if options.json:
         output.print_json({"functions": made.functions, "files": made.files, "needs": list(made.needs)})

@@ -354,6 +354,7 @@ def compile_serially(texts: Sequence[str], target: Target, done: dict[str, bytes
 def compile_library(texts: Sequence[str], target: Target, public: Collection[str]) -> bytes:
     """Machine code of modules as one relocatable object file, in which nobody from outside sees but what is public."""
     llvm, level = _llvm(), FULL
+    llvm.initialize_native_asmparser()
     with contextlib.ExitStack() as objects:
         own = objects.enter_context
         machine = _cached_target_machine(target, level, own(_places.taken()))

@@ -14,8 +14,8 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors, layers
-from hybridflow.aot import library as making
-from hybridflow.aot.glue_code import NO_PROGRAM, NULL_POINTER, UNALIGNED
+from hybridflow.aot import cpu_level, library as making
+from hybridflow.aot.glue_code import NO_PROGRAM, NULL_POINTER, UNALIGNED, WRONG_CPU
 from hybridflow.aot.object_files import archive, undefined_symbols
 from hybridflow.cli import commands
 from hybridflow.compiler import target as targets
@@ -223,7 +223,7 @@ def test_bad_calls_are_statuses_with_texts(tmp_path: Path) -> None:
         assert run(n, x, i, y, work) == NO_PROGRAM == shared.bad_run_workspace(long(n), None)
     host = (ctypes.c_uint32 * 8)(7, 1)
     assert run(20, x, i, y, work, host=ctypes.addressof(host)) == -4
-    for status in (-1, -2, -3, -4, -5, 0):
+    for status in (-1, -2, -3, -4, -5, -6, 0):
         assert (shared.bad_error(status) == b"") == (status == 0)
     assert shared.bad_error(10_000) == shared.bad_error(-10_000) == b"an unknown status"
 
@@ -260,6 +260,27 @@ def test_targets_have_the_same_bits(tmp_path: Path, name: str, monkeypatch: pyte
         wanted = model(hf.asarray(x)).numpy()
         status, found = called(tmp_path, library, f"{kind}_run", [9], [x], [wanted])
         assert status == 0 and same_bits(found, [wanted])
+
+
+@needs_compiler
+def test_calls_take_the_best_code_that_the_processor_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = host_target.detect()
+    if not here.triple.startswith("x86_64") or not here.fma:
+        pytest.skip("this machine runs no code for x86-64-v3")
+    model, x, both = mlp(), draw(4, 20), ["x86-64-v4", "x86-64-v3"]
+    wanted = model(hf.asarray(x)).numpy()
+    real = cpu_level.needed
+    for missing, expected in (((), 0), ((cpu_level.V4,), 0), ((cpu_level.V3, cpu_level.V4), WRONG_CPU)):
+        # A level that no processor has stands for one that this one lacks.
+        monkeypatch.setattr(cpu_level, "needed", lambda t, m=missing: real(t) + 10 * (real(t) in m))
+        library = hf.aot.compile(model, tmp_path / "net", both)
+        status, found = called(tmp_path, library, "net_run", [4], [x], [wanted])
+        assert status == expected and (status or same_bits(found, [wanted]))
+    monkeypatch.undo()
+    assert "x86-64-v3; x86-64-v4" in Path(library.files["header"]).read_text()
+    for names in (["x86-64-v3", "aarch64"], ["x86-64-v3", "x86-64-v3"]):
+        with pytest.raises(errors.ArgumentError, match="give one, or several for x86-64"):
+            hf.aot.compile(model, tmp_path / "net", names)
 
 
 @pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4", "aarch64"])
