@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.dtypes import INTEGERS, is_float
+from hybridflow.compiler.ir.dtypes import INTEGERS, is_complex, is_float
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
 from hybridflow.eager.executable import executable_for
@@ -98,7 +98,8 @@ def _elementwise(op: OpDef) -> ElementwiseOp:
 
 def _application(op: OpDef, dtype: np.dtype[Any], form: int) -> Application | None:
     """The op on n elements, or on n and a single one on the right or on the left."""
-    if op.kind is not Kind.ELEMENTWISE or dtype not in op.dtypes:
+    takes = dtype in op.dtypes or (op.pairs is not None and is_complex(dtype))
+    if op.kind is not Kind.ELEMENTWISE or not takes:
         return None
     n = (Dim("n"),)
     single = {ELEMENT_RIGHT: 1, ELEMENT_LEFT: 0}.get(form)
