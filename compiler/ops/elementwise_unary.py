@@ -192,6 +192,7 @@ _unary(
     "round",
     doc="The nearest whole number, halves to even.",
     numpy=np.rint,
+    pairs=complex_pairs.componentwise("round"),
     scalar=lambda e, x: e.rint(x),
     vjp=NOT_DIFFERENTIABLE,
     facts={"idempotent": True},

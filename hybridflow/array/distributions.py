@@ -12,6 +12,7 @@ from hybridflow.array.elementwise import (
     add,
     bitwise_or,
     bitwise_right_shift,
+    complex,
     cos,
     equal,
     exp,
@@ -25,6 +26,7 @@ from hybridflow.array.elementwise import (
     negative,
     remainder,
     sign,
+    sin,
     sqrt,
     subtract,
     where,
@@ -136,9 +138,12 @@ class Source:
     def normal(self, shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
         """Normally distributed floats, by Box and Muller: ``sqrt(-2 log(1 - u)) * cos(2 pi v)`` from two uniforms each.
 
-        float32 values lie within 5.8 standard deviations, float64 ones within 8.6.  Raises ArgumentError for a number
-        below 0 as ``stddev``.
+        float32 values lie within 5.8 standard deviations, float64 ones within 8.6.  Complex numbers have the variance
+        ``stddev ** 2``, half of it in each part; both are made of the same two uniforms, by the cosine and the sine.
+        Raises ArgumentError for a number below 0 as ``stddev``.
         """
+        if dtypes.is_complex(to_dtype(dtype, "random.normal")):
+            return self._complex_normal(shape, mean, stddev, to_dtype(dtype, "random.normal"))
         found = float_dtype(dtype, "random.normal")
         wide = dtypes.compute_dtype(found)
         check_scale("random.normal", "stddev", stddev)
@@ -147,6 +152,14 @@ class Source:
         radius = sqrt(multiply(log(subtract(1.0, u)), -2.0))
         values = multiply(radius, cos(multiply(v, 2.0 * math.pi)))
         return cast(add(multiply(values, stddev), mean), found)
+
+    def _complex_normal(self, shape: Any, mean: Any, stddev: Any, found: Any) -> Tensor:
+        check_scale("random.normal", "stddev", stddev)
+        shape, mean, stddev = parameters_of("random.normal", shape, found, mean=mean, stddev=stddev)
+        u, v = self._units(shape, dtypes.part_dtype(found), 2)
+        radius, angle = sqrt(negative(log(subtract(1.0, u)))), multiply(v, 2.0 * math.pi)
+        values = complex(multiply(radius, cos(angle)), multiply(radius, sin(angle)))
+        return add(multiply(values, stddev), mean)
 
     @operation
     def truncated_normal(

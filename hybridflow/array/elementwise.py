@@ -1749,6 +1749,8 @@ def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, negi
     <Tensor f32[2] cpu> [-1.  1.]
     """
     x = as_tensor(x, "nan_to_num")
+    if dtypes.is_complex(x.dtype):
+        return complex(*[nan_to_num(part, nan, posinf, neginf) for part in (real(x), imag(x))])
     if not dtypes.is_float(x.dtype):
         return exclusive(x)
     largest = _largest(x.dtype)

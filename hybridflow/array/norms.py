@@ -11,6 +11,7 @@ from hybridflow.array.elementwise import abs, divide, equal, multiply, not_equal
 from hybridflow.array.linalg import matmul
 from hybridflow.array.reductions import count_nonzero, max, min, root, sum
 from hybridflow.array.shapes import expand_dims, moveaxis, roll
+from hybridflow.compiler.ir.dtypes import is_complex
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import broadcast_all, cast, common_dtype, expand, float_operand, reshape_to
@@ -66,7 +67,8 @@ def _root(total: Tensor, ord: float) -> Tensor:
 
 
 def _root_of_squares(x: Tensor, axes: Any, keepdims: bool) -> Tensor:
-    return root(sum(square(x), axes, keepdims=keepdims))
+    lengths = abs(x) if is_complex(x.dtype) else x
+    return root(sum(square(lengths), axes, keepdims=keepdims))
 
 
 @entered

@@ -48,6 +48,8 @@ _NAMES: dict[str, np.dtype[Any]] = {
     "BF16": np.dtype(ml_dtypes.bfloat16),
     "F32": np.dtype(np.float32),
     "F64": np.dtype(np.float64),
+    "C64": np.dtype(np.complex64),
+    "C128": np.dtype(np.complex128),  # for which safetensors has no name
 }
 _SHORT = {dtype: name for name, dtype in _NAMES.items()}
 _LONGEST = 100_000_000  # bytes of a header

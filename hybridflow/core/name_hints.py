@@ -446,7 +446,7 @@ unsqueeze: hf.expand_dims(x, axis)
 utils: hf.data
 variable: hf.Variable(value)
 variable_scope: hf.Module, whose attributes are its variables
-vdot: hf.vecdot(x, y)
+vdot: hf.vecdot(x.ravel(), y.ravel())
 vectorize: hf.vmap(f)
 version: hf.__version__
 view_as_real: hf.stack([hf.real(x), hf.imag(x)], axis=-1)

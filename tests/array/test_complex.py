@@ -505,3 +505,80 @@ def test_attributes_and_methods() -> None:
     same(hf.ones((2, 2, 3)).mH, np.ones((2, 3, 2), np.float32))
     same(hf.Variable(z).real, x.real)
     assert hf.ones(2).imag.tolist() == [0, 0]
+
+
+# ---- the rest of the library
+
+
+def test_norms_are_real() -> None:
+    x = numbers((3, 4), np.complex128)
+    for order in (1, 2, 3, np.inf, -np.inf, 0):
+        expected = np.linalg.norm(x[0], order)
+        np.testing.assert_allclose(both(lambda z, p=order: hf.linalg.vector_norm(z, ord=p), x[0]), expected)
+    np.testing.assert_allclose(hf.linalg.matrix_norm(hf.asarray(x)), np.linalg.norm(x))
+    np.testing.assert_allclose(hf.linalg.norm(hf.asarray(x), 1), np.linalg.norm(x, 1))
+
+
+def test_round_and_nan_to_num_work_on_parts() -> None:
+    x = np.array([1.5 - 2.5j, complex(np.nan, np.inf), -0.4 + 0.6j], np.complex64)
+    same(both(hf.round, x), np.round(x))
+    same(both(hf.nan_to_num, x), np.nan_to_num(x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_normal_numbers_have_half_of_the_variance_in_each_part(dtype: Any) -> None:
+    hf.random.set_seed(5)
+    z = np.asarray(hf.random.normal((40000,), mean=1j, stddev=2.0, dtype=dtype))
+    assert z.dtype == dtype
+    np.testing.assert_allclose([z.real.mean(), z.imag.mean()], [0, 1], atol=0.05)
+    np.testing.assert_allclose([z.real.var(), z.imag.var()], [2, 2], rtol=0.05)
+    assert abs(np.mean((z.real - 0) * (z.imag - 1))) < 0.05
+    draw = lambda: hf.random.stateless_normal((100,), seed=[1, 2], dtype=dtype)  # noqa: E731
+    same(draw(), hf.function(draw)())
+
+
+def test_files_keep_complex_numbers(tmp_path: Any) -> None:
+    values = {str(d.__name__): hf.Variable(numbers((2, 3), d)) for d in DTYPES}
+    before = {name: v.numpy().copy() for name, v in values.items()}
+    checkpoint = hf.checkpoint.Checkpoint(**values)
+    path = checkpoint.save(tmp_path / "complex")
+    for v in values.values():
+        v.assign(v * 0)
+    checkpoint.restore(path)
+    for name, v in values.items():
+        same(v, before[name])
+    f = hf.function(lambda z: hf.exp(z) * 1j, input_signature=[hf.TensorSpec([None, 3], hf.complex64)])
+    hf.saved.save(f, tmp_path / "saved")
+    x = numbers((5, 3), np.complex64)
+    same(hf.saved.load(tmp_path / "saved")(hf.asarray(x)), f(hf.asarray(x)))
+
+
+def test_operators_of_native_code_have_the_same_bits() -> None:
+    for dtype in DTYPES:
+        z, w = hf.asarray(numbers(33, dtype)), hf.asarray(numbers(33, dtype, 1))
+
+        def results(z: Any = z, w: Any = w) -> list[bytes]:
+            made = (z * w, z + w, z / w, z - w[0], z[0] * w, -z, abs(z), z == w, z != w, z**w, z * 2.5, 1j - z)
+            return [np.asarray(x).tobytes() for x in made]
+
+        first = results()
+        for _ in range(300):
+            again = results()
+        assert again == first
+        with pytest.raises(errors.DTypeError, match="less"):
+            z < w  # noqa: B015
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_change_no_bit(threads: int) -> None:
+    z = numbers(300_000, np.complex64)
+    expected = z * np.conj(z[::-1])
+    before = hf.config.get_num_threads()
+    try:
+        hf.config.set_num_threads(threads)
+        result = hf.function(lambda a: a * hf.conj(a[::-1]))(hf.asarray(z))
+        total = hf.function(lambda a: hf.sum(a * a))(hf.asarray(z))
+    finally:
+        hf.config.set_num_threads(before)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+    assert total.numpy().tobytes() == np.asarray(hf.sum(hf.asarray(z) * hf.asarray(z))).tobytes()
