@@ -19,6 +19,8 @@ from hybridflow.compiler.ops.contraction_dims import Contraction
 from hybridflow.compiler.ops.op_table import TABLE, Kind, OpDef
 from hybridflow.errors import ArgumentError
 
+EXCHANGED = "exchanged"  # the name of an input that stands for the last exchange before the graph, and after it
+
 Attrs = Mapping[str, Any]
 Flags = tuple[bool, ...]
 
@@ -89,6 +91,8 @@ def batched_graph(
         type = node.type.with_shape((size, *node.shape)) if own else node.type
         values[node] = b.parameter(type, node.attrs["name"], node.attrs["role"])
         flags[node] = (own,)
+        if node.attrs["name"] == EXCHANGED:
+            b.exchanged = values[node]
     for node in graph.nodes:
         b.location = node.where
         if node.op.kind is Kind.PROJECT:
@@ -97,6 +101,9 @@ def batched_graph(
         else:
             differ = [flags[n][0] for n in node.inputs]
             values[node], flags[node] = applied(b, node.op, size, differ, [values[n] for n in node.inputs], node.attrs)
+    for node in graph.inputs:
+        if node.attrs["name"] == EXCHANGED:
+            values[node] = b.exchanged
     found = tuple(
         [flags[n][0] or (wanted is not None and wanted[k]) for k, n in enumerate(graph.outputs)]
     )  # fmt: skip

@@ -310,6 +310,18 @@ class WorkerError(HybridflowError, RuntimeError):
     """A process that works for a loader of data died, or takes too long."""
 
 
+class ReplicaError(HybridflowError, RuntimeError):
+    """A process that shares the replicas out with this one failed, or does something else."""
+
+
+class WorkerLost(ReplicaError):
+    """A process that shares the replicas out with this one has ended."""
+
+
+class CollectiveTimeout(ReplicaError, TimeoutError):
+    """A process did not come to a collective in time."""
+
+
 class DeviceError(HybridflowError, RuntimeError):
     """A device is missing, or tensors lie on different devices."""
 

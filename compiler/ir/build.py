@@ -58,6 +58,7 @@ class GraphBuilder(Builder):
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
         self.location: str | None = None
+        self.exchanged: Node | None = None  # what the last exchange with other processes returned, for the next one
 
     def parameter(self, type: TensorType, name: str = "", role: Role = Role.ARGUMENT) -> Node:
         node = parameter(type, name or f"x{len(self.inputs)}", role, self.location)

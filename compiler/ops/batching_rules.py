@@ -50,6 +50,21 @@ def broadcast_batched(attrs_of: Callable[[Extent, Attrs], dict[str, Any]]) -> Ca
 # ---- examples that are replicas (see ``collectives``)
 
 
+class Share(NamedTuple):
+    """The run of replicas that this process has, where several processes share them out.
+
+    ``sums`` and ``gathers`` make functions in Python that exchange arrays with the other processes: of the nodes of
+    the tree of replicas, and of the values of this run; they return the sum and all values, and then an int32 that the
+    next exchange is given.  ``live`` has such a function called with tensors, be it now or in the trace that goes on.
+    """
+
+    first: int
+    length: int
+    sums: Callable[..., Any]
+    gathers: Callable[..., Any]
+    live: Callable[..., Any]
+
+
 class MeshAxis(NamedTuple):
     """An axis of a mesh: its name, and how many logical replicas lie along it.  ``is_strategy``: it is a strategy's,
     whose optimizers, losses and metrics reduce over it by themselves."""
@@ -57,20 +72,34 @@ class MeshAxis(NamedTuple):
     name: str
     size: int
     is_strategy: bool = False
+    share: Share | None = None
+
+    @property
+    def here(self) -> int:
+        """How many of the replicas this process has."""
+        return self.size if self.share is None else self.share.length
 
 
-_mapped: ContextVar[MeshAxis | None] = ContextVar("mapped axis", default=None)
+_mapped: ContextVar[tuple[MeshAxis | None, list[Callable[..., Any]]]] = ContextVar("mapped axis", default=(None, []))
 
 
 def mapped_axis() -> MeshAxis | None:
     """The axis along which the examples are replicas, in the block of ``mapped``."""
-    return _mapped.get()
+    return _mapped.get()[0]
+
+
+def numbered(function: Callable[..., Any]) -> int:
+    """The number by which graphs that are made in the block of ``mapped`` call a function in Python."""
+    functions = _mapped.get()[1]
+    functions.append(function)
+    return len(functions) - 1
 
 
 @contextlib.contextmanager
-def mapped(axis: MeshAxis | None) -> Iterator[None]:
-    """A block in which the examples of graphs are the replicas along an axis, or along none."""
-    token = _mapped.set(axis)
+def mapped(axis: MeshAxis | None, functions: list[Callable[..., Any]]) -> Iterator[None]:
+    """A block in which the examples of graphs are the replicas along an axis, or along none; ``functions`` are what
+    they call by number."""
+    token = _mapped.set((axis, functions))
     try:
         yield
     finally:
@@ -79,7 +108,7 @@ def mapped(axis: MeshAxis | None) -> Iterator[None]:
 
 def meets(op: Any, attrs: Any) -> bool:
     """Whether the replicas of the axis that is being mapped meet in an op, or somewhere inside of it."""
-    axis = _mapped.get()
+    axis = mapped_axis()
     if axis is None:
         return False
     if op.kind.value == "collective":

@@ -24,13 +24,14 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import reference_arrays, type_rules
-from hybridflow.compiler.ops.batching_rules import MeshAxis, PartlyBatched, axis_to_front, mapped_axis
+from hybridflow.compiler.ops.batching_rules import MeshAxis, PartlyBatched, axis_to_front, mapped_axis, numbered
 from hybridflow.compiler.ops.evaluation_order import replica_fold
 from hybridflow.compiler.ops.op_table import Kind, define
-from hybridflow.compiler.ops.replica_tree import folded
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.compiler.ops.replica_tree import canonical_nodes, folded
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
 
 REDUCTIONS = ("sum", "mean", "max", "min")
 
@@ -51,17 +52,65 @@ def _rows(b: Any, x: Any) -> list[Any]:
 _COMBINE: dict[str, str] = {"sum": "add", "mean": "add", "max": "maximum", "min": "minimum"}
 
 
+def _exchanged(b: Any, make: Callable[..., Any], name: str, x: Any, shape: Any, axis: MeshAxis) -> Any:
+    """What the processes that share the replicas out make of the values that each has: another array of a shape."""
+    assert axis.share is not None
+    types = (x.type.with_shape(shape), TensorType((), dt.int32))
+    if not isinstance(b, GraphBuilder):
+        result, _ = axis.share.live(make(name, shape, axis.size, user_location()), x, types)
+        return result
+    function = make(name, shape, axis.size, b.location)
+    given = (x,) if b.exchanged is None else (x, b.exchanged)
+    result, b.exchanged = b.results(b.ask(*given, number=numbered(function), types=types, is_last=True))
+    return result
+
+
+def _of_all(b: Any, name: str, x: Any, own: bool, axis: MeshAxis) -> Any:
+    """The values of all replicas, be they of this process or of others, along the first axis."""
+    if not own or axis.share is None:
+        return axis_to_front(b, x, own, axis.size)
+    return _exchanged(b, axis.share.gathers, name, x, (axis.size, *x.type.shape[1:]), axis)
+
+
+def of_this_process(b: Any, x: Any, axis: MeshAxis) -> Any:
+    """Of the values of all replicas, those of this process."""
+    if axis.share is None:
+        return x
+    first, count, shape = axis.share.first, axis.share.length, x.type.shape[1:]
+    zeros, ones = (0,) * len(shape), (1,) * (len(shape) + 1)
+    return b.slice(x, start=(first, *zeros), stop=(first + count, *shape), step=ones)
+
+
+def _nodes(b: Any, values: list[Any], combine: Callable[[Any, Any], Any], like: TensorType, axis: MeshAxis) -> Any:
+    """The nodes of the tree that this process has, stacked."""
+    assert axis.share is not None
+    first = axis.share.first
+    places = canonical_nodes(first, first + axis.share.length, axis.size)
+    if not places:
+        return b.full(0, like=like.with_shape((0, *like.shape)))
+    rows = [folded(combine, values[low - first : high - first]) for low, high in places]
+    stacked = [b.reshape(row, shape=(1, *like.shape)) for row in rows]
+    return b.concat(*stacked, axis=0) if len(stacked) > 1 else stacked[0]
+
+
 def reduced(b: Any, x: Any, own: bool, axis: MeshAxis, reduce: str) -> Any:
     """What all replicas' values come to, through any builder.  ``own``: each has one of its own, along the first axis
     of ``x``; else ``x`` is the value of each."""
-    values = _rows(b, x) if own else [x] * axis.size
+    shared = own and axis.share is not None
+    if shared and reduce in ("max", "min"):
+        x, shared = _of_all(b, "all_reduce", x, own, axis), False
     combine: Callable[[Any, Any], Any] = getattr(b, _COMBINE[reduce])
-    dtype = values[0].type.dtype
+    dtype = x.type.dtype
     wide = dt.compute_dtype(dtype)
     if wide != dtype:
-        rounded = {id(v): b.convert(v, dtype=wide) for v in values}
-        values = [rounded[id(v)] for v in values]
-    total = folded(combine, values)
+        x = b.convert(x, dtype=wide)
+    values = _rows(b, x) if own else [x] * axis.size
+    if shared and axis.share is not None:
+        like = x.type.with_shape(x.type.shape[1:])
+        nodes = _nodes(b, values, combine, like, axis)
+        total = _exchanged(b, axis.share.sums, "all_reduce", nodes, like.shape, axis)
+    else:
+        total = folded(combine, values)
     if reduce == "mean":
         total = b.divide(total, b.full(axis.size, like=total.type))
     return total if wide == dtype else b.convert(total, dtype=dtype)
@@ -69,7 +118,7 @@ def reduced(b: Any, x: Any, own: bool, axis: MeshAxis, reduce: str) -> Any:
 
 def gathered(b: Any, x: Any, own: bool, axis: MeshAxis, along: int) -> Any:
     """The values of all replicas behind each other along an array axis."""
-    x = axis_to_front(b, x, own, axis.size)
+    x = _of_all(b, "all_gather", x, own, axis)
     shape = x.type.shape[1:]
     order = (*range(1, along + 1), 0, *range(along + 1, len(shape) + 1))
     moved = b.transpose(x, perm=order) if along else x
@@ -98,36 +147,37 @@ def _all_gather(b: Any, axis: MeshAxis, x: Any, own: bool, along: int) -> tuple[
 
 
 def _reduce_scatter(b: Any, axis: MeshAxis, x: Any, own: bool, reduce: str, along: int) -> tuple[Any, bool]:
-    return parts(b, reduced(b, x, own, axis, reduce), along, axis.size), True
+    return of_this_process(b, parts(b, reduced(b, x, own, axis, reduce), along, axis.size), axis), True
 
 
 def _all_to_all(b: Any, axis: MeshAxis, x: Any, own: bool, split: int, concat: int) -> tuple[Any, bool]:
-    x = axis_to_front(b, x, own, axis.size)
+    x = _of_all(b, "all_to_all", x, own, axis)
     cut = parts(b, x, split + 1, axis.size)  # receiver, sender, the part
     shape = cut.type.shape[2:]
     rank = len(shape) + 2
     order = (0, *range(2, concat + 2), 1, *range(concat + 2, rank))
     moved = b.transpose(cut, perm=order) if concat else cut
-    return b.reshape(moved, shape=(axis.size, *_times(shape, concat, axis.size))), True
+    whole = b.reshape(moved, shape=(axis.size, *_times(shape, concat, axis.size)))
+    return of_this_process(b, whole, axis), True
 
 
 def _broadcast_replica(b: Any, axis: MeshAxis, x: Any, own: bool, source: int) -> tuple[Any, bool]:
-    return (_rows(b, x)[source] if own else x), False
+    return (_rows(b, _of_all(b, "broadcast", x, own, axis))[source] if own else x), False
 
 
 def _permute_replicas(
     b: Any, axis: MeshAxis, x: Any, own: bool, pairs: tuple[tuple[int, int], ...]
 ) -> tuple[Any, bool]:
-    values = _rows(b, axis_to_front(b, x, own, axis.size))
+    values = _rows(b, _of_all(b, "permute", x, own, axis))
     source = {target: sender for sender, target in pairs}
     zero = b.full(0, like=values[0].type)
     found = [values[source[k]] if k in source else zero for k in range(axis.size)]
     shape = (1, *values[0].type.shape)
-    return b.concat(*[b.reshape(v, shape=shape) for v in found], axis=0), True
+    return of_this_process(b, b.concat(*[b.reshape(v, shape=shape) for v in found], axis=0), axis), True
 
 
 def _axis_index(b: Any, axis: MeshAxis) -> tuple[Any, bool]:
-    return b.iota(shape=(axis.size,), axis=0, dtype=dt.int64), True
+    return of_this_process(b, b.iota(shape=(axis.size,), axis=0, dtype=dt.int64), axis), True
 
 
 # ---- declarations

@@ -1,1 +1,1 @@
-"""The command line: ``hybridflow bench | explain | profile | ir | onnx | doctor | cache``.  Nothing else imports it."""
+"""The command line: ``hybridflow run | bench | explain | profile | ir | onnx | compile | doctor | cache``."""

@@ -11,7 +11,17 @@ from collections.abc import Sequence
 
 import hybridflow
 from hybridflow import flags
-from hybridflow.cli import bench, cache, compile as compile_command, doctor, explain, ir, onnx, profile
+from hybridflow.cli import (
+    bench,
+    cache,
+    compile as compile_command,
+    doctor,
+    explain,
+    ir,
+    onnx,
+    profile,
+    run as run_script,
+)
 from hybridflow.errors import ArgumentError, HybridflowError, is_internal, short_location
 
 FAILED, WRONG_USE = 1, 2
@@ -26,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"hybridflow {hybridflow.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (bench, explain, profile, ir, onnx, compile_command, doctor, cache):
+    for module in (run_script, bench, explain, profile, ir, onnx, compile_command, doctor, cache):
         module.add_to(commands)
     return top
 

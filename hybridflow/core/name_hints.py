@@ -904,9 +904,9 @@ PartitionSpec: hf.distribute.P
 all_gather_into_tensor: hf.distribute.all_gather(x)
 all_to_all_single: hf.distribute.all_to_all(x)
 destroy_process_group: nothing; a process leaves its group as it ends
-get_rank: hf.distribute.axis_index() of a replica
+get_rank: hf.distribute.process_index(), or hf.distribute.axis_index() of a replica
 get_replica_context: hf.distribute.axis_index() and its kin
-get_world_size: hf.distribute.axis_size() replicas
+get_world_size: hf.distribute.process_count(), or hf.distribute.axis_size() replicas
 init_process_group: nothing; hybridflow run makes the group
 pmax: hf.distribute.all_reduce(x, "max")
 pmean: hf.distribute.all_reduce(x, "mean")

@@ -18,6 +18,8 @@ from hybridflow.distribute.collectives import (
     barrier,
     broadcast,
     permute,
+    process_count,
+    process_index,
     reduce_scatter,
 )
 from hybridflow.distribute.mesh import Mesh, NamedSharding, P, make_mesh
@@ -48,6 +50,8 @@ __all__ = [
     "has_strategy",
     "make_mesh",
     "permute",
+    "process_count",
+    "process_index",
     "reduce_scatter",
     "shard_map",
 ]

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from hybridflow.compiler.ops import collectives as _declarations  # noqa: F401  (imported for the ops)
 from hybridflow.compiler.ops.batching_rules import MeshAxis
 from hybridflow.core import pytree
+from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
+from hybridflow.distribute.group import group
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
+from hybridflow.tracing.effect_token import call_in_order
 from hybridflow.tracing.replica_axes import axes_here
 
 AxisNames = str | Sequence[str] | None
@@ -283,3 +288,45 @@ def barrier() -> None:
 
     >>> hf.distribute.barrier()
     """
+    found = group()
+    if found is None or any(True for _ in axes_here()):
+        return  # replicas meet in what they exchange
+
+    def wait() -> list[np.ndarray]:
+        found.exchange("barrier", np.empty(0, np.uint8))
+        return []
+
+    if now().trace is None:
+        wait()
+    else:
+        call_in_order(wait, (), ())
+
+
+@entered
+def process_index() -> int:
+    """The number of this process among those that share the replicas out.
+
+    What a process does must not depend on it, but for what is done once for all, as to write a file.
+
+    Returns:
+        An int, 0 where there is one process.
+
+    >>> hf.distribute.process_index()
+    0
+    """
+    found = group()
+    return 0 if found is None else found.rank
+
+
+@entered
+def process_count() -> int:
+    """How many processes share the replicas out.
+
+    Returns:
+        An int.
+
+    >>> hf.distribute.process_count()
+    1
+    """
+    found = group()
+    return 1 if found is None else found.size

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybridflow.compiler.ops.batching_rules import MeshAxis, axis_to_front
-from hybridflow.compiler.ops.collectives import gathered, parts
+from hybridflow.compiler.ops.collectives import gathered, of_this_process, parts
 from hybridflow.control.loop_state import is_value
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.distribute.mesh import Mesh, NamedSharding, P, check_spec, part_of
+from hybridflow.distribute.sharing import share_of
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, entered
@@ -93,13 +94,15 @@ class _Call:
         if not names:
             return self._called(values)
         axis = self._mesh.axis(names[0])
+        if len(names) == len(self._mesh.axis_names):  # processes share the outermost axis out
+            axis = axis._replace(share=share_of(axis.size))
         places, stacked = [], []
         for k, (x, spec) in enumerate(zip(values, self._specs)):
             cut = next((place for place, name in spec.cuts() if name == axis.name), None)
             if cut is not None and isinstance(x, Tensor):
                 part_of(_STAGE, x.shape, x.shape, cut, axis)
                 places.append(k)
-                stacked.append(parts(builder, x, cut, axis.size))
+                stacked.append(of_this_process(builder, parts(builder, x, cut, axis.size), axis))
 
         def body(examples: list[Tensor]) -> list[Tensor]:
             own = list(values)
@@ -107,7 +110,7 @@ class _Call:
                 own[k] = x
             return self._along(names[1:], own)
 
-        results, differ = over_examples(_STAGE, body, stacked, axis.size, "different", axis=axis)
+        results, differ = over_examples(_STAGE, body, stacked, axis.here, "different", axis=axis)
         return [self._joined(axis, k, x, own) for k, (x, own) in enumerate(zip(results, differ))]
 
     def _called(self, values: list[Any]) -> list[Tensor]:
@@ -130,7 +133,7 @@ class _Call:
                     "name. Name it, or make one value of them by a collective, as hf.distribute.all_reduce.",
                 )
             return x
-        whole = axis_to_front(builder, x, own, axis.size)
+        whole = axis_to_front(builder, x, own, axis.here)
         if cut >= len(whole.shape) - 1:
             raise ShapeError(_STAGE, f"result {k} is {x.type} in each replica; its spec {spec!r} is of more axes.")
         result: Tensor = gathered(builder, whole, True, axis, cut)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from hybridflow.array.reductions import sum as sum_of
 from hybridflow.compiler.ops.batching_rules import MeshAxis, axis_to_front
@@ -15,7 +18,9 @@ from hybridflow.control.loop_state import is_value
 from hybridflow.core import pytree
 from hybridflow.core.devices import list_devices
 from hybridflow.core.tensor import Tensor
+from hybridflow.distribute.group import group
 from hybridflow.distribute.mesh import Mesh
+from hybridflow.distribute.sharing import share_of
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, entered
@@ -37,11 +42,27 @@ class PerReplica:
     """
 
     stacked: Any
+    replicas: ClassVar[int | None] = None  # how many have one, where processes share them out
 
     @property
     def values(self) -> tuple[Any, ...]:
         """The values, in the order of the replicas."""
         return tuple([self.stacked[k] for k in range(self.stacked.shape[0])])
+
+
+@functools.cache
+def _of_replicas(replicas: int) -> type[PerReplica]:
+    """The values of a process of those of so many replicas.  Their number is part of the type, and so of what compiled
+    functions are traced for."""
+    return type("PerReplica", (PerReplica,), {"__doc__": PerReplica.__doc__, "replicas": replicas})
+
+
+def _values(stacked: Any, axis: MeshAxis) -> PerReplica:
+    return PerReplica(stacked) if axis.share is None else _of_replicas(axis.size)(stacked)
+
+
+def _values_of(x: Tensor, own: bool, axis: MeshAxis) -> PerReplica:
+    return _values(axis_to_front(builder, x, own, axis.here), axis)
 
 
 class MirroredStrategy:
@@ -111,7 +132,7 @@ class MirroredStrategy:
         >>> strategy.run(lambda x: x + 1, args=(1.0,)).values
         (<Tensor f32[] cpu> 2.0, <Tensor f32[] cpu> 2.0)
         """
-        return self.join(fn, args, kwargs, lambda x, own, axis: PerReplica(axis_to_front(builder, x, own, axis.size)))
+        return self.join(fn, args, kwargs, _values_of)
 
     def join(
         self,
@@ -128,7 +149,7 @@ class MirroredStrategy:
         leaves, structure = _flatten(given)
         places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, PerReplica)]
         stacked = [as_tensor(leaves[k].stacked, "run") for k in places]
-        axis = self._axis_of("run", stacked)
+        axis = self._axis_of("run", [leaves[k] for k in places])
         found: list[Any] = []
 
         def body(examples: list[Tensor]) -> list[Tensor]:
@@ -139,20 +160,27 @@ class MirroredStrategy:
             found.append(pytree.flatten(converted(fn, "run")(*positional, **by_name)))
             return [as_tensor(leaf, "run") for leaf in found[0][0] if is_value(leaf)]
 
-        results, differ = over_examples("run", body, stacked, axis.size, "different", axis=axis)
+        results, differ = over_examples("run", body, stacked, axis.here, "different", axis=axis)
         made, shape = found[0]
         values = iter([together(x, own, axis) for x, own in zip(results, differ) if x is not None])
         return pytree.unflatten(shape, [next(values) if is_value(leaf) else leaf for leaf in made])
 
-    def _axis_of(self, stage: str, stacked: Sequence[Tensor]) -> MeshAxis:
+    def _axis_of(self, stage: str, values: Sequence[PerReplica]) -> MeshAxis:
         """The axis along which values lie: fewer replicas than there are share out a batch that does not suffice."""
-        sizes = {x.shape[0] for x in stacked}
+        is_shared = group() is not None
+        sizes = {value.replicas or (self.mesh.size if is_shared else np.shape(value.stacked)[0]) for value in values}
         if len(sizes) > 1:
             raise ArgumentError(stage, f"the values are of {' and '.join(map(str, sorted(sizes)))} replicas.")
         size = sizes.pop() if sizes else self.mesh.size
         if not 1 <= size <= self.mesh.size:
             raise ArgumentError(stage, f"the values are of {size} replicas, and the strategy has {self.mesh.size}.")
-        return MeshAxis(_AXIS, size, is_strategy=True)
+        axis = MeshAxis(_AXIS, size, is_strategy=True, share=share_of(size))
+        for value in values:
+            if np.shape(value.stacked)[0] != axis.here:
+                raise ArgumentError(
+                    stage, f"there are {np.shape(value.stacked)[0]} values, and this process has {axis.here} replicas."
+                )
+        return axis
 
     # ---- values of replicas
 
@@ -182,7 +210,7 @@ class MirroredStrategy:
         def one(leaf: Any) -> Any:
             own = isinstance(leaf, PerReplica)
             x = as_tensor(leaf.stacked if own else leaf, "reduce")
-            along = self._axis_of("reduce", [x] if own else [])
+            along = self._axis_of("reduce", [leaf] if own else [])
             if axis is None:
                 return reduced(builder, x, own, along, kind)
             place = axis + 1 if own and axis >= 0 else axis
@@ -210,13 +238,13 @@ class MirroredStrategy:
         def one(leaf: Any) -> Any:
             if not isinstance(leaf, PerReplica):
                 raise ArgumentTypeError("gather", f"the value is {leaf!r:.60}. Expected what strategy.run returns.")
-            x = as_tensor(leaf.stacked, "gather")
+            x, along = as_tensor(leaf.stacked, "gather"), self._axis_of("gather", [leaf])
             rank = len(x.shape) - 1
             if rank == 0:
-                return x
+                x, rank = builder.reshape(x, shape=(*x.shape, 1)), 1
             if not -rank <= axis < rank:
                 raise ShapeError("gather", f"axis is {axis}, and each value has {rank} axes.")
-            return gathered(builder, x, True, self._axis_of("gather", [x]), axis % rank)
+            return gathered(builder, x, True, along, axis % rank)
 
         return _map(one, value)
 
@@ -259,10 +287,13 @@ class MirroredStrategy:
                 "distribute_batch",
                 f"the batch has the shapes {', '.join(map(str, shapes))}. Expected one number of rows.",
             )
-        count = self.parts_of(shapes[0][0]) if shapes else 1
+        size = self.parts_of(shapes[0][0]) if shapes else 1
+        axis = MeshAxis(_AXIS, size, is_strategy=True, share=share_of(size))
 
         def cut(x: Tensor) -> PerReplica:
-            return PerReplica(builder.reshape(x, shape=(count, x.shape[0] // count, *x.shape[1:])))
+            rows = x.shape[0] // size
+            own = x if axis.share is None else x[axis.share.first * rows : (axis.share.first + axis.here) * rows]
+            return _values(builder.reshape(own, shape=(axis.here, rows, *x.shape[1:])), axis)
 
         return pytree.unflatten(structure, [leaf if x is None else cut(x) for leaf, x in zip(leaves, tensors)])
 

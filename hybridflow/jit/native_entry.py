@@ -49,9 +49,9 @@ class Refusal:
 class _InPythonError(Exception):
     """Calls like this one have to be done in Python."""
 
-    def __init__(self, reason: str, remedy: str | None = None) -> None:
+    def __init__(self, reason: str, remedy: str | None = None, is_wanted: bool = False) -> None:
         super().__init__(reason)
-        self.refusal = Refusal(reason, remedy)
+        self.refusal = Refusal(reason, remedy, is_wanted)
 
 
 def native_call_for(
@@ -90,7 +90,9 @@ def _native_call_for(
     program = executable.program
     if program.needs_python:
         called = ", ".join(_called(executable))
-        raise _InPythonError("its program calls Python" + f" ({called})" * bool(called))
+        raise _InPythonError(
+            "its program calls Python" + f" ({called})" * bool(called), is_wanted=_only_exchanges(concrete, program)
+        )
     # A handler of signals may ask for the variables.
     is_looked_at = program.polls_interrupts and bool(concrete.graph.updates)
     _require(not is_looked_at, "it assigns variables, and a loop in it can be interrupted")
@@ -118,6 +120,13 @@ def _native_call_for(
 
 
 _TELLS_APART = "it asks which of many tensors are one object"
+
+
+def _only_exchanges(concrete: ConcreteFunction, program: Any) -> bool:
+    """Whether all that a program calls in Python are exchanges with the processes that share its replicas out."""
+    numbers = [callback.function for callback in program.callbacks if not callback.retried]
+    functions = concrete.staged.trace.functions
+    return all(isinstance(n, int) and getattr(functions[n], "is_exchange", False) for n in numbers) and bool(numbers)
 
 
 def _called(executable: Any) -> list[str]:

@@ -53,5 +53,7 @@ def _mean_of_all(x: Tensor, own: bool, axis: MeshAxis) -> Tensor:
 
 
 def _rows_of_all(x: Tensor, own: bool, axis: MeshAxis) -> Tensor:
-    result: Tensor = gathered(builder, x, own, axis, 0) if x.shape[own:] else axis_to_front(builder, x, own, axis.size)
+    if not x.shape[own:]:
+        x, own = builder.reshape(axis_to_front(builder, x, own, axis.here), shape=(axis.here, 1)), True
+    result: Tensor = gathered(builder, x, own, axis, 0)
     return result

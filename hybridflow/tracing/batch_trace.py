@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hybridflow.array.random import is_state
-from hybridflow.compiler.batching import batched_graph
+from hybridflow.compiler.batching import EXCHANGED, batched_graph
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.dtypes import int64, uint64
+from hybridflow.compiler.ir.dtypes import int32, int64, uint64
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.ir.graph import Graph, Node
+from hybridflow.compiler.ir.graph import Graph, Node, parameter
 from hybridflow.compiler.ir.text import to_text
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE, Kind
@@ -171,8 +171,18 @@ class Examples(SubTrace):
             return
         self.split.add(id(variable))
         with resumed(self._around):
-            seeds = _seeds(variable, self._size)
+            seeds = self._own_seeds(variable)
         self._held[id(variable)] = CapturedVariable(variable, self.example_of(seeds, variable.name or "state"), None)
+
+    def _own_seeds(self, variable: Variable) -> Tensor:
+        """A generator's state for each example; of replicas, whoever has them, by their number."""
+        share = None if self.axis is None else self.axis.share
+        if self.axis is None or share is None:
+            return _seeds(variable, self._size)
+        seeds = _seeds(variable, self.axis.size)
+        first, last = share.first, share.first + share.length
+        found: Tensor = builder.slice(seeds, start=(first, 0), stop=(last, 2), step=(1, 1))
+        return found
 
 
 def _seeds(variable: Variable, size: Extent) -> Tensor:
@@ -221,18 +231,37 @@ def over_examples(
     graph = _live(graph)
     inputs = [*(x for _, x in region.batched), *operands]
     own = [k < len(region.batched) for k in range(len(inputs))]
+    shared = axis is not None and axis.share is not None
+    if shared:
+        graph, inputs, own = _in_order(graph, inputs, own)
     if together:
-        with mapped(axis):
+        with mapped(axis, region.functions):
             wide, flags = batched_graph(graph, own, size)
     else:
         wide, flags = _one_after_another(graph, len(region.batched), size)
     results = run_graph(wide, inputs, region.functions)
+    if shared:
+        trace: Any = now().trace
+        if trace is not None:
+            trace.exchanged = results[-1]
+        results, flags = results[:-1], flags[:-1]
     count = len(outputs) - len(variables)
     for variable, value, differs in zip(variables, results[count:], flags[count:]):
         _assign(name, variable, value, differs)
     rest = iter(zip(results[:count], flags))
     pairs = [(None, False) if x is None else next(rest) for x in made]
     return [x for x, _ in pairs], [flag for _, flag in pairs]
+
+
+def _in_order(graph: Graph, inputs: list[Tensor], own: list[bool]) -> tuple[Graph, list[Tensor], list[bool]]:
+    """The graph with what the last exchange before it returned as an input more, and that of its own last one as an
+    output more."""
+    trace: Any = now().trace
+    last = None if trace is None else trace.exchanged
+    last = as_tensor(0, "exchange", int32) if last is None else last
+    node = parameter(last.type, EXCHANGED)
+    wider = Graph(graph.name, (*graph.inputs, node), graph.nodes, (*graph.outputs, node))
+    return wider, [*inputs, last], [*own, False]
 
 
 def _assign(name: str, variable: Variable, value: Tensor, differs: bool) -> None:

@@ -139,6 +139,7 @@ class Trace:
         "created_variables",
         "custom_vjps",
         "depends_on_identity",
+        "exchanged",
         "finished",
         "functions",
         "guard_builder",
@@ -166,6 +167,7 @@ class Trace:
     ) -> None:
         self.name = name
         self.parent = parent
+        self.exchanged: Any = None  # what the last exchange with other processes returned, for the next one
         self.assumptions: ShapeEnv = assumptions or (ShapeEnv(None, {}) if parent is None else parent.assumptions)
         self.lifted: dict[Node, Node] = {}  # nodes of ancestors -> nodes here
         self.sources: list[Tensor | State | Node | None] = []  # per input: capture, state, ancestor's node, or argument

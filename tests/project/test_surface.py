@@ -32,8 +32,8 @@ MODULES = {
         UNKNOWN_CARDINALITY VarLenFeature default_collate encode_example make_csv_dataset parse_example
         parse_single_example""",
     "distribute": """DistributedDataset Mesh MirroredStrategy NamedSharding P PerReplica all_gather all_reduce
-        all_to_all axis_index axis_size barrier broadcast get_strategy has_strategy make_mesh permute reduce_scatter
-        shard_map""",
+        all_to_all axis_index axis_size barrier broadcast get_strategy has_strategy make_mesh permute process_count
+        process_index reduce_scatter shard_map""",
     "initializers": """Constant GlorotNormal GlorotUniform HeNormal HeUniform Identity Initializer LecunNormal
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros constant get
         glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones

@@ -1,0 +1,191 @@
+"""``hybridflow run`` on one machine: it makes what a group needs, starts its processes, and watches them.
+
+The first error is shown and ends all.  Nothing that is made has a name, so nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hybridflow.distribute.group import BOARD_SLOT, VARIABLE, Inherited
+from hybridflow.errors import ArgumentError
+
+MOST = 64
+_PATIENCE = 2.0  # seconds between asking processes to end and ending them
+_LATER = 0.5  # seconds in which the one that failed may still say so, after another has missed it
+
+
+def launch(
+    command: Sequence[str], count: int, timeout: float, threads: int | None = None, environment: Any = None
+) -> int:
+    """Run ``SCRIPT ARGUMENTS ...`` in ``count`` processes that share the replicas out; the exit code.
+
+    Raises ArgumentError for a number of processes that cannot be, and a script that is not there.
+    """
+    if not 1 <= count <= MOST:
+        raise ArgumentError("run", f"-n is {count}. Expected 1 to {MOST} processes.")
+    if not timeout > 0:
+        raise ArgumentError("run", f"--timeout is {timeout:g}. Expected a number of seconds above 0.")
+    if not os.path.isfile(command[0]):
+        raise ArgumentError("run", f"there is no script {command[0]!r}.")
+    own = dict(os.environ if environment is None else environment)
+    if threads is None:
+        threads = max(1, _cores() // count)
+    own.setdefault("HF_NUM_THREADS", str(threads))
+    with _Workers(command, count, timeout, own) as workers:
+        return workers.watch()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Workers:
+    """The processes, from when they are started until all have ended."""
+
+    def __init__(self, command: Sequence[str], count: int, timeout: float, environment: dict[str, str]) -> None:
+        self._reports: list[int] = []
+        self._pending: dict[int, bytes] = {}
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._errors: list[dict[str, Any]] = []
+        try:
+            self._start(command, count, timeout, environment)
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self, command: Sequence[str], count: int, timeout: float, environment: dict[str, str]) -> None:
+        with contextlib.ExitStack() as opened:
+            pairs: dict[tuple[int, int], tuple[int, int]] = {}
+            for a in range(count):
+                for b in range(a + 1, count):
+                    one, two = socket.socketpair()
+                    opened.callback(one.close)
+                    opened.callback(two.close)
+                    pairs[a, b] = one.fileno(), two.fileno()
+            outboxes = [_memory(f"hybridflow-{rank}", opened) for rank in range(count)]
+            board = _memory("hybridflow-board", opened)
+            os.ftruncate(board, count * BOARD_SLOT)
+            seed = int.from_bytes(os.urandom(7), "little")
+            for rank in range(count):
+                reading, writing = os.pipe()
+                self._reports.append(reading)
+                opened.callback(os.close, writing)
+                peers = [-1 if k == rank else pairs[min(k, rank), max(k, rank)][int(rank > k)] for k in range(count)]
+                inherited = Inherited(rank, count, peers, outboxes, board, writing, seed, timeout)
+                self._processes.append(
+                    subprocess.Popen(
+                        [sys.executable, "-m", "hybridflow.distribute.worker", *command],
+                        env={**environment, VARIABLE: inherited.text()},
+                        pass_fds=[*(fd for fd in peers if fd >= 0), *outboxes, board, writing],
+                    )
+                )
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.end()
+
+    def watch(self) -> int:
+        """Wait until all have ended, or one has failed."""
+        with selectors.DefaultSelector() as selector:
+            for rank, report in enumerate(self._reports):
+                selector.register(report, selectors.EVENT_READ, rank)
+                self._pending[rank] = b""
+            running = set(range(len(self._processes)))
+            while running and not self._first_error():
+                for key, _ in selector.select():
+                    if self._read(key.fd, key.data):
+                        continue
+                    selector.unregister(key.fd)
+                    running.discard(key.data)
+                    self._note_end(key.data)
+            return self._outcome(selector)
+
+    def _read(self, descriptor: int, rank: int) -> bool:
+        """Take what a process reports; False where it has ended."""
+        data = os.read(descriptor, 1 << 16)
+        *lines, self._pending[rank] = (self._pending[rank] + data).split(b"\n")
+        self._errors += [json.loads(line) for line in lines]
+        return bool(data)
+
+    def _note_end(self, rank: int) -> None:
+        code = self._processes[rank].wait()
+        known = any(error["rank"] == rank for error in self._errors)
+        if code and not known:
+            how, shown = (f"by {_signal(-code)}", 1) if code < 0 else (f"with exit code {code}", code)
+            self._errors.append({"rank": rank, "error": f"ended {how}.", "is_later": False, "code": shown})
+
+    def _first_error(self) -> dict[str, Any] | None:
+        return next((error for error in self._errors if not error["is_later"]), None)
+
+    def _outcome(self, selector: selectors.BaseSelector) -> int:
+        deadline = time.monotonic() + _LATER
+        while self._errors and not self._first_error() and selector.get_map() and time.monotonic() < deadline:
+            for key, _ in selector.select(max(0.0, deadline - time.monotonic())):
+                if not self._read(key.fd, key.data):
+                    selector.unregister(key.fd)
+                    self._note_end(key.data)
+        first = self._first_error() or next(iter(self._errors), None)
+        if first is None:
+            return 0
+        self.end()
+        print(f"[run] rank {first['rank']} of {len(self._processes)}: {first['error']}", file=sys.stderr, flush=True)
+        return int(first.get("code", 1))
+
+    def end(self) -> None:
+        """End those that still run, and close what is open."""
+        for process in self._processes:
+            if process.poll() is None:
+                process.terminate()
+                process.send_signal(signal.SIGCONT)  # a stopped one does not heed the other
+        deadline = time.monotonic() + _PATIENCE
+        for process in self._processes:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        while self._reports:
+            os.close(self._reports.pop())
+
+
+def _memory(name: str, opened: contextlib.ExitStack) -> int:
+    """Memory without a name among files, which goes with the last process that has it."""
+    if not hasattr(os, "memfd_create"):
+        raise ArgumentError("run", "this system has no memory that processes share without a name; use Linux.")
+    descriptor = os.memfd_create(name)
+    opened.callback(os.close, descriptor)
+    return descriptor
+
+
+def _signal(number: int) -> str:
+    try:
+        return f"signal {number}, {signal.Signals(number).name}"
+    except ValueError:
+        return f"signal {number}"
+
+
+@contextlib.contextmanager
+def ending_on_signals() -> Iterator[None]:
+    """A block that SIGTERM ends as Ctrl-C does, so that the processes end with it."""
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

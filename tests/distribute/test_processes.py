@@ -1,0 +1,278 @@
+"""Several processes: the bits of one, errors on all when one fails, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybridflow import errors
+from hybridflow.compiler.ops.evaluation_order import replica_fold
+from hybridflow.compiler.ops.replica_tree import canonical_nodes, folded
+from hybridflow.distribute import group as groups
+from hybridflow.distribute.group import BOARD_SLOT, Group, Inherited
+from hybridflow.distribute.launcher import launch
+from tests.support.bits import same_bits
+from tests.support.paths import ROOT
+
+pytestmark = [
+    pytest.mark.code,
+    pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="processes share memory without a name on Linux"),
+]
+SCRIPTS = Path(__file__).parent / "scripts"
+
+
+def command(count: int, script: str, *arguments: str, timeout: float = 60.0) -> list[str]:
+    options = ["-n", str(count), "--timeout", str(timeout), "--threads", "1"]
+    return [sys.executable, "-m", "hybridflow", "run", *options, str(SCRIPTS / script), *arguments]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "HF_OPT": "0"}
+
+
+def run(count: int, script: str, *arguments: str, timeout: float = 60.0) -> Any:
+    return subprocess.run(
+        command(count, script, *arguments, timeout=timeout),
+        capture_output=True, text=True, timeout=300, env=environment(), check=False,
+    )  # fmt: skip
+
+
+def workers(marker: str) -> list[int]:
+    """The processes of runs with this argument."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"hybridflow.distribute.worker" in words and marker.encode() in words:
+            found.append(int(folder.name))
+    return found
+
+
+def gone(marker: str) -> bool:
+    """Whether there are none any more, soon."""
+    deadline = time.monotonic() + 10
+    while workers(marker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not workers(marker)
+
+
+# ---- the bits
+
+
+def test_the_bits_do_not_depend_on_the_number_of_processes() -> None:
+    """Weights, optimizers' state, losses, metrics and predictions: of 8, 6 and 4 replicas, batches whose last one is
+    short, and runs of replicas of unequal length."""
+    found = {count: run(count, "train.py") for count in (1, 3, 4)}
+    for result in found.values():
+        assert result.returncode == 0 and not result.stderr, result.stderr
+    assert len(found[1].stdout.splitlines()) == 5
+    assert found[1].stdout == found[3].stdout == found[4].stdout
+
+
+# ---- failures
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "texts"),
+    [
+        ("nothing", 0, []),
+        ("killed", 1, ["rank 1 of 2: ended by signal 9, SIGKILL"]),
+        ("raises", 1, ["rank 1 of 2", 'raise ValueError("the fourth step")', "ValueError: the fourth step"]),
+        ("exits", 7, ["rank 1 of 2: ended with exit code 7"]),
+        ("leaves", 1, ["WorkerLost", "rank 1 has ended", "fail.py:22"]),
+        ("elsewhere", 1, ["ReplicaError", "rank 0 is in exchange", "at fail.py:22", "all_gather", "fail.py:37"]),
+    ],
+)
+def test_one_that_fails_ends_all_with_its_error(what: str, code: int, texts: list[str]) -> None:
+    started = time.monotonic()
+    result = run(2, "fail.py", what, "failing")
+    assert result.returncode == code
+    for text in texts:
+        assert text in result.stderr
+    assert time.monotonic() - started < 60, "nobody waits for the deadline"
+    assert result.stderr.count("Traceback") <= 1, "the first error is the one that is shown"
+    if what == "nothing":
+        assert result.stdout == "[24.0] 6\n" and not result.stderr
+    if what in ("leaves", "elsewhere"):
+        assert "3 steps before" in result.stdout, "a step that fails has changed nothing"
+    assert gone("failing")
+
+
+def test_one_that_is_stuck_is_named_at_the_deadline() -> None:
+    result = run(2, "fail.py", "stopped", "stuck", timeout=3.0)
+    assert result.returncode == 1
+    assert "CollectiveTimeout" in result.stderr and "rank 1 did not come within 3 s" in result.stderr
+    assert "rank 0: in exchange" in result.stderr and "rank 1: in exchange" in result.stderr
+    assert "3 steps before" in result.stdout and gone("stuck")
+
+
+@pytest.mark.parametrize("number", (signal.SIGKILL, signal.SIGTERM))
+def test_processes_end_with_the_launcher(number: int) -> None:
+    marker = f"orphan{int(number)}"
+    with subprocess.Popen(
+        command(2, "fail.py", "waits", marker),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n" and len(workers(marker)) == 2
+        process.send_signal(number)
+        process.wait(20)
+        assert process.returncode != 0
+    assert gone(marker)
+
+
+def test_bad_commands(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("")
+    for arguments, text in (
+        ((["missing.py"], 2, 1.0), "no script 'missing.py'"),
+        (([str(script)], 0, 1.0), "-n is 0"),
+        (([str(script)], 65, 1.0), "-n is 65"),
+        (([str(script)], 2, 0.0), "--timeout is 0"),
+    ):
+        with pytest.raises(errors.ArgumentError, match=text):
+            launch(*arguments)
+    for text in ("{}", "no json", '{"rank": 3, "size": 2}', Inherited(3, 2, [0, 0], [], 0, 0, 0, 1.0).text()):
+        with pytest.raises(errors.ArgumentError, match="hybridflow run"):
+            Inherited.read(text)
+
+
+# ---- groups, of threads
+
+
+@pytest.fixture
+def make() -> Iterator[Callable[[int], list[Group]]]:
+    made: list[Group] = []
+    opened: list[int] = []
+
+    def group_of(size: int, timeout: float = 10.0) -> list[Group]:
+        pairs = {(a, b): socket.socketpair() for a in range(size) for b in range(a + 1, size)}
+        outboxes = [os.memfd_create(f"test-{k}") for k in range(size)]
+        board = os.memfd_create("test-board")
+        os.ftruncate(board, size * BOARD_SLOT)
+        opened.extend([*outboxes, board])
+        descriptors = {place: tuple(one.detach() for one in pair) for place, pair in pairs.items()}
+        for rank in range(size):
+            peers = [-1 if k == rank else descriptors[min(k, rank), max(k, rank)][int(rank > k)] for k in range(size)]
+            made.append(Group(Inherited(rank, size, peers, outboxes, board, -1, 0, timeout)))
+        return made[-size:]
+
+    yield group_of
+    for group in made:
+        group.close()
+    for descriptor in opened:
+        os.close(descriptor)
+
+
+def together(members: list[Group], function: Callable[[Group], Any]) -> list[Any]:
+    """What the function returns, or raises, for each."""
+    found: list[Any] = [None] * len(members)
+
+    def call(k: int) -> None:
+        try:
+            found[k] = function(members[k])
+        except Exception as error:
+            found[k] = error
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in range(len(members))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+@pytest.mark.parametrize("size", (2, 3, 4))
+def test_sums_of_all_sizes(size: int, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process finishes the tree for all elements, or for its share of them: the bits are the same."""
+    members, rng = make(size), np.random.default_rng(0)
+    for replicas in (2, 5, 8):
+        for shape, dtype in (
+            ((), np.float32),
+            ((0,), np.float32),
+            ((1,), np.int64),
+            ((3, 7), np.float64),
+            ((9001,), np.float32),
+        ):
+            x = (rng.normal(size=(replicas, *shape)) * 1e3).astype(dtype)
+
+            def summed(member: Group, x: np.ndarray = x) -> np.ndarray:
+                begin, end = member.run_of(member.rank, len(x))
+                nodes = [folded(np.add, list(x[a:b])) for a, b in canonical_nodes(begin, end, len(x))]
+                mine = np.stack(nodes) if nodes else np.empty((0, *x.shape[1:]), x.dtype)
+                return member.summed("sum", mine, x.shape[1:], len(x), None)
+
+            expected = replica_fold(np.add, x)
+            for limit in (0, 1 << 16):
+                monkeypatch.setattr(groups, "_WHOLE", limit)
+                for found in together(members, summed):
+                    assert same_bits(np.asarray(found), expected)
+
+
+def test_memory_grows_and_is_used_in_turn(make: Any) -> None:
+    members = make(3)
+    for count in (10, 100_000, 1, 1_000_000, 0, 50_000):
+        found = together(members, lambda member, n=count: [
+            part.copy() for part in member.exchange("bytes", np.full(n, member.rank, np.uint8))
+        ])  # fmt: skip
+        for parts in found:
+            assert [part.tobytes() for part in parts] == [bytes([rank]) * count for rank in range(3)]
+
+
+def test_processes_that_differ_do_not_begin(make: Any) -> None:
+    found = together(make(2), lambda member: member.agree("handshake", {"the version": f"1.{member.rank}"}))
+    assert all(isinstance(error, errors.ReplicaError) and "the version is '1." in str(error) for error in found)
+    assert together(make(3), lambda member: member.agree("handshake", {"the version": "1.0"})) == [None] * 3
+
+
+def test_different_collectives_and_shapes_are_an_error_on_all(make: Any) -> None:
+    def differ(member: Group) -> Any:
+        return member.gathered(
+            "all_gather", np.zeros((1, 2 + member.rank)), (2 + member.rank,), 2, f"f.py:{member.rank}"
+        )
+
+    for error in together(make(2), differ):
+        assert isinstance(error, errors.ReplicaError)
+        assert "rank 0 is in exchange 1" in str(error) and "f.py:0" in str(error) and "f.py:1" in str(error)
+
+
+def test_a_full_memory_is_an_error_on_all(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    members = make(2)
+
+    def refuse(descriptor: int, offset: int, count: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    found = together(members, lambda member: member.exchange("sum", np.zeros(member.rank)))
+    for error in found:
+        assert isinstance(error, errors.ReplicaError) and "rank 1 fails: there is no shared memory for 8 bytes" in str(
+            error
+        )
+
+
+def test_one_that_never_comes_and_one_that_has_gone(make: Any) -> None:
+    one, _ = make(2, 0.2)
+    with pytest.raises(
+        errors.CollectiveTimeout, match=r"rank 1 did not come within 0\.2 s.*rank 1: not yet here, MISSING"
+    ):
+        one.exchange("sum", np.zeros(1))
+    one, other = make(2)
+    other.close()
+    with pytest.raises(errors.WorkerLost, match="rank 1 has ended"):
+        one.exchange("sum", np.zeros(1))
