@@ -136,6 +136,20 @@ def _signatures(obj: Any, given: Any, input_signature: Sequence[Any] | None) -> 
     return {DEFAULT: _concrete(obj, getattr(obj, "__name__", "the function"))}
 
 
+def program_of(obj: Any, input_signature: Sequence[Any] | None = None) -> ConcreteFunction:
+    """The one program that an object is saved as, for files that hold one.
+
+    Raises ArgumentError where there are several or none.
+    """
+    found = [one for part in _signatures(obj, None, input_signature).values() for one in part]
+    if len(found) != 1 or not isinstance(found[0], ConcreteFunction):
+        name = getattr(obj, "name", None) or getattr(obj, "__name__", type(obj).__name__)
+        raise ArgumentError(
+            "saved", f"{name} has {len(found)} programs. Say which with input_signature=[hf.TensorSpec([None, 3])]."
+        )
+    return found[0]
+
+
 def _methods(module: Module, chosen: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The functions of a module's class that have an ``input_signature`` or were called, or those of a file, under
     other names than the signatures that are chosen."""

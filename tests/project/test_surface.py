@@ -86,7 +86,7 @@ MODULES = {
         mean_absolute_error mean_squared_error moments one_hot relu relu6 rms_norm scaled_dot_product_attention selu
         separable_conv2d sigmoid sigmoid_cross_entropy silu softmax softmax_cross_entropy softplus softsign swish
         tanh""",
-    "onnx": "OnnxError OnnxModel Report check load",
+    "onnx": "OnnxError OnnxModel Report check load save",
     "optimizers": """Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb LazyAdam Lion LossScaleOptimizer Muon Nadam
         Optimizer RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
     "regularizers": """L1 L1L2 L2 OrthogonalRegularizer Regularizer get l1 l1_l2 l2 orthogonal_regularizer""",

@@ -1,0 +1,209 @@
+"""Functions and models as ONNX files: run by ONNX's own evaluator, and loaded again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow import layers
+
+onnx = pytest.importorskip("onnx")
+
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+pytestmark = pytest.mark.code
+F32 = np.float32
+RNG = np.random.default_rng(1)
+Spec = hf.TensorSpec
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(F32)
+
+
+def listed(value: Any) -> list[np.ndarray]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [np.asarray(v) for v in (value if isinstance(value, (tuple, list)) else [value])]
+
+
+def check(
+    obj: Any, folder: Path, arguments: Sequence[np.ndarray], signature: Any = None, opset: int = 21, ulp: int = 1
+) -> Any:
+    """ONNX's evaluator agrees closely, what is loaded again exactly; returns the file's model."""
+    path = hf.onnx.save(obj, folder / "model.onnx", input_signature=signature, opset=opset)
+    proto = onnx.load(path)
+    wanted = listed(obj(*arguments))
+    names = [port.name for port in proto.graph.input]
+    found = ReferenceEvaluator(proto).run(None, dict(zip(names, arguments, strict=True)))
+    again = listed(hf.onnx.load(path)(*arguments))
+    assert len(found) == len(wanted) == len(again)
+    for got, back, want in zip(found, again, wanted):
+        got = np.asarray(got)
+        assert (got.shape, got.dtype, back.shape, back.dtype) == (want.shape, want.dtype) * 2
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
+        np.testing.assert_array_max_ulp(back, want, ulp) if want.dtype.kind == "f" else None
+        np.testing.assert_allclose(back, want, rtol=1e-6)
+    return proto
+
+
+def network(shape: tuple[int, ...], *parts: Any) -> hf.Sequential:
+    return hf.Sequential([hf.Input(shape), *parts])
+
+
+NETWORKS: dict[str, Callable[[], tuple[hf.Sequential, tuple[int, ...]]]] = {
+    "dense": lambda: (
+        network(
+            (8,),
+            layers.Dense(16, activation="gelu"),
+            layers.LayerNormalization(),
+            layers.Dropout(0.5),
+            layers.Dense(3, activation="softmax"),
+        ),
+        (3, 8),
+    ),
+    "convolutions": lambda: (
+        network(
+            (8, 8, 3),
+            layers.Conv2D(4, 3, strides=2, padding="same", activation="relu"),
+            layers.BatchNormalization(),
+            layers.MaxPooling2D(2),
+            layers.Flatten(),
+        ),
+        (3, 8, 8, 3),
+    ),
+    "separable": lambda: (
+        network(
+            (6, 6, 4),
+            layers.DepthwiseConv2D(3, padding="same"),
+            layers.SeparableConv2D(6, 3),
+            layers.AveragePooling2D(2),
+            layers.UpSampling2D(2),
+        ),
+        (2, 6, 6, 4),
+    ),
+    "transposed": lambda: (network((4, 4, 3), layers.Conv2DTranspose(2, 3, strides=2, padding="same")), (2, 4, 4, 3)),
+    "sequences": lambda: (
+        network((10, 3), layers.Conv1D(4, 3, dilation_rate=2, padding="causal"), layers.GlobalMaxPooling1D()),
+        (2, 10, 3),
+    ),
+    "lstm": lambda: (network((5, 3), layers.Bidirectional(layers.LSTM(4))), (2, 5, 3)),
+    "gru": lambda: (network((5, 3), layers.GRU(4, return_sequences=True), layers.SimpleRNN(3)), (2, 5, 3)),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks(name: str, tmp_path: Path) -> None:
+    model, shape = NETWORKS[name]()
+    proto = check(model, tmp_path, [floats(*shape)])
+    (port,) = proto.graph.input
+    assert port.type.tensor_type.shape.dim[0].dim_param == "batch"
+    names = {weight.name for weight in proto.graph.initializer}
+    assert any("kernel" in name for name in names)
+
+
+def test_functions_of_several_arguments_and_results(tmp_path: Path) -> None:
+    def f(x: Any, i: Any) -> Any:
+        return {
+            "rows": hf.take(x, i, axis=0),
+            "joined": hf.concat([x[:, :2], x[:, ::-1]], axis=1),
+            "place": hf.argmax(x, axis=1),
+            "flat": hf.reshape(x, (-1,)),
+            "numbers": hf.arange(x.shape[0]) * 2,
+            "gram": hf.matmul(x, hf.matrix_transpose(x)),
+            "sorted": hf.sort(x, axis=1),
+            "sums": hf.cumulative_sum(x, axis=1),
+            "same": x,
+        }
+
+    arguments = [floats(6, 8), np.array([0, 3, 5, -1])]
+    proto = check(f, tmp_path, arguments, [Spec(["n", 8], name="x"), Spec([4], "int64", name="i")])
+    assert [port.name for port in proto.graph.output][:3] == ["rows", "joined", "place"]
+
+
+def test_elementwise_functions_with_edges(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        return (
+            hf.expm1(x),
+            hf.log1p(hf.abs(x)),
+            hf.trunc(x * 3),
+            hf.remainder(x, 0.7),
+            hf.floor_divide(x, 0.3),
+            hf.isfinite(x),
+            hf.logsumexp(x, axis=1),
+            hf.nn.softplus(x),
+            hf.nn.silu(x),
+            hf.copysign(hf.ones_like(x), x),
+            hf.round(x),
+            hf.where(x > 0, x, -1.0),
+            hf.one_hot(hf.argmax(x, axis=1), 4),
+        )
+
+    x = floats(5, 4)
+    x[0] = [0.0, -0.0, 1e-7, -1e-7]
+    x[1] = [20.0, -20.0, 0.5, -0.5]
+    check(f, tmp_path, [x], [Spec([None, 4])], ulp=4)  # functions that ONNX lacks are made of others
+
+
+@pytest.mark.parametrize("opset", [13, 17, 18, 24])
+def test_opsets(opset: int, tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        return hf.max(x, axis=1), hf.any(x > 0, axis=0), hf.pad(x, [(1, 2), (0, 0)]), hf.sum(x)
+
+    check(f, tmp_path, [floats(3, 4)], [Spec([None, 4])], opset=opset)
+
+
+def test_control_flow(tmp_path: Path) -> None:
+    def loop(x: Any) -> Any:
+        return hf.while_loop(lambda i, y: hf.sum(y) < 100, lambda i, y: (i + 1, y * 1.5 + 1), (0, x))
+
+    check(loop, tmp_path, [np.array([1, 2, 3], F32)], [Spec([3])])
+
+    def branch(x: Any) -> Any:
+        return hf.cond(hf.sum(x) > 0, lambda: x * 2, lambda: x - 1)
+
+    for sign in (1, -1):
+        check(branch, tmp_path, [np.array([1, 2, 3], F32) * F32(sign)], [Spec([3])])
+    for backwards in (False, True):
+
+        def scanned(x: Any, backwards: bool = backwards) -> Any:
+            return hf.scan(lambda a, row: a * 0.5 + row, x, hf.zeros(3), reverse=backwards)
+
+        check(lambda x: scanned(x), tmp_path, [floats(6, 3)], [Spec([None, 3])])
+
+
+def test_attention(tmp_path: Path) -> None:
+    specs = [Spec([None, 2, n, 4]) for n in (5, 7, 7)]
+    arguments = [floats(3, 2, n, 4) for n in (5, 7, 7)]
+    check(lambda q, k, v: hf.nn.scaled_dot_product_attention(q, k, v), tmp_path, arguments, specs)
+
+
+def test_what_is_loaded_is_saved_again(tmp_path: Path) -> None:
+    model, shape = NETWORKS["convolutions"]()
+    x = floats(*shape)
+    first = hf.onnx.load(hf.onnx.save(model, tmp_path / "a.onnx"))
+    second = hf.onnx.load(hf.onnx.save(first, tmp_path / "b.onnx", input_signature=first.signature))
+    np.testing.assert_array_equal(second(x), first(x))
+
+
+def test_what_cannot_be_saved_says_why(tmp_path: Path) -> None:
+    with pytest.raises(hf.onnx.OnnxError, match=r"random_bits has no counterpart in ONNX .*test_save\.py"):
+        hf.onnx.save(lambda x: x + hf.random.stateless_uniform((3,), (1, 2)), tmp_path / "x.onnx", [Spec([3])])
+    count = hf.Variable(0.0)
+
+    def counted(x: Any) -> Any:
+        count.assign_add(1.0)
+        return x * count
+
+    with pytest.raises(hf.errors.ArgumentError, match="assigns variables"):
+        hf.onnx.save(counted, tmp_path / "x.onnx", [Spec([3])])
+    with pytest.raises(hf.errors.ArgumentError, match="opset is 9"):
+        hf.onnx.save(lambda x: x, tmp_path / "x.onnx", [Spec([3])], opset=9)
+    with pytest.raises(hf.errors.ArgumentError):
+        hf.onnx.save(hf.function(lambda x: x), tmp_path / "x.onnx")
+    assert not (tmp_path / "x.onnx").exists()
