@@ -21,6 +21,8 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import literal, reshape_to
 
+_LARGE = 1 << 15  # numbers of a transform of which few tables are kept
+
 
 def fft(x: Tensor, axis: int, *, inverse: bool = False, scale: float = 1.0) -> Tensor:
     """The transform of complex numbers along an axis, or of pairs along one that is not the last."""
@@ -34,13 +36,12 @@ def fft(x: Tensor, axis: int, *, inverse: bool = False, scale: float = 1.0) -> T
     return _by_chirps(x, axis, n, inverse, scale)
 
 
-@functools.lru_cache(64)
-def _table(n: int, dtype: np.dtype[Any]) -> np.ndarray:
-    return fourier_plan.table(n, dtype)
+_table = functools.lru_cache(256)(fourier_plan.table)
+_large_table = functools.lru_cache(4)(fourier_plan.table)
 
 
 def _constants(n: int, dtype: np.dtype[Any]) -> Tensor:
-    return literal(_table(n, dtype))
+    return literal((_table if n < _LARGE else _large_table)(n, dtype))
 
 
 @functools.lru_cache(64)

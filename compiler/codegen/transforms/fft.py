@@ -11,7 +11,7 @@ Within vectors real and imaginary parts are apart; they are pairs in operands an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +78,7 @@ def emit_fourier(module: LLVMModule, e: Emitter, symbol: str, operands: FourierO
     needed = sizes.row_scratch
     count = product(lines)
     if sizes.split.is_butterfly or not isinstance(count, int) or n < SHARED_TRANSFORM or count > FEW_TRANSFORMS:
-        return one_phase(whole, lines, scratch=needed)
+        return one_phase(whole, lines, grain=sizes.lanes if sizes.split.is_butterfly else 1, scratch=needed)
     steps = [
         Phase(written(Emitter(e.target, 1, e.fastmath), f"{symbol}_{name}", write, True), (count, blocks))
         for name, write, blocks in (
@@ -107,6 +107,7 @@ class _Transform:
         self.n = n
         self.behind = operands.behind
         self.split = fourier_plan.plan(n)
+        self.lanes = lanes_for(e.target, self.dtype, product(shape[:axis]))  # of short rows
         if not self.split.is_butterfly:
             first, second = self.split.parts
             self.first_lanes = lanes_for(e.target, self.dtype, second.n)
@@ -140,7 +141,7 @@ class _Transform:
     @property
     def row_scratch(self) -> int:
         if self.split.is_butterfly:
-            return 0
+            return -(-2 * self.n // self.lanes) * self.lanes**2 * self.item
         first, second = self.split.parts
         in_first = self._staged + self.scratch_of(first, self.first_lanes)
         return self.between + max(in_first, self.scratch_of(second, self.second_lanes))
@@ -158,16 +159,22 @@ class _Transform:
                 mask = None if valid is None else c.lanes_below(c.mul(valid, 2))
                 both = e.load(place, self.dtype, mask)
             real, imaginary = (e.shuffle(both, None, range(part, 2 * lanes, 2)) for part in (0, 1))
+        return self._swapped(real, imaginary)
+
+    def _swapped(self, real: Val, imaginary: Val) -> tuple[Val, Val]:
+        """The inverse is the transform with both parts swapped, before and after."""
         return (imaginary, real) if self.how.inverse else (real, imaginary)
+
+    def _scaled(self, real: Val, imaginary: Val) -> tuple[Val, Val]:
+        if self.how.scale == 1:
+            return real, imaginary
+        factor = self.e.const(self.dtype.type(self.how.scale), self.dtype)
+        return self.e.mul(real, factor), self.e.mul(imaginary, factor)
 
     def _store(self, start: Ref, real: Val, imaginary: Val, valid: Ref | None) -> None:
         c, e = self.c, self.e
         lanes, place = e.width, c.at(self.out, c.mul(start, 2), self.item)
-        if self.how.inverse:
-            real, imaginary = imaginary, real
-        if self.how.scale != 1:
-            factor = e.const(self.dtype.type(self.how.scale), self.dtype)
-            real, imaginary = e.mul(real, factor), e.mul(imaginary, factor)
+        real, imaginary = self._swapped(*self._scaled(real, imaginary))
         if lanes == 1:
             e.store(real, place)
             e.store(imaginary, c.at(place, 1, self.item))
@@ -249,20 +256,69 @@ class _Transform:
     def rows(self) -> None:
         """Units: rows."""
         c = self.c
+        if self.split.is_butterfly:
+            c.vector_loop("%begin", "%end", self.lanes, self._short_rows)
+            return
         with c.loop("%begin", "%end") as loop:
             start = c.mul(loop.index, self.n)
-            if self.split.is_butterfly:
-                with c.width(1):
-                    self._transform(
-                        self.split,
-                        lambda i: self._load(c.add(start, i), None),
-                        lambda k, r, i: self._store(c.add(start, k), r, i, None),
-                        "%scratch",
-                    )
-            else:
-                own = c.at("%scratch", self.between, 1)
-                self._first(start, "%scratch", own, 0, self.first_blocks)
-                self._second(start, "%scratch", own, 0, self.second_blocks)
+            own = c.at("%scratch", self.between, 1)
+            self._first(start, "%scratch", own, 0, self.first_blocks)
+            self._second(start, "%scratch", own, 0, self.second_blocks)
+
+    def _short_rows(self, row: Ref, mask: Val | None) -> None:
+        """A row in each lane.  Squares of rows and parts of numbers are turned in registers, before and after."""
+        c, e = self.c, self.e
+        if mask is not None or e.width == 1:
+            self._few_short_rows(row, mask)
+            return
+        lanes, parts = e.width, 2 * self.n
+
+        def vector(part: Ref) -> str:
+            return c.at("%scratch", part, lanes * self.item)
+
+        def squares(base: str) -> Iterator[tuple[list[str], Val | None, list[str]]]:
+            """The places of a square's rows, which parts of these there are, and where they lie when turned."""
+            for first in range(0, parts, lanes):
+                rows = [c.at(base, c.add(c.mul(c.add(row, k), parts), first), self.item) for k in range(lanes)]
+                some = None if first + lanes <= parts else c.lanes_below(parts - first)
+                yield rows, some, [vector(first + k) for k in range(lanes)]
+
+        for rows, some, turned in squares(self.x):
+            values = transpose_in_registers(e, [e.load(place, self.dtype, some) for place in rows])
+            for value, place in zip(values, turned):
+                e.store(value, place)
+
+        def load(i: Ref) -> tuple[Val, Val]:
+            return self._swapped(*(e.load(vector(c.add(c.mul(i, 2), part)), self.dtype) for part in (0, 1)))
+
+        def store(k: Ref, real: Val, imaginary: Val) -> None:
+            for part, value in enumerate(self._swapped(*self._scaled(real, imaginary))):
+                e.store(value, vector(c.add(c.mul(k, 2), part)))
+
+        self._transform(self.split, load, store, "%scratch")
+        for rows, some, turned in squares(self.out):
+            values = transpose_in_registers(e, [e.load(place, self.dtype) for place in turned])
+            for value, place in zip(values, rows):
+                e.store(value, place, some)
+
+    def _few_short_rows(self, row: Ref, mask: Val | None) -> None:
+        """The same for the last rows, whose numbers are looked up one by one."""
+        c, e = self.c, self.e
+        start = c.mul(row, self.n)
+        apart = e.numbers([2 * self.n * k for k in range(e.width)], dt.int64) if e.width > 1 else e.const(0, dt.int64)
+
+        def place(base: str, number: Ref, part: int) -> str:
+            return c.at(base, c.add(c.mul(c.add(start, number), 2), part), self.item)
+
+        def load(i: Ref) -> tuple[Val, Val]:
+            real, imaginary = (e.gather(place(self.x, i, part), self.dtype, apart, mask) for part in (0, 1))
+            return self._swapped(real, imaginary)
+
+        def store(k: Ref, real: Val, imaginary: Val) -> None:
+            for part, value in enumerate(self._swapped(*self._scaled(real, imaginary))):
+                e.scatter(value, place(self.out, k, part), apart, mask)
+
+        self._transform(self.split, load, store, "%scratch")
 
     def first_of_rows(self) -> None:
         """Units: the vectors of the first step of a row, row after row."""
