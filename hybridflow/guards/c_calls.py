@@ -275,6 +275,27 @@ def _note_result(
         recording.weak_root(value, f"{text}()")
 
 
+def logs(recording: GuardBuilder, method: types.MethodType) -> Any:
+    """A method of a logger: whether it is enabled for a level is asked again by a guard, and where it is not, nothing
+    is done."""
+    logger: Any = method.__self__
+    name = method.__name__
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        level = c_function_models.LEVELS.get(name, args[0] if args else kwargs.get("level"))
+        if type(level) is not int:  # an error
+            return recording.note(unknown, method)(*args, **kwargs)
+        is_enabled = recording.note(lambda _: logger.isEnabledFor(level))
+        if is_enabled and name != "isEnabledFor":
+            return recording.note(unknown, method)(*args, **kwargs)
+        recording.note(
+            _note_result, logger, "a logger", lambda one: one.isEnabledFor(level), is_enabled, ("isEnabledFor", level)
+        )
+        return is_enabled if name == "isEnabledFor" else None
+
+    return call
+
+
 def getter(recording: GuardBuilder, f: Any, value: Any) -> Any:
     """What ``operator.attrgetter``, ``itemgetter`` and ``methodcaller`` do, step by step."""
     _, args = f.__reduce__()[:2]

@@ -128,6 +128,8 @@ IMPURE = frozenset(
         ("datetime", "utcnow"),
     )
 )
+# Methods of loggers that do nothing where the logger is not enabled for a level.
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "exception": 40, "critical": 50}
 # Functions that look at the frame they are called from.
 OF_CALLER = frozenset(
     (

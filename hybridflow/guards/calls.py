@@ -26,6 +26,7 @@ from hybridflow.guards.c_calls import (
     dereference,
     descriptor,
     getter,
+    logs,
     prints,
 )
 from hybridflow.guards.class_calls import class_
@@ -119,10 +120,15 @@ def _guard_bound_method(recording: GuardBuilder, method: types.MethodType) -> An
     if isinstance(function, Dispatcher):
         prepare(recording, function)
         return method
+    name = name_of(method)
+    if getattr(function, "__module__", None) == "logging" and (
+        name in c_function_models.LEVELS or name in ("log", "isEnabledFor")
+    ):
+        return logs(recording, method)
     wrapped = getattr(function, "__wrapped__", None)  # a library's decorator around the user's function
     if isinstance(wrapped, types.FunctionType):
         prepare(recording, wrapped)
-    if is_stateful(owner) or not is_pure(getattr(function, "__module__", None) or owner, name_of(method)):
+    if is_stateful(owner) or not is_pure(getattr(function, "__module__", None) or owner, name):
         return unknown(recording, method)
     consume(recording, method.__self__, whole=True)
     return Consuming(recording, method)
