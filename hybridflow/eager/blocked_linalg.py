@@ -23,7 +23,6 @@ from hybridflow.runtime.threads import thread_pool
 # Rows, and columns, from which on it takes less time than NumPy's.
 LEAST = {"cholesky": 160, "triangular_solve": 33, "lu": 33, "qr": 300, "solve": 400, "inv": 400, "slogdet": 400}
 
-_REFLECTIONS = 64  # that are multiplied with the rest of a matrix together
 _LINE, _ALIASES = 64, 512  # bytes: of a line of cache; and a pitch with that divisor meets few sets
 
 
@@ -60,8 +59,7 @@ class Steps:
             ),
         )
         self.tile, self.columns = code.tile_for(target, dtype), code.solve_columns(target, dtype)
-        self.block, self.panel = code.BLOCK, code.PANEL
-        self.square = code.square_for(target, dtype)
+        self.block, self.square = code.BLOCK, code.square_for(target, dtype)
         self._tasks = {name: self._code.addresses[name] for name in code.TASKS}
         self._words = {name: ctypes.c_int64 * len(words) for name, words in code.WORDS.items()}
         plain, task = ctypes.CFUNCTYPE(None, ctypes.c_void_p), TASK
@@ -158,21 +156,12 @@ class Steps:
     def qr(self, a: np.ndarray, tau: np.ndarray) -> None:
         """Reflections below the diagonal and in ``tau``, and on and above it what they make of the matrix."""
         n = len(tau)
-        for start in range(0, n, _REFLECTIONS):
-            stop = min(start + _REFLECTIONS, n)
-            self._qr_panel(a[start:, start:stop], tau[start:stop])
-            self.reflect(a[start:, start:stop], tau[start:stop], a[start:, stop:], transposed=True)
-
-    def _qr_panel(self, a: np.ndarray, tau: np.ndarray) -> None:
-        m, n = a.shape
-        if n <= self.panel:
-            words = self._words["qr"](a.ctypes.data, self._pitch(a), m, n, tau.ctypes.data)
+        for start in range(0, n, self.block):
+            stop = min(start + self.block, n)
+            part, factors = a[start:, start:stop], tau[start:stop]
+            words = self._words["qr"](part.ctypes.data, self._pitch(part), *part.shape, factors.ctypes.data)
             self._calls["qr"](ctypes.addressof(words))
-            return
-        half = -(-n // (2 * self.panel)) * self.panel
-        self._qr_panel(a[:, :half], tau[:half])
-        self.reflect(a[:, :half], tau[:half], a[:, half:], transposed=True)
-        self._qr_panel(a[half:, half:], tau[half:])
+            self.reflect(part, factors, a[start:, stop:], transposed=True)
 
     def reflect(self, a: np.ndarray, tau: np.ndarray, c: np.ndarray, transposed: bool) -> None:
         """c becomes the product of several reflections with it, or that of the ``transposed`` ones.
@@ -292,8 +281,8 @@ def _qr(steps: Steps, a: np.ndarray, complete: bool, rank: Any) -> tuple[np.ndar
         _keep_upper(both[:inner], r[index], steps.block)
         out[...] = 0
         np.fill_diagonal(out, 1)
-        for start in reversed(range(0, k, _REFLECTIONS)):
-            stop = min(start + _REFLECTIONS, k)
+        for start in reversed(range(0, k, steps.block)):
+            stop = min(start + steps.block, k)
             steps.reflect(both[start:, start:stop], tau[start:stop], out[start:, start:], transposed=False)
     return q, r
 

@@ -11,7 +11,7 @@ has the same sums however many threads there are.
 ``cholesky`` the upper factor of one block: the number of the row where it ends, -1 where it does not.
 ``lu``       up to BLOCK columns with at least as many rows, with partial pivoting; rows change places within them.
 ``swap``     the same exchanges in other columns.
-``qr``       up to PANEL columns with at least as many rows, by reflections I - tau v v^T (Householder): v, whose first
+``qr``       up to BLOCK columns with at least as many rows, by reflections I - tau v v^T (Householder): v, whose first
              element is one, lies below the diagonal.
 ``transpose`` of a square matrix: of its ``lower`` triangle alone, or of its ``upper`` one with zeros in place of the
              other.
@@ -36,7 +36,7 @@ from hybridflow.compiler.ops.evaluation_order import K_BLOCK
 from hybridflow.compiler.target import Target
 
 BLOCK = 64  # rows of what is substituted, or factored, at once
-PANEL = 16  # columns that are factored one by one, before others follow
+_PANEL = 16  # columns whose pivots are found one by one, before the others of a block follow
 DEPTH = K_BLOCK
 _ROWS = 4  # that are substituted side by side
 
@@ -299,9 +299,9 @@ class _Step:
 
     def emit_lu(self) -> None:
         c = self.c
-        with c.loop(0, self.n, PANEL) as panel:
+        with c.loop(0, self.n, _PANEL) as panel:
             first = panel.index
-            end = c.min(c.add(first, PANEL), self.n)
+            end = c.min(c.add(first, _PANEL), self.n)
             with c.loop(first, end) as k:
                 self._pivot(k.index, end)
 
@@ -353,7 +353,7 @@ class _Step:
             return value
 
         lines: list[Val] = []
-        for k in range(PANEL):
+        for k in range(_PANEL):
             lines.append(e.neg(less(c.add(first, k), lines)))
         with c.loop(end, self.m) as i:
             less(i.index, lines)
@@ -380,7 +380,7 @@ class _Step:
     def emit_qr(self) -> None:
         c, e = self.c, self.e
         with c.loop(0, self.n) as k:
-            line, below = self._at(self.a, k.index, self.pitch), c.add(k.index, 1)
+            below = c.add(k.index, 1)
 
             def at(i: Ref, k: Ref = k.index) -> str:
                 return self._at(self.a, i, self.pitch, k)
@@ -406,20 +406,25 @@ class _Step:
                 with c.loop(below, self.m) as i:
                     e.store(e.div(e.load(at(i.index), self.dtype), divisor), at(i.index))
             factor = e.splat(tau)
+            vectors = Tile(1, _solve_vectors(e.target), self.width)
+            with c.loop(below, self.n, vectors.columns) as j:
+                masks = self._masks(c.sub(self.n, j.index), vectors)
 
-            def reflect(j: Ref, mask: Val | None, line: str = line, below: Ref = below, factor: Val = factor) -> None:
-                top = e.load(c.at(line, j, self.item), self.dtype, mask)
-                with c.loop(below, self.m, carry=[top]) as i:
-                    value = e.load(self._at(self.a, i.index, self.pitch, j), self.dtype, mask)
-                    i.next = [e.fma(e.load_splat(at(i.index), self.dtype), value, i.carried[0])]
-                total = e.neg(e.mul(i.carried[0], factor))
-                e.store(e.add(top, total), c.at(line, j, self.item), mask)
+                def row(i: Ref, j: Ref = j.index) -> list[str]:
+                    return [self._at(self.a, i, self.pitch, c.add(j, v * self.width)) for v in range(vectors.vectors)]
+
+                tops = [e.load(place, self.dtype, mask) for place, mask in zip(row(k.index), masks)]
+                with c.loop(below, self.m, carry=tops) as i:
+                    v = e.load_splat(at(i.index), self.dtype)
+                    values = [e.load(place, self.dtype, mask) for place, mask in zip(row(i.index), masks)]
+                    i.next = [e.fma(v, value, total) for value, total in zip(values, i.carried)]
+                totals = [e.neg(e.mul(total, factor)) for total in i.carried]
+                for place, top, total, mask in zip(row(k.index), tops, totals, masks):
+                    e.store(e.add(top, total), place, mask)
                 with c.loop(below, self.m) as i:
-                    place = self._at(self.a, i.index, self.pitch, j)
-                    value = e.fma(e.load_splat(at(i.index), self.dtype), total, e.load(place, self.dtype, mask))
-                    e.store(value, place, mask)
-
-            c.vector_loop(below, self.n, self.width, reflect, masks=True)
+                    v = e.load_splat(at(i.index), self.dtype)
+                    for place, total, mask in zip(row(i.index), totals, masks):
+                        e.store(e.fma(v, total, e.load(place, self.dtype, mask)), place, mask)
 
     def emit_transpose(self) -> None:
         """Units: squares down the rows of what is read."""
