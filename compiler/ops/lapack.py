@@ -789,6 +789,106 @@ _host(
 )
 
 
+# ---- eigenvalues of any matrices: complex numbers as pairs of a real and an imaginary part
+
+
+Pair = tuple[Any, Any]
+
+
+def _whole(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Complex matrices of two parts; real ones of one."""
+    return parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+
+
+def _eig(*parts: np.ndarray) -> tuple[np.ndarray, ...]:
+    values, vectors = np.linalg.eig(_whole(parts))
+    return values.real, values.imag, vectors.real, vectors.imag
+
+
+def _eigvals(*parts: np.ndarray) -> tuple[np.ndarray, ...]:
+    values = np.linalg.eigvals(_whole(parts))
+    return values.real, values.imag
+
+
+def _pair_product(b: Builder, x: Pair, y: Pair) -> Pair:
+    real = b.subtract(_mul(b, x[0], y[0]), _mul(b, x[1], y[1]))
+    return real, b.add(_mul(b, x[0], y[1]), _mul(b, x[1], y[0]))
+
+
+def _adjoint(b: Builder, x: Pair) -> Pair:
+    return _t(b, x[0]), b.negative(_t(b, x[1]))
+
+
+def _pair_solve(b: Builder, a: Pair, y: Pair) -> Pair:
+    """By the real matrix of twice the size that acts on both parts."""
+    shape = a[0].type.shape
+    n, axis = shape[-1], len(shape) - 2
+    above, below = b.concat(a[0], b.negative(a[1]), axis=axis + 1), b.concat(a[1], a[0], axis=axis + 1)
+    x = _one(b, b.solve(b.concat(above, below, axis=axis), b.concat(*y, axis=axis)))
+    start, step = (0,) * len(shape), (1,) * len(shape)
+    front = shape[:-2]
+    real = b.slice(x, start=start, stop=(*front, n, n), step=step)
+    return real, b.slice(x, start=(*start[:-2], n, 0), stop=(*front, 2 * n, n), step=step)
+
+
+def _eig_cotangent(b: Builder, gs: Sequence[Any], outs: Sequence[Any], inputs: Sequence[Any]) -> Any:
+    """Of eigenvalues, and of what does not depend on the phase of each eigenvector (Boeddeker and others, "On the
+    Computation of Complex-valued Gradients with Application to Statistically Optimum Beamforming", 2017)."""
+    wr, wi, *vectors = outs
+    v: Pair = (vectors[0], vectors[1])
+    like = v[0].type
+    on_diagonal = _diagonal_mask(b, like, "equal")
+    zero = b.full(0, like=like)
+    middle: Pair = (zero, zero)
+    adjoint = _adjoint(b, v)
+    if gs[2] is not None or gs[3] is not None:
+        g = _zero_or(b, gs[2], v[0]), _zero_or(b, gs[3], v[1])
+        turned = _pair_product(b, adjoint, g)
+        along = b.sum(b.where(on_diagonal, turned[0], zero), axes=(like.ndim - 2,))
+        lengths = _across(b, along, like, -1)
+        square = _pair_product(b, adjoint, v)
+        turned = tuple([b.subtract(x, b.multiply(y, lengths)) for x, y in zip(turned, square)])
+        dr, di = (b.subtract(_across(b, x, like, -1), _across(b, x, like, -2)) for x in (wr, wi))
+        size = b.add(b.multiply(dr, dr), b.multiply(di, di))
+        largest = b.max(b.abs(b.stop_gradient(b.add(b.abs(wr), b.abs(wi)))), axes=(like.ndim - 2,))
+        least = _scaled(b, largest, _EQUAL * float(np.finfo(like.dtype).eps))
+        none = b.less_equal(size, _number(b, b.multiply(least, least), like))
+        safe = b.where(none, b.full(1, like=like), size)
+        # Divided by the conjugate of the difference.
+        real = b.divide(b.subtract(b.multiply(turned[0], dr), b.multiply(turned[1], di)), safe)
+        imag = b.divide(b.add(b.multiply(turned[0], di), b.multiply(turned[1], dr)), safe)
+        middle = b.where(none, zero, real), b.where(none, zero, imag)
+    parts = [_across(b, b.full(0, like=wr.type) if g is None else g, like, -1) for g in gs[:2]]
+    middle = b.where(on_diagonal, parts[0], middle[0]), b.where(on_diagonal, parts[1], middle[1])
+    found = _pair_solve(b, adjoint, _pair_product(b, middle, adjoint))
+    return found[: len(inputs)]
+
+
+def _eig_vjp(b: Builder, gs: Any, outs: Any, *inputs: Any) -> Any:
+    return _eig_cotangent(b, gs, outs, inputs)
+
+
+def _eigvals_vjp(b: Builder, gs: Any, outs: Any, *inputs: Any) -> Any:
+    return _eig_cotangent(b, (*gs, None, None), b.results(b.eig(*inputs)), inputs)
+
+
+def _eigvals_types(*parts: TensorType) -> tuple[TensorType, ...]:
+    return (_stacked(parts[0], parts[0].shape[-1]),) * 2
+
+
+_host(
+    "eig",
+    None,
+    _eig,
+    lambda *parts: (*_eigvals_types(*parts), parts[0], parts[0]),
+    doc="The eigenvalues of real matrices, or of complex ones in two parts, and the eigenvectors as columns; all in "
+    "two parts.",
+    vjp=_eig_vjp,
+)
+
+_host("eigvals", None, _eigvals, _eigvals_types, doc="The eigenvalues alone, in two parts.", vjp=_eigvals_vjp)
+
+
 # ---- functions of matrices
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from hybridflow.array.creation import arange, iota, tril, triu
-from hybridflow.array.elementwise import equal, greater, multiply, square, subtract, where
+from hybridflow.array.elementwise import complex, equal, greater, imag, multiply, real, square, subtract, where
 from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.linalg import matmul
 from hybridflow.array.reductions import count_nonzero, max, sum
@@ -27,7 +27,14 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, expand, float_operand, reshape_to, scalar
-from hybridflow.errors import ArgumentError, ShapeError, entered
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
+
+
+class EigResult(NamedTuple):
+    """What ``eig`` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -94,6 +101,10 @@ def matrix(x: Any, stage: str) -> Tensor:
 def computed(op: str, *operands: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
     """The results of a host op, in the dtype of its operands."""
     dtype = operands[0].dtype
+    if dtypes.is_complex(dtype):
+        raise DTypeError(
+            op, f"{operands[0].type} is complex. Expected real matrices; hf.linalg.eig takes complex ones."
+        )
     wide = dtypes.compute_dtype(dtype)
     found = apply(TABLE[op], *(cast(x, wide) for x in operands), **attrs)
     return tuple([cast(out, dtype) if dtypes.is_float(out.dtype) else out for out in found])
@@ -591,3 +602,54 @@ def eigvalsh(x: Any, /) -> Tensor:
     [1.0, 3.0]
     """
     return computed("eigvalsh", matrix(x, "eigvalsh"))[0]
+
+
+def _parts(x: Any, stage: str) -> list[Tensor]:
+    """A real matrix, or the two parts of a complex one."""
+    x = matrix(x, stage)
+    return [real(x), imag(x)] if dtypes.is_complex(x.dtype) else [x]
+
+
+@entered
+def eig(x: Any, /) -> EigResult:
+    """The eigenvalues of a square matrix, in no order, and the eigenvectors as columns of length 1: complex numbers.
+
+    Gradients of eigenvectors are those of functions that do not depend on the phase of each.  Where eigenvalues are
+    equal, but for rounding, how vectors turn within their space is left out; a matrix without a full set of
+    eigenvectors has no gradient, which is a LinAlgError.
+
+    Args:
+        x: a tensor of shape ``(..., n, n)``.
+
+    Returns:
+        A named tuple: ``eigenvalues`` ``(..., n)``, ``eigenvectors`` ``(..., n, n)``, complex64 or complex128.
+
+    Raises:
+        LinAlgError: where the matrix is not finite.
+        ShapeError: for what is no stack of square matrices.
+
+    >>> hf.linalg.eig(hf.asarray([[0.0, -2.0], [2.0, 0.0]])).eigenvalues.tolist()
+    [2j, -2j]
+    """
+    wr, wi, vr, vi = computed("eig", *_parts(x, "eig"))
+    return EigResult(complex(wr, wi), complex(vr, vi))
+
+
+@entered
+def eigvals(x: Any, /) -> Tensor:
+    """The eigenvalues of a square matrix, in no order: complex numbers.
+
+    Args:
+        x: a tensor of shape ``(..., n, n)``.
+
+    Returns:
+        A complex tensor of shape ``(..., n)``.
+
+    Raises:
+        LinAlgError: where the matrix is not finite.
+        ShapeError: for what is no stack of square matrices.
+
+    >>> hf.linalg.eigvals(hf.asarray([[0.0, -2.0], [2.0, 0.0]])).tolist()
+    [2j, -2j]
+    """
+    return complex(*computed("eigvals", *_parts(x, "eigvals")))

@@ -637,8 +637,6 @@ cho_factor: hf.linalg.cholesky(x)
 cho_solve: hf.linalg.cholesky_solve(c, b)
 diag: x[..., None] * hf.eye(x.shape[-1])
 diag_part: hf.linalg.diagonal(x)
-eig: hf.linalg.eigh(x) of symmetric matrices
-eigvals: hf.linalg.eigvalsh(x) of symmetric matrices
 einsum: hf.einsum(text, x, y)
 eye: hf.eye(n)
 global_norm: hf.optimizers.global_norm(tensors)

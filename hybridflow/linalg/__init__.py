@@ -1,4 +1,4 @@
-"""Linear algebra: ``hf.linalg``, the extension of the array API standard but for what needs complex numbers, and more.
+"""Linear algebra: ``hf.linalg``, the extension of the array API standard, and more.
 
 Decompositions are functions of the host, eagerly and in compiled functions; see each function for its gradient.
 """
@@ -11,7 +11,9 @@ from hybridflow.array.decompositions import (
     cholesky,
     cholesky_solve,
     det,
+    eig,
     eigh,
+    eigvals,
     eigvalsh,
     inv,
     lstsq,
@@ -46,7 +48,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "expm",
     "gmres",

@@ -42,6 +42,12 @@ SIDES = RNG.normal(size=(2, 5, 2))
 FACTOR = np.linalg.cholesky(regular(2, 4, 4) + regular(2, 4, 4).swapaxes(-1, -2))
 DEFICIENT = np.stack([np.outer([1.0, 2, 3, 4], [1.0, -1, 2]), np.outer([1.0, 0, 0, 1], [0.0, 1, 2])])
 
+
+def _measured(w: Any) -> Any:
+    """Real numbers that see both parts, in whatever order eigenvalues come."""
+    return hf.sum(hf.real(w) ** 2 + 0.3 * hf.imag(w) ** 2 + hf.exp(hf.real(w)) * hf.cos(hf.imag(w)), axis=-1)
+
+
 GRADIENTS = {
     "lu, L": (lambda x: L.lu(x).L, SQUARE),
     "lu, U": (lambda x: L.lu(x).U, SQUARE),
@@ -61,6 +67,11 @@ GRADIENTS = {
     "expm, large": (lambda x: L.expm(3 * x), SQUARE),
     "sqrtm": (lambda x: L.sqrtm(x), regular(2, 3, 3)),
     "logm": (lambda x: L.logm(x), regular(2, 3, 3)),
+    "eigvals": (lambda x: _measured(L.eigvals(x)), SQUARE),
+    "eig, values": (lambda x: _measured(L.eig(x).eigenvalues), SQUARE),
+    "eig, vectors": (lambda x: hf.abs(L.eig(x).eigenvectors) ** 2, SQUARE),
+    "eig, complex": (lambda x: _measured(L.eig(hf.complex(x[0], x[1])).eigenvalues), SQUARE),
+    "eig, complex vectors": (lambda x: hf.abs(L.eig(hf.complex(x[0], x[1])).eigenvectors) ** 2, SQUARE),
     "norm": (lambda x: L.norm(x, "nuc", axis=(-2, -1)), TALL),
     "cond": (lambda x: L.cond(x), SQUARE),
     "cond 1": (lambda x: L.cond(x, 1), SQUARE),
@@ -230,6 +241,36 @@ def test_roots_and_logarithms_that_are_not_real() -> None:
                     run(hf.asarray(at))
     with pytest.raises(errors.LinAlgError, match=r"at \[1\] of the stack: an eigenvalue is negative"):
         L.sqrtm(np.stack([np.eye(2), -np.eye(2)]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_eigenvalues_of_any_matrices(dtype: str) -> None:
+    a = RNG.normal(size=(3, 6, 6)).astype(dtype)
+    if "complex" in dtype:
+        a = (a + 1j * RNG.normal(size=a.shape)).astype(dtype)
+    eps, wide = (2.0**-23 if dtype in ("float32", "complex64") else 2.0**-52), a.astype(complex)
+    for run in (L.eig, hf.function(lambda x: L.eig(x))):
+        w, v = (x.numpy() for x in run(hf.asarray(a)))
+        assert w.dtype == v.dtype == np.result_type(dtype, np.complex64)
+        assert np.abs(wide @ v - v * w[:, None]).max() <= 50 * eps * np.abs(a).sum(-1).max()
+        np.testing.assert_allclose(np.linalg.norm(v, axis=-2), 1, rtol=20 * eps)
+    np.testing.assert_allclose(np.sort_complex(L.eigvals(a)), np.sort_complex(w), rtol=3e3 * eps, atol=100 * eps)
+    assert_same_bits(hf.function(lambda x: L.eigvals(x))(hf.asarray(a)), L.eigvals(a))
+    assert_same_bits(hf.vmap(lambda x: L.eig(x))(hf.asarray(a)), L.eig(a))
+
+
+def test_edges_of_eigenvalues() -> None:
+    assert L.eigvals(np.zeros((2, 0, 0))).shape == (2, 0) and L.eig(np.zeros((0, 3, 3))).eigenvectors.shape == (0, 3, 3)
+    assert L.eigvals([[5]]).tolist() == [5 + 0j] and L.eigvals([[5]]).dtype == hf.complex64
+    assert np.array_equal(L.eigvals(DEFECTIVE).numpy(), [2, 2, 2])
+    with pytest.raises(errors.LinAlgError, match=r"at \[1\] of the stack"):
+        L.eigvals(np.stack([np.eye(2), np.full((2, 2), np.nan)]))
+    with pytest.raises(errors.ShapeError, match="square"):
+        L.eig(np.ones((2, 3)))
+    with pytest.raises(errors.DTypeError, match="complex"):
+        L.cholesky(np.eye(2) + 0j)
+    same = hf.grad(lambda x: hf.sum(hf.real(L.eigvals(x))))(hf.eye(3, dtype=hf.float64))
+    np.testing.assert_allclose(same, np.eye(3), atol=1e-12)
 
 
 def test_errors_name_the_matrix_in_the_stack() -> None:

@@ -5,8 +5,6 @@ math sobol_sample: use scipy.stats.qmc.Sobol
 math special: write tf.math.bessel_i0 and the like; others are in scipy.special
 math approx_max_k: write tf.math.top_k
 math approx_min_k: write tf.math.top_k of -x
-linalg eig: values may be complex; for symmetric matrices tf.linalg.eigh, else numpy.linalg.eig on x.numpy()
-linalg eigvals: values may be complex; for symmetric matrices tf.linalg.eigvalsh, else numpy.linalg.eigvals on x.numpy()
 linalg eigh_tridiagonal: make the matrix, and use tf.linalg.eigh
 linalg banded_triangular_solve: make the matrix, and use tf.linalg.triangular_solve
 linalg experimental: there is tf.linalg.solve, and tf.while_loop for iterations of your own

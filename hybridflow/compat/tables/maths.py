@@ -174,7 +174,9 @@ cross: linalg.cross(&a, &b, /)
 det: linalg.det(&input, /)
 diag: ~linear.diag
 diag_part: ~linear.diag_part
+eig: linalg.eig(&tensor, /)
 eigh: linalg.eigh(&tensor, /)
+eigvals: linalg.eigvals(&tensor, /)
 eigvalsh: linalg.eigvalsh(&tensor, /)
 global_norm: ~linear.global_norm
 inv: ~linear.inv
