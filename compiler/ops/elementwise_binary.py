@@ -18,6 +18,7 @@ from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays,
 from hybridflow.compiler.ops.elementary_common import FORMATS, power_of_two, round_shifted
 from hybridflow.compiler.ops.elementwise_unary import exponent_of
 from hybridflow.compiler.ops.emitter_protocol import Emit, Val
+from hybridflow.compiler.ops.lane_loops import while_any
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.ops.type_rules import masked
 
@@ -296,6 +297,32 @@ _binary(
     numpy=np.nextafter,
     scalar=_next_after,
     vjp=NOT_DIFFERENTIABLE,
+)
+
+
+def _gcd(e: Emit, x: Val, y: Val) -> Val:
+    """Euclid's algorithm, until all lanes are done."""
+    zero, one = e.const(0, x.dtype), e.const(1, x.dtype)
+
+    def size(value: Val) -> Val:
+        return e.select(e.lt(value, zero), e.neg(value), value) if dt.is_signed(value.dtype) else value
+
+    def step(a: Val, b: Val) -> list[Val]:
+        done = e.eq(b, zero)
+        rest = e.irem(a, e.select(done, one, b))
+        return [e.select(done, a, b), e.select(done, zero, size(rest))]
+
+    return while_any(e, [size(x), size(y)], lambda a, b: e.ne(b, zero), step)[0]
+
+
+_binary(
+    "gcd",
+    doc="The greatest common divisor of integers; 0 of zeros.",
+    dtypes=dt.INTEGERS,
+    numpy=np.gcd,
+    scalar=_gcd,
+    vjp=NOT_DIFFERENTIABLE,
+    facts={"commutative": True, "associative": True},
 )
 
 

@@ -117,6 +117,50 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return pow(*(cast(as_tensor(x, "float_power"), dtypes.float64) for x in (x1, x2)))
 
 
+@operation
+def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """Greatest common divisor of the absolute values of integers.
+
+    Args:
+        x1: integers, or what becomes a tensor of them.
+        x2: others; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        DTypeError: for floats and bools.
+        ShapeError: where the shapes do not broadcast.
+
+    >>> hf.gcd([12, -18, 0], 8)
+    <Tensor i64[3] cpu> [4 2 8]
+    """
+    return apply(TABLE["gcd"], *broadcast_all("gcd", common_dtype("gcd", (x1, x2))))
+
+
+@operation
+def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """Least common multiple of the absolute values of integers; 0 where one is 0.
+
+    Args:
+        x1: integers, or what becomes a tensor of them.
+        x2: others; the shapes broadcast, the dtypes are promoted.
+
+    Returns:
+        A tensor of the common shape and dtype of the operands.
+
+    Raises:
+        DTypeError: for floats and bools.
+        ShapeError: where the shapes do not broadcast.
+
+    >>> hf.lcm([12, -18, 0], 8)
+    <Tensor i64[3] cpu> [24 72  0]
+    """
+    x1, x2 = broadcast_all("lcm", common_dtype("lcm", (x1, x2)))
+    divisor = apply(TABLE["gcd"], x1, x2)
+    return multiply(floor_divide(abs(x1), where(equal(divisor, 0), 1, divisor)), abs(x2))
+
+
 # ---- angles
 
 

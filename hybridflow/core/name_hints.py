@@ -58,6 +58,7 @@ array_equiv: hf.all(hf.equal(x, y)), which broadcasts
 array_split: hf.split(x, sizes, axis)
 as_tensor: hf.asarray(values)
 asanyarray: hf.asarray(values)
+asarray_chkfinite: hf.debugging.check_numerics(x, message)
 ascontiguousarray: hf.asarray(values); tensors are contiguous where it matters
 asnumpy: x.numpy()
 assert_equal: hf.debugging.assert_equal(x, y)
@@ -103,14 +104,17 @@ clip_by_norm: hf.optimizers.clip_by_norm(x, clip_norm)
 clip_by_value: hf.clip(x, low, high)
 column_stack: hf.stack([x, y], axis=1)
 combinations: itertools.combinations(range(n), 2), and hf.take(x, indices)
+common_type: hf.result_type(x, y)
 compile: hf.function
 compress: hf.boolean_mask(x, condition, axis=axis)
 concatenate: hf.concat([x, y], axis=0)
+conjugate: hf.conj(x)
 constant_initializer: hf.initializers.Constant(value)
 control_dependencies: nothing; effects and assignments run in the order in which they are written
 convert_element_type: hf.astype(x, dtype)
 convert_to_tensor: hf.asarray(values)
 copy: x.copy()
+copyto: y[...] = x
 corrcoef: c = x - hf.mean(x, axis=1, keepdims=True); n = c / hf.linalg.vector_norm(c, axis=1, keepdims=True); n @ n.T
 cosine_similarity: hf.sum(hf.nn.l2_normalize(x, -1) * hf.nn.l2_normalize(y, -1), axis=-1)
 cov: c = x - hf.mean(x, axis=1, keepdims=True); c @ c.T / (x.shape[1] - 1)
@@ -136,6 +140,8 @@ devices: hf.list_devices()
 diag: hf.diagonal(x) of a matrix, hf.eye(x.size) * x of a vector
 diag_embed: x[..., None] * hf.eye(x.shape[-1])
 diag_indices: i = hf.arange(n), and x[i, i]
+diag_indices_from: i = hf.arange(x.shape[0]), and x[i, i]
+diagflat: hf.eye(x.size) * x.flatten()
 digamma: hf.special.digamma(x)
 disable_jit: hf.config.run_functions_eagerly(True)
 dist: hf.linalg.vector_norm(x - y)
@@ -157,6 +163,7 @@ dynamic_update_slice: y = x.copy() and y[i:i + n] = values
 edit_distance: Python, in an hf.py_function
 eigh: hf.linalg.eigh(x)
 einops: hf.einsum(text, x, y), or hf.reshape and hf.permute_dims
+einsum_path: hf.einsum(text, x, y)
 enable_eager_execution: nothing; operations run at once
 enable_grad: nothing; what runs inside an hf.GradientTape is recorded
 enable_x64: nothing; hf.float64 and hf.int64 are there without it
@@ -187,13 +194,15 @@ float0: nothing; integers have no derivative, which is None
 floordiv: hf.floor_divide(x, y)
 from_numpy: hf.asarray(array)
 frombuffer: hf.asarray(numpy.frombuffer(buffer, dtype))
+fromfile: hf.asarray(numpy.fromfile(path, dtype))
 fromfunction: f(*hf.meshgrid(hf.arange(n), hf.arange(m), indexing="ij"))
 fromiter: hf.asarray(list(values))
+frompyfunc: hf.vmap(f) of tensors, or hf.numpy_function
+fromstring: hf.asarray(numpy.fromstring(text, sep=" "))
 func: hf itself: hf.grad, hf.vmap, hf.jvp, hf.vjp
 functional: hf.nn
 gamma: hf.special.gamma(x), or hf.random.gamma(shape, alpha)
 gammaln: hf.special.gammaln(x)
-gcd: numpy.gcd in an hf.numpy_function
 gelu: hf.nn.gelu(x)
 genfromtxt: hf.asarray(numpy.genfromtxt(file))
 geomspace: hf.exp(hf.linspace(hf.log(start), hf.log(stop), num))
@@ -208,11 +217,12 @@ global_variables_initializer: nothing; variables start with their values
 gradients: hf.GradientTape() or hf.grad(f)
 group: nothing; effects run in the order in which they are written
 half: x.astype(hf.float16)
-hamming: numpy.hamming(n), and hf.asarray of it
-hanning: numpy.hanning(n), and hf.asarray of it
+hamming: hf.signal.hamming_window(n, periodic=False)
+hanning: hf.signal.hann_window(n, periodic=False)
 hessians: hf.hessian(f)
 histc: hf.histogram(x, bins)
-histogram2d: numpy.histogram2d in an hf.numpy_function
+histogram2d: hf.histogramdd([x, y], bins)
+histogram_bin_edges: hf.histogram(x, bins).edges
 histogram_fixed_width: hf.histogram(x, bins, range)
 hsplit: hf.split(x, parts, axis=1)
 hstack: hf.concat([x, y], axis=1)
@@ -243,15 +253,17 @@ is_complex: hf.isdtype(x.dtype, "complex floating")
 is_floating_point: hf.isdtype(x.dtype, "real floating")
 is_tensor: isinstance(x, hf.Tensor)
 iscomplex: hf.imag(x) != 0
+iscomplexobj: hf.isdtype(x.dtype, "complex floating")
 isreal: hf.imag(x) == 0
+isrealobj: not hf.isdtype(x.dtype, "complex floating")
 isscalar: x.ndim == 0
+issubdtype: hf.isdtype(x.dtype, "real floating") and its kin
 jit: hf.function
 jnp: hf itself; its functions carry the names of the array API standard
-kaiser: numpy.kaiser(n, beta), and hf.asarray of it
+kaiser: hf.signal.kaiser_window(n, beta)
 keras: hf.layers, hf.optimizers, hf.losses, hf.initializers
 kthvalue: hf.sort(x, axis)[..., k - 1]
 lax: hf itself: hf.scan, hf.while_loop, hf.cond, hf.fori_loop
-lcm: numpy.lcm in an hf.numpy_function
 leaky_relu: hf.nn.leaky_relu(x)
 left_shift: hf.bitwise_left_shift(x, y)
 lerp: x + weight * (y - x)
@@ -262,7 +274,7 @@ local_devices: hf.list_devices()
 log_compiles: HF_LOG=retrace, or f.retraces()
 log_softmax: hf.nn.log_softmax(x, axis)
 logaddexp2: hf.logaddexp(x * log2, y * log2) / log2 with log2 = math.log(2)
-logcumsumexp: hf.associative_scan(hf.logaddexp, x, axis=axis)
+logcumsumexp: hf.cumlogsumexp(x, axis)
 logit: hf.special.logit(x)
 logspace: 10.0 ** hf.linspace(start, stop, num)
 long: x.astype(hf.int64)
@@ -270,12 +282,15 @@ lookup: a dict of Python before the tensors, or hf.take(table, indices)
 make_jaxpr: f.ir(*args) of an hf.function
 make_tensor_proto: hf.checkpoint.save_arrays(path, {"x": x})
 manual_seed: hf.random.set_seed(seed)
+mask_indices: hf.nonzero(mask)
 masked_fill: hf.where(mask, value, x), or x[mask] = value
 masked_scatter: y = x.copy() and y[mask] = values
 masked_select: x[mask], or hf.boolean_mask(x, mask)
 math: hf itself: hf.exp(x), hf.log(x) ...
 matvec: x @ y
+may_share_memory: nothing; a tensor never changes with another one
 memmap: hf.data.NumpyDataset(path), or hf.asarray(numpy.memmap(path)[i:j])
+min_scalar_type: numpy.min_scalar_type(value)
 mm: x @ y
 mod: hf.remainder(x, y)
 mode: u = hf.unique_counts(x), and u.values[hf.argmax(u.counts)]
@@ -320,8 +335,15 @@ placeholder: an argument of an hf.function
 placeholder_with_default: an argument of an hf.function
 pmap: hf.distribute.shard_map(f, mesh=mesh, in_specs=..., out_specs=...)
 polar: hf.complex(r * hf.cos(angle), r * hf.sin(angle))
+poly: functools.reduce(hf.convolve, [hf.stack([1, -r]) for r in roots])
 poly1d: numpy.poly1d, or hf.sum(c * x[:, None] ** hf.arange(c.size), axis=1)
+polyadd: p + q of one length; hf.pad puts zeros in front
+polyder: p[:-1] * hf.arange(p.size - 1, 0, -1)
+polydiv: numpy.polydiv(p, q)
 polygamma: hf.special.polygamma(n, x)
+polyint: hf.concat([p / hf.arange(p.size, 0, -1), hf.zeros(1)])
+polymul: hf.convolve(p, q)
+polysub: p - q of one length; hf.pad puts zeros in front
 preprocessing: hf.data and hf.layers
 printoptions: numpy.printoptions(...), which tensors follow
 profiler: f.profile(*args) of an hf.function
@@ -366,6 +388,7 @@ reverse: hf.flip(x, axis)
 reverse_sequence: hf.where of positions and lengths, and hf.take_along_axis
 right_shift: hf.bitwise_right_shift(x, y)
 rint: hf.round(x)
+rollaxis: hf.moveaxis(x, axis, start)
 roots: numpy.roots(p)
 row_stack: hf.concat([x, y], axis=0)
 rsub: hf.subtract(y, x)
@@ -395,6 +418,7 @@ shape: x.shape
 shape_n: [x.shape, y.shape]
 shard_map: hf.distribute.shard_map(mesh=mesh, in_specs=..., out_specs=...)
 sharding: hf.distribute.NamedSharding(mesh, spec)
+shares_memory: nothing; a tensor never changes with another one
 silu: hf.nn.silu(x)
 sinc: hf.special.sinc(x)
 size: x.size
@@ -403,8 +427,10 @@ softmax: hf.nn.softmax(x, axis)
 softmax_cross_entropy: hf.losses.softmax_cross_entropy(labels, logits)
 softplus: hf.nn.softplus(x)
 solve: hf.linalg.solve(x, y)
+sort_complex: hf.sort(x) of real numbers
 space_to_batch: hf.reshape and hf.permute_dims
 space_to_depth: hf.reshape and hf.permute_dims
+spacing: hf.nextafter(hf.abs(x), hf.inf) - hf.abs(x)
 sparse: hf.segment_sum(values, rows, n) of the products; there are no sparse tensors
 stop_gradients: hf.stop_gradient(x)
 str_: lists of Python, or elements of hf.data.Dataset; tensors hold numbers
@@ -432,8 +458,10 @@ trapz: hf.sum((y[1:] + y[:-1]) * hf.diff(x)) / 2
 tree_map: hf.tree.map(f, tree)
 tree_util: hf.tree
 tril_indices: hf.nonzero(hf.tril(hf.ones((n, n))))
+tril_indices_from: hf.nonzero(hf.tril(hf.ones(x.shape)))
 trim_zeros: numpy.trim_zeros(x.numpy())
 triu_indices: hf.nonzero(hf.triu(hf.ones((n, n))))
+triu_indices_from: hf.nonzero(hf.triu(hf.ones(x.shape)))
 true_divide: hf.divide(x, y)
 truncatediv: hf.trunc(x / y)
 truncatemod: x - y * hf.trunc(x / y)
@@ -447,6 +475,7 @@ utils: hf.data
 variable: hf.Variable(value)
 variable_scope: hf.Module, whose attributes are its variables
 vdot: hf.vecdot(x.ravel(), y.ravel())
+vecmat: hf.matmul(x, y)
 vectorize: hf.vmap(f)
 version: hf.__version__
 view_as_real: hf.stack([hf.real(x), hf.imag(x)], axis=-1)
@@ -491,7 +520,7 @@ contiguous: x itself; tensors are contiguous where it matters
 copy_: v.assign(value) of an hf.Variable v, or y = x.copy()
 cpu: x.to_device("cpu")
 cuda: x.to_device("gpu:0")
-cummax: hf.associative_scan(hf.maximum, x, axis=axis)
+cummax: hf.cummax(x, axis)
 cumprod: hf.cumulative_prod(x, axis)
 data: x itself
 data_ptr: x.numpy().ctypes.data of the CPU, or x.__dlpack__()

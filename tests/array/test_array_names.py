@@ -80,6 +80,10 @@ CASES: dict[str, tuple[Call, tuple[np.ndarray, ...]]] = {
     "unpackbits": (lambda m, x: [m.unpackbits(x), m.unpackbits(x, 0, bitorder="little")], (BYTES, BYTES[:0])),
     "unpackbits, count": (lambda m, x: [m.unpackbits(x, -1, k) for k in (0, 7, 60, -3)], (BYTES,)),
     "divmod": (lambda m, x: m.divmod(x, 3), (PLAIN, WHOLE)),
+    "gcd": (
+        lambda m, x: [m.gcd(x, 12), m.lcm(x, 6), m.gcd(x, x[::-1] * 4), m.lcm(x, x[::-1])],
+        (WHOLE, WHOLE.astype(np.int16), np.array([2**62, 3 * 2**40, 0, -1])),
+    ),
     "fmod": (lambda m, x: [m.fmod(x, 1.25), m.fmod(x, -np.inf)], (ODD, FULL)),
     "fmod of ints": (lambda m, x: [m.fmod(x, 3), m.fmod(x, -3)], (WHOLE, np.array([-(2**63), 2**63 - 1]))),
     "float_power": (lambda m, x: m.float_power(x, 3), (PLAIN, WHOLE, BYTES)),
@@ -452,6 +456,7 @@ def test_functions_of_vectors_along_an_axis() -> None:
         (lambda: hf.unpackbits([1]), errors.DTypeError, "Expected uint8"),
         (lambda: hf.packbits([1], bitorder="middle"), errors.ArgumentError, "bitorder"),
         (lambda: hf.bitwise_count([0.5]), errors.DTypeError, "Expected integers"),
+        (lambda: hf.gcd([1.0], 2), errors.DTypeError, "Expected"),
         (lambda: hf.ldexp([1.0], [0.5]), errors.DTypeError, "Expected integers"),
         (lambda: hf.mgrid[:], errors.ArgumentTypeError, "no slice with an end"),
         (lambda: hf.rot90([[1]], axes=(0, 0)), errors.ArgumentError, "Expected two"),

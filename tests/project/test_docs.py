@@ -15,6 +15,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.core import name_hints
+from tests.support import array_function_names
 from tests.support.paths import ROOT
 
 HEAD = """# Names from other libraries
@@ -57,6 +58,25 @@ def test_answers_name_what_is_there() -> None:
         found: Any = hf
         for name in path.split("."):
             found = getattr(found, name)
+
+
+def test_the_page_of_array_functions(pytestconfig: pytest.Config) -> None:
+    text = array_function_names.page()  # raises for a name without an answer
+    if pytestconfig.getoption("--update-golden"):
+        array_function_names.PAGE.write_text(text, encoding="utf-8")
+    written = array_function_names.PAGE.read_text(encoding="utf-8")
+    assert written == text, "run pytest tests/project/test_docs.py --update-golden"
+    for path in set(re.findall(r"\bhf\.([a-z_]\w*(?:\.\w+)*)", text)):
+        found: Any = hf
+        for name in path.split("."):
+            found = getattr(found, name)
+
+
+def test_the_page_of_array_functions_has_all_of_numpy() -> None:
+    version, names = array_function_names.recorded()["numpy"]
+    if np.__version__ != version:
+        pytest.skip(f"the names are those of NumPy {version}")
+    assert names == array_function_names.names_of(np)
 
 
 def public(module: ModuleType = hf, prefix: str = "") -> Iterator[tuple[str, Any]]:
