@@ -1250,7 +1250,7 @@ def angle(z: ArrayLike, /) -> Tensor:
     z = float_operand(_number(z, "angle"), "angle")
     if dtypes.is_complex(z.dtype):
         return apply(TABLE["atan2"], apply(TABLE["imag"], z), apply(TABLE["real"], z))
-    return where(isnan(z), z, where(less(z, 0), math.pi, 0.0))
+    return atan2(filled(0, z.dtype, z.shape, "angle"), z)
 
 
 # ---- extremes

@@ -21,8 +21,8 @@ from hybridflow.array.datatypes import isdtype
 from hybridflow.array.elementwise import (
     abs,
     add,
+    angle as angle_,
     astype,
-    atan2,
     clip,
     divide,
     equal,
@@ -43,6 +43,7 @@ from hybridflow.array.selection import nonzero
 from hybridflow.array.shapes import broadcast_to, concat, expand_dims, flip, moveaxis, pad, permute_dims, reshape, stack
 from hybridflow.array.tensor_methods import method_of
 from hybridflow.array.windows import sliding_window_view
+from hybridflow.compiler.ir.dtypes import is_complex
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor
@@ -308,8 +309,8 @@ def sinc(x: Any) -> Any:
 
 
 def angle(z: Any, deg: bool = False) -> Any:
-    z = _float(z, "angle")
-    result = atan2(zeros_like(z), z)
+    z = as_tensor(z, "angle")
+    result = angle_(z if is_complex(z.dtype) else _float(z, "angle"))
     return multiply(result, 180 / math.pi) if deg else result
 
 

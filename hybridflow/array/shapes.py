@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir.dtypes import is_complex
 from hybridflow.compiler.ir.extents import Dim, Extent, equal
 from hybridflow.compiler.ir.types import Shape, broadcast_shapes as _broadcast_shapes, is_one, product
 from hybridflow.compiler.ops import TABLE, type_rules
@@ -627,6 +628,10 @@ def tile(x: ArrayLike, repetitions: Any, /) -> Tensor:
     return reshape_to(spread, tuple(c * n if c != 1 else n for c, n in zip(counts, extents)))
 
 
+def _padded(x: Tensor, low: Sequence[Any], high: Sequence[Any], value: Any) -> Tensor:
+    return apply(TABLE["pad"], x, low=low, high=high, interior=(0,) * x.ndim, value=value)
+
+
 @operation
 def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
     """Pad: ``x`` with ``paddings[k] = (before, after)`` elements more along axis k.
@@ -654,7 +659,11 @@ def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: An
     pairs = _padding_pairs(paddings, x)
     if mode == "constant":
         low, high = zip(*pairs) if pairs else ((), ())
-        return apply(TABLE["pad"], x, low=low, high=high, interior=(0,) * x.ndim, value=constant_values)
+        if is_complex(x.dtype) and isinstance(constant_values, (complex, np.complexfloating)):
+            fills = {"real": constant_values.real, "imag": constant_values.imag}
+            parts = [_padded(apply(TABLE[part], x), low, high, fill) for part, fill in fills.items()]
+            return apply(TABLE["complex"], *parts)
+        return _padded(x, low, high, constant_values)
     if mode not in ("reflect", "symmetric", "edge"):
         raise ArgumentError("pad", f"mode is {mode!r}; it must be 'constant', 'reflect', 'symmetric' or 'edge'.")
     given = x

@@ -582,3 +582,11 @@ def test_threads_change_no_bit(threads: int) -> None:
         hf.config.set_num_threads(before)
     np.testing.assert_allclose(result, expected, rtol=1e-6)
     assert total.numpy().tobytes() == np.asarray(hf.sum(hf.asarray(z) * hf.asarray(z))).tobytes()
+
+
+def test_fills_and_angles() -> None:
+    x = numbers((2, 3), np.complex64)
+    expected = np.pad(x, [(1, 0), (0, 2)], constant_values=2 - 1j)
+    same(both(lambda z: hf.pad(z, [(1, 0), (0, 2)], constant_values=2 - 1j), x), expected)
+    assert hf.angle([0.0, -0.0, -2.0, 3.0]).tolist() == np.angle(np.float32([0, -0.0, -2, 3])).tolist()
+    np.testing.assert_allclose(np.angle(hf.asarray(x)), np.angle(x), rtol=1e-6)
