@@ -217,10 +217,11 @@ def test_the_namespace() -> None:
     assert info.default_device() in info.devices()
     assert info.default_dtypes(device="cpu") == {
         "real floating": hf.float32,
+        "complex floating": hf.complex64,
         "integral": hf.int64,
         "indexing": hf.int64,
     }
-    assert info.dtypes(kind="bool") == {"bool": hf.bool} and len(info.dtypes()) == 11
+    assert info.dtypes(kind="bool") == {"bool": hf.bool} and len(info.dtypes()) == 13
     assert set(info.dtypes(kind=("integral", "bool"))) == {
         "bool",
         *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)),
