@@ -107,7 +107,8 @@ image decode_png: there are no decoders; read pictures with another library into
 io decode_image: there are no decoders; read pictures with another library into NumPy arrays
 io decode_jpeg: there are no decoders; read pictures with another library into NumPy arrays
 io decode_png: there are no decoders; read pictures with another library into NumPy arrays
-. signal: use hybridflow.signal, whose names are the same
+signal mdct: write it with dct of type 4
+signal inverse_mdct: write it with dct of type 4
 . audio: there are no decoders; read sounds with another library into NumPy arrays
 . lite: use tf.saved_model.save
 . tpu: the devices are the CPU and NVIDIA GPUs

@@ -198,4 +198,38 @@ tensor_diag: ~linear.tensor_diag
 tensor_diag_part: diagonal(&input, /)
 trace: trace(&x, /)
 triangular_solve: ~linear.triangular_solve
+
+[signal]
+dct: ~signals.dct
+fft2d: ~signals.fft2d
+fft3d: ~signals.fft3d
+fft: ~signals.fft
+fftnd: ~signals.fftnd
+fftshift: ~signals.fftshift
+frame: ~signals.frame
+hamming_window: ~signals.hamming_window
+hann_window: ~signals.hann_window
+idct: ~signals.idct
+ifft2d: ~signals.ifft2d
+ifft3d: ~signals.ifft3d
+ifft: ~signals.ifft
+ifftnd: ~signals.ifftnd
+ifftshift: ~signals.ifftshift
+inverse_stft: ~signals.inverse_stft
+inverse_stft_window_fn: ~signals.inverse_stft_window_fn
+irfft2d: ~signals.irfft2d
+irfft3d: ~signals.irfft3d
+irfft: ~signals.irfft
+irfftnd: ~signals.irfftnd
+kaiser_bessel_derived_window: signal.kaiser_bessel_derived_window(window_length, beta=12.0, dtype)
+kaiser_window: signal.kaiser_window(window_length, beta=12.0, dtype)
+linear_to_mel_weight_matrix: signal.linear_to_mel_weight_matrix
+mfccs_from_log_mel_spectrograms: ~signals.mfccs_from_log_mel_spectrograms
+overlap_and_add: signal.overlap_and_add(&signal, frame_step, /)
+rfft2d: ~signals.rfft2d
+rfft3d: ~signals.rfft3d
+rfft: ~signals.rfft
+rfftnd: ~signals.rfftnd
+stft: ~signals.stft
+vorbis_window: signal.vorbis_window(window_length, dtype)
 """

@@ -1,0 +1,158 @@
+"""``tf.signal``: transforms of the last axes, whose lengths are lists, and windows that are periodic where they are
+even."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import hybridflow as hf
+from hybridflow.array import fourier
+from hybridflow.compat.adapters.values import axes, operand
+from hybridflow.compiler.ir import dtypes
+from hybridflow.errors import ArgumentError
+
+
+def _lengths(fft_length: Any) -> Any:
+    return None if fft_length is None else axes(fft_length)
+
+
+def _over(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A transform of the last ``count`` axes."""
+
+    def transform(input_tensor: Any, name: str | None = None) -> Any:
+        return function(operand(input_tensor), axes=tuple(range(-count, 0)))
+
+    return transform
+
+
+def _real_over(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of real numbers, with lengths."""
+
+    def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
+        return function(operand(input_tensor), s=_lengths(fft_length), axes=tuple(range(-count, 0)))
+
+    return transform
+
+
+def _of_axes(function: Callable[..., Any]) -> Callable[..., Any]:
+    def transform(
+        input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
+    ) -> Any:
+        along = None if axes is None else tuple(int(axis) for axis in axes)
+        return function(operand(input_tensor), s=_lengths(fft_length), axes=along, norm=norm)
+
+    return transform
+
+
+fft, fft2d, fft3d = (_over(count, hf.fft.fftn) for count in (1, 2, 3))
+ifft, ifft2d, ifft3d = (_over(count, hf.fft.ifftn) for count in (1, 2, 3))
+rfft, rfft2d, rfft3d = (_real_over(count, hf.fft.rfftn) for count in (1, 2, 3))
+irfft, irfft2d, irfft3d = (_real_over(count, hf.fft.irfftn) for count in (1, 2, 3))
+fftnd, ifftnd, rfftnd, irfftnd = map(_of_axes, (hf.fft.fftn, hf.fft.ifftn, hf.fft.rfftn, hf.fft.irfftn))
+
+
+def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
+    """``tf.signal.fftshift``."""
+    return hf.fft.fftshift(operand(x), axes=axes)
+
+
+def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
+    """``tf.signal.ifftshift``."""
+    return hf.fft.ifftshift(operand(x), axes=axes)
+
+
+def dct(
+    input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
+) -> Any:
+    """``tf.signal.dct``."""
+    return hf.signal.dct(operand(input), type, n, axis, norm)
+
+
+def idct(
+    input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
+) -> Any:
+    """``tf.signal.idct``, which without a norm has no factor: the transform of the dual type."""
+    if norm == "ortho":
+        return hf.signal.idct(operand(input), type, n, axis, norm)
+    return hf.signal.dct(operand(input), {2: 3, 3: 2}.get(type, type), n, axis, norm)
+
+
+def hann_window(window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+    """``tf.signal.hann_window``."""
+    return hf.signal.hann_window(window_length, periodic and window_length % 2 == 0, dtype)
+
+
+def hamming_window(
+    window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None
+) -> Any:
+    """``tf.signal.hamming_window``."""
+    return hf.signal.hamming_window(window_length, periodic and window_length % 2 == 0, dtype)
+
+
+def frame(
+    signal: Any,
+    frame_length: Any,
+    frame_step: Any,
+    pad_end: bool = False,
+    pad_value: Any = 0,
+    axis: int = -1,
+    name: str | None = None,
+) -> Any:
+    """``tf.signal.frame``."""
+    return hf.signal.frame(operand(signal), frame_length, frame_step, pad_end, pad_value, axis)
+
+
+def stft(
+    signals: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Any = hann_window,
+    pad_end: bool = False,
+    name: str | None = None,
+) -> Any:
+    """``tf.signal.stft``."""
+    return hf.signal.stft(operand(signals), frame_length, frame_step, fft_length, window_fn, pad_end)
+
+
+def inverse_stft(
+    stfts: Any,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Any = hann_window,
+    name: str | None = None,
+) -> Any:
+    """``tf.signal.inverse_stft``, which undoes a window by that of ``inverse_stft_window_fn``."""
+    size = 1 << (int(frame_length) - 1).bit_length() if fft_length is None else int(fft_length)
+    frames = hf.fft.irfft(operand(stfts), size)
+    frames = fourier.fit(frames, frames.ndim - 1, int(frame_length), "inverse_stft")
+    if window_fn is not None:
+        frames = frames * window_fn(frame_length, dtype=frames.dtype)
+    return hf.signal.overlap_and_add(frames, frame_step)
+
+
+def inverse_stft_window_fn(
+    frame_step: Any, forward_window_fn: Any = hann_window, name: str | None = None
+) -> Callable[..., Any]:
+    """``tf.signal.inverse_stft_window_fn``."""
+
+    def window(frame_length: Any, dtype: Any) -> Any:
+        forward = forward_window_fn(frame_length, dtype=dtype)
+        overlaps = -(-frame_length // frame_step)
+        squares = hf.pad(hf.square(forward), [(0, overlaps * frame_step - frame_length)])
+        total = hf.tile(hf.sum(hf.reshape(squares, (overlaps, frame_step)), axis=0), (overlaps,))
+        return forward / total[:frame_length]
+
+    return window
+
+
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Any:
+    """``tf.signal.mfccs_from_log_mel_spectrograms``."""
+    x = operand(log_mel_spectrograms)
+    count = x.shape[-1]
+    if count == 0:
+        raise ArgumentError("mfccs_from_log_mel_spectrograms", f"{x.type} has no bands. Expected some.")
+    return hf.signal.dct(x) * (1 / math.sqrt(2 * count))
