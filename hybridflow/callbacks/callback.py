@@ -21,6 +21,8 @@ class Callback:
     epoch 0: ['loss']
     """
 
+    _of_first_process = False  # of processes that share a program's replicas out the first alone has it
+
     model: Any = None
     params: dict[str, Any] = {}  # replaced, never changed
 

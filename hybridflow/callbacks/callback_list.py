@@ -8,6 +8,7 @@ from typing import Any
 
 from hybridflow.callbacks.callback import Callback, History
 from hybridflow.callbacks.progress import Progress
+from hybridflow.core import processes
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 
@@ -60,7 +61,9 @@ class CallbackList:
         """``add_history`` and ``add_progbar`` are Keras's: the one is ``history`` by another name, with the other a bar
         is shown as the parameter ``verbose`` says."""
         params = {"verbose": verbose, "epochs": 1, "steps": None, **(params or {}), **more_params}
-        self.callbacks = _listed(callbacks)
+        self.callbacks = [
+            one for one in _listed(callbacks) if processes.is_first() or not getattr(one, "_of_first_process", False)
+        ]
         self.params, self.model = params, model
         self.history = next((one for one in self.callbacks if isinstance(one, History)), None) or History()
         if (history if add_history is None else add_history) and self.history not in self.callbacks:

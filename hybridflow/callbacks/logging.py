@@ -33,6 +33,8 @@ class CSVLogger(Callback):
     (3, 'epoch,loss,val_loss')
     """
 
+    _of_first_process = True
+
     def __init__(self, filename: Any, separator: str = ",", append: bool = False) -> None:
         self.filename, self.separator, self.append = filename, separator, append
         self._names: list[str] = []
@@ -116,6 +118,8 @@ class RemoteMonitor(Callback):
     >>> hf.callbacks.RemoteMonitor(root="http://localhost:9000").path
     '/publish/epoch/end/'
     """
+
+    _of_first_process = True
 
     def __init__(
         self,

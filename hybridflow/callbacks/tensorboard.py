@@ -46,6 +46,8 @@ class TensorBoard(Callback):
     ['train']
     """
 
+    _of_first_process = True
+
     def __init__(
         self,
         log_dir: Any = "logs",

@@ -28,6 +28,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hybridflow.core import processes
 from hybridflow.core.locked_files import is_left, lock
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import CheckpointError
@@ -73,11 +74,15 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts:
 
 def replace(path: str | os.PathLike[str], write_into: Callable[[Any], Any]) -> None:
     """Write a file beside its place, flush it to the disk and rename it: whoever reads finds the old one or the new
-    one, whole, however many threads, processes and machines write there.
+    one, whole, however many threads, processes and machines write there.  Processes that share a program's replicas out
+    have the same to write, and the first of them does.
 
     Raises OSError where that fails: then there is what there was before.
     """
-    target = Path(path)
+    processes.once(f"writing {os.path.basename(path)}", lambda: _replace(Path(path), write_into))
+
+
+def _replace(target: Path, write_into: Callable[[Any], Any]) -> None:
     _drop_parts(target)
     beside = target
     try:

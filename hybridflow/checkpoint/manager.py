@@ -15,6 +15,7 @@ from typing import Any
 
 from hybridflow.checkpoint import files
 from hybridflow.checkpoint.checkpoint import SUFFIX, Checkpoint, Report, write_state
+from hybridflow.core import processes
 from hybridflow.errors import ArgumentError
 
 
@@ -129,8 +130,11 @@ class CheckpointManager:
         return path
 
     def _write(self, path: str, state: Any, counter: int) -> None:
-        write_state(path, state, counter)
-        self._drop_old(path)
+        def write() -> None:
+            write_state(path, state, counter)
+            self._drop_old(path)
+
+        processes.once(f"writing {os.path.basename(path)}", write)
 
     def _write_aside(self, path: str, state: Any, counter: int) -> None:
         try:

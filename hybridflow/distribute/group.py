@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.compiler.ops.replica_tree import canonical_nodes, finished
-from hybridflow.errors import ArgumentError, CollectiveTimeout, ReplicaError, WorkerLost, short_location
+from hybridflow.core import processes
+from hybridflow.errors import ArgumentError, CollectiveTimeout, ReplicaError, WorkerLost, short_location, user_location
 
 VARIABLE = "HF_GROUP"  # the environment variable that says what was inherited
 BOARD_SLOT = 512  # bytes of each process
@@ -132,6 +133,7 @@ class Group:
         self._memories = [_Memory(descriptor) for descriptor in inherited.outboxes]
         self._board = Board(inherited.board, self.size)
         self._number = 0
+        self._is_once = False
         self._lock = threading.Lock()
 
     def run_of(self, rank: int, replicas: int) -> tuple[int, int]:
@@ -264,6 +266,32 @@ class Group:
                         what, f"{name} is {value!r} of rank {self.rank}, and {other.get(name)!r} of rank {rank}."
                     )
 
+    def once(self, what: str, do: Callable[[], None]) -> None:
+        """Have the first process do something, while the others wait.  Where it fails, all raise.
+
+        Nobody waits for what another thread does, nor within what is done once.
+        """
+        if self._is_once or threading.current_thread() is not threading.main_thread():
+            if self.rank == 0:
+                do()
+            return
+        failure: BaseException | None = None
+        self.exchange(what, np.empty(0, np.uint8), user_location())  # all have seen what there was before
+        if self.rank == 0:
+            self._is_once = True
+            try:
+                do()
+            except BaseException as error:
+                failure = error
+            finally:
+                self._is_once = False
+        text = b"" if failure is None else f"{type(failure).__name__}: {failure}".encode()
+        said = self.exchange(f"end of {what}", np.frombuffer(text, np.uint8), user_location())[0].tobytes()
+        if failure is not None:
+            raise failure
+        if said:
+            raise ReplicaError(what, f"rank 0 fails: {said.decode('utf-8', 'replace')}.")
+
     def close(self) -> None:
         """Leave the group."""
         for peer in self._sockets.values():
@@ -291,6 +319,7 @@ def group() -> Group | None:
             inherited = Inherited.read(text)
             if inherited.size > 1:
                 _group = Group(inherited)
+                processes.join(_group)
     return _group
 
 
@@ -301,4 +330,5 @@ def join(inherited: Inherited, told: Callable[[], dict[str, Any]]) -> Group | No
     _group = Group(inherited) if inherited.size > 1 else None
     if _group is not None:
         _group.agree("handshake", told())
+    processes.join(_group)
     return _group

@@ -82,6 +82,36 @@ def test_the_bits_do_not_depend_on_the_number_of_processes() -> None:
     assert found[1].stdout == found[3].stdout == found[4].stdout
 
 
+def test_files_are_written_once_and_read_by_any_number(tmp_path: Path) -> None:
+    """A run of three that is cut off goes on with two as if nothing had been: weights, log, and files."""
+    folders = [tmp_path / "whole", tmp_path / "cut"]
+    for folder in folders:
+        folder.mkdir()
+    whole = run(1, "resume.py", str(folders[0]), "whole")
+    cut = run(3, "resume.py", str(folders[1]), "cut")
+    assert cut.returncode == 1 and "KeyError: 'cut'" in cut.stderr, cut.stderr
+    resumed = run(2, "resume.py", str(folders[1]), "whole")
+    assert whole.returncode == resumed.returncode == 0, whole.stderr + resumed.stderr
+    assert whole.stdout == resumed.stdout and len(whole.stdout) == 17
+    names = [sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) for folder in folders]
+    assert names[0] == names[1] and not [name for name in names[0] if name.endswith(".part")]
+    assert (folders[0] / "log.csv").read_text() == (folders[1] / "log.csv").read_text()
+    assert (folders[0] / "model-4.safetensors").read_bytes() == (folders[1] / "model-4.safetensors").read_bytes()
+
+
+def test_the_example_prints_one_digest() -> None:
+    """As its docstring promises; of few samples, the last batch of which is short."""
+    shown = []
+    for count in (1, 3):
+        result = run(
+            count, str(ROOT / "examples/distributed/digits_on_processes.py"), "--epochs", "1", "--samples", "150"
+        )
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines()[0] == f"{count} processes, 8 replicas"
+        shown.append(result.stdout.splitlines()[1])
+    assert shown[0] == shown[1]
+
+
 # ---- failures
 
 
@@ -276,3 +306,26 @@ def test_one_that_never_comes_and_one_that_has_gone(make: Any) -> None:
     other.close()
     with pytest.raises(errors.WorkerLost, match="rank 1 has ended"):
         one.exchange("sum", np.zeros(1))
+
+
+def test_what_is_done_once_is_done_before_anyone_goes_on(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+    monkeypatch.setattr(threading, "main_thread", threading.current_thread)
+
+    def once(member: Group) -> int:
+        def do() -> None:
+            time.sleep(0.05)
+            member.once("within", lambda: done.append(member.rank))
+
+        member.once("writing", do)
+        return len(done)
+
+    assert together(make(3), once) == [1, 1, 1] and done == [0]
+
+    def fails() -> None:
+        raise OSError(28, "No space left on device")
+
+    first, *others = together(make(3), lambda member: member.once("writing", fails))
+    assert isinstance(first, OSError)
+    for error in others:
+        assert isinstance(error, errors.ReplicaError) and "rank 0 fails: OSError" in str(error)
