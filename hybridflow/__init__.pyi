@@ -26,6 +26,7 @@ from hybridflow import (
     random as random,
     regularizers as regularizers,
     saved as saved,
+    serving as serving,
     signal as signal,
     special as special,
     summary as summary,

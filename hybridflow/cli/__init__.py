@@ -1,1 +1,1 @@
-"""The command line: ``hybridflow run | bench | explain | profile | ir | onnx | compile | doctor | cache``."""
+"""The command line: ``hybridflow run | bench | explain | profile | ir | onnx | compile | serve | doctor | cache``."""

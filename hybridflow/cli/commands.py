@@ -21,6 +21,7 @@ from hybridflow.cli import (
     onnx,
     profile,
     run as run_script,
+    serve,
 )
 from hybridflow.errors import ArgumentError, HybridflowError, is_internal, short_location
 
@@ -36,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"hybridflow {hybridflow.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (run_script, bench, explain, profile, ir, onnx, compile_command, doctor, cache):
+    for module in (run_script, bench, explain, profile, ir, onnx, compile_command, serve, doctor, cache):
         module.add_to(commands)
     return top
 

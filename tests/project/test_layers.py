@@ -204,6 +204,7 @@ SUBJECTS = (
     ("models", ("hybridflow.models",)),
     ("mixed precision", ("hybridflow.mixed_precision",)),
     ("ONNX files", ("hybridflow.onnx",)),
+    ("serving", ("hybridflow.serving",)),
     ("TensorFlow's names: what needs nothing public", ("hybridflow.compat",)),
     ("public names", ("hybridflow",)),
     ("TensorFlow's names: adapters", ("hybridflow.compat.adapters",)),
@@ -236,6 +237,7 @@ OPTIONAL = {
     "hybridflow.compat.adapters.keras_names": {"PIL"},
     "hybridflow.models.graphviz": {"pydot"},
     "hybridflow.onnx.library": {"onnx"},
+    "hybridflow.serving.protocol": {"orjson"},
     "hybridflow.runtime.cuda.cublaslt": {"cuda", "nvmath"},
     "hybridflow.summary.events": {"tensorboardX"},
 }

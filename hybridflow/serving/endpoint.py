@@ -1,0 +1,165 @@
+"""What a model offers to a server: named inputs and outputs, and a call on arrays."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow import saved
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import ArgumentError, HybridflowError
+from hybridflow.jit.tensor_spec import TensorSpec
+from hybridflow.serving.errors import RequestError
+
+_STAGE = "serve"
+# The names that the Open Inference Protocol has for dtypes.
+DATATYPES: dict[str, np.dtype[Any]] = {
+    "BOOL": np.dtype(np.bool_),
+    "UINT8": np.dtype(np.uint8),
+    "UINT16": np.dtype(np.uint16),
+    "UINT32": np.dtype(np.uint32),
+    "UINT64": np.dtype(np.uint64),
+    "INT8": np.dtype(np.int8),
+    "INT16": np.dtype(np.int16),
+    "INT32": np.dtype(np.int32),
+    "INT64": np.dtype(np.int64),
+    "FP16": np.dtype(np.float16),
+    "FP32": np.dtype(np.float32),
+    "FP64": np.dtype(np.float64),
+    "BF16": dtypes.bfloat16,
+}
+NAMES = {dtype: name for name, dtype in DATATYPES.items()}
+
+
+class Port(NamedTuple):
+    """An input or output.  Extents that may be any are None."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int | None, ...]
+
+    def metadata(self) -> dict[str, Any]:
+        """How the protocol describes it."""
+        shape = [-1 if extent is None else extent for extent in self.shape]
+        return {"name": self.name, "datatype": NAMES[self.dtype], "shape": shape}
+
+
+class Endpoint:
+    """A function of a saved file with its inputs and outputs by name.
+
+    Args:
+        function: a function that ``hf.saved.load`` returned.
+    """
+
+    def __init__(self, function: Any) -> None:
+        program = function.programs[0]
+        self._function = function
+        self._structure, self._leaves = program.structure, program.leaves
+        paths = [path.replace("['", ".").replace("']", "") for path in function._binder.paths(program.structure)]
+        self.inputs = [
+            _port(name, leaf) for name, leaf in zip(paths, program.leaves, strict=True) if isinstance(leaf, TensorSpec)
+        ]
+        outputs, self._results = pytree.flatten(program.structured_outputs)
+        names = _result_names(program.structured_outputs)
+        self._given = [isinstance(leaf, TensorSpec) for leaf in outputs]
+        self.outputs = [_port(name, leaf) for name, leaf in zip(names, outputs) if isinstance(leaf, TensorSpec)]
+        if not self.inputs:
+            raise ArgumentError(_STAGE, f"{function.name} takes no tensor, and cannot be asked anything.")
+        ports = (*self.inputs, *self.outputs)
+        self.is_batched = bool(self.outputs) and all(port.shape and port.shape[0] is None for port in ports)
+
+    def check(self, arrays: Sequence[np.ndarray]) -> None:
+        """Raise RequestError for arrays of other dtypes or shapes than the inputs'."""
+        for port, array in zip(self.inputs, arrays, strict=True):
+            fits = len(array.shape) == len(port.shape) and all(
+                wanted is None or wanted == extent for wanted, extent in zip(port.shape, array.shape)
+            )
+            if not fits:
+                shape = ["any" if extent is None else extent for extent in port.shape]
+                raise RequestError(400, f"{port.name} has the shape {list(array.shape)}; the model takes {shape}.")
+        if self.is_batched and len({array.shape[0] for array in arrays}) > 1:
+            rows = ", ".join(f"{port.name} {array.shape[0]}" for port, array in zip(self.inputs, arrays))
+            raise RequestError(400, f"inputs have other numbers of rows: {rows}.")
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs.  Raises RequestError where the program refuses the values."""
+        given = iter(arrays)
+        leaves = [next(given) if isinstance(leaf, TensorSpec) else leaf for leaf in self._leaves]
+        try:
+            result = self._function(*pytree.unflatten(self._structure, leaves))
+        except HybridflowError as error:
+            raise RequestError(400, str(error)) from None
+        found = pytree.flatten(result)[0]
+        return [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x, one in zip(found, self._given) if one]
+
+    def example(self, rows: int) -> list[np.ndarray]:
+        """Zeros for each input, of that many rows where the batch is open, and 1 where other extents are."""
+        return [
+            np.zeros(
+                [rows if n == 0 and e is None else 1 if e is None else e for n, e in enumerate(port.shape)], port.dtype
+            )
+            for port in self.inputs
+        ]
+
+
+def _port(name: str, spec: TensorSpec) -> Port:
+    dtype = np.dtype(spec.dtype)
+    if dtype not in NAMES:
+        raise ArgumentError(_STAGE, f"{name} is {dtype}, for which the protocol has no name.")
+    return Port(name, dtype, tuple(extent if isinstance(extent, int) else None for extent in spec.shape))
+
+
+def _result_names(result: Any) -> list[str]:
+    """Names for the leaves of a result: the keys of a dict, else their numbers."""
+    if isinstance(result, dict):
+        return [key if not sub else f"{key}.{sub}" for key, part in result.items() for sub in _inner_names(part)]
+    return [f"output_{number}" for number, _ in enumerate(pytree.flatten(result)[0])]
+
+
+def _inner_names(part: Any) -> list[str]:
+    leaves = pytree.flatten(part)[0]
+    return [""] if len(leaves) == 1 else [str(number) for number, _ in enumerate(leaves)]
+
+
+def load(path: str) -> Endpoint:
+    """The endpoint of a file: one of ``hf.saved.save``, an ONNX or Keras model.
+
+    Raises the errors of the readers, and ArgumentError for a file with several functions of which none is the one
+    that is called.
+    """
+    if path.endswith(".onnx"):
+        from hybridflow import onnx
+
+        return _kept(onnx.load(path))
+    if path.endswith((".keras", ".h5", ".hdf5")):
+        from hybridflow import models
+
+        return _kept(models.load_model(path, compile=False))
+    return _of_file(path, path)
+
+
+def _kept(module: Any) -> Endpoint:
+    """The endpoint of a module, whose programs are traced as they are for a file."""
+    with tempfile.TemporaryDirectory(prefix="hybridflow-serve-") as folder:
+        path = os.path.join(folder, "model")
+        saved.save(module, path)
+        return _of_file(path, getattr(module, "name", "model"))
+
+
+def of_function(function: Any) -> Endpoint:
+    """The endpoint of an ``hf.function`` with an ``input_signature``, or one that was called."""
+    return _kept(function)
+
+
+def _of_file(path: str, what: str) -> Endpoint:
+    loaded = saved.load(path)
+    function = loaded._called
+    if function is None:
+        raise ArgumentError(_STAGE, f"{what} has the functions {', '.join(loaded.functions)}; save one as __call__.")
+    return Endpoint(function)

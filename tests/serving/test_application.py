@@ -1,0 +1,371 @@
+"""The server, asked in this process: answers, batches, refusals, reloads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow.serving.application import Application
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+async def ask(
+    app: Application, method: str, path: str, body: Any = b"", headers: Mapping[str, str] | None = None
+) -> Answer:
+    """One request, as a server of ASGI hands it in."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    given = [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()]
+    messages = [{"type": "http.request", "body": content[:7], "more_body": True}]
+    messages.append({"type": "http.request", "body": content[7:], "more_body": False})
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await app({"type": "http", "method": method, "path": path, "headers": given}, receive, send)
+    found = {k.decode(): v.decode() for k, v in sent[0]["headers"]}
+    assert int(found["content-length"]) == len(sent[1]["body"])
+    return Answer(sent[0]["status"], found, sent[1]["body"])
+
+
+def during(app: Application, talk: Callable[[], Awaitable[Any]]) -> Any:
+    """What ``talk`` returns while the application runs."""
+
+    async def whole() -> Any:
+        messages: asyncio.Queue[Any] = asyncio.Queue()
+        sent: asyncio.Queue[Any] = asyncio.Queue()
+        running = asyncio.create_task(app({"type": "lifespan"}, messages.get, sent.put))
+        await messages.put({"type": "lifespan.startup"})
+        started = await sent.get()
+        if started["type"] != "lifespan.startup.complete":
+            raise RuntimeError(started["message"])
+        try:
+            return await asyncio.wait_for(talk(), 60)
+        finally:
+            await messages.put({"type": "lifespan.shutdown"})
+            await running
+
+    return asyncio.run(whole())
+
+
+def _model() -> hf.models.Model:
+    return hf.Sequential([hf.Input((3,)), hf.layers.Dense(4, "tanh"), hf.layers.Dense(2)])
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("served") / "digits.hf"
+    hf.saved.save(_model(), path)
+    return path
+
+
+def _json_input(x: np.ndarray, name: str = "inputs", datatype: str = "FP32") -> dict[str, Any]:
+    return {"name": name, "shape": list(x.shape), "datatype": datatype, "data": x.ravel().tolist()}
+
+
+def _name(app: Application) -> str:
+    return app.repository.find("digits").endpoint.inputs[0].name
+
+
+def test_answers_are_the_functions(path: Path) -> None:
+    app = hf.serving.app({"digits": path})
+    expected = hf.saved.load(path)
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+
+    async def talk() -> None:
+        name = _name(app)
+        for rows in (0, 1, 2, 5):
+            part = x[:rows]
+            want = expected(part).numpy()
+            body = {"id": "a", "inputs": [_json_input(part, name)]}
+            answer = await ask(app, "POST", "/v2/models/digits/infer", body)
+            assert answer.status == 200, answer.body
+            assert answer.json["id"] == "a"
+            (output,) = answer.json["outputs"]
+            assert (output["datatype"], output["shape"]) == ("FP32", [rows, 2])
+            assert np.array(output["data"], np.float32).tobytes() == want.tobytes()
+            entry = {"name": name, "shape": [rows, 3], "datatype": "FP32"}
+            entry["parameters"] = {"binary_data_size": part.nbytes}
+            head = json.dumps({"inputs": [entry], "parameters": {"binary_data_output": True}}).encode()
+            headers = {"Inference-Header-Content-Length": str(len(head))}
+            answer = await ask(app, "POST", "/v2/models/digits/versions/1/infer", head + part.tobytes(), headers)
+            length = int(answer.headers["inference-header-content-length"])
+            assert answer.body[length:] == want.tobytes()
+
+    during(app, talk)
+
+
+def test_what_there_is(path: Path) -> None:
+    app = hf.serving.app({"digits": path})
+
+    async def talk() -> None:
+        answers = {
+            "/v2": "hybridflow",
+            "/v2/health/live": True,
+            "/v2/health/ready": True,
+            "/v2/models/digits": "digits",
+            "/v2/models/digits/ready": True,
+            "/v2/models/digits/versions/1": "digits",
+        }
+        for address, value in answers.items():
+            answer = await ask(app, "GET", address)
+            assert answer.status == 200
+            assert value in answer.json.values()
+        told = (await ask(app, "GET", "/v2/models/digits")).json
+        assert told["inputs"][0]["shape"] == [-1, 3]
+        assert told["outputs"][0]["datatype"] == "FP32"
+        index = await ask(app, "POST", "/v2/repository/index", {})
+        assert index.json == [{"name": "digits", "version": "1", "state": "READY", "reason": ""}]
+        await ask(app, "POST", "/v2/models/digits/infer", {"inputs": [_json_input(np.ones((2, 3)), _name(app))]})
+        text = (await ask(app, "GET", "/metrics")).body.decode()
+        assert 'hf_requests_total{model="digits",code="200"} 1' in text
+        assert 'hf_batch_size_sum{model="digits",version="1"} 2' in text
+
+    during(app, talk)
+
+
+ONES = np.ones((1, 3))
+REFUSED: dict[str, tuple[Any, int, str]] = {
+    "no JSON": (b"{", 400, "JSON"),
+    "no object": (b"[]", 400, "inputs"),
+    "NaN": (b'{"inputs": [{"name": "NAME", "shape": [1], "datatype": "FP32", "data": [NaN]}]}', 400, "JSON"),
+    "deep": (b"[" * 100_000, 400, "JSON"),
+    "no input": ({"inputs": []}, 400, "missing"),
+    "unknown": ({"inputs": [_json_input(ONES, "other")]}, 400, "there is no input"),
+    "twice": ({"inputs": [_json_input(ONES, "NAME")] * 2}, 400, "twice"),
+    "dtype": ({"inputs": [_json_input(ONES, "NAME", "FP64")]}, 400, "FP64"),
+    "texts": ({"inputs": [_json_input(ONES, "NAME", "BYTES")]}, 400, "BYTES"),
+    "shape": ({"inputs": [_json_input(np.ones((1, 4)), "NAME")]}, 400, "the model takes"),
+    "rank": ({"inputs": [_json_input(np.ones(3), "NAME")]}, 400, "the model takes"),
+    "fewer numbers": ({"inputs": [{**_json_input(ONES, "NAME"), "data": [1.0]}]}, 400, "does not fit"),
+    "huge": ({"inputs": [{**_json_input(ONES, "NAME"), "shape": [1 << 39, 1 << 39]}]}, 400, "does not fit"),
+    "negative": ({"inputs": [{**_json_input(ONES, "NAME"), "shape": [-1, 3]}]}, 400, "extents"),
+    "a text": ({"inputs": [{**_json_input(ONES, "NAME"), "data": ["a", "b", "c"]}]}, 400, "elements"),
+    "ragged": ({"inputs": [{**_json_input(ONES, "NAME"), "data": [[1.0], [1.0, 2.0]]}]}, 400, "does not fit"),
+    "bytes that are not there": (
+        {"inputs": [{"name": "NAME", "shape": [1, 3], "datatype": "FP32", "parameters": {"binary_data_size": 12}}]},
+        400,
+        "12 bytes of 0",
+    ),
+    "unknown output": ({"inputs": [_json_input(ONES, "NAME")], "outputs": [{"name": "x"}]}, 400, "there is no output"),
+    "id": ({"inputs": [_json_input(ONES, "NAME")], "id": 3}, 400, "id"),
+}
+
+
+def test_what_is_no_request_is_refused_and_the_server_goes_on(path: Path) -> None:
+    app = hf.serving.app({"digits": path}, max_body=1 << 20)
+
+    async def talk() -> None:
+        name = _name(app)
+        for what, (body, status, text) in REFUSED.items():
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            answer = await ask(app, "POST", "/v2/models/digits/infer", content.replace(b"NAME", name.encode()))
+            assert answer.status == status, what
+            assert text in answer.json["error"], what
+        for method, address, status in (
+            ("GET", "/v2/models/other", 404),
+            ("GET", "/v2/models/digits/versions/7", 404),
+            ("GET", "/nothing", 404),
+            ("GET", "/v2/models/digits/infer", 405),
+            ("POST", "/v2/models/other/infer", 404),
+            ("POST", "/v2/repository/models/other/load", 404),
+            ("DELETE", "/v2/models/digits", 404),
+        ):
+            answer = await ask(app, method, address)
+            assert answer.status == status, address
+            assert answer.json["error"]
+        too_long = await ask(app, "POST", "/v2/models/digits/infer", b"", {"Content-Length": str(1 << 21)})
+        assert too_long.status == 413
+        assert (await ask(app, "POST", "/v2/models/digits/infer", b"x" * (1 << 21))).status == 413
+        good = await ask(app, "POST", "/v2/models/digits/infer", {"inputs": [_json_input(ONES, name)]})
+        assert good.status == 200
+
+    during(app, talk)
+
+
+def test_many_requests_at_once_are_computed_together_and_each_gets_its_own(path: Path) -> None:
+    app = hf.serving.app({"digits": path}, max_batch=16, max_delay_ms=20)
+    expected = hf.saved.load(path)
+    rng = np.random.default_rng(1)
+    xs = [rng.normal(size=(int(rows), 3)).astype(np.float32) for rows in rng.integers(1, 6, 60)]
+
+    async def talk() -> None:
+        name = _name(app)
+        asked = [
+            ask(app, "POST", "/v2/models/digits/infer", {"id": str(n), "inputs": [_json_input(x, name)]})
+            for n, x in enumerate(xs)
+        ]
+        for number, (answer, x) in enumerate(zip(await asyncio.gather(*asked), xs)):
+            assert answer.json["id"] == str(number)
+            got = np.array(answer.json["outputs"][0]["data"], np.float32).reshape(-1, 2)
+            np.testing.assert_allclose(got, expected(x).numpy(), rtol=1e-6, atol=1e-6)
+        text = (await ask(app, "GET", "/metrics")).body.decode()
+        batches = next(line for line in text.splitlines() if line.startswith("hf_batch_size_count"))
+        assert int(batches.split()[-1]) < len(xs) / 2
+
+    during(app, talk)
+
+
+def test_one_bad_request_of_a_batch_fails_alone() -> None:
+    table = hf.asarray(np.arange(12.0, dtype=np.float32).reshape(4, 3))
+
+    @hf.function(input_signature=[hf.TensorSpec((None,), "int64")])
+    def rows(numbers: Any) -> Any:
+        return hf.take(table, numbers, axis=0)
+
+    app = hf.serving.app({"rows": rows}, max_batch=32, max_delay_ms=30)
+
+    async def talk() -> None:
+        name = app.repository.find("rows").endpoint.inputs[0].name
+        numbers = [0, 1, 9, 3, -7, 2]
+        asked = [
+            ask(app, "POST", "/v2/models/rows/infer", {"inputs": [_json_input(np.array([n]), name, "INT64")]})
+            for n in numbers
+        ]
+        for number, answer in zip(numbers, await asyncio.gather(*asked)):
+            if 0 <= number < 4:
+                assert answer.json["outputs"][0]["data"] == table[number].tolist()
+            else:
+                assert answer.status == 400
+                assert "out of range" in answer.json["error"]
+
+    during(app, talk)
+
+
+def test_deterministic_answers_do_not_depend_on_others(path: Path) -> None:
+    app = hf.serving.app({"digits": path}, deterministic=True)
+    expected = hf.saved.load(path)
+    xs = [np.random.default_rng(n).normal(size=(1 + n % 3, 3)).astype(np.float32) for n in range(20)]
+
+    async def talk() -> None:
+        name = _name(app)
+        asked = [ask(app, "POST", "/v2/models/digits/infer", {"inputs": [_json_input(x, name)]}) for x in xs]
+        for answer, x in zip(await asyncio.gather(*asked), xs):
+            got = np.array(answer.json["outputs"][0]["data"], np.float32)
+            assert got.tobytes() == expected(x).numpy().tobytes()
+
+    during(app, talk)
+
+
+def test_a_full_queue_is_answered_503_with_when_to_ask_again() -> None:
+    begun, may_go = threading.Event(), threading.Event()
+    app = hf.serving.app(
+        {"twice": hf.function(lambda x: 2 * x, input_signature=[hf.TensorSpec((None,), "float32")])}, queue=2
+    )
+
+    async def talk() -> None:
+        served = app.repository.find("twice")
+        inner = served.batcher._endpoint
+
+        class Slow:
+            is_batched = inner.is_batched
+
+            def __call__(self, arrays: Any) -> Any:
+                begun.set()
+                may_go.wait(30)
+                return inner(arrays)
+
+        served.batcher._endpoint = Slow()  # type: ignore[assignment]
+        body = {"inputs": [_json_input(np.ones(1), inner.inputs[0].name)]}
+        first = asyncio.create_task(ask(app, "POST", "/v2/models/twice/infer", body))
+        await asyncio.to_thread(begun.wait, 30)
+        others = [asyncio.create_task(ask(app, "POST", "/v2/models/twice/infer", body)) for _ in range(4)]
+        done, _ = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        assert {one.result().status for one in done} == {503}
+        assert all(one.result().headers["retry-after"] == "1" for one in done)
+        may_go.set()
+        answers = [await first, *[await one for one in others]]
+        assert sorted(one.status for one in answers) == [200, 200, 200, 503, 503]
+
+    during(app, talk)
+
+
+def test_versions_reload_and_unload_while_requests_run(tmp_path: Path) -> None:
+    def save(version: int, factor: float) -> None:
+        spec = [hf.TensorSpec((None,), "float32")]
+        folder = tmp_path / "scale" / str(version)
+        folder.mkdir(parents=True, exist_ok=True)
+        hf.saved.save(hf.function(lambda x: x * factor, input_signature=spec), folder / "model.hf")
+
+    save(2, 2.0)
+    save(10, 10.0)
+    app = hf.serving.app({"scale": tmp_path / "scale"})
+
+    async def scaled(version: str = "") -> float:
+        name = app.repository.find("scale").endpoint.inputs[0].name
+        address = f"/v2/models/scale{version}/infer"
+        answer = await ask(app, "POST", address, {"inputs": [_json_input(np.ones(1), name)]})
+        assert answer.status == 200, answer.body
+        return float(answer.json["outputs"][0]["data"][0])
+
+    async def talk() -> None:
+        assert await scaled() == 10.0  # the newest by number, not by letters
+        assert await scaled("/versions/2") == 2.0
+        assert (await ask(app, "GET", "/v2/models/scale")).json["versions"] == ["2", "10"]
+        stop = asyncio.Event()
+        seen: set[float] = set()
+
+        async def go_on() -> None:
+            while not stop.is_set():
+                seen.add(await scaled())
+
+        running = [asyncio.create_task(go_on()) for _ in range(3)]
+        save(11, 11.0)
+        assert (await ask(app, "POST", "/v2/repository/models/scale/load")).status == 200
+        assert await scaled() == 11.0
+        stop.set()
+        await asyncio.gather(*running)
+        assert seen <= {10.0, 11.0}
+        (tmp_path / "scale" / "11" / "model.hf").write_bytes(b"damaged")
+        answer = await ask(app, "POST", "/v2/repository/models/scale/load")
+        assert answer.status == 400
+        assert await scaled() == 11.0  # what was loaded before goes on
+        assert (await ask(app, "POST", "/v2/repository/models/scale/unload")).status == 200
+        assert (await ask(app, "GET", "/v2/health/ready")).status == 503
+        assert (await ask(app, "GET", "/v2/models/scale")).status == 503
+
+    during(app, talk)
+
+
+def test_wrong_use(tmp_path: Path) -> None:
+    for options, text in (
+        ({"max_batch": 0}, "max_batch"),
+        ({"queue": 0}, "queue"),
+        ({"max_delay_ms": -1}, "max_delay"),
+        ({"max_delay_ms": float("nan")}, "max_delay"),
+    ):
+        with pytest.raises(hf.errors.ArgumentError, match=text):
+            hf.serving.app({"a": "b"}, **options)  # type: ignore[arg-type]
+    with pytest.raises(hf.errors.ArgumentError, match="no model"):
+        hf.serving.app({})
+    with pytest.raises(hf.errors.ArgumentError, match="no name"):
+        hf.serving.app({"a/b": "c"})
+    (tmp_path / "empty").mkdir()
+
+    async def nothing() -> None: ...
+
+    for source in (tmp_path / "nothing.hf", tmp_path / "empty"):
+        with pytest.raises(RuntimeError):
+            during(hf.serving.app({"a": source}), nothing)
+    with pytest.raises(hf.errors.ArgumentError, match="address"):
+        hf.serving.Client("localhost:8000")
