@@ -88,7 +88,6 @@ MODULES = {
         tanh""",
     "onnx": "OnnxError OnnxModel Report check load save",
     "serving": "Application Client app",
-    "onnx": "OnnxError OnnxModel Report check load",
     "optimizers": """Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb LazyAdam Lion LossScaleOptimizer Muon Nadam
         Optimizer RMSprop SGD clip_by_global_norm clip_by_norm get global_norm schedules""",
     "regularizers": """L1 L1L2 L2 OrthogonalRegularizer Regularizer get l1 l1_l2 l2 orthogonal_regularizer""",
