@@ -1,6 +1,6 @@
 """Models in ONNX files: answers and times beside onnxruntime.
 
-    python -m benchmarks.onnx_models PATHS... [--batch N] [--extent N] [--threads N] [--repeats N]
+    python -m benchmarks.onnx_models PATHS... [--batch N] [--extent N] [--shape NAME=2x3] [--threads N] [--repeats N]
 
 For each file: the largest difference to onnxruntime and the largest value, whether compiled results have the bits of
 eager ones on 1, 2 and 3 threads, and the times of both, interleaved, with as many threads each.  Inputs are random
@@ -22,7 +22,9 @@ import numpy as np
 import hybridflow as hf
 
 
-def inputs_of(session: Any, batch: int, extent: int, seed: int = 0) -> list[np.ndarray]:
+def inputs_of(
+    session: Any, batch: int, extent: int, shapes: dict[str, list[int]] | None = None, seed: int = 0
+) -> list[np.ndarray]:
     """Random arguments that fit what onnxruntime says of a model."""
     rng = np.random.default_rng(seed)
     kinds = {
@@ -36,7 +38,9 @@ def inputs_of(session: Any, batch: int, extent: int, seed: int = 0) -> list[np.n
     }
     found = []
     for port in session.get_inputs():
-        shape = [n if isinstance(n, int) else (batch if k == 0 else extent) for k, n in enumerate(port.shape)]
+        shape = (shapes or {}).get(port.name) or [
+            n if isinstance(n, int) else (batch if k == 0 else extent) for k, n in enumerate(port.shape)
+        ]
         dtype = np.dtype(kinds[port.type])
         if port.name == "sr":
             found.append(np.full(shape, 16000, dtype))
@@ -91,7 +95,8 @@ def measure(path: str, options: argparse.Namespace) -> str:
     settings.inter_op_num_threads = 1
     settings.log_severity_level = 3
     session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
-    arrays = inputs_of(session, options.batch, options.extent)
+    shapes = {name: [int(n) for n in text.split("x")] for name, _, text in (s.rpartition("=") for s in options.shape)}
+    arrays = inputs_of(session, options.batch, options.extent, shapes)
     feed = {port.name: array for port, array in zip(session.get_inputs(), arrays)}
     wanted = session.run(None, feed)
     start = time.perf_counter()
@@ -123,6 +128,7 @@ def main() -> None:
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--extent", type=int, default=64)
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=1x3x48x320", help="of an input")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--times-only", action="store_true", help="do not compare with eager results")

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow import config
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core.context import suspended
+from hybridflow.core.context import now, suspended
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentError, DTypeError, OnnxError, entered
+from hybridflow.eager.operands import as_tensor
+from hybridflow.errors import ArgumentError, ConcretizationError, DTypeError, OnnxError, entered
 from hybridflow.jit.function import function
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.module import Module
@@ -21,6 +23,8 @@ from hybridflow.onnx.graph import File, Graph, Node, Port
 from hybridflow.onnx.library import schema_version
 from hybridflow.onnx.reading import read
 from hybridflow.onnx.running import Run
+
+_MOST_NUMBERS = 64  # programs for inputs that decide which branch is taken
 
 # Operands that say how something is done, and are no weights.
 _SETTINGS = {
@@ -67,7 +71,11 @@ class OnnxModel(Module):
         self.output_names = tuple(port.name for port in self._graph.outputs)
         self.signature: tuple[TensorSpec | None, ...] = tuple(_spec(port) for port in self._graph.inputs)
         specs = [spec for spec in self.signature if spec is not None]
+        self._deciding = _deciding(self._graph, self.signature)
+        self._by_numbers: dict[tuple[Any, ...], Any] = {}
+        self._runs_eagerly = False
         name = os.path.splitext(os.path.basename(file.path))[0]
+        self.name = name
         self._compiled = function(
             self._run_graph, input_signature=specs if len(specs) == len(self.signature) else None, name=name
         )
@@ -91,7 +99,50 @@ class OnnxModel(Module):
         values = self._bound(inputs, named)
         if any(isinstance(value, np.ndarray) and value.dtype.kind == "U" for value in values):
             return self._run_graph(*values)
-        return self._compiled(*values)
+        if self._deciding and now().trace is None:
+            return self._for_numbers(values)
+        return self._called(self._compiled, values)
+
+    def _called(self, compiled: Any, values: Sequence[Any]) -> Any:
+        """By the compiled function; eagerly, from then on, where it would have to know a value."""
+        if not self._runs_eagerly:
+            try:
+                return compiled(*values)
+            except ConcretizationError:
+                if now().trace is not None:
+                    raise
+                self._runs_eagerly = True
+        with config.running_eagerly():
+            return self._run_graph(*[_as_argument(value) for value in values])
+
+    def _for_numbers(self, values: Sequence[Any]) -> Any:
+        """By a program of its own for each number that decides which branch is taken."""
+        numbers = tuple(np.asarray(values[place]).item() for place in self._deciding)
+        if numbers not in self._by_numbers:
+            if len(self._by_numbers) >= _MOST_NUMBERS:
+                self._by_numbers.clear()
+            known = {
+                place: np.array(number, self._dtype_of_input(place)) for place, number in zip(self._deciding, numbers)
+            }
+            specs = [spec for place, spec in enumerate(self.signature) if place not in known]
+
+            def run(*rest: Any) -> Any:
+                others = iter(rest)
+                return self._run_graph(
+                    *(known[place] if place in known else next(others) for place in range(len(self.signature)))
+                )
+
+            declared = None if any(spec is None for spec in specs) else specs
+            self._by_numbers[numbers] = function(run, input_signature=declared, name=self.name)
+        if self._runs_eagerly:
+            return self._called(None, values)
+        rest = [value for place, value in enumerate(values) if place not in self._deciding]
+        return self._by_numbers[numbers](*rest)
+
+    def _dtype_of_input(self, place: int) -> Any:
+        spec = self.signature[place]
+        assert spec is not None
+        return spec.dtype
 
     def text(self) -> str:
         """The nodes of the file as text, a line for each."""
@@ -179,6 +230,38 @@ def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}" if value.size > 8 else str(value.tolist())
     return str(value)
+
+
+def _as_argument(value: Any) -> Any:
+    """What a compiled function makes of an argument."""
+    if isinstance(value, (list, tuple)):
+        return [_as_argument(each) for each in value]
+    return value if value is None else as_tensor(value, "onnx")
+
+
+def _deciding(graph: Graph, signature: Sequence[TensorSpec | None]) -> tuple[int, ...]:
+    """The places of inputs that are single integers, such as a rate, and decide which branch an If takes by the
+    arithmetic of ``host_values``."""
+    found = []
+    for place, (port, spec) in enumerate(zip(graph.inputs, signature)):
+        if spec is None or spec.shape != () or not dtypes.is_integer(spec.dtype):
+            continue
+        known = {*graph.constants, port.name}
+        made = {port.name}
+        for node in graph.nodes:
+            names = [name for name in node.inputs if name]
+            if node.op == "If" and names[0] in made:
+                found.append(place)
+                break
+            if (
+                node.op in host_values.RULES
+                and not node.domain
+                and known.issuperset(names)
+                and made.intersection(names)
+            ):
+                known.update(node.outputs)
+                made.update(node.outputs)
+    return tuple(found)
 
 
 def _is_float(array: np.ndarray) -> bool:

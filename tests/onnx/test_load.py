@@ -224,6 +224,53 @@ def test_if_by_a_known_condition_takes_one_branch_and_by_a_tensor_both(tmp_path:
     assert len(model.function.signatures()) == 1
 
 
+def test_a_number_that_picks_a_branch_has_programs_of_its_own(tmp_path: Path) -> None:
+    """As of a model for two rates of sampling: a branch may be none for the operands that the other takes."""
+
+    def branch(name: str, weight: str) -> onnx.GraphProto:
+        output = helper.make_tensor_value_info(f"{name}_y", 1, None)
+        return helper.make_graph([node("MatMul", ["x", weight], [f"{name}_y"])], name, [], [output])
+
+    proto = model_of(
+        [
+            node("Equal", ["rate", "wide"], ["c"]),
+            node("If", ["c"], ["y"], then_branch=branch("a", "w3"), else_branch=branch("b", "w2")),
+        ],
+        {"x": (F32, [None, None]), "rate": (np.int64, [])},
+        ["y"],
+        {"wide": np.array(16, np.int64), "w3": floats(3, 2), "w2": floats(2, 2)},
+    )
+    model = hf.onnx.load(saved(proto, tmp_path))
+    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+    three, two = floats(4, 3), floats(5, 2)
+    close(model(three, 16), three @ arrays["w3"])
+    close(model(two, rate=np.array(8, np.int64)), two @ arrays["w2"])
+    close(model(three, hf.asarray(16)), three @ arrays["w3"])
+    with pytest.raises(hf.onnx.OnnxError, match="inner sizes differ"):
+        model(three, 8)
+    close(hf.eager(model)(two, 8), two @ arrays["w2"])
+
+
+@pytest.mark.runs_eagerly
+def test_a_branch_that_cannot_be_traced_is_run_when_it_is_taken(tmp_path: Path) -> None:
+    def branch(name: str, weight: str) -> onnx.GraphProto:
+        output = helper.make_tensor_value_info(f"{name}_y", 1, None)
+        return helper.make_graph([node("MatMul", ["x", weight], [f"{name}_y"])], name, [], [output])
+
+    proto = model_of(
+        [node("If", ["c"], ["y"], then_branch=branch("a", "w3"), else_branch=branch("b", "w2"))],
+        {"x": (F32, [None, None]), "c": (np.bool_, [1])},
+        ["y"],
+        {"w3": floats(3, 2), "w2": floats(2, 2)},
+    )
+    model = hf.onnx.load(saved(proto, tmp_path))
+    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+    x = floats(4, 3)
+    close(model(x, np.array([True])), x @ arrays["w3"])
+    with pytest.raises(hf.onnx.OnnxError, match="inner sizes differ"):
+        model(x, np.array([False]))
+
+
 def test_functions_of_a_file_and_their_attributes(tmp_path: Path) -> None:
     body = [node("LeakyRelu", ["a"], ["t"]), node("Add", ["t", "b"], ["c"])]
     attribute = body[0].attribute.add()

@@ -13,6 +13,7 @@ from hybridflow.control.loops import while_loop
 from hybridflow.control.scan import scan
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
+from hybridflow.errors import ConcretizationError, OnnxError
 from hybridflow.onnx.graph import Graph
 from hybridflow.onnx.meanings.shapes import axis_of
 from hybridflow.onnx.operators import operator
@@ -29,7 +30,13 @@ def if_(call: Call, condition: Any, *, then_branch: Graph, else_branch: Graph) -
         return tuple(call.graph(chosen))
 
     def run(graph: Graph) -> Any:
-        return lambda: tuple(call.tensor(value) for value in call.graph(graph))
+        def branch() -> Any:
+            try:
+                return tuple(call.tensor(value) for value in call.graph(graph))
+            except OnnxError as error:  # as of a branch that is not for such operands, and is not taken
+                raise ConcretizationError("onnx", f"a branch of {call.node} cannot be traced: {error}") from error
+
+        return branch
 
     return tuple(cond(shapes.reshape(call.tensor(condition), ()), run(then_branch), run(else_branch)))
 
