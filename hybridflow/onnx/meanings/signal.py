@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridflow.array import fourier, shapes
 from hybridflow.array.creation import arange, zeros
-from hybridflow.array.elementwise import astype
+from hybridflow.array.elementwise import astype, complex
 from hybridflow.array.indexing import take
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
@@ -31,7 +31,7 @@ def transformed(call: Call, x: Tensor, length: Any, axis: int, inverse: int, one
         x = shapes.concat([x, zeros(x.shape, dtype=x.dtype)], axis=-1)
     if inverse and onesided:
         moved = fourier.fit(shapes.moveaxis(x, axis, -2), x.ndim - 2, length // 2 + 1, "DFT")
-        real = fourier.irfft(moved, length, scale=1.0 / length)
+        real = fourier.irfft(complex(moved[..., 0], moved[..., 1]), length, scale=1.0 / length)
         result = shapes.expand_dims(shapes.moveaxis(real, -1, axis), axis=-1)
     else:
         x = fourier.fit(x, axis, length, "DFT")
