@@ -2,8 +2,9 @@
 
 Programs call these by name (``HostCall``), eager mode calls the references: the same code, so the same bits.  Small
 matrices are computed otherwise, in both (``elimination``).  All take
-float32 or float64 matrices in the last two axes, with stacks of them in front, and have several results, of which there
-may be one alone.  A matrix for which there is no result is a LinAlgError when the op runs.
+float32 or float64 matrices in the last two axes, some complex ones too, with stacks of them in front.  They have
+several results, of which there may be one alone.  A matrix for which there is no result is a LinAlgError when the op
+runs.
 
 Derivatives are made of matrix products, and of these functions again.  Those of ``det`` and ``pinv`` need no inverse.
 Singular vectors and eigenvectors of values that are equal, but for rounding, are any basis of their space.  How they
@@ -34,6 +35,9 @@ from hybridflow.compiler.program import HostFunction
 from hybridflow.errors import DTypeError, GradientError, ShapeError
 
 _FLOATS = frozenset((dt.float32, dt.float64))
+_NUMBERS = _FLOATS | frozenset(dt.COMPLEX)
+TAKES_COMPLEX = frozenset(("solve", "inv", "det"))
+"""The ops whose derivatives are products with transposes, and so those of complex matrices as they stand."""
 
 
 # ---- declarations
@@ -42,7 +46,7 @@ _FLOATS = frozenset((dt.float32, dt.float64))
 def _check(name: str, square: bool, *types: TensorType) -> None:
     """All are stacks of matrices of one dtype, the first of square ones if ``square``."""
     for x in types:
-        type_rules.check_dtype(name, x, _FLOATS)
+        type_rules.check_dtype(name, x, _NUMBERS if name in TAKES_COMPLEX else _FLOATS)
         if x.ndim < 2:
             raise ShapeError(name, f"the input is {x}. Expected a matrix or a stack of matrices.")
         if x.dtype != types[0].dtype:
@@ -58,7 +62,13 @@ def _stacked(x: TensorType, *shape: Extent) -> TensorType:
 
 
 def _host(
-    name: str, arity: int | None, reference: Callable[..., Any], results: Any, *, square: bool = True, **fields: Any
+    name: str,
+    arity: int | None,
+    reference: Callable[..., Any],
+    results: Any,
+    *,
+    square: bool = True,
+    **fields: Any,
 ) -> None:
     """``results(*types, **attrs)`` are the types of what ``reference`` makes."""
 
@@ -73,7 +83,8 @@ def _host(
     def lowered(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> HostCall:
         from hybridflow.compiler.ops.small_linalg import is_small  # which few programs need
 
-        return HostCall(HostFunction(name, tuple(sorted(attrs.items()))), is_small(name, [x.shape for x in types]))
+        is_quick = not dt.is_complex(types[0].dtype) and is_small(name, [x.shape for x in types])
+        return HostCall(HostFunction(name, tuple(sorted(attrs.items()))), is_quick)
 
     fields.setdefault("canon", lambda types, attrs: attrs)
     define(
@@ -576,13 +587,21 @@ _host(
     vjp=_cofactors_vjp,
 )
 
+
+def _det_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+    if dt.is_complex(a.type.dtype):  # of matrices that have an inverse
+        share = _number(b, b.multiply(gs[0], outs[0]), a.type)
+        return (b.multiply(share, _t(b, _one(b, b.inv(a)))),)
+    return (b.multiply(_number(b, gs[0], a.type), _one(b, b.cofactors(a))),)
+
+
 _host(
     "det",
     1,
     lambda a: (np.linalg.det(a),),
     lambda a: (_stacked(a),),
     doc="The determinant.",
-    vjp=lambda b, gs, outs, a: (b.multiply(_number(b, gs[0], a.type), _one(b, b.cofactors(a))),),
+    vjp=_det_vjp,
 )
 
 

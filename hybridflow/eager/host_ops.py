@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow import errors
+from hybridflow.compiler.ir.dtypes import is_complex
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE, OpDef
 from hybridflow.compiler.program import HostFunction
@@ -44,14 +45,21 @@ def call(op: OpDef, arrays: tuple[Any, ...], attrs: Mapping[str, Any], where: st
         return op.reference(None, *matrices, **attrs)
 
     try:
-        small = small_matrices.computed(op.name, given, lambda *matrices: by_lapack(*matrices)[0])
-        found: Any = blocked_linalg.computed(op.name, given, attrs) if small is None else (small,)
+        found: Any = None if is_complex(given[0].dtype) else _natively(op, given, attrs, by_lapack)
         found = by_lapack(*given) if found is None else found
     except np.linalg.LinAlgError as error:
         types = ", ".join(str(TensorType(array.shape, array.dtype)) for array in arrays)
         place, reason = _first_without_result(by_lapack, given, error)
         raise LinAlgError(op.name, f"there is no result for {types}{place}: {reason}.", where) from None
     return tuple(found)
+
+
+def _natively(
+    op: OpDef, given: list[np.ndarray], attrs: Mapping[str, Any], by_lapack: Callable[..., Any]
+) -> tuple[np.ndarray, ...] | None:
+    """The results for small and for large real matrices, None for others."""
+    small = small_matrices.computed(op.name, given, lambda *matrices: by_lapack(*matrices)[0])
+    return blocked_linalg.computed(op.name, given, attrs) if small is None else (small,)
 
 
 def _first_without_result(

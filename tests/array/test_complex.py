@@ -590,3 +590,34 @@ def test_fills_and_angles() -> None:
     same(both(lambda z: hf.pad(z, [(1, 0), (0, 2)], constant_values=2 - 1j), x), expected)
     assert hf.angle([0.0, -0.0, -2.0, 3.0]).tolist() == np.angle(np.float32([0, -0.0, -2, 3])).tolist()
     np.testing.assert_allclose(np.angle(hf.asarray(x)), np.angle(x), rtol=1e-6)
+
+
+# ---- matrices
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 40])
+def test_equations_inverses_and_determinants(n: int, dtype: Any) -> None:
+    a, y = numbers((2, n, n), dtype), numbers((2, n, 3), dtype, 1)
+    near = {"rtol": 2e-3, "atol": 2e-3} if dtype == np.complex64 else {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(both(hf.linalg.solve, a, y), np.linalg.solve(a, y), **near)
+    np.testing.assert_allclose(both(hf.linalg.inv, a), np.linalg.inv(a), **near)
+    expected = np.linalg.det(a)
+    np.testing.assert_allclose(both(hf.linalg.det, a) / expected, np.ones(2), **near)
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "solve"])
+def test_derivatives_of_equations(name: str) -> None:
+    y = hf.asarray(numbers((2, 1), np.complex128, 3))
+    loss = {
+        "inv": lambda a: hf.sum(hf.abs(hf.linalg.inv(a)) ** 2),
+        "det": lambda a: hf.abs(hf.linalg.det(a)) ** 2,
+        "solve": lambda a: hf.sum(hf.real(hf.linalg.solve(a, y) * (1 - 2j))),
+    }[name]
+    a = numbers((2, 2), np.complex128, 4)
+    np.testing.assert_allclose(hf.grad(loss)(hf.asarray(a)), descent(loss, a), rtol=1e-5, atol=1e-5)
+
+
+def test_a_singular_complex_matrix_is_named() -> None:
+    with pytest.raises(hf.errors.LinAlgError, match=r"c64\[2,2,2\], at \[1\] of the stack"):
+        hf.linalg.inv(hf.asarray(np.array([np.eye(2), np.zeros((2, 2))], np.complex64)))
