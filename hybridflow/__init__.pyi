@@ -319,6 +319,12 @@ from hybridflow.array.sorting import (
     sort as sort,
     top_k as top_k,
 )
+from hybridflow.array.statistics import (
+    average as average,
+    corrcoef as corrcoef,
+    cov as cov,
+    ptp as ptp,
+)
 from hybridflow.array.windows import (
     reduce_window as reduce_window,
     rolling as rolling,

@@ -23,22 +23,18 @@ from hybridflow.array.elementwise import (
     add,
     angle as angle_,
     astype,
-    clip,
-    divide,
     equal,
     isclose,
     maximum,
     minimum,
     multiply,
     round,
-    sqrt,
-    subtract,
     trunc,
     where as where_,
 )
 from hybridflow.array.indexing import take
 from hybridflow.array.linalg import diagonal as diagonal_, matmul, outer, tensordot, trace as trace_, vecdot
-from hybridflow.array.reductions import all, cumulative_prod, max, mean as mean_, min, prod, sum
+from hybridflow.array.reductions import all, cumulative_prod, max, min, prod, sum
 from hybridflow.array.selection import nonzero
 from hybridflow.array.shapes import broadcast_to, concat, expand_dims, flip, moveaxis, pad, permute_dims, reshape, stack
 from hybridflow.array.tensor_methods import method_of
@@ -94,54 +90,6 @@ def _extremum(reduce: Callable[..., Any], join: Callable[..., Any]) -> Callable[
         return join(reduce(a, axis=axis, keepdims=keepdims), initial)
 
     return of
-
-
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
-    a = _float(a, "average")
-    if weights is None:
-        result = mean_(a, axis=axis, keepdims=keepdims)
-        total = full_like(result, a.size / builtins.max(result.size, 1))
-    else:
-        weights = as_tensor(weights, "average")
-        if weights.shape != a.shape:
-            if axis is None or weights.ndim != 1:
-                raise ShapeError(
-                    "average", f"weights are {weights.type}, and a is {a.type}; say which axis they weigh."
-                )
-            weights = reshape(weights, tuple(-1 if k == axis % a.ndim else 1 for k in range(a.ndim)))
-        total = sum(add(weights, zeros_like(a)), axis=axis, keepdims=keepdims)
-        result = divide(sum(multiply(a, weights), axis=axis, keepdims=keepdims), total)
-    return (result, total) if returned else result
-
-
-def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Any:
-    rows = _rows(m, rowvar)
-    if y is not None:
-        rows = concat([rows, _rows(y, rowvar)])
-    centred = subtract(rows, mean_(rows, axis=1, keepdims=True))
-    freedom = rows.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
-    result = divide(matmul(centred, permute_dims(centred, (1, 0))), freedom)
-    return reshape(result, ()) if result.shape == (1, 1) else result
-
-
-def _rows(m: Any, rowvar: bool) -> Tensor:
-    m = _float(m, "cov")
-    if m.ndim > 2:
-        raise ShapeError("cov", f"{m.type} has more than 2 axes.")
-    m = _at_least(m, 2)
-    return m if rowvar or m.shape[0] == 1 else permute_dims(m, (1, 0))
-
-
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
-    c = cov(x, y, rowvar)
-    if c.ndim == 0:
-        return divide(c, c)
-    scale = sqrt(diagonal_(c))
-    return clip(divide(c, outer(scale, scale)), -1, 1)
-
-
-def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return subtract(max(a, axis=axis, keepdims=keepdims), min(a, axis=axis, keepdims=keepdims))
 
 
 # Shapes
@@ -361,11 +309,8 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.atleast_1d: _of_each(lambda x: _at_least(x, 1)),
     np.atleast_2d: _of_each(lambda x: _at_least(x, 2)),
     np.atleast_3d: _of_each(_at_least_3d),
-    np.average: average,
     np.block: block,
     np.column_stack: column_stack,
-    np.corrcoef: corrcoef,
-    np.cov: cov,
     np.cross: norms.cross,
     np.cumprod: cumprod,
     np.delete: delete,
@@ -391,7 +336,6 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.ndim: lambda a: a.ndim,
     np.outer: lambda a, b: outer(reshape(a, (-1,)), reshape(b, (-1,))),
     np.prod: prod_of,
-    np.ptp: ptp,
     np.rint: round,
     np.shape: lambda a: a.shape,
     np.sinc: sinc,

@@ -70,7 +70,6 @@ audio: numpy.fft and wave of Python; hf.summary.audio writes sounds
 autocast: hf.mixed_precision.set_global_policy("mixed_bfloat16")
 autograd: hf.GradientTape() or hf.grad(f)
 autograph: hf.function, which takes Python's statements
-average: hf.mean(x, axis)
 backend: hf itself; there is one backend
 backends: hf.config, or hf.function(fastmath=True)
 baddbmm: x + y @ z
@@ -115,9 +114,7 @@ convert_element_type: hf.astype(x, dtype)
 convert_to_tensor: hf.asarray(values)
 copy: x.copy()
 copyto: y[...] = x
-corrcoef: c = x - hf.mean(x, axis=1, keepdims=True); n = c / hf.linalg.vector_norm(c, axis=1, keepdims=True); n @ n.T
 cosine_similarity: hf.sum(hf.nn.l2_normalize(x, -1) * hf.nn.l2_normalize(y, -1), axis=-1)
-cov: c = x - hf.mean(x, axis=1, keepdims=True); c @ c.T / (x.shape[1] - 1)
 cpu: x.to_device("cpu")
 cross: hf.linalg.cross(x, y)
 cuda: hf.device("gpu:0")
@@ -348,7 +345,6 @@ preprocessing: hf.data and hf.layers
 printoptions: numpy.printoptions(...), which tensors follow
 profiler: f.profile(*args) of an hf.function
 promote_types: hf.result_type(t, u)
-ptp: hf.max(x, axis) - hf.min(x, axis)
 pure_callback: hf.numpy_function(f, arguments, spec, stateful=False)
 put: y = x.copy() and y[indices] = values
 putmask: hf.where(mask, values, x)

@@ -124,7 +124,7 @@ def test_arguments_without_counterpart() -> None:
     for call, message in (
         (lambda: np.mean(x, where=A > 0), r"\[np.mean\] is hf.mean here, which has no where="),
         (lambda: np.linalg.pinv(x, rcond=1), r"\[np.linalg.pinv\] is hf.linalg.pinv here, which has no rcond="),
-        (lambda: np.cov(x, fweights=[1]), r"\[np.cov\] is made of hf's functions here, and has no fweights="),
+        (lambda: np.cov(x, fweights=[1]), r"\[np.cov\] is hf.cov here, which has no fweights="),
     ):
         with pytest.raises(errors.ArgumentTypeError, match=message):
             call()
