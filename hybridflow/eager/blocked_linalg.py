@@ -97,6 +97,8 @@ class Steps:
     def solve(self, a: np.ndarray, x: np.ndarray, unit: bool = False) -> None:
         """x = inv(a) @ x for a lower triangle, or one with ones on its diagonal."""
         n, columns = x.shape
+        if columns == 1 and self._solve_vector(a, x, unit):
+            return
         if n <= self.block:
             a = np.array(a, order="C") if unit else np.ascontiguousarray(a)
             if unit:
@@ -108,6 +110,17 @@ class Steps:
         self.solve(a[:half, :half], x[:half], unit)
         self.update(x[half:], a[half:, :half], x[:half])
         self.solve(a[half:, half:], x[half:], unit)
+
+    def _solve_vector(self, a: np.ndarray, x: np.ndarray, unit: bool) -> bool:
+        """For one vector that lies in steps of one, as rows or columns of the triangle do; whether it does."""
+        row, column = (stride // a.itemsize for stride in a.strides)
+        sign = self._pitch(x)
+        if abs(sign) != 1 or sign not in (row, column):
+            return False
+        name, pitch = ("solve_dots", row) if column == sign else ("solve_axpys", column)
+        words = self._words[name](a.ctypes.data, pitch, sign, x.ctypes.data, len(x), int(unit))
+        self._calls[name](ctypes.addressof(words))
+        return True
 
     def _half(self, n: int) -> int:
         """About the half, in whole blocks."""
@@ -213,11 +226,14 @@ def _copy(a: np.ndarray) -> np.ndarray:
     return out
 
 
-def _spread(like: np.ndarray) -> np.ndarray:
-    """A copy of a matrix in memory where rows of a block of columns do not all come to the same places of a cache."""
+def _spread(like: np.ndarray, into: np.ndarray | None = None) -> np.ndarray:
+    """A copy of a matrix in memory where rows of a block of columns do not all come to the same places of a cache; that
+    may be ``into``."""
     rows, columns = like.shape
     beyond = _LINE // like.itemsize if columns * like.itemsize % _ALIASES == 0 else 0
-    out = memory_pool.empty((rows, columns + beyond), like.dtype)[:, :columns]
+    if into is None or beyond:
+        into = memory_pool.empty((rows, columns + beyond), like.dtype)[:, :columns]
+    out = into
     out[...] = like
     return out
 
@@ -252,9 +268,9 @@ def _solve_triangle(steps: Steps, a: np.ndarray, x: np.ndarray, lower: bool) -> 
         steps.solve(a[::-1, ::-1], x[::-1])
 
 
-def _factored(steps: Steps, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _factored(steps: Steps, a: np.ndarray, into: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Both factors of a copy of one matrix, where its rows come from, and the exchanges."""
-    both, pivots = _spread(a), np.zeros(min(a.shape), np.int64)
+    both, pivots = _spread(a, into), np.zeros(min(a.shape), np.int64)
     steps.lu(both, pivots)
     order = [*range(len(a))]
     for k, p in enumerate(pivots.tolist()):
@@ -265,7 +281,10 @@ def _factored(steps: Steps, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 def _lu(steps: Steps, a: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]:
     out, order = _empty(a), np.empty(a.shape[:-1], np.int64)
     for index in np.ndindex(a.shape[:-2]):
-        out[index], order[index], _ = _factored(steps, a[index])
+        place = out[index]
+        both, order[index], _ = _factored(steps, a[index], place)
+        if both is not place:
+            place[...] = both
     return out, order
 
 

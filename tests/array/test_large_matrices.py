@@ -54,6 +54,9 @@ def calls(n: int, m: int, dtype: str) -> dict[str, Any]:
         "triangular_solve": (lambda a, y: L.triangular_solve(a, y), [triangle(n, dtype), y]),
         "upper": (lambda a, y: L.triangular_solve(a, y, lower=False), [triangle(n, dtype), y]),
         "transposed": (lambda a, y: L.triangular_solve(a, y, transpose=True), [triangle(n, dtype), y]),
+        "vector": (lambda a, y: L.triangular_solve(a, y), [triangle(n, dtype), y[:, 0]]),
+        "upper, vector": (lambda a, y: L.triangular_solve(a, y, lower=False), [triangle(n, dtype), y[:, 0]]),
+        "transposed, vector": (lambda a, y: L.triangular_solve(a, y, transpose=True), [triangle(n, dtype), y[:, 0]]),
         "lu": (lambda a: L.lu_factor(a), [a]),
         "qr": (lambda a: L.qr(a), [a]),
         "solve": (lambda a, y: L.solve(a, y), [a, y]),
@@ -79,7 +82,7 @@ def test_cholesky_factors(n: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("n", "m"), [(33, 1), (40, 7), (64, 64), (100, 33), (259, 130), (130, 1)])
+@pytest.mark.parametrize(("n", "m"), [(33, 1), (40, 7), (64, 64), (100, 33), (259, 130), (130, 1), (300, 1)])
 def test_triangular_systems(n: int, m: int, dtype: str) -> None:
     a, y = triangle(n, dtype), RNG.normal(size=(n, m)).astype(dtype)
     for lower in (True, False):
@@ -171,6 +174,7 @@ def test_bits_on_any_machine(name: str) -> None:
 
 def test_a_matrix_has_the_bits_that_it_has_in_a_stack() -> None:
     for function, arrays in calls(70, 9, "float64").values():
+        arrays = [x if x.ndim == 2 else x[:, None] for x in arrays]  # a stack of vectors would be a matrix
         stack = [hf.asarray(np.stack([x, x[::-1].copy() if x.shape[0] != x.shape[1] else x])) for x in arrays]
         found = function(*stack)
         alone = [function(*[x[k] for x in stack]) for k in range(2)]

@@ -8,6 +8,9 @@ has the same sums however many threads there are.
              order by fused multiply-adds, and is then added.  ``pack`` lays out -a for it.  Of an ``upper`` update only
              the part on and above the diagonal is wanted.
 ``solve``    substitution forwards, for a lower triangle of up to BLOCK rows that lie without gaps.
+``solve_dots`` of one vector, in steps of ``sign`` as the elements of a row: an element less the product of its row with
+             those before, whose sum goes in _CHAINS vectors of _LANES by turns.
+``solve_axpys`` likewise as the elements of a column: each one is taken out of those behind at once.
 ``cholesky`` the upper factor of one block: the number of the row where it ends, -1 where it does not.
 ``lu``       up to BLOCK columns with at least as many rows, with partial pivoting; rows change places within them.
 ``swap``     the same exchanges in other columns.
@@ -38,12 +41,15 @@ from hybridflow.compiler.target import Target
 BLOCK = 64  # rows of what is substituted, or factored, at once
 _PANEL = 16  # columns whose pivots are found one by one, before the others of a block follow
 DEPTH = K_BLOCK
+_LANES, _CHAINS = 16, 4  # of a product of vectors: so wide on any machine, for the same bits
 _ROWS = 4  # that are substituted side by side
 
 WORDS = {
     "pack": ("ptr a", "row", "column", "ptr packed", "m", "k"),
     "update": ("ptr c_", "pitch", "ptr packed", "ptr b", "b_pitch", "m", "n", "k", "upper"),
     "solve": ("ptr a", "ptr x", "pitch", "n", "columns"),
+    "solve_dots": ("ptr a", "pitch", "sign", "ptr x", "n", "unit"),
+    "solve_axpys": ("ptr a", "pitch", "sign", "ptr x", "n", "unit"),
     "cholesky": ("ptr a", "pitch", "n", "result"),
     "lu": ("ptr a", "pitch", "m", "n", "ptr pivots"),
     "qr": ("ptr a", "pitch", "m", "n", "ptr tau"),
@@ -251,6 +257,74 @@ class _Step:
             for v, mask in enumerate(masks):
                 value = e.load(self._at(place, r.index, self.pitch, v * width), self.dtype, mask)
                 e.store(value, self._at(room, r.index, columns, v * width))
+
+    def _divided(self, value: Val, diagonal: str) -> Val:
+        """By an element of the diagonal, which is one where that is said."""
+        e = self.e
+        divisor = e.load(diagonal, self.dtype)
+        is_unit = Val(str(self.c.compare("ne", self.unit, 0)), dt.bool_, 1)
+        return e.div(value, e.select(is_unit, e.const(1, self.dtype, 1), divisor))
+
+    def _low(self, position: Ref, other: Ref) -> Ref:
+        """Where memory from one position begins, if it goes upwards, else from the ``other``."""
+        c = self.c
+        return c.choose(c.compare("sgt", self.sign, 0), position, c.mul(other, -1))
+
+    def emit_solve_dots(self) -> None:
+        c, e = self.c, self.e
+        room = self._room(_LANES)
+        with c.loop(0, self.n) as i:
+            low = self._low(0, c.sub(i.index, 1))
+            line = self._at(self.a, i.index, self.pitch)
+            left, right = c.at(line, low, self.item), c.at(self.x, low, self.item)
+            together = _LANES * _CHAINS
+            whole = c.mul(c.div(i.index, together), together)
+            with c.width(_LANES):
+                zero = e.zero(self.dtype)
+
+                def added(
+                    position: Ref, total: Val, mask: Val | None = None, left: str = left, right: str = right
+                ) -> Val:
+                    x = e.load(c.at(left, position, self.item), self.dtype, mask)
+                    return e.fma(x, e.load(c.at(right, position, self.item), self.dtype, mask), total)
+
+                with c.loop(0, whole, together, carry=[zero] * _CHAINS) as k:
+                    k.next = [added(c.add(k.index, _LANES * q), total) for q, total in enumerate(k.carried)]
+                first, *others = k.carried
+                with c.loop(whole, i.index, _LANES, carry=[first]) as k:
+                    mask = c.lanes_below(c.sub(i.index, k.index))
+                    k.next = [added(k.index, k.carried[0], mask)]
+                total = e.add(e.add(k.carried[0], others[0]), e.add(others[1], others[2]))
+                e.store(total, room)
+            with c.width(1):
+                parts = [e.load(c.at(room, lane, self.item), self.dtype) for lane in range(_LANES)]
+                while len(parts) > 1:
+                    half = len(parts) // 2
+                    parts = [e.add(parts[q], parts[q + half]) for q in range(half)]
+                step = c.mul(i.index, self.sign)
+                place = c.at(self.x, step, self.item)
+                e.store(self._divided(e.sub(e.load(place, self.dtype), parts[0]), c.at(line, step, self.item)), place)
+
+    def emit_solve_axpys(self) -> None:
+        c, e = self.c, self.e
+        with c.loop(0, self.n) as k:
+            line, step = self._at(self.a, k.index, self.pitch), c.mul(k.index, self.sign)
+            place = c.at(self.x, step, self.item)
+            with c.width(1):
+                value = self._divided(e.load(place, self.dtype), c.at(line, step, self.item))
+                e.store(value, place)
+            minus = e.splat(e.neg(value))
+            low = self._low(c.add(k.index, 1), c.sub(self.n, 1))
+            source, to = c.at(line, low, self.item), c.at(self.x, low, self.item)
+
+            def subtract(j: Ref, mask: Val | None, minus: Val = minus, source: str = source, to: str = to) -> None:
+                place = c.at(to, j, self.item)
+                value = e.fma(
+                    minus, e.load(c.at(source, j, self.item), self.dtype, mask), e.load(place, self.dtype, mask)
+                )
+                e.store(value, place, mask)
+
+            c.vector_loop(0, c.sub(c.sub(self.n, 1), k.index), self.width, subtract, masks=True)
 
     def emit_cholesky(self) -> None:
         c, e, width = self.c, self.e, self.width
