@@ -51,7 +51,8 @@ def broadcast_batched(attrs_of: Callable[[Extent, Attrs], dict[str, Any]]) -> Ca
 
 
 class Share(NamedTuple):
-    """The run of replicas that this process has, where several processes share them out.
+    """The run of replicas that this process has, where several processes share them out.  One that has none, its
+    ``length`` being 0, computes what another has, ``first``, and hands nothing out.
 
     ``sums`` and ``gathers`` make functions in Python that exchange arrays with the other processes: of the nodes of
     the tree of replicas, and of the values of this run; they return the sum and all values, and then an int32 that the
@@ -76,8 +77,8 @@ class MeshAxis(NamedTuple):
 
     @property
     def here(self) -> int:
-        """How many of the replicas this process has."""
-        return self.size if self.share is None else self.share.length
+        """How many of the replicas this process computes."""
+        return self.size if self.share is None else max(self.share.length, 1)
 
 
 _mapped: ContextVar[tuple[MeshAxis | None, list[Callable[..., Any]]]] = ContextVar("mapped axis", default=(None, []))

@@ -69,6 +69,8 @@ def _of_all(b: Any, name: str, x: Any, own: bool, axis: MeshAxis) -> Any:
     """The values of all replicas, be they of this process or of others, along the first axis."""
     if not own or axis.share is None:
         return axis_to_front(b, x, own, axis.size)
+    if not axis.share.length:
+        x = b.full(0, like=x.type.with_shape((0, *x.type.shape[1:])))
     return _exchanged(b, axis.share.gathers, name, x, (axis.size, *x.type.shape[1:]), axis)
 
 
@@ -76,7 +78,7 @@ def of_this_process(b: Any, x: Any, axis: MeshAxis) -> Any:
     """Of the values of all replicas, those of this process."""
     if axis.share is None:
         return x
-    first, count, shape = axis.share.first, axis.share.length, x.type.shape[1:]
+    first, count, shape = axis.share.first, axis.here, x.type.shape[1:]
     zeros, ones = (0,) * len(shape), (1,) * (len(shape) + 1)
     return b.slice(x, start=(first, *zeros), stop=(first + count, *shape), step=ones)
 

@@ -23,7 +23,9 @@ def share_of(replicas: int) -> Share | None:
     if found is None:
         return None
     begin, end = found.run_of(found.rank, replicas)
-    return Share(begin, end - begin, _maker(found, found.summed), _maker(found, found.gathered), _live)
+    return Share(
+        min(begin, replicas - 1), end - begin, _maker(found, found.summed), _maker(found, found.gathered), _live
+    )
 
 
 def _maker(found: Group, exchange: Callable[..., np.ndarray]) -> Callable[..., Any]:

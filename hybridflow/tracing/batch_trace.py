@@ -180,7 +180,7 @@ class Examples(SubTrace):
         if self.axis is None or share is None:
             return _seeds(variable, self._size)
         seeds = _seeds(variable, self.axis.size)
-        first, last = share.first, share.first + share.length
+        first, last = share.first, share.first + self.axis.here
         found: Tensor = builder.slice(seeds, start=(first, 0), stop=(last, 2), step=(1, 1))
         return found
 
