@@ -206,9 +206,19 @@ class Graph:
 
     @cached_property
     def calls_host(self) -> bool:
-        """Whether it calls functions in Python."""
+        """Whether it calls functions in Python: the user's, or LAPACK's."""
         for node in self.nodes:
             if node.op.calls_host or any(graph.calls_host for graph in graphs_in(node.attrs)):
+                return True
+        return False
+
+    @cached_property
+    def calls_functions(self) -> bool:
+        """Whether it calls functions of the user's, which it knows by their numbers."""
+        for node in self.nodes:
+            if node.op.calls_host and "number" in node.attrs:
+                return True
+            if any(graph.calls_functions for graph in graphs_in(node.attrs)):
                 return True
         return False
 

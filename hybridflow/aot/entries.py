@@ -202,12 +202,12 @@ def _entry(programs: Sequence[_Pair], target: Target, name: str, said: str, symb
         if len(outputs) != len(results):
             raise ArgumentError("aot", f"{said} returns one tensor in two places for some extents alone.")
         program = program_for(concrete.graph, target)
-        if program.callbacks:
+        if program.needs_python:
             where = ", ".join(_called(program))
             raise ArgumentError(
                 "aot",
-                f"{said} calls {where}, which is no machine code: decompositions of matrices are done by Python's "
-                "LAPACK. Compute it outside, or write it in other operations.",
+                f"{said} calls {where}, which is no machine code: decompositions of all but small matrices are "
+                "done by Python's LAPACK. Compute it outside, or write it in other operations.",
             )
         choices.append(
             Choice(concrete.graph, program, programs[k][0].sources, outputs, concrete.conditions, f"{symbol}.{k}")
@@ -218,6 +218,8 @@ def _entry(programs: Sequence[_Pair], target: Target, name: str, said: str, symb
 
 def _called(program: Program) -> Iterable[str]:
     for callback in program.callbacks:
+        if callback.retried:
+            continue
         name = "a function in Python" if isinstance(callback.function, int) else callback.function.name
         yield f"{name} at {callback.where}" if callback.where else name
 

@@ -18,7 +18,7 @@ from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.ir.dtypes import FROM_SHORT
 from hybridflow.compiler.ir.extents import LEAST
 from hybridflow.compiler.loops.buffer_assignment import ALIGNMENT
-from hybridflow.compiler.program import HOST, INTERRUPT_POLL, Slot, shared_entry
+from hybridflow.compiler.program import HOST, INTERRUPT_POLL, Check, Slot, shared_entry
 from hybridflow.compiler.target import Target
 
 # What calls return that are no checks of programs.  The header has the same numbers.
@@ -345,7 +345,7 @@ class Glue:
             e.line(f"{status} = call i32 @{alone}({given}, ptr null)")
         if program.checks:
             base = len(self._messages)
-            self._messages += [f"[{check.stage}] {check.message}" for check in program.checks]
+            self._messages += map(_message, program.checks)
             failed, go_on, number = e.new_label("failed"), e.new_label("done"), e.fresh("s")
             bad = e.fresh("c")
             e.line(f"{bad} = icmp ne i32 {status}, 0")
@@ -434,6 +434,12 @@ _COMMON = (
   ret void
 }}""",
 )
+
+
+def _message(check: Check) -> str:
+    """What a check says.  Where Python would run LAPACK once more, to see, there is nobody here."""
+    text = check.message if check.place is None else "there is no result for a matrix, or one that LAPACK alone finds."
+    return f"[{check.stage}] {text}"
 
 
 def program_symbol(choice: Choice, name: str) -> str:

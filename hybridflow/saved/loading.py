@@ -173,7 +173,7 @@ def _read(file: files.File, version: int) -> Loaded:
                 graph = with_conditions(graph, ())
                 older = True
             check_in_bounds(graph)
-            if graph.calls_host:
+            if graph.calls_functions:
                 raise ValueError("a program calls Python")
             programs.append(Program(graph, one, _sources(graph, one, variables, constants)))
         functions[name] = SavedFunction(name, programs)

@@ -355,7 +355,7 @@ class _Writer:
         if not isinstance(concrete, ConcreteFunction):
             return self.again(concrete)
         graph = concrete.graph
-        if graph.calls_host:
+        if graph.calls_functions:
             raise ArgumentTypeError(
                 "saved",
                 f"{concrete.name} calls Python functions (py_function, print, assert...), which no file can hold.",

@@ -325,6 +325,20 @@ def test_what_cannot_be_compiled_says_so(tmp_path: Path, make: Any, options: dic
     assert not list(tmp_path.iterdir())
 
 
+@needs_compiler
+def test_small_matrices_are_machine_code(tmp_path: Path) -> None:
+    f = hf.function(lambda x: (hf.linalg.inv(x), hf.linalg.cholesky(x)), input_signature=[hf.TensorSpec(["n", 3, 3])])
+    library = hf.aot.compile(f, tmp_path / "small")
+    x = draw(5, 3, 3)
+    x = x @ x.transpose(0, 2, 1) + np.eye(3, dtype="f4")
+    for given in (x, x[:1], x[:0]):
+        wanted = [part.numpy() for part in f(given)]
+        status, found = called(tmp_path, library, "small_run", [len(given)], [given], wanted)
+        assert status == 0 and same_bits(found, wanted)
+    x[3] = 0
+    assert called(tmp_path, library, "small_run", [5], [x], [x, x])[0] > 0
+
+
 def test_what_calls_python_is_refused(tmp_path: Path) -> None:
     for calling in (lambda x: hf.linalg.eigh(x)[0], lambda x: hf.print(x) or x):
         with pytest.raises(errors.HybridflowError, match=r"calls Python|which is no machine code"):

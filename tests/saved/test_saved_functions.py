@@ -211,6 +211,25 @@ def test_plain_modules_functions_and_attributes_are_saved(tmp_path: Path) -> Non
         hf.saved.save(3, tmp_path / "m", input_signature=signature)
 
 
+def test_decompositions_of_matrices_are_saved(tmp_path: Path) -> None:
+    def solved(x: Any) -> Any:
+        square = hf.matrix_transpose(x) @ x + 5.0 * hf.eye(x.shape[1])
+        values, vectors = hf.linalg.eigh(square)
+        return hf.linalg.cholesky(square), hf.linalg.inv(square), values, vectors, hf.linalg.svd(x).S, *hf.linalg.qr(x)
+
+    f = hf.function(solved, input_signature=[hf.TensorSpec([None, 4])])
+    loaded = saved(tmp_path, f)
+    for n in (7, 1, 2):
+        x = draw(n, 4)
+        for found, wanted in zip(hf.tree.leaves(loaded(x)), hf.tree.leaves(f(x)), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    inverse = saved(tmp_path, hf.linalg.inv, input_signature=[hf.TensorSpec([3, 3])])
+    with pytest.raises(errors.LinAlgError):
+        inverse(hf.zeros((3, 3)))
+    with pytest.raises(errors.ArgumentTypeError, match="calls Python functions"):
+        saved(tmp_path, lambda x: hf.print(x) or hf.linalg.inv(x), input_signature=[hf.TensorSpec([3, 3])])
+
+
 def test_threads_that_call_at_once(tmp_path: Path) -> None:
     f = hf.function(lambda x: hf.sum(hf.tanh(x), axis=1), input_signature=[hf.TensorSpec([None, 8])])
     g = saved(tmp_path, f)

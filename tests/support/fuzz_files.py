@@ -56,6 +56,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "products": lambda x: hf.nn.softmax(x @ x.T),
     "indices": lambda x: hf.take(x, hf.argsort(x[:, 0]), axis=0),
     "sorts": lambda x: (hf.sort(x, axis=0), hf.top_k(x, 2)),
+    "matrices": lambda x: (hf.linalg.inv(x.T @ x + hf.eye(3)), *hf.linalg.qr(x)),
     "loop": loop,
     "choice": lambda x: hf.cond(hf.sum(x) > 0, lambda: x + 1, lambda: x * 2),
     "scan": lambda x: hf.scan(lambda a, b: a + b, x, hf.zeros((3,))),
