@@ -18,16 +18,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
-
-from hybridflow.compiler.ops.exact_fma import fma
 
 PRIMES = (2, 3, 5, 7, 11, 13)
 MOST_AT_ONCE = 16  # numbers of a butterfly: as many as registers hold
 _LANES = 16  # by which lengths of parts are compared
-V = TypeVar("V")
 Complex = tuple[Any, Any]
 
 
@@ -261,6 +258,8 @@ class _NumPy:
         return -a
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
+        from hybridflow.compiler.ops.exact_fma import fma  # which few programs need
+
         return fma(*np.broadcast_arrays(a, b, c))
 
 

@@ -114,7 +114,7 @@ def _table() -> dict[Any, Callable[..., Any]]:
 
     package = _package()
     found: dict[Any, Callable[..., Any]] = {}
-    for source, theirs in ((package, np), (package.linalg, np.linalg)):
+    for source, theirs in ((package, np), (package.linalg, np.linalg), (package.fft, np.fft)):
         for name in source.__all__:
             other, ours = getattr(theirs, name, None), getattr(source, name)
             if callable(other) and callable(ours) and not isinstance(other, type):
@@ -200,7 +200,7 @@ def _binding(theirs: Any, method: str, ours: Callable[..., Any], count: int, giv
 
 def _what(ours: Callable[..., Any]) -> str:
     """What stands for a function of NumPy, for messages."""
-    for owner, module in (("hf", _package()), ("hf.linalg", _package().linalg)):
+    for owner, module in (("hf", _package()), ("hf.linalg", _package().linalg), ("hf.fft", _package().fft)):
         if getattr(module, ours.__name__, None) is ours:
             return f"is {owner}.{ours.__name__} here, which"
     return "is made of hf's functions here, and"

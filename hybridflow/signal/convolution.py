@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.array import fourier
+from hybridflow.array.elementwise import conj
 from hybridflow.array.linalg import tensordot
 from hybridflow.array.shapes import flip, known_extent, moveaxis, pad, slice_axis
 from hybridflow.compiler.ir import dtypes
@@ -14,7 +15,7 @@ from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import cast, common_dtype, float_operand, strong
+from hybridflow.eager.operands import as_tensor, cast, common_dtype, float_operand
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
 
 _MOST_DIRECT = 256  # products of an element for which the direct sum is as quick
@@ -47,7 +48,7 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "
 
 @entered
 def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto") -> Tensor:
-    """The cross-correlation of two signals: the convolution of the first with the second backwards.
+    """The cross-correlation of two signals: the convolution of the first with the second's conjugate backwards.
 
     Args:
         in1: a tensor, or what becomes one.
@@ -110,20 +111,20 @@ def _two(stage: str, x: Tensor, y: Tensor, mode: str) -> list[Tensor]:
 def _convolved(stage: str, in1: Any, in2: Any, mode: str, method: str, reverse: bool) -> Tensor:
     if method not in ("auto", "direct", "fft"):
         raise ArgumentError(stage, f"method is {method!r}. Expected 'auto', 'direct' or 'fft'.")
-    x, y = _two(stage, strong(in1, stage), strong(in2, stage), mode)
+    x, y = _two(stage, as_tensor(in1, stage), as_tensor(in2, stage), mode)
     if dtypes.is_bool(x.dtype):
         raise DTypeError(stage, f"{x.type} holds no numbers. Convert it first.")
     along = tuple(range(x.ndim))
-    if reverse and along:
-        y = flip(y, axis=along)
+    if reverse:
+        y = flip(conj(y), axis=along)
     if not along:
         return x * y
     shapes = _shapes(stage, x, along), _shapes(stage, y, along)
     if 0 in shapes[0] or 0 in shapes[1]:
         raise ShapeError(stage, f"{x.type} or {y.type} is empty. Expected elements.")
     few = min(math.prod(shapes[0]), math.prod(shapes[1])) <= _MOST_DIRECT
-    if method == "fft" or (method == "auto" and not few and dtypes.is_float(x.dtype)):
-        if not dtypes.is_float(x.dtype):
+    if method == "fft" or (method == "auto" and not few and dtypes.is_inexact(x.dtype)):
+        if not dtypes.is_inexact(x.dtype):
             raise DTypeError(stage, f"{x.type} holds integers. Convert it to floats, or use method='direct'.")
         return _in_mode(stage, _by_transforms(stage, x, y, along), x, y, mode, along)
     return _direct(stage, x, y, shapes[0], shapes[1], mode)
@@ -170,7 +171,7 @@ def _by_transforms(stage: str, x: Tensor, y: Tensor, along: Sequence[int]) -> Te
         return x * y
     if min(full) < 1 or 0 in (*m, *n):
         raise ShapeError(stage, f"{x.type} or {y.type} is empty. Expected elements.")
-    dtype = x.dtype
+    dtype, is_complex = x.dtype, dtypes.is_complex(x.dtype)
     sizes = [fourier.smooth_size(k) for k in full]
     *others, last = along
     spectra = []
@@ -178,14 +179,20 @@ def _by_transforms(stage: str, x: Tensor, y: Tensor, along: Sequence[int]) -> Te
         signal = cast(signal, dtypes.compute_dtype(dtype))
         for axis, size in zip(along, sizes):
             signal = fourier.fit(signal, axis, size, stage)
-        spectrum = fourier.rfft(moveaxis(signal, last, -1))
+        signal = moveaxis(signal, last, -1)
+        spectrum = fourier.fft(signal, signal.ndim - 1) if is_complex else fourier.rfft(signal)
         for axis in others:
             spectrum = fourier.fft(spectrum, axis)
         spectra.append(spectrum)
     product = spectra[0] * spectra[1]
     for axis in others:
         product = fourier.fft(product, axis, inverse=True)
-    found = moveaxis(fourier.irfft(product, sizes[-1], scale=1 / math.prod(sizes)), -1, last)
+    scale = 1 / math.prod(sizes)
+    if is_complex:
+        whole = fourier.fft(product, product.ndim - 1, inverse=True, scale=scale)
+    else:
+        whole = fourier.irfft(product, sizes[-1], scale=scale)
+    found = moveaxis(whole, -1, last)
     for axis, size in zip(along, full):
         found = slice_axis(found, axis, 0, size)
     return cast(found, dtype)

@@ -16,7 +16,7 @@ from hybridflow.compiler.ops import type_rules
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import cast, float_operand, literal, reshape_to
-from hybridflow.errors import ArgumentError, ShapeError, entered
+from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
 
 
 @entered
@@ -38,6 +38,8 @@ def dct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | 
 
     Raises:
         ArgumentError: for another type or norm, or where ``n`` is too small.
+        AxisError: where there is no such axis.
+        DTypeError: for complex numbers.
 
     >>> hf.signal.dct([1.0, 1.0, 1.0, 1.0])
     <Tensor f32[4] cpu> [8. 0. 0. 0.]
@@ -61,6 +63,8 @@ def idct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str |
 
     Raises:
         ArgumentError: for another type or norm, or where ``n`` is too small.
+        AxisError: where there is no such axis.
+        DTypeError: for complex numbers.
 
     >>> hf.signal.idct([8.0, 0.0, 0.0, 0.0])
     <Tensor f32[4] cpu> [1. 1. 1. 1.]
@@ -74,6 +78,8 @@ def _cosine(stage: str, x: Any, kind: Any, n: Any, axis: Any, norm: str | None, 
     if norm not in (None, "backward", "ortho", "forward"):
         raise ArgumentError(stage, f"norm is {norm!r}. Expected None, 'backward', 'ortho' or 'forward'.")
     x = float_operand(x, stage)
+    if dtypes.is_complex(x.dtype):
+        raise DTypeError(stage, f"x is {x.type}. Expected real numbers; transform both parts.")
     if not x.ndim:
         raise ShapeError(stage, "x is a scalar. Expected elements along an axis.")
     axis = type_rules.axis(stage, x.type, axis)

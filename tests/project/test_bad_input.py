@@ -158,6 +158,35 @@ SPECIAL: dict[str, dict[str, Any]] = {
     **dict.fromkeys(["nn.conv1d", "nn.max_pool1d", "nn.avg_pool1d"], _images(1)),
     **dict.fromkeys(["nn.conv3d", "nn.max_pool3d", "nn.avg_pool3d"], _images(3)),
     **dict.fromkeys(["nn.conv", "_conv2d", "nn.max_pool", "nn.avg_pool"], _images(2)),
+    "fft.": {"s": (2, 2), "axes": (0, 1), "norm": "ortho", "d": 2.0},
+    **{
+        key: {
+            "window_length": 4,
+            "beta": 2.0,
+            "frame_length": 2,
+            "frame_step": 1,
+            "fft_length": 2,
+            "signal": MATRIX,
+            "power": 1,
+            "window": None,
+            "spectra": MATRIX,
+        }
+        for key in ["_window", "signal.frame", "overlap", "stft", "spectrogram"]
+    },
+    **{key: {"x1": [1.0, 2.0], "x2": [1.0, 2.0]} for key in ["convolve", "correlate"]},
+    "ct": {"type": 2, "norm": "ortho"},
+    **{
+        key: {"in1": MATRIX, "in2": MATRIX, "mode": "full", "axes": (0, 1)}
+        for key in ["signal.convolve", "signal.correlate", "fftconvolve"]
+    },
+    "mel_weight": {
+        "num_mel_bins": 2,
+        "num_spectrogram_bins": 5,
+        "sample_rate": 8000.0,
+        "lower_edge_hertz": 10.0,
+        "upper_edge_hertz": 400.0,
+    },
+    "lfilter": {"b": [1.0], "a": [1.0, 0.5], "zi": [[0.0, 0.0]]},
     "linspace": {"start": 0.0, "stop": 1.0},
     "arange": {"start": 3.0},
     "gather_nd": {"indices": [[0], [1]]},
@@ -176,8 +205,11 @@ switch_case case while_loop fori_loop scan foldl foldr map_fn associative_scan p
 ELSEWHERE = _ELSEWHERE.split()
 
 
+WITH_FUNCTIONS = ("fft", "linalg", "losses", "nn", "signal")
+
+
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for prefix, module in (("", hf), *((f"{name}.", getattr(hf, name)) for name in ("linalg", "nn", "losses"))):
+    for prefix, module in (("", hf), *((f"{name}.", getattr(hf, name)) for name in WITH_FUNCTIONS)):
         for name in module.__all__:
             yield prefix + name, getattr(module, name)
     for prefix, module in (("random.", hf.random), ("tree.", hf.tree)):

@@ -127,6 +127,19 @@ def test_convolutions(mode: str) -> None:
     np.testing.assert_allclose(found, scipy.fftconvolve(x, y[:1], mode, axes=1), atol=1e-12)
 
 
+def test_complex_signals() -> None:
+    scipy = pytest.importorskip("scipy.signal")
+    x, y = (RNG.normal(size=(5, n)) + 1j * RNG.normal(size=(5, n)) for n in (7, 3))
+    for method in ("direct", "fft"):
+        np.testing.assert_allclose(signal.convolve(x, y, "same", method), scipy.convolve(x, y, "same"), atol=1e-12)
+        np.testing.assert_allclose(signal.correlate(x, y, "full", method), scipy.correlate(x, y, "full"), atol=1e-12)
+    z = RNG.normal(size=(4, 3, 6))
+    found = signal.fftconvolve(z, z[:, :2], axes=(0, 1))
+    np.testing.assert_allclose(found, scipy.fftconvolve(z, z[:, :2], axes=(0, 1)), atol=1e-12)
+    b, a = [1.0, 0.5j], [1.0, -0.25 + 0.5j]
+    np.testing.assert_allclose(signal.lfilter(b, a, x), scipy.lfilter(b, a, x), atol=1e-12)
+
+
 def test_integers_are_convolved_exactly() -> None:
     found = signal.convolve([1, 2, 3], [2**40, 1])
     assert found.dtype == np.int64
@@ -215,6 +228,7 @@ WRONG = [
     (lambda: signal.dct([1.0], 1), errors.ArgumentError, "2 or more"),
     (lambda: signal.dct([1.0], norm="none"), errors.ArgumentError, "norm"),
     (lambda: signal.dct(1.0), errors.ShapeError, "scalar"),
+    (lambda: signal.dct([1j]), errors.DTypeError, "real numbers"),
     (lambda: signal.convolve([1.0], [[1.0]]), errors.ShapeError, "numbers of axes"),
     (lambda: signal.convolve([1.0], [1.0], "half"), errors.ArgumentError, "mode"),
     (lambda: signal.convolve([1.0], [1.0], method="slow"), errors.ArgumentError, "method"),
