@@ -330,10 +330,9 @@ class Tensor(Operators):
         return array.reshape(())
 
     def _real(self, stage: str) -> np.ndarray:
-        array = self._single(stage)
-        if is_complex(array.dtype):
+        if is_complex(self.dtype):
             raise DTypeError(stage, f"{self.type} is complex. Take complex(x), or hf.real(x) or hf.abs(x) first.")
-        return array
+        return self._single(stage)
 
     def __bool__(self) -> bool:
         return bool(self._single("bool"))

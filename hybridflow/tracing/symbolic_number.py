@@ -122,8 +122,8 @@ def number_of(x: Tensor, narrow: type | None = None) -> Any:
 
 
 def has_number(x: Tensor) -> bool:
-    """Whether a tensor has a single element, which is a number of Python's."""
-    return x.size == 1 and x.dtype != np.uint64
+    """Whether a tensor has a single element, which is a real number of Python's."""
+    return x.size == 1 and x.dtype != np.uint64 and not dtypes.is_complex(x.dtype)
 
 
 def number_in(x: Tensor) -> Any:
@@ -180,9 +180,9 @@ class Weak(NamedTuple):
 
 
 def weak_of(value: Any) -> Weak | None:
-    """How a scalar goes through a program; None for what is none, or fits no dtype."""
+    """How a scalar goes through a program; None for what is none, fits no dtype, or is complex."""
     kind = weak_kind(value)
-    if kind is None or (type(value) is int and not -(2**63) <= value < 2**63):
+    if kind is None or kind is complex or (type(value) is int and not -(2**63) <= value < 2**63):
         return None
     if is_pythons(value) or isinstance(value, Dim):
         return Weak(DTYPE[kind], kind, narrow_kind(value))

@@ -621,3 +621,24 @@ def test_derivatives_of_equations(name: str) -> None:
 def test_a_singular_complex_matrix_is_named() -> None:
     with pytest.raises(hf.errors.LinAlgError, match=r"c64\[2,2,2\], at \[1\] of the stack"):
         hf.linalg.inv(hf.asarray(np.array([np.eye(2), np.zeros((2, 2))], np.complex64)))
+
+
+@pytest.mark.runs_eagerly
+def test_numbers_of_python_in_compiled_code() -> None:
+    def carried(z: Any, n: Any) -> Any:
+        c = 0.0
+        for _ in range(n):
+            c = c * 2 + 1j  # the Python number has no one type: such a call runs eagerly
+        return c * z
+
+    z = numbers(3, np.complex64)
+    result = hf.function(carried)(hf.asarray(z), hf.asarray(3))
+    np.testing.assert_allclose(result, z * 7j, rtol=1e-6)
+    chosen = hf.function(lambda z: (1j if hf.abs(z[0]) > 100 else 2j) * z)(hf.asarray(z))
+    np.testing.assert_allclose(chosen, 2j * z, rtol=1e-6)
+    scaled = hf.function(lambda z, c: z * c)
+    for number in (2j, 1 - 1j, np.complex64(3j)):
+        np.testing.assert_allclose(scaled(hf.asarray(z), number), z * np.complex64(number), rtol=1e-6)
+    for convert in (float, int):
+        with pytest.raises((errors.DTypeError, errors.TraceError)):
+            hf.function(lambda z, f=convert: f(z[0]) * 2)(hf.asarray(z))
