@@ -745,6 +745,28 @@ def _scatter(w: Writer, node: Node) -> str:
     return w.emit("ScatterND", x, places, updates, **how)
 
 
+@rule("search")
+def _search(w: Writer, node: Node) -> str:
+    """How many elements of an ordered row lie before each value; where that is NaN, as many as are no NaN, or all."""
+    row, wanted = node.inputs
+    if node.attrs["batch"]:
+        w.refuse(node, "in several rows is not supported")
+    ndim = len(wanted.shape)
+    values = w.emit("Unsqueeze", w.value(wanted), w.integers(ndim))
+    elements = w.value(row)
+    if node.attrs["right"]:
+        before = w.emit("Not", w.emit("Greater", elements, values))
+    else:
+        before = w.emit("Less", elements, values)
+    if dtypes.is_float(row.dtype):
+        missing, open_ = w.emit("IsNaN", elements), w.emit("IsNaN", values)
+        if node.attrs["right"]:  # NaN is the largest: behind what is no NaN, and before none but itself
+            before = w.emit("Or", w.emit("And", before, w.emit("Not", missing)), open_)
+        else:
+            before = w.emit("Or", before, w.emit("And", open_, w.emit("Not", missing)))
+    return w.emit("ReduceSum", w.cast(before, dtypes.int64), w.integers(ndim), keepdims=0)
+
+
 @rule("sort", "argsort")
 def _sort(w: Writer, node: Node) -> str:
     axis = node.attrs["axis"]

@@ -150,6 +150,14 @@ def test_elementwise_functions_with_edges(tmp_path: Path) -> None:
     check(f, tmp_path, [x], [Spec([None, 4])], ulp=4)  # functions that ONNX lacks are made of others
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_places_in_an_ordered_row(side: str, tmp_path: Path) -> None:
+    row = np.array([-1, 0, 0, 2, np.inf, np.nan, np.nan], F32)
+    wanted = np.array([[-2, -1, -0.0], [0.5, 2, np.inf], [np.nan, -np.inf, 1]], F32)
+    specs = [Spec([7]), Spec([None, 3])]
+    check(lambda x, y: hf.searchsorted(x, y, side=side), tmp_path, [row, wanted], specs)
+
+
 @pytest.mark.parametrize("opset", [13, 17, 18, 24])
 def test_opsets(opset: int, tmp_path: Path) -> None:
     def f(x: Any) -> Any:
