@@ -32,7 +32,7 @@ from hybridflow.optimizers import schedules
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm
 from hybridflow.optimizers.schedules import LearningRateSchedule
 from hybridflow.optimizers.sparse_update import SparseRows, sparse_rows_of
-from hybridflow.tracing.replica_axes import of_all_replicas, over_replicas, strategy_axis
+from hybridflow.tracing.replica_axes import of_all_replicas, strategy_axis, sums_over_replicas
 
 Rate = float | LearningRateSchedule | Callable[[], Any]
 
@@ -358,7 +358,8 @@ class Optimizer(Configured):
         self._apply(tape.gradient(loss, variables), variables)
 
     def _apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
-        pairs = [(_of_all_replicas(g), v) for g, v in self._pairs(gradients, variables)]
+        pairs = self._pairs(gradients, variables)
+        pairs = list(zip(_of_all_replicas([g for g, _ in pairs]), [v for _, v in pairs]))
         if any(id(v) not in self._state.slots for _, v in pairs):
             users(self.build, self.name)([v for _, v in pairs])
         if now() is idle:
@@ -617,12 +618,15 @@ def _arguments_of(kind: Any) -> frozenset[str]:
     return frozenset(inspect.signature(kind).parameters) - {"args", "options", "learning_rate", "name"}
 
 
-def _of_all_replicas(gradient: Tensor | IndexedSlices) -> Tensor | IndexedSlices:
-    """Inside of a replica of a strategy: the gradient of the sum of all replicas' losses."""
+def _of_all_replicas(gradients: Sequence[Tensor | IndexedSlices]) -> list[Tensor | IndexedSlices]:
+    """Inside of a replica of a strategy: the gradients of the sum of all replicas' losses."""
     if strategy_axis() is None:
-        return gradient
-    if not isinstance(gradient, IndexedSlices):
-        return over_replicas(as_tensor(gradient, "optimizer"), "sum")
+        return list(gradients)
+    dense = iter(sums_over_replicas([as_tensor(g, "optimizer") for g in gradients if not isinstance(g, IndexedSlices)]))
+    return [_rows_of_all(g) if isinstance(g, IndexedSlices) else next(dense) for g in gradients]
+
+
+def _rows_of_all(gradient: IndexedSlices) -> IndexedSlices:
     values, indices = of_all_replicas(gradient.values), of_all_replicas(gradient.indices)
     return IndexedSlices(values, indices, gradient.dense_shape)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -49,6 +49,44 @@ def over_replicas(x: Tensor, reduce: str) -> Tensor:
     """The sum or mean of a value over the replicas of a strategy; the value itself outside of them."""
     axis = strategy_axis()
     return x if axis is None else builder.all_reduce(x, axis=axis.name, size=axis.size, reduce=reduce)
+
+
+BUCKET = 4 << 20  # bytes that processes exchange at a time
+
+
+def sums_over_replicas(values: Sequence[Tensor]) -> list[Tensor]:
+    """The sums of values over the replicas of a strategy.
+
+    Where processes share these out, values of one dtype are exchanged together, in buckets.  Each element has a tree of
+    its own, so that this changes no bit.
+    """
+    axis = strategy_axis()
+    if axis is None or axis.share is None:
+        return [over_replicas(x, "sum") for x in values]
+    sums: dict[int, Tensor] = {}
+    for bucket in _buckets(values):
+        flat = [builder.reshape(values[k], shape=(values[k].size,)) for k in bucket]
+        total = over_replicas(flat[0] if len(flat) == 1 else builder.concat(*flat, axis=0), "sum")
+        start = 0
+        for k, one in zip(bucket, flat):
+            part = builder.slice(total, start=(start,), stop=(start + one.size,), step=(1,))
+            sums[k] = builder.reshape(part, shape=values[k].shape)
+            start += one.size
+    return [sums[k] for k in range(len(values))]
+
+
+def _buckets(values: Sequence[Tensor]) -> list[list[int]]:
+    """The positions of values that are exchanged together: neighbours of one dtype."""
+    result: list[list[int]] = []
+    room, last = 0, None
+    for k, x in enumerate(values):
+        size = x.size * x.dtype.itemsize
+        if x.dtype != last or size > room:
+            result.append([])
+            room, last = BUCKET, x.dtype
+        result[-1].append(k)
+        room -= size
+    return result
 
 
 def of_all_replicas(x: Tensor) -> Tensor:

@@ -74,8 +74,8 @@ def gone(marker: str) -> bool:
 
 def test_the_bits_do_not_depend_on_the_number_of_processes() -> None:
     """Weights, optimizers' state, losses, metrics and predictions: of 8, 6 and 4 replicas, batches whose last one is
-    short, and runs of replicas of unequal length."""
-    found = {count: run(count, "train.py") for count in (1, 3, 4)}
+    short, runs of replicas of unequal length, and buckets of one gradient and of all."""
+    found = {count: run(count, "train.py", *size) for count, *size in ((1,), (3, "100"), (4,))}
     for result in found.values():
         assert result.returncode == 0 and not result.stderr, result.stderr
     assert len(found[1].stdout.splitlines()) == 5

@@ -1,10 +1,15 @@
 """Trains three small models under strategies, and prints digests of all their state: run by test_processes.py."""
 
 import hashlib
+import sys
 
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.tracing import replica_axes
+
+if len(sys.argv) > 1:  # bytes of a bucket
+    replica_axes.BUCKET = int(sys.argv[1])
 
 rng = np.random.default_rng(0)
 images = rng.normal(size=(44, 6, 6, 1)).astype(np.float32)
