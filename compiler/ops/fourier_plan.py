@@ -16,6 +16,7 @@ Lengths have no prime factor above 13 (``is_smooth``).  The front end makes othe
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -90,22 +91,82 @@ def _factors(n: int) -> tuple[int, int]:
 
 
 def unit_roots(k: np.ndarray, of: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """cos and sin of 2 pi k / ``of``, each rounded once.  Angles within an eighth of a turn alone are computed, so that
-    what is symmetric has the same bits."""
+    """cos and sin of 2 pi k / ``of``, each rounded from twice the precision of float64 by operations that IEEE 754
+    fixes, so on any machine alike.  Angles within an eighth of a turn alone are computed, so that what is symmetric has
+    the same bits."""
     k = k.astype(np.int64) % of
     quarter = (8 * k + of) // (2 * of)  # the nearest quarter turn
-    distance = 4 * k - quarter * of
-    wide: Any = np.float64 if dtype == np.float32 else np.longdouble
-    unit = np.arctan(wide(1)) * 2 / of
-    if 2 * k.size > of:  # many of them are the same
-        angle = np.arange(of // 2 + 1).astype(wide) * unit
-        c, s = np.cos(angle).astype(dtype)[np.abs(distance)], np.sin(angle).astype(dtype)[np.abs(distance)]
-        s = np.where(distance < 0, -s, s)
+    distance = 4 * k - quarter * of  # from there, in quarter turns times ``of``
+    unit = math.gcd(4, of)
+    if 2 * k.size * unit > of:  # many of them are the same
+        c, s = _cos_sin(np.arange(0, of // 2 + 1, unit), of, dtype)
+        place = np.abs(distance) // unit
+        c, s = c[place], np.where(distance < 0, -s[place], s[place])
     else:
-        angle = distance.astype(wide) * unit
-        c, s = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
+        c, s = _cos_sin(distance, of, dtype)
     turn = quarter % 4
     return np.choose(turn, [c, -s, -c, s]), np.choose(turn, [s, c, -s, -c])
+
+
+_TERMS = 14  # of the series of both functions: those left out are below 2^-107 of the result
+
+
+def _cos_sin(distance: np.ndarray, of: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """cos and sin of so many quarter turns over ``of``, by their series."""
+    from fractions import Fraction  # which few programs need
+
+    def inverse_factorial(n: int) -> _Double:
+        exact = Fraction(1, math.factorial(n))
+        high = np.float64(float(exact))
+        return high, np.float64(float(exact - Fraction(float(high))))
+
+    x, size = distance.astype(np.float64), np.float64(of)
+    high = x / size
+    product, rest = _exact_product(high, size)
+    quarter_turn = np.float64(math.pi / 2), np.float64(6.123233995736766e-17)
+    angle = _product((high, ((x - product) - rest) / size), quarter_turn)
+    high, low = _product(angle, angle)
+    square = -high, -low
+    zero = np.zeros_like(x)
+    cosine, sine = (zero, zero), (zero, zero)
+    for j in reversed(range(_TERMS + 1)):
+        cosine = _sum(_product(cosine, square), inverse_factorial(2 * j))
+        sine = _sum(_product(sine, square), inverse_factorial(2 * j + 1))
+    return cosine[0].astype(dtype), _product(sine, angle)[0].astype(dtype)
+
+
+_Double = tuple[Any, Any]  # a number as the sum of two of float64, of which the second is a rounding error of the first
+_HALVES = np.float64(2**27 + 1)
+
+
+def _exact_product(a: Any, b: Any) -> _Double:
+    """The product as a sum of two numbers (Dekker)."""
+    (a1, a2), (b1, b2) = _halves(a), _halves(b)
+    product = a * b
+    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
+
+
+def _halves(a: Any) -> _Double:
+    scaled = _HALVES * a
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def _normal(high: Any, low: Any) -> _Double:
+    total = high + low
+    return total, low - (total - high)
+
+
+def _product(a: _Double, b: _Double) -> _Double:
+    high, low = _exact_product(a[0], b[0])
+    return _normal(high, low + (a[0] * b[1] + a[1] * b[0]))
+
+
+def _sum(a: _Double, b: _Double) -> _Double:
+    high = a[0] + b[0]
+    moved = high - a[0]
+    low = (a[0] - (high - moved)) + (b[0] - moved)
+    return _normal(high, low + (a[1] + b[1]))
 
 
 def table(n: int, dtype: np.dtype[Any]) -> np.ndarray:
