@@ -3,7 +3,7 @@ programs call the same ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,18 +44,21 @@ def call(op: OpDef, arrays: tuple[Any, ...], attrs: Mapping[str, Any], where: st
     def by_lapack(*matrices: np.ndarray) -> Any:
         return op.reference(None, *matrices, **attrs)
 
+    def results(*matrices: np.ndarray) -> Any:
+        found = None if is_complex(matrices[0].dtype) else _natively(op, matrices, attrs, by_lapack)
+        return by_lapack(*matrices) if found is None else found
+
     try:
-        found: Any = None if is_complex(given[0].dtype) else _natively(op, given, attrs, by_lapack)
-        found = by_lapack(*given) if found is None else found
+        found = results(*given)
     except np.linalg.LinAlgError as error:
         types = ", ".join(str(TensorType(array.shape, array.dtype)) for array in arrays)
-        place, reason = _first_without_result(by_lapack, given, error)
+        place, reason = _first_without_result(results, given, error)
         raise LinAlgError(op.name, f"there is no result for {types}{place}: {reason}.", where) from None
     return tuple(found)
 
 
 def _natively(
-    op: OpDef, given: list[np.ndarray], attrs: Mapping[str, Any], by_lapack: Callable[..., Any]
+    op: OpDef, given: Sequence[np.ndarray], attrs: Mapping[str, Any], by_lapack: Callable[..., Any]
 ) -> tuple[np.ndarray, ...] | None:
     """The results for small and for large real matrices, None for others."""
     small = small_matrices.computed(op.name, given, lambda *matrices: by_lapack(*matrices)[0])
