@@ -16,6 +16,7 @@ from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.core import pytree
 from hybridflow.errors import ArgumentError, OnnxError
 from hybridflow.jit.concrete_function import ARGUMENT, RESULT, ConcreteFunction
+from hybridflow.onnx.composites import PATTERNS
 from hybridflow.onnx.element_types import element_of
 from hybridflow.onnx.library import onnx
 from hybridflow.saved.saving import program_of
@@ -34,6 +35,7 @@ def save(
     path: str | os.PathLike[str],
     input_signature: Sequence[Any] | None = None,
     opset: int = 21,
+    exact: bool = False,
 ) -> str:
     """Save a function or a model as an ONNX file, which other libraries run.
 
@@ -45,6 +47,8 @@ def save(
         path: the file.
         input_signature: a TensorSpec for each argument.
         opset: the version of ONNX's operators, 13 to 24.
+        exact: whether each operation is written by itself. Otherwise softmax and GELU are operators of ONNX, which
+            other libraries may compute in another order.
 
     Returns:
         The path of the file.
@@ -67,19 +71,19 @@ def save(
     """
     if not OPSETS[0] <= opset <= OPSETS[1]:
         raise ArgumentError("onnx", f"opset is {opset}. Expected {OPSETS[0]} to {OPSETS[1]}.")
-    model = _model(program_of(obj, input_signature), opset)
+    model = _model(program_of(obj, input_signature), opset, exact)
     data = model.SerializeToString()
     name = os.fspath(path)
     files.replace(name, lambda file: file.write(data))
     return name
 
 
-def _model(concrete: ConcreteFunction, opset: int) -> Any:
+def _model(concrete: ConcreteFunction, opset: int, exact: bool) -> Any:
     library = onnx()
     graph = concrete.graph
     if graph.updates:
         raise ArgumentError("onnx", f"{concrete.name} assigns variables, which an ONNX file cannot.")
-    writer = Writer(opset)
+    writer = Writer(opset, exact)
     inputs = []
     names = iter(_argument_names(concrete))
     for node, source in zip(graph.inputs, concrete.staged.sources):
@@ -169,8 +173,8 @@ def _port(name: str, node: Node) -> Any:
 class Writer:
     """Nodes and weights of a file that is made."""
 
-    def __init__(self, opset: int) -> None:
-        self.opset = opset
+    def __init__(self, opset: int, exact: bool) -> None:
+        self.opset, self.exact = opset, exact
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
         self.names: dict[Any, str] = {}
@@ -281,6 +285,12 @@ class Writer:
     def nodes_of(self, graph: Graph) -> None:
         for node in graph.nodes:
             if node.op.name == "broadcast" or node in self.names:
+                continue
+            pattern = None if self.exact else PATTERNS.get(node.op.name)
+            composite = None if pattern is None else pattern(node)
+            if composite is not None and composite.since <= self.opset:
+                operand = self.value(composite.operand)
+                self.names[node] = self.emit(composite.op, operand, **composite.attributes)
                 continue
             rule = RULES.get(node.op.name)
             if rule is None:

@@ -191,6 +191,39 @@ def test_attention(tmp_path: Path) -> None:
     check(lambda q, k, v: hf.nn.scaled_dot_product_attention(q, k, v), tmp_path, arguments, specs)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_softmax_and_gelu_are_operators(axis: int, tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        return hf.nn.softmax(hf.nn.gelu(x), axis=axis)
+
+    x = floats(3, 4, 5)
+    specs = [Spec([None, 4, 5])]
+    proto = check(f, tmp_path, [x], specs)
+    assert [n.op_type for n in proto.graph.node] == ["Gelu", "Softmax", "Identity"]
+    older = check(f, tmp_path, [x], specs, opset=17)
+    assert "Erf" in {n.op_type for n in older.graph.node}
+    exact = onnx.load(hf.onnx.save(f, tmp_path / "exact.onnx", specs, exact=True))
+    assert not {"Gelu", "Softmax"} & {n.op_type for n in exact.graph.node}
+
+
+def test_what_only_looks_like_softmax_is_none(tmp_path: Path) -> None:
+    def other_axis(x: Any) -> Any:
+        e = hf.exp(x - hf.max(x, axis=0, keepdims=True))
+        return e / hf.sum(e, axis=1, keepdims=True)
+
+    def turned(x: Any) -> Any:
+        e = hf.exp(x - hf.max(x, axis=1))
+        return e / hf.sum(e, axis=1)
+
+    def shifted(x: Any) -> Any:
+        e = hf.exp(x - hf.max(x + 1, axis=1, keepdims=True))
+        return e / hf.sum(e, axis=1, keepdims=True)
+
+    for f in (other_axis, turned, shifted):
+        proto = check(f, tmp_path, [floats(4, 4)], [Spec([4, 4])])
+        assert "Softmax" not in {n.op_type for n in proto.graph.node}
+
+
 def test_what_is_loaded_is_saved_again(tmp_path: Path) -> None:
     model, shape = NETWORKS["convolutions"]()
     x = floats(*shape)
