@@ -201,6 +201,17 @@ case("stateless.wide", lambda seed: draws.stateless_randint((501,), seed, 0, 2**
 case("stateless.classes", lambda seed, x: draws.stateless_categorical(x, seed, 101), SEED, numbers((4, 40), "float64"))
 case("stateless.choice", lambda seed: draws.stateless_choice(99, seed, 50, False, np.arange(99)), SEED)
 
+for shape in ((16,), (3, 60), (2, 1000), (1009,), (4096,)):
+    label = "x".join(map(str, shape))
+    for dtype in ("float32", "float64"):
+        case(
+            f"fft.{dtype}.{label}",
+            lambda x, y: hf.fft.fft(hf.complex(x, y)),
+            numbers(shape, dtype),
+            numbers(shape, dtype, 3),
+        )
+        case(f"fft.real.{dtype}.{label}", lambda x: hf.fft.irfft(hf.abs(hf.fft.rfft(x))), numbers(shape, dtype))
+
 
 def digest(result: np.ndarray) -> str:
     """NaNs count as equal: neither IEEE 754 nor LLVM fixes their signs and payloads."""
