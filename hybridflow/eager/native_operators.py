@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.dtypes import INTEGERS, is_complex, is_float
+from hybridflow.compiler.ir.dtypes import INTEGERS, SHORT, is_complex, part_dtype
 from hybridflow.compiler.ir.types import Dim, TensorType
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
 from hybridflow.eager.executable import executable_for
@@ -117,6 +117,6 @@ def _numbers(dtype: np.dtype[Any]) -> tuple[str, int, int]:
     if dtype in INTEGERS:
         limits = np.iinfo(dtype)
         return "int", int(limits.min), min(int(limits.max), 2**63 - 1)
-    weak = {"float32": "f32", "float64": "f64"}.get(dtype.name, "none")
-    most = 2 ** (np.finfo(dtype).nmant + 1) if is_float(dtype) and weak != "none" else 0
+    weak = SHORT[dtype] if part_dtype(dtype).name in ("float32", "float64") else "none"
+    most = 2 ** (np.finfo(dtype).nmant + 1) if weak != "none" else 0
     return weak, -most, most

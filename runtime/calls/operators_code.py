@@ -160,19 +160,24 @@ def _ask_for(module: Module) -> None:
 
 def _weak_value(module: Module) -> None:
     """i1 weak_value(number, application, ptr bits): write a Python number as the dtype has it, if it has it exactly;
-    a float is rounded."""
+    a float is rounded, and is the real part of a complex number."""
     f = module.function("weak_value", I1, PTR, PTR, PTR)
     number, application, bits = f.args
     head = APPLICATION.at(f, application)
     weak = head.weak
-    is_f32, is_f64 = (f.eq(weak, i64(WEAK[name])) for name in ("f32", "f64"))
+    is_f32, is_f64, is_c64, is_c128 = (f.eq(weak, i64(WEAK[name])) for name in ("f32", "f64", "c64", "c128"))
+    is_single, is_double = f.b.or_(is_f32, is_c64), f.b.or_(is_f64, is_c128)
+    with f.b.if_then(is_c64):
+        f.store(ir.Constant(F32, 0.0), bits, 4)
+    with f.b.if_then(is_c128):
+        f.store(ir.Constant(F64, 0.0), bits, 8)
     with f.b.if_then(is_type(f, number, "PyFloat_Type")):
         value = f.call("PyFloat_AsDouble", F64, number)
-        with f.b.if_then(is_f32):
+        with f.b.if_then(is_single):
             f.set(bits, f.b.fptrunc(value, F32))
             f.ret(TRUE)
         f.set(bits, value)
-        f.ret(is_f64)
+        f.ret(is_double)
     f.ret_if(f.b.not_(is_type(f, number, "PyLong_Type")), FALSE)
     f.ret_if(f.eq(weak, i64(WEAK["none"])), FALSE)
     overflow = f.local(I32)
@@ -180,10 +185,10 @@ def _weak_value(module: Module) -> None:
     f.ret_if(f.ne(f.get(overflow, I32), i32(0)), FALSE)
     f.ret_if(f.b.icmp_signed("<", value, head.low), FALSE)
     f.ret_if(f.b.icmp_signed(">", value, head.high), FALSE)
-    with f.b.if_then(is_f32):
+    with f.b.if_then(is_single):
         f.set(bits, f.b.sitofp(value, F32))
         f.ret(TRUE)
-    with f.b.if_then(is_f64):
+    with f.b.if_then(is_double):
         f.set(bits, f.b.sitofp(value, F64))
         f.ret(TRUE)
     f.set(bits, value)  # of which narrower ints are the first bytes
@@ -264,7 +269,7 @@ def _try_binary(module: Module) -> None:
     x, y = (f.call("array_of", PTR, operand) for operand in (left, right))
     no_x, no_y = f.is_null(x), f.is_null(y)
     f.ret_if(f.b.and_(no_x, no_y), miss)
-    buffers, bits = f.local_array(PTR, i64(3)), f.local(I64)
+    buffers, bits = f.local_array(PTR, i64(3)), f.local_array(I64, i64(2))
     shaped, form = f.local(PTR, f.b.select(no_x, y, x)), f.local(I64, i64(SAME))
     f.ret_if(f.b.not_(f.call("is_plain", I1, f.get(shaped, PTR))), miss)
     with f.b.if_else(f.b.or_(no_x, no_y)) as (with_number, tensors):

@@ -245,7 +245,7 @@ OPERATOR = Words("*owner wanted *table")
 # What applies an op to operands of one dtype.  owner: the ``op_calls.Application``.  weak: what becomes of a Python
 # number, if an int lies in low .. high.
 APPLICATION = Words("*entry *shared *owner *dtype *out itemsize arena scratch work weak low high")
-WEAK = {"none": 0, "f32": 1, "f64": 2, "int": 3}
+WEAK = {"none": 0, "f32": 1, "f64": 2, "int": 3, "c64": 4, "c128": 5}
 SAME, ELEMENT_RIGHT, ELEMENT_LEFT = range(3)  # forms: one operand, or two of one shape; or one has a single element
 FORMS = 3
 DTYPES = 32  # NumPy's own by their numbers, and behind them those that others register, which are numbered from 256
