@@ -65,6 +65,7 @@ def test_the_page_shows_an_op_of_each_sort() -> None:
 def test_every_elementwise_op_is_offered() -> None:
     others = {"convert": "astype", "pow_half": "pow", "pow_minus_half": "pow", "multiply_add": "matmul"}
     others |= {"log_gamma": "gammaln", "trigamma": "polygamma", "gammainc_da": "gammainc", "betainc_da": "betainc"}
+    others |= {"exponent": "frexp"}
     # What keeps a value from being computed before another one, for recompute_grad; x.to_device and its derivative; and
     # Python's operators on ints, which may not outgrow 64 bits (checked_...).
     inside = {"after", "transfer", "transfer_back"}
