@@ -27,5 +27,5 @@ def add_to(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    with launcher.ending_on_signals():
+    with launcher.stopped_by_sigterm():
         return launcher.launch([options.script, *options.arguments], options.n, options.timeout, options.threads)

@@ -111,7 +111,7 @@ class _Workers:
                     selector.unregister(key.fd)
                     running.discard(key.data)
                     self._note_end(key.data)
-            return self._outcome(selector)
+            return self._exit_code(selector)
 
     def _read(self, descriptor: int, rank: int) -> bool:
         """Take what a process reports; False where it has ended."""
@@ -130,7 +130,7 @@ class _Workers:
     def _first_error(self) -> dict[str, Any] | None:
         return next((error for error in self._errors if not error["is_later"]), None)
 
-    def _outcome(self, selector: selectors.BaseSelector) -> int:
+    def _exit_code(self, selector: selectors.BaseSelector) -> int:
         deadline = time.monotonic() + _LATER
         while self._errors and not self._first_error() and selector.get_map() and time.monotonic() < deadline:
             for key, _ in selector.select(max(0.0, deadline - time.monotonic())):
@@ -178,7 +178,7 @@ def _signal(number: int) -> str:
 
 
 @contextlib.contextmanager
-def ending_on_signals() -> Iterator[None]:
+def stopped_by_sigterm() -> Iterator[None]:
     """A block that SIGTERM ends as Ctrl-C does, so that the processes end with it."""
 
     def stop(number: int, frame: object) -> None:
