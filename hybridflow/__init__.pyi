@@ -209,6 +209,7 @@ from hybridflow.array.interpolation import (
     interp as interp,
 )
 from hybridflow.array.linalg import (
+    diag as diag,
     diagonal as diagonal,
     einsum as einsum,
     kron as kron,

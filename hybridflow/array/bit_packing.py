@@ -51,7 +51,7 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     """
     x = as_tensor(x, "packbits")
     shifts = _shifts("packbits", bitorder)
-    if dtypes.is_float(x.dtype):
+    if not (dtypes.is_bool(x.dtype) or dtypes.is_integer(x.dtype)):
         raise DTypeError("packbits", f"x is {x.type}. Expected bools or integers.")
     x, axis = _flat_or_along("packbits", x, axis)
     bits = cast(x if dtypes.is_bool(x.dtype) else not_equal(x, 0), dtypes.uint8)

@@ -34,7 +34,7 @@ from hybridflow.array.elementwise import (
     where,
 )
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike
@@ -177,7 +177,7 @@ def deg2rad(x: ArrayLike, /) -> Tensor:
     >>> hf.deg2rad([180.0, 90.0])
     <Tensor f32[2] cpu> [3.1415927 1.5707964]
     """
-    return multiply(float_operand(x, "deg2rad"), math.pi / 180)
+    return _scaled("deg2rad", x, math.pi / 180)
 
 
 @operation
@@ -193,7 +193,13 @@ def rad2deg(x: ArrayLike, /) -> Tensor:
     >>> hf.rad2deg([hf.pi, 1.0])
     <Tensor f32[2] cpu> [180.       57.29578]
     """
-    return multiply(float_operand(x, "rad2deg"), 180 / math.pi)
+    return _scaled("rad2deg", x, 180 / math.pi)
+
+
+def _scaled(stage: str, x: ArrayLike, factor: float) -> Tensor:
+    x = float_operand(x, stage)
+    type_rules.check_dtype(stage, x.type, frozenset(dtypes.FLOATS))
+    return multiply(x, factor)
 
 
 # ---- smaller and larger, signs and parts
@@ -265,6 +271,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     <Tensor f32[3] cpu> [0.  0.5 1. ]
     """
     x1, x2 = broadcast_all("heaviside", common_dtype("heaviside", (x1, x2)))
+    type_rules.check_dtype("heaviside", x1.type, frozenset(dtypes.REAL))
     if not dtypes.is_float(x1.dtype):
         x1, x2 = cast(x1, default_float), cast(x2, default_float)
     step = where(equal(x1, 0), x2, cast(greater(x1, 0), x1.dtype))

@@ -222,6 +222,8 @@ def histogramdd(
         if points.ndim == 2
         else [reshape_to(points, (product(points.shape),))]
     )
+    for column in columns:
+        type_rules.check_dtype(stage, column.type, frozenset(dtypes.REAL))
     columns = [x if dtypes.is_float(x.dtype) else cast(x, dtypes.float64) for x in columns]
     several = list(bins) if isinstance(bins, (list, tuple)) else [bins] * len(columns)
     ranges = [None] * len(columns) if range is None else list(range)

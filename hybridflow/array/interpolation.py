@@ -22,6 +22,7 @@ from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import concat
 from hybridflow.array.sorting import argsort
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, common_dtype
@@ -53,7 +54,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     >>> hf.interp([0.5, 1.5, 9.0], [0.0, 1.0, 2.0], [10.0, 20.0, 40.0])
     <Tensor f32[3] cpu> [15. 30. 40.]
     """
-    x, xp, fp = (t if dtypes.is_float(t.dtype) else cast(t, default_float) for t in common_dtype("interp", (x, xp, fp)))
+    operands = common_dtype("interp", (x, xp, fp))
+    type_rules.check_dtype("interp", operands[0].type, frozenset(dtypes.REAL))
+    x, xp, fp = (t if dtypes.is_float(t.dtype) else cast(t, default_float) for t in operands)
     if xp.ndim != 1 or fp.shape != xp.shape or xp.shape[0] == 0:
         raise ShapeError("interp", f"xp is {xp.type}, and fp is {fp.type}; they must be vectors of one size.")
     if period is not None:

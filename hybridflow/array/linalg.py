@@ -6,17 +6,17 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from hybridflow.array.elementwise import conj, multiply
+from hybridflow.array.elementwise import conj, equal, multiply, subtract, where
 from hybridflow.array.reductions import sum
-from hybridflow.array.shapes import expand_dims, permute_dims, slice_axis
+from hybridflow.array.shapes import expand_dims, pad, permute_dims, slice_axis
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.types import Extent, broadcast_shapes, is_one, product
 from hybridflow.compiler.ops import TABLE, type_rules
-from hybridflow.core.promotion import to_dtype
+from hybridflow.core.promotion import default_int, to_dtype
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, broadcast_all, common_dtype, expand, reshape_to
+from hybridflow.eager.operands import as_tensor, broadcast_all, cast, common_dtype, expand, reshape_to
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
@@ -258,6 +258,41 @@ def diagonal(x: Any, /, offset: int = 0) -> Tensor:
     flat = reshape_to(x, (*x.shape[:-2], rows * columns))
     stop = start + (count - 1) * (columns + 1) + 1 if count else 0
     return slice_axis(flat, flat.ndim - 1, start, stop, columns + 1 if count > 1 else 1)
+
+
+@operation
+def diag(x: Any, /, k: int = 0) -> Tensor:
+    """Diagonal of a matrix, or the matrix that has a vector as its diagonal and is 0 elsewhere.
+
+    Args:
+        x: a vector or a matrix.
+        k: which diagonal: 0 for the main one, above it for positive numbers, below it for negative ones.
+
+    Returns:
+        A vector of a matrix, a square matrix of a vector, in the dtype of ``x``.
+
+    Raises:
+        ShapeError: for other numbers of axes.
+
+    >>> hf.diag([1, 2])
+    <Tensor i64[2,2] cpu>
+    [[1 0]
+     [0 2]]
+    >>> hf.diag([[1, 2], [3, 4]], 1)
+    <Tensor i64[1] cpu> [2]
+    """
+    x = as_tensor(x, "diag")
+    offset = type_rules.integer("diag", "k", k)
+    if x.ndim == 2:
+        return diagonal(x, offset)
+    if x.ndim != 1:
+        raise ShapeError("diag", f"{x.type} is neither a vector nor a matrix.")
+    around = abs(offset)
+    width = x.shape[0] + around
+    padded = pad(x, [(0, around)])
+    lines = reshape_to(padded, (width, 1)) if offset >= 0 else padded
+    rows, columns = (apply(TABLE["iota"], shape=(width, width), axis=axis, dtype=default_int) for axis in (0, 1))
+    return where(equal(subtract(columns, rows), offset), lines, cast(as_tensor(0, "diag"), x.dtype))
 
 
 @operation

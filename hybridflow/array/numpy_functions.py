@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array import norms, special
-from hybridflow.array.creation import arange, asarray, full_like, zeros_like
+from hybridflow.array.creation import asarray, full_like
 from hybridflow.array.datatypes import isdtype
 from hybridflow.array.elementwise import (
     abs,
@@ -33,10 +33,10 @@ from hybridflow.array.elementwise import (
     where as where_,
 )
 from hybridflow.array.indexing import take
-from hybridflow.array.linalg import diagonal as diagonal_, matmul, outer, tensordot, trace as trace_, vecdot
+from hybridflow.array.linalg import diag, diagonal as diagonal_, matmul, outer, tensordot, trace as trace_, vecdot
 from hybridflow.array.reductions import all, cumulative_prod, max, min, prod, sum
 from hybridflow.array.selection import nonzero
-from hybridflow.array.shapes import broadcast_to, concat, expand_dims, flip, moveaxis, pad, permute_dims, reshape, stack
+from hybridflow.array.shapes import broadcast_to, concat, expand_dims, flip, moveaxis, permute_dims, reshape, stack
 from hybridflow.array.tensor_methods import method_of
 from hybridflow.array.windows import sliding_window_view
 from hybridflow.compiler.ir.dtypes import is_complex
@@ -216,19 +216,6 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     return take(arr, asarray(left), axis=axis)
 
 
-def diag(v: Any, k: int = 0) -> Any:
-    v = as_tensor(v, "diag")
-    if v.ndim == 2:
-        return diagonal_(v, k)
-    if v.ndim != 1:
-        raise ShapeError("diag", f"{v.type} is neither a vector nor a matrix.")
-    width = v.shape[0] + builtins.abs(k)
-    rows, columns = reshape(arange(width), (-1, 1)), arange(width)
-    padded = pad(v, [(0, builtins.abs(k))])
-    lines = reshape(padded, (-1, 1)) if k >= 0 else padded
-    return where_(equal(columns - rows, k), lines, zeros_like(lines))
-
-
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return diagonal_(moveaxis(a, (axis1, axis2), (-2, -1)), offset)
 
@@ -314,7 +301,6 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.cross: norms.cross,
     np.cumprod: cumprod,
     np.delete: delete,
-    np.diag: diag,
     np.diagflat: lambda v, k=0: diag(reshape(v, (-1,)), k),
     np.diagonal: _diagonal,
     np.dsplit: _split_along(2),

@@ -72,7 +72,9 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
     >>> hf.polyfit([0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 7.0, 13.0], 2).round(3) + 0.0
     <Tensor f32[3] cpu> [1. 1. 1.]
     """
-    x, y = (t if dtypes.is_float(t.dtype) else cast(t, default_float) for t in common_dtype("polyfit", (x, y)))
+    operands = common_dtype("polyfit", (x, y))
+    type_rules.check_dtype("polyfit", operands[0].type, frozenset(dtypes.REAL))
+    x, y = (t if dtypes.is_float(t.dtype) else cast(t, default_float) for t in operands)
     degree = type_rules.integer("polyfit", "deg", deg)
     if degree < 0:
         raise ArgumentError("polyfit", f"deg is {degree}. Expected 0 or more.")

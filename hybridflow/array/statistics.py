@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.array.elementwise import clip, divide, multiply, sqrt, subtract
+from hybridflow.array.elementwise import clip, conj, divide, multiply, sqrt, subtract
 from hybridflow.array.linalg import diagonal, matmul, outer
 from hybridflow.array.reductions import max, mean, min, sum
 from hybridflow.array.shapes import concat, permute_dims
+from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import result_dtype
 from hybridflow.core.tensor import Tensor
@@ -109,7 +110,7 @@ def cov(x: ArrayLike, /, y: Any = None, rowvar: bool = True, bias: bool = False,
         rows = concat([rows, _variables("cov", y, rowvar)])
     centred = subtract(rows, mean(rows, axis=1, keepdims=True))
     freedom = rows.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
-    result = divide(matmul(centred, permute_dims(centred, (1, 0))), freedom)
+    result = divide(matmul(centred, conj(permute_dims(centred, (1, 0)))), freedom)
     return reshape_to(result, ()) if result.shape == (1, 1) else result
 
 
@@ -144,5 +145,6 @@ def corrcoef(x: ArrayLike, /, y: Any = None, rowvar: bool = True) -> Tensor:
     both = cov(x, y, rowvar)
     if both.ndim == 0:
         return divide(both, both)
+    type_rules.check_dtype("corrcoef", both.type, frozenset(dtypes.FLOATS))
     scale = sqrt(diagonal(both))
     return clip(divide(both, outer(scale, scale)), -1, 1)

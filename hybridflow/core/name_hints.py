@@ -135,11 +135,10 @@ device_count: len(hf.list_devices())
 device_get: x.numpy()
 device_put: x.to_device(device)
 devices: hf.list_devices()
-diag: hf.diagonal(x) of a matrix, hf.eye(x.size) * x of a vector
 diag_embed: x[..., None] * hf.eye(x.shape[-1])
 diag_indices: i = hf.arange(n), and x[i, i]
 diag_indices_from: i = hf.arange(x.shape[0]), and x[i, i]
-diagflat: hf.eye(x.size) * x.flatten()
+diagflat: hf.diag(x.flatten())
 digamma: hf.special.digamma(x)
 disable_jit: hf.config.run_functions_eagerly(True)
 dist: hf.linalg.vector_norm(x - y)

@@ -43,6 +43,7 @@ CASES: dict[str, tuple[Call, tuple[np.ndarray, ...]]] = {
     "corrcoef": (lambda m, x: [m.corrcoef(x), m.corrcoef(x, rowvar=False)], (FULL, PLAIN)),
     "nancumsum": (lambda m, x: [m.nancumsum(x, axis=-1), m.nancumprod(x, axis=0)], (ODD[:3], MATRIX, WHOLE)),
     "nanpercentile": (lambda m, x: m.nanpercentile(x, [10.0, 60.0], axis=-1), (MATRIX, PLAIN)),
+    "diag": (lambda m, x: [m.diag(x, k) for k in (-2, 0, 1)], (ODD, FULL, WHOLE, PLAIN[:0], PLAIN[:1])),
     "ediff1d": (lambda m, x: [m.ediff1d(x), m.ediff1d(x, 3, [1, 2])], (ODD, WHOLE, FULL, ODD[:1], ODD[:0])),
     "trapezoid": (lambda m, x: [m.trapezoid(x, axis=0), m.trapezoid(x, dx=0.25)], (PLAIN, FULL, PLAIN[:1])),
     "gradient": (lambda m, x: [m.gradient(x), m.gradient(x, 0.5, edge_order=2)], (PLAIN, PLAIN[:3])),
@@ -436,6 +437,30 @@ def test_functions_of_vectors_along_an_axis() -> None:
         hf.apply_along_axis(lambda v: None, 0, FULL)
 
 
+COMPLEX = np.array([1 + 2j, 3 - 1j, 0.5j, -2.0])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_are_as_numpys_or_refused(dtype: str) -> None:
+    z = COMPLEX.astype(dtype)
+    t = hf.asarray(z)
+    for call in (
+        lambda m, x: m.nansum(x), lambda m, x: m.nanmean(x), lambda m, x: m.ediff1d(x), lambda m, x: m.trapezoid(x),
+        lambda m, x: m.gradient(x), lambda m, x: m.polyval([1.0, 2.0], x), lambda m, x: m.kron(x, x),
+        lambda m, x: m.average(x), lambda m, x: m.cov(x, x[::-1]), lambda m, x: m.vander(x, 3), lambda m, x: m.diag(x),
+        lambda m, x: m.unique(x),
+    ):  # fmt: skip
+        np.testing.assert_allclose(call(hf, t), call(np, z), rtol=1e-5)
+    for refused in (
+        lambda x: hf.interp([0.5], [0.0, 1.0, 2.0, 3.0], x), lambda x: hf.polyfit([0.0, 1.0, 2.0, 3.0], x, 1),
+        lambda x: hf.heaviside(x, x), lambda x: hf.deg2rad(x), lambda x: hf.histogramdd([x, x]), hf.nanmax, hf.cummax,
+        lambda x: hf.convolve(x, x), hf.cbrt, hf.unwrap, lambda x: hf.partition(x, 1), lambda x: hf.fmax(x, x),
+        lambda x: hf.corrcoef(x, x), hf.frexp, hf.modf, hf.bitwise_count, hf.packbits, hf.nanvar,
+    ):  # fmt: skip
+        with pytest.raises(errors.DTypeError):
+            refused(t)
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
@@ -468,6 +493,7 @@ def test_functions_of_vectors_along_an_axis() -> None:
         (lambda: hf.bitwise_count([0.5]), errors.DTypeError, "Expected integers"),
         (lambda: hf.average([1.0, 2.0], weights=[1.0]), errors.ShapeError, "say which axis"),
         (lambda: hf.cov(hf.ones((2, 2, 2))), errors.ShapeError, "more than 2 axes"),
+        (lambda: hf.diag(1.0), errors.ShapeError, "neither a vector nor a matrix"),
         (lambda: hf.gcd([1.0], 2), errors.DTypeError, "Expected"),
         (lambda: hf.ldexp([1.0], [0.5]), errors.DTypeError, "Expected integers"),
         (lambda: hf.mgrid[:], errors.ArgumentTypeError, "no slice with an end"),
