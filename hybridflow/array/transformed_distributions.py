@@ -74,6 +74,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for a number below 0 as ``scale``.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("cauchy", dtype)
         check_scale(stage, "scale", scale)
@@ -96,6 +97,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for a number below 0 as ``scale``.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("gumbel", dtype)
         check_scale(stage, "scale", scale)
@@ -119,6 +121,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for a number below 0 as ``scale``.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("logistic", dtype)
         check_scale(stage, "scale", scale)
@@ -143,6 +146,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for a number below 0 as a parameter.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("weibull", dtype)
         check_scale(stage, "concentration", concentration)
@@ -166,6 +170,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for a number below 0 as a parameter.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("pareto", dtype)
         check_scale(stage, "alpha", alpha)
@@ -187,6 +192,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for a number below 0 as ``scale``.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("rayleigh", dtype)
         check_scale(stage, "scale", scale)
@@ -211,6 +217,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for numbers that are not in this order.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("triangular", dtype)
         if all(isinstance(x, (int, float)) for x in (left, mode, right)) and not left <= mode <= right:
@@ -240,6 +247,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for a number that is no such probability.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         found = number_dtype(dtype, "random.geometric")
         if isinstance(p, (int, float)) and not 0 < p <= 1:
@@ -266,6 +274,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for a number below 0 as ``stddev``.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         _stage, found, wide = _dtypes("lognormal", dtype)
         return cast(exp(self.normal(shape, mean, stddev, wide)), found)
@@ -284,6 +293,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for a number below 0 as ``scale``.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("maxwell", dtype)
         check_scale(stage, "scale", scale)
@@ -308,6 +318,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: for a number below 0 as a parameter.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("wald", dtype)
         check_scale(stage, "mean", mean)
@@ -394,6 +405,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: where a parameter is negative, infinite or NaN.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("beta", dtype)
         check_scale(stage, "a", a)
@@ -444,6 +456,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: where ``df`` is negative, infinite or NaN.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("chi_square", dtype)
         check_scale(stage, "df", df)
@@ -467,6 +480,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: where a parameter is negative, infinite or NaN.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("f", dtype)
         check_scale(stage, "dfnum", dfnum)
@@ -495,6 +509,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: where ``df`` is negative, infinite or NaN, or ``scale`` is below 0.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("student_t", dtype)
         check_scale(stage, "df", df)
@@ -554,6 +569,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: where ``concentration`` is negative, infinite or NaN.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage, found, wide = _dtypes("von_mises", dtype)
         check_scale(stage, "concentration", concentration)
@@ -580,6 +596,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: where a count is negative, no whole number or too large, or more are taken than there are.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage = "random.hypergeometric"
         found = number_dtype(dtype, stage)
@@ -601,6 +618,7 @@ class TransformedDistributions(Source):
 
         Raises:
             ArgumentError: where ``n`` is negative, infinite or NaN, or ``p`` is 0 or no probability.
+            ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage = "random.negative_binomial"
         found = number_dtype(dtype, stage)
