@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType, shape_fault
@@ -97,6 +99,13 @@ def integer(name: str, what: str, value: Any) -> int:
         raise
     except TypeError:
         raise ArgumentTypeError(name, f"{what} is {value!r}. Expected an integer.") from None
+
+
+def flag(name: str, what: str, value: Any) -> bool:
+    """A bool; 0 and 1 are taken for one, as programs of NumPy's write them."""
+    if isinstance(value, (bool, int, np.bool_)) and value in (0, 1):
+        return bool(value)
+    raise ArgumentTypeError(name, f"{what} is {value!r}. Expected True or False.")
 
 
 def extent(name: str, what: str, value: Any) -> Extent:

@@ -6,11 +6,13 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from hybridflow.array.creation import iota
 from hybridflow.array.elementwise import clip, logical_not, logical_or, remainder, where
 from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.setitem import updated
-from hybridflow.array.shapes import expand_dims, squeeze, stack
+from hybridflow.array.shapes import broadcast_shapes, expand_dims, squeeze, stack
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_int
@@ -77,13 +79,15 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     Raises:
         ArgumentError: where there are neither as many functions as conditions nor one more.
         DTypeError: for a condition that is not bool.
+        ShapeError: where a condition or a value does not broadcast to the shape of ``x``.
 
     >>> x = hf.asarray([-2.0, 0.5, 3.0])
     >>> hf.piecewise(x, [x < 0, x > 1], [0.0, lambda t: t * t, 7.0])
     <Tensor f32[3] cpu> [0. 7. 9.]
     """
     x = as_tensor(x, "piecewise")
-    several = isinstance(condlist, (list, tuple)) and not (condlist and isinstance(condlist[0], bool))
+    bools = isinstance(condlist, (list, tuple)) and len(condlist) > 0 and isinstance(condlist[0], (bool, np.bool_))
+    several = isinstance(condlist, (list, tuple)) and not (bools and x.ndim)  # a row of bools is one condition
     conditions = [_condition("piecewise", condition) for condition in (condlist if several else [condlist])]
     if conditions and len(funclist) == len(conditions) + 1:
         conditions.append(logical_not(functools.reduce(logical_or, conditions)))
@@ -94,6 +98,8 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
         value = function(x, *args, **kw) if callable(function) else function
         value = cast(as_tensor(value, "piecewise"), x.dtype)
         result = where(condition, value, cast(as_tensor(0, "piecewise"), x.dtype) if result is None else result)
+    if broadcast_shapes(result.shape, x.shape) != x.shape:
+        raise ShapeError("piecewise", f"conditions and values are {result.type} together. Expected those of {x.type}.")
     return expand(result, x.shape)
 
 

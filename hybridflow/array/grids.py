@@ -179,6 +179,7 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Tensor, ...]:
     Raises:
         DTypeError: for other numbers than integers.
         IndexRangeError: for a position that is not there; compiled functions do not look.
+        ShapeError: for a negative extent, and for a shape that is too large.
 
     >>> hf.unravel_index([5, 11], (3, 4))
     (<Tensor i64[2] cpu> [1 2], <Tensor i64[2] cpu> [1 3])

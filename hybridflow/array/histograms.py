@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,7 +207,8 @@ def histogramdd(
 
     Raises:
         ArgumentError: for a range that is not finite or descends, edges that descend, and less than one bin.
-        ShapeError: where ``bins``, ``range`` or ``weights`` do not fit the points.
+        ShapeError: where ``bins``, ``range`` or ``weights`` do not fit the points. Also for points of more than two
+            axes, and for coordinates that are not vectors of one size.
 
     >>> hf.histogramdd([[0.0, 0.0], [1.0, 3.0], [1.0, 2.5]], (2, 2)).counts
     <Tensor f64[2,2] cpu>
@@ -214,14 +216,7 @@ def histogramdd(
      [0. 2.]]
     """
     stage = "histogramdd"
-    points = as_tensor(sample, stage) if not isinstance(sample, (list, tuple)) or _is_nest(sample) else None
-    columns = (
-        [as_tensor(column, stage) for column in sample]
-        if points is None
-        else [points[:, k] for k in builtins.range(points.shape[1])]
-        if points.ndim == 2
-        else [reshape_to(points, (product(points.shape),))]
-    )
+    columns = _coordinates(stage, sample)
     for column in columns:
         type_rules.check_dtype(stage, column.type, frozenset(dtypes.REAL))
     columns = [x if dtypes.is_float(x.dtype) else cast(x, dtypes.float64) for x in columns]
@@ -238,9 +233,27 @@ def histogramdd(
     return HistogramND(_within_grid(columns, edges, values, bool(density)), edges)
 
 
+def _coordinates(stage: str, sample: Any) -> list[Tensor]:
+    """A vector for each axis of the points."""
+    if not isinstance(sample, (list, tuple)) or _is_nest(sample):
+        points = as_tensor(sample, stage)
+        if points.ndim > 2:
+            raise ShapeError(stage, f"the points are {points.type}. Expected a row for each.")
+        if points.ndim < 2:
+            return [reshape_to(points, (product(points.shape),))]
+        return [points[:, k] for k in builtins.range(points.shape[1])]
+    columns = [as_tensor(column, stage) for column in sample]
+    for column in columns:
+        if column.ndim != 1 or column.shape != columns[0].shape:
+            raise ShapeError(
+                stage, f"coordinates are {columns[0].type} and {column.type}. Expected vectors of one size."
+            )
+    return columns
+
+
 def _is_nest(sample: Any) -> bool:
-    """Whether rows of numbers are points, and not vectors of coordinates."""
-    return builtins.all(isinstance(row, (list, tuple)) for row in sample)
+    """Whether rows of numbers are points, or numbers points of one axis, and not vectors of coordinates."""
+    return builtins.all(isinstance(row, (list, tuple, Number)) for row in sample)
 
 
 @operation

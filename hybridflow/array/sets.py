@@ -120,6 +120,7 @@ def unique(
 
     Raises:
         ArgumentError: for ``size`` together with an axis.
+        ArgumentTypeError: for a flag that is neither True nor False.
         AxisError: for an axis that is not there.
         TraceError: without ``size`` in a compiled function.
 
@@ -128,7 +129,10 @@ def unique(
     """
     x = as_tensor(x, "unique")
     along = None if axis is None else type_rules.axis("unique", x.type, axis)
-    asked = (return_index, return_inverse, return_counts)
+    flags = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
+    first, inverse, counts = (type_rules.flag("unique", what, value) for what, value in flags.items())
+    asked = (first, inverse, counts)
+    equal_nan = type_rules.flag("unique", "equal_nan", equal_nan)
     if size is None:
         found = _unique(x, "unique", None, None, along, equal_nan, asked)
     elif along is not None:

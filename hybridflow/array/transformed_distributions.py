@@ -541,7 +541,7 @@ class TransformedDistributions(Source):
         if not 1 <= p < math.inf:
             raise ArgumentError(stage, f"p is {p}. Expected a finite number of 1 or more.")
         rows = to_shape(shape, stage)
-        size = (*rows, *to_shape(d, stage))
+        size = (*rows, *to_shape((d,), stage))
         powers = self._sampled("random_gamma", size, as_tensor(1 / p, stage, wide))  # of |x|**p
         (unit,) = self._units(size, wide)
         points = multiply(pow(powers, 1 / p), where(less(unit, 0.5), -1.0, 1.0))

@@ -302,6 +302,12 @@ def test_unique(equal_nan: bool) -> None:
         hf.function(lambda x: hf.unique(x))(hf.ones(3))
     with pytest.raises(errors.ArgumentError, match="no axis"):
         hf.unique(rows, axis=0, size=2)
+    first = hf.unique(rows, return_index=1, return_counts=np.False_)
+    agree(first, np.unique(rows, return_index=True), 0)
+    for flag in ("return_index", "return_inverse", "return_counts", "equal_nan"):
+        for wrong in ("yes", 2, 1.0, None, hf.ones(2)):
+            with pytest.raises(errors.ArgumentTypeError, match=f"{flag} is .* Expected True or False"):
+                hf.unique(rows, **{flag: wrong})
 
 
 @pytest.mark.parametrize("weights", [None, RNG.uniform(size=50)])
@@ -317,8 +323,27 @@ def test_histogramdd(weights: Any, density: bool) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-12)
     columns = [points[1:, 0], points[1:, 1]]
     np.testing.assert_array_equal(hf.histogramdd(columns, 5).counts, np.histogramdd(columns, 5)[0])
+    for flat in ((0, 0), [1.0, np.float32(2.0), 1.5], ()):
+        found = hf.histogramdd(flat, 3, [(0, 2)])
+        np.testing.assert_array_equal(found.counts, np.histogramdd(flat, 3, [(0, 2)])[0])
     with pytest.raises(errors.ShapeError, match="3 bins"):
         hf.histogramdd(points, (1, 2, 3))
+    for columns in ([hf.ones(3), hf.ones(4)], [hf.ones(3), hf.ones(1)], [hf.ones(()), hf.ones(())], [hf.ones((2, 2))]):
+        with pytest.raises(errors.ShapeError, match="vectors of one size"):
+            hf.histogramdd(columns)
+    with pytest.raises(errors.ShapeError, match="a row for each"):
+        hf.histogramdd(CUBE)
+
+
+@pytest.mark.parametrize("conditions", [[True], [False], [True, True], [np.True_, np.False_], [np.array(True)], True])
+def test_piecewise_of_a_number(conditions: Any) -> None:
+    several = conditions if isinstance(conditions, list) else [conditions]
+    for functions in ([3.0, lambda t: -t][: len(several)], [3.0, lambda t: -t, 7.0][: len(several) + 1]):
+        expected = np.piecewise(np.array(1.5), conditions, functions)
+        agree(hf.piecewise(np.array(1.5), conditions, functions), expected, 0)
+    x = np.arange(2.0)
+    if len(several) == 2:
+        agree(hf.piecewise(x, conditions, [5.0, 6.0]), np.piecewise(x, conditions, [5.0, 6.0]), 0)
 
 
 WINDOWS = [
@@ -474,6 +499,8 @@ def test_complex_numbers_are_as_numpys_or_refused(dtype: str) -> None:
         (lambda: hf.select([[1]], [[2]]), errors.DTypeError, "Expected bool"),
         (lambda: hf.select([[True]], []), errors.ArgumentError, "1 conditions for 0 choices"),
         (lambda: hf.piecewise([1.0], [[True]], [1, 2, 3]), errors.ArgumentError, "1 conditions for 3"),
+        (lambda: hf.piecewise(1.0, [[True, False]], [1]), errors.ShapeError, "Expected those of f32"),
+        (lambda: hf.piecewise([1.0], [[True]], [hf.ones((2, 1))]), errors.ShapeError, "Expected those of f32"),
         (lambda: hf.interp([1.0], [1.0, 2.0], [1.0]), errors.ShapeError, "vectors of one size"),
         (lambda: hf.interp([1.0], [], []), errors.ShapeError, "vectors of one size"),
         (lambda: hf.interp([1.0], [1.0], [1.0], period=0), errors.ArgumentError, "period is 0"),

@@ -271,6 +271,7 @@ def test_functions_draw_from_the_global_generator() -> None:
         (lambda g: g.multivariate_normal([0.0], np.eye(2)), errors.ShapeError, "Expected a vector"),
         (lambda g: g.multivariate_normal([0.0, 0.0], -np.eye(2)), errors.LinAlgError, "positive definite"),
         (lambda g: g.ball(2, 0.5), errors.ArgumentError, "p is 0.5"),
+        (lambda g: g.ball((2, 3)), errors.ArgumentTypeError, "Expected an integer"),
         (lambda g: g.dirichlet(1.0), errors.ShapeError, "Expected an axis"),
         (lambda g: g.wald((2,), dtype="int32"), errors.DTypeError, "not a float dtype"),
         (lambda g: g.gumbel((-1,)), errors.ShapeError, "-1"),
