@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from hybridflow.compiler.ops.batching_rules import MeshAxis
 from hybridflow.core.context import now
+from hybridflow.core.context_manager import block
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.tracing.batch_trace import Examples
@@ -30,13 +30,16 @@ def strategy_axis() -> MeshAxis | None:
     return axis
 
 
-def outside_replicas() -> AbstractContextManager[None]:
+@block
+def outside_replicas() -> Iterator[None]:
     """A block around the replicas of a strategy, where there is one of what each of them would have: variables that a
     replica makes start from the generators outside."""
     trace = now().trace
     if isinstance(trace, Examples) and trace.axis is not None and trace.axis.is_strategy:
-        return trace.around()
-    return nullcontext()
+        with trace.around():
+            yield
+    else:
+        yield
 
 
 def replica_count() -> int:

@@ -35,7 +35,7 @@ PAIRS = np.array([*itertools.product([-2.0, -1.0, 0.0, 0.5, 1.0, 2.0], repeat=2)
 ABOVE = PAIRS[:, PAIRS[1] > 0]
 ROWS = np.array([[1.0, 1.0, 0.0], [2.0, 2.0, 2.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]])
 STEP = 2e-4
-SINGULAR = 1e3  # difference quotients above it are of something that has no derivative
+SINGULAR = 4e2  # difference quotients above it are of something that has no derivative
 
 
 class Subject(NamedTuple):

@@ -25,6 +25,8 @@ DIFFERENTIABLE = [
 ]
 # Derivatives of complex numbers are tested where losses are real, in tests/array/test_complex.py.
 DIFFERENTIABLE = [op for op in DIFFERENTIABLE if not {op.name, *map(str, op.dtypes)} & {"complex", "complex64"}]
+# Collectives have meaning among replicas alone: tests/distribute has their derivatives.
+DIFFERENTIABLE = [op for op in DIFFERENTIABLE if op.kind is not Kind.COLLECTIVE]
 N = Dim("n")
 
 
