@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -43,18 +44,17 @@ def opened(file: Any, path: str) -> Any:
 
 def datasets(group: Any) -> dict[str, Entry]:
     """All arrays below a group by their paths."""
-    result = dict(_found(group, "", 0))
-    check_count(len(result))
-    return result
+    return dict(_found(group, "", 0, itertools.count()))
 
 
-def _found(group: Any, path: str, depth: int) -> Iterator[tuple[str, Entry]]:
+def _found(group: Any, path: str, depth: int, met: Iterator[int]) -> Iterator[tuple[str, Entry]]:
     if depth > MAX_DEPTH:
         raise ValueError("it is nested too deep")
     for name in group:
+        check_count(next(met))  # groups, too: few that hold each other twice are very many
         child, where = _hard(group, name), f"{path}/{name}" if path else name
         if _is_group(child):
-            yield from _found(child, where, depth + 1)
+            yield from _found(child, where, depth + 1, met)
         else:
             yield where, entry(child)
 
@@ -106,13 +106,18 @@ def text(value: Any) -> str:
 
 def is_legacy(file: Any) -> bool:
     """Whether it is a file of Keras 1 or 2: a model, or its weights."""
-    group = file.get("model_weights", file)
+    group = _model_weights(file)
     return "layer_names" in group.attrs or "layer_names0" in group.attrs
+
+
+def _model_weights(file: Any) -> Any:
+    """The group with the weights: of a file of a whole model, or the file itself."""
+    return _hard(file, "model_weights") if "model_weights" in list(file) else file
 
 
 def legacy_layers(file: Any) -> list[LegacyLayer]:
     """The layers of a file of Keras 1 or 2, in their order."""
-    group = _hard(file, "model_weights") if "model_weights" in file else file
+    group = _model_weights(file)
     result = []
     for name in attribute_texts(group, "layer_names"):
         layer = _at(group, name)

@@ -22,6 +22,7 @@ _MAGIC = 0xDB4775248B80FB57
 _FOOTER = 48
 _TRAILER = 5  # of a block: how it is compressed, and its sum
 _MAX_INDEX = 1 << 28
+_MAX_KEY = 1 << 12  # bytes of a name: a few bytes of the table repeat the one before
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # of variables in a checkpoint of objects
 _VARINT, _LENGTH, _SINGLE = 0, 2, 5  # wire types
 _STRINGS = 7
@@ -68,8 +69,13 @@ def _rows(table: bytes) -> Iterator[tuple[bytes, bytes]]:
     footer = table[-_FOOTER:]
     _, place = _handle(footer, 0)
     index, _ = _handle(footer, place)
+    held = 0
     for _, handle in _block(table, *index):
-        yield from _block(table, *_handle(handle, 0)[0])
+        block, _ = _handle(handle, 0)
+        held += block[1]
+        if held > len(table):
+            raise ValueError("its blocks overlap")
+        yield from _block(table, *block)
 
 
 def _handle(data: bytes, place: int) -> tuple[tuple[int, int], int]:
@@ -106,7 +112,7 @@ def _block(table: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]
         shared, place = _number(block, place)
         new, place = _number(block, place)
         length, place = _number(block, place)
-        if shared > len(key) or place + new + length > stop:
+        if shared > len(key) or shared + new > _MAX_KEY or place + new + length > stop:
             raise ValueError("a block of its table is damaged")
         key = key[:shared] + block[place : place + new]
         place += new

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+import mmap
+import os
 import pickle
 import zipfile
 from collections import OrderedDict
@@ -30,6 +32,7 @@ _STORAGES: dict[str, np.dtype[Any]] = {
 }
 OLD_MAGIC = 0x1950A86A20F9469CFC6C
 _OLD_PROTOCOL = 1001
+_LEFT_OUT = pickle.BYTEARRAY8, pickle.EMPTY_SET, pickle.ADDITEMS, pickle.FROZENSET  # opcodes
 _MAX_PICKLE = 1 << 28  # bytes of a description
 _MAX_EXPANDED = 1 << 26  # bytes of a tensor whose elements stand for several each
 
@@ -39,7 +42,16 @@ def old_magic() -> bytes:
     return pickle.dumps(OLD_MAGIC, protocol=2)
 
 
-class _Storage:
+class _Sealed:
+    """What a pickle may hold and not change."""
+
+    __slots__ = ()
+
+    def __setstate__(self, state: Any) -> None:
+        raise pickle.UnpicklingError("the file would change what it names")
+
+
+class _Storage(_Sealed):
     """Elements of one dtype in a file.  ``fetch`` reads them."""
 
     __slots__ = ("count", "dtype", "fetch")
@@ -48,7 +60,7 @@ class _Storage:
         self.dtype, self.count, self.fetch = dtype, count, fetch
 
 
-class _Kind:
+class _Kind(_Sealed):
     """A storage class, named in a pickle."""
 
     __slots__ = ("dtype",)
@@ -57,26 +69,38 @@ class _Kind:
         self.dtype = dtype
 
 
-class _Named:
-    """What a pickle may call.  It has no attributes that a pickle could set."""
+class _Named(_Sealed):
+    """What a pickle may call."""
 
     __slots__ = ("_call",)
-    _call: Callable[..., Any]
 
     def __init__(self, call: Callable[..., Any]) -> None:
-        object.__setattr__(self, "_call", call)
+        self._call = call
 
     def __call__(self, *args: Any) -> Any:
         return self._call(*args)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise pickle.UnpicklingError("the file would change what it names")
+
+class _Dict(OrderedDict[Any, Any]):
+    """An OrderedDict of a file.  Attributes that it had, such as PyTorch's ``_metadata``, are left out."""
+
+    def __init__(self, pairs: Any = ()) -> None:
+        super().__init__()
+        for key, value in pairs:
+            self[_key(key)] = value
 
     def __setstate__(self, state: Any) -> None:
-        raise pickle.UnpicklingError("the file would change what it names")
+        pass
 
 
-class _Tensor:
+def _key(value: Any) -> Any:
+    """A key of a dict.  Tuples are none: to hash one that is nested deep overflows the stack of C."""
+    if not isinstance(value, (str, bytes, int, float, type(None))):
+        raise pickle.UnpicklingError(f"a {type(value).__name__} is a key in it")
+    return value
+
+
+class _Tensor(_Sealed):
     """A tensor of a file: a view of a storage."""
 
     __slots__ = ("entry",)
@@ -105,19 +129,43 @@ class _Tensor:
         self.entry = unread(shape, storage.dtype, read)
 
 
-class _Reader(pickle.Unpickler):
-    """Reads a description.  It knows four kinds of names; anything else is an error that says the name."""
+_Unpickler: Any = pickle._Unpickler  # its parts are untyped
+
+
+class _Reader(_Unpickler):
+    """Reads a description.  It knows four kinds of names; anything else is an error that says the name.
+
+    It is the reader in Python: the one in C allocates as many places as a file of a few bytes says.
+    """
+
+    # Without what allocates before it reads, and without sets, whose elements are hashed as keys are.
+    dispatch = {code: load for code, load in _Unpickler.dispatch.items() if bytes([code]) not in _LEFT_OUT}
 
     def __init__(self, file: Any, storage: Callable[[tuple[Any, ...]], _Storage]) -> None:
         super().__init__(file, encoding="utf-8")
         self._storage = storage
         self._known = {
-            ("collections", "OrderedDict"): _Named(OrderedDict),
+            ("collections", "OrderedDict"): _Named(_Dict),
             ("torch._utils", "_rebuild_tensor"): _Named(_Tensor),
             ("torch._utils", "_rebuild_tensor_v2"): _Named(_Tensor),
             ("torch._utils", "_rebuild_parameter"): _Named(lambda data, *_: data),
             ("torch", "Size"): _Named(tuple),
         }
+
+    def _load_dict(self) -> None:
+        parts = self.pop_mark()
+        self.append(dict(zip(map(_key, parts[::2]), parts[1::2], strict=True)))
+
+    def _load_setitem(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self.stack[-1][_key(key)] = value
+
+    def _load_setitems(self) -> None:
+        parts = self.pop_mark()
+        for key, value in zip(parts[::2], parts[1::2], strict=True):
+            self.stack[-1][_key(key)] = value
+
+    dispatch |= {pickle.DICT[0]: _load_dict, pickle.SETITEM[0]: _load_setitem, pickle.SETITEMS[0]: _load_setitems}
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in self._known:
@@ -131,7 +179,7 @@ class _Reader(pickle.Unpickler):
     def load(self) -> Any:
         try:
             return super().load()
-        except (pickle.UnpicklingError, EOFError, KeyError, UnicodeDecodeError) as error:
+        except (pickle.UnpicklingError, EOFError, LookupError, UnicodeDecodeError) as error:
             raise ValueError(f"its description is damaged: {error}") from None
 
     def persistent_load(self, given: Any) -> _Storage:
@@ -181,7 +229,8 @@ def entries_of_old_file(path: str, size: int) -> dict[str, Entry]:
             storages[name] = _Storage(kind.dtype, int(count), lambda: _content(path, *places[name]))
         return storages[name]
 
-    with open(path, "rb") as file:
+    # A map of the file reads what there is, where a file allocates what a description says first.
+    with open(path, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as file:
 
         def load() -> Any:
             return _Reader(file, storage).load()
@@ -200,7 +249,7 @@ def entries_of_old_file(path: str, size: int) -> dict[str, Entry]:
             places[str(key)] = file.tell(), count * held.dtype.itemsize
             if file.tell() + count * held.dtype.itemsize > size:
                 raise ValueError(f"it ends before the elements {key!r} do")
-            file.seek(count * held.dtype.itemsize, 1)
+            file.seek(count * held.dtype.itemsize, os.SEEK_CUR)
     missing = storages.keys() - places.keys()
     if missing:
         raise ValueError(f"it lacks the elements {min(missing)!r}")

@@ -17,7 +17,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.data.checksums import crc32c, masked
-from hybridflow.weights import torch_files as reader
+from hybridflow.weights import arrays, torch_files as reader
 from tests.support import torch_files
 
 ARRAYS = {
@@ -166,6 +166,14 @@ HOSTILE = {
     "no tensor": b"\x80\x02}U\x01aK\x05s.",
     "cut off": b"\x80\x02}U\x01a",
     "long": b"\x80\x02X\xff\xff\xff\x7fabc.",
+    "longer than any memory": b"\x80\x04\x8e" + b"\xff" * 6 + b"\0\0abc.",
+    "an array of bytes that is not there": b"\x80\x05\x96\0\0\0\0\x40\0\0\0.",
+    "remembers as the last of very many": b"\x80\x02Nr\xff\xff\xff\x7f.",
+    "hashes what is nested deep": b"\x80\x02})" + b"\x85" * 1_000_000 + b"Ns.",
+    "hashes what is nested deep in pairs": b"\x80\x02ccollections\nOrderedDict\n]]()"
+    + b"\x85" * 1_000_000
+    + b"Neaa\x85R.",
+    "hashes what is nested deep in a set": b"\x80\x04\x8f()" + b"\x85" * 1_000_000 + b"\x90.",
 }
 
 
@@ -175,6 +183,30 @@ def test_hostile_pickles(name: str, tmp_path: Path) -> None:
         archive.writestr("x/data.pkl", HOSTILE[name])
     with pytest.raises(hf.errors.CheckpointError, match=r"a\.pt"):
         hf.weights.read(tmp_path / "a.pt")
+
+
+TENSOR = (
+    b"ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\nU\x010U\x03cpuK\x04tQ%s"
+    b"K\0K\x02\x85K\x01\x85tR%s"
+)
+
+
+def test_pickles_change_nothing_that_they_refer_to(tmp_path: Path) -> None:
+    def read(storage: bytes, tensor: bytes, around: bytes = b"") -> hf.weights.Weights:
+        with zipfile.ZipFile(tmp_path / "a.pt", "w") as archive:
+            archive.writestr(
+                "x/data.pkl",
+                b"\x80\x02ccollections\nOrderedDict\n)RU\x01a" + TENSOR % (storage, tensor) + b"s" + around + b".",
+            )
+            archive.writestr("x/data/0", np.arange(4, dtype=np.float32).tobytes())
+        return hf.weights.read(tmp_path / "a.pt")
+
+    assert read(b"", b"").numpy("a").tolist() == [0, 1]
+    with pytest.raises(hf.errors.CheckpointError, match="would change"):
+        read(b"N}U\x05countJ\0\0\0\x7fs\x86b", b"")
+    with pytest.raises(hf.errors.CheckpointError, match="would change"):
+        read(b"", b"N}U\x05entryNs\x86b")
+    assert list(read(b"", b"", b"}U\x05itemsNsb")) == ["a"]  # PyTorch sets attributes of state dicts
 
 
 @pytest.mark.parametrize(
@@ -205,12 +237,42 @@ def test_hdf5_files_do_not_lead_out_of_themselves(tmp_path: Path) -> None:
         "external elements": lambda f: f.create_dataset("a", (4,), "f4", external=[(str(other), 0, 16)]),
         "more than there is": lambda f: f.create_dataset("a", (1 << 40,), "f4", chunks=(1 << 16,)),
         "objects": lambda f: f.create_dataset("a", (2,), h5py.string_dtype()),
+        "weights elsewhere": lambda f: f.__setitem__("model_weights", h5py.ExternalLink(str(other), "/")),
     }
     for name, make in makers.items():
         with h5py.File(tmp_path / f"{name}.h5", "w") as file:
             make(file)
         with pytest.raises(hf.errors.CheckpointError, match=r"\.h5"):
             hf.weights.read(tmp_path / f"{name}.h5")
+
+
+def test_names_of_few_bytes_do_not_become_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "MAX_ARRAYS", 1000)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file
+        for _ in range(40):  # 2**40 groups by their paths
+            group.create_group("a")
+            group["b"] = group["a"]
+            group = group["a"]
+    with pytest.raises(hf.errors.CheckpointError, match="more than 1000"):
+        hf.weights.read(tmp_path / "a.h5")
+    write_bundle(tmp_path / "b", {f"{'a' * 5000}{number}": np.ones(1) for number in range(3)})
+    with pytest.raises(hf.errors.CheckpointError, match="damaged"):
+        hf.weights.read(tmp_path / "b")
+
+
+def test_blocks_of_a_bundle_do_not_overlap(tmp_path: Path) -> None:
+    data = _block([(b"a", _message((1, 7), (12, bytes(1000))))])  # texts, which are left out
+    for count in (1, 9):
+        index = _block([(bytes([number]), _varint(0) + _varint(len(data) - 5)) for number in range(count)])
+        handles = _varint(0) + _varint(0) + _varint(len(data)) + _varint(len(index) - 5)
+        footer = handles.ljust(40, b"\0") + struct.pack("<Q", 0xDB4775248B80FB57)
+        (tmp_path / "a.index").write_bytes(data + index + footer)
+        if count == 1:
+            assert list(hf.weights.read(tmp_path / "a")) == []
+            continue
+        with pytest.raises(hf.errors.CheckpointError, match="overlap"):
+            hf.weights.read(tmp_path / "a")
 
 
 def test_archives_that_unpack_to_much_more_are_refused(tmp_path: Path) -> None:
