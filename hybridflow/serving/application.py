@@ -7,13 +7,14 @@ import logging
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from hybridflow import errors
 from hybridflow.serving import protocol
 from hybridflow.serving.errors import RequestError
 from hybridflow.serving.metrics import Metrics
-from hybridflow.serving.repository import Repository, Settings
+from hybridflow.serving.repository import Repository, Served, Settings
 
 _LOG = logging.getLogger("hybridflow.serving")
 _JSON = b"application/json"
@@ -143,7 +144,7 @@ class Application:
             return 200, [(b"content-type", b"text/plain; version=0.0.4")], self.metrics.text().encode()
         if path[:1] != ["v2"]:
             raise RequestError(404, f"there is nothing at {scope['path']!r:.80}; the protocol begins with /v2.")
-        if path[-1] == "infer" and path[1:2] == ["models"]:
+        if path[-1] == "infer" and path[1:2] == ["models"] and len(path) > 3:  # a model may have this name
             if method != "POST":
                 raise RequestError(405, "inputs are sent by POST.")
             return await self._infer(path[2:-1], scope, receive)
@@ -208,8 +209,9 @@ class Application:
             endpoint = served.endpoint
             request = protocol.parse(body, length, endpoint.inputs, endpoint.outputs)
             endpoint.check(request.arrays)
-            outputs = await asyncio.wrap_future(self._submit(served, request.arrays))
-            text, json_length = protocol.answer(served.name, served.version, request, endpoint.outputs, outputs)
+            answering, future = self._submit(served, version, request.arrays)
+            outputs = await asyncio.wrap_future(future)
+            text, json_length = protocol.answer(name, answering.version, request, endpoint.outputs, outputs)
             code = 200
         except RequestError as error:
             code = error.status
@@ -226,15 +228,18 @@ class Application:
         ]
         return 200, headers, text
 
-    def _submit(self, served: Any, arrays: Any) -> Any:
-        """Hand in a request; a model that was replaced a moment ago is looked up again."""
+    def _submit(self, served: Served, version: str | None, arrays: Any) -> tuple[Served, Future[list[Any]]]:
+        """Hand in a request: to what was found for it, or to what has replaced that a moment ago."""
         try:
-            return served.batcher.submit(arrays)
+            return served, served.batcher.submit(arrays)
         except RequestError:
-            current = self.repository.find(served.name)
-            if current.batcher is served.batcher or current.endpoint.inputs != served.endpoint.inputs:
+            current = self.repository.find(served.name, version)
+            before, now = served.endpoint, current.endpoint
+            # The request was read for these inputs, and its answer names these outputs.
+            is_alike = (before.inputs, before.outputs) == (now.inputs, now.outputs)
+            if current.batcher is served.batcher or not is_alike:
                 raise
-            return current.batcher.submit(arrays)
+            return current, current.batcher.submit(arrays)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """The body of a request, whose length is checked before it is read."""
@@ -291,6 +296,6 @@ def _json_length(scope: Scope) -> int | None:
     said = _header(scope, protocol.HEADER.encode())
     if said is None:
         return None
-    if not said.isdigit():
+    if not said.isdigit() or len(said) > 18:
         raise RequestError(400, f"{protocol.HEADER} is {said[:40]!r}.")
     return int(said)

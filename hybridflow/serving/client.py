@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import threading
 import urllib.parse
 from typing import Any
@@ -72,24 +73,11 @@ class Client:
             ArgumentError: for other inputs than the model's.
             HybridflowError: with the server's message, where it refuses.
         """
-        told = self.metadata(model, version)
-        names = [one["name"] for one in told["inputs"]]
-        given = dict(zip(names, arrays)) | named
-        if len(arrays) > len(names) or set(given) != set(names):
-            raise ArgumentError(_STAGE, f"{model} takes {', '.join(names)}; {', '.join(given) or 'nothing'} was given.")
-        inputs, tail = [], b""
-        for one in told["inputs"]:
-            array = _array(given[one["name"]], one, model)
-            content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-            inputs.append(
-                {
-                    "name": one["name"],
-                    "shape": list(array.shape),
-                    "datatype": one["datatype"],
-                    "parameters": {"binary_data_size": len(content)},
-                }
-            )
-            tail += content
+        try:
+            inputs, tail = _content(self.metadata(model, version), model, arrays, named)
+        except ArgumentError:
+            self._known.pop((model, version), None)  # the model may have been replaced: next time it is asked for
+            raise
         head = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
         headers, body = self._ask("POST", f"{_address(model, version)}/infer", head + tail, {HEADER: str(len(head))})
         return _outputs(headers, body)
@@ -109,7 +97,7 @@ class Client:
                 response = connection.getresponse()
                 content = response.read()
                 break
-            except (http.client.HTTPException, OSError) as error:
+            except BaseException as error:  # Ctrl-C, too: an answer that was not read is nobody's
                 connection.close()
                 self._local.connection = None
                 # The server closes connections that are idle; then it is asked again, once.
@@ -118,21 +106,46 @@ class Client:
                 ):
                     raise
         if response.status != 200:
+            self._known.clear()  # the model may be another than the one that was described
             raise HybridflowError(_STAGE, f"{self._url}{path} answers {response.status}: {_message(content)}")
         return response.headers, content
 
     def _connection(self) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if connection is None:
+        if connection is None or self._local.process != os.getpid():  # a fork shares its parent's sockets
             kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
             connection = kind(str(self._parts.hostname), self._parts.port, timeout=self._timeout)
-            self._local.connection = connection
+            self._local.connection, self._local.process = connection, os.getpid()
         return connection
 
 
 def _address(model: str, version: str | None) -> str:
     name = urllib.parse.quote(model, safe="")
     return f"/v2/models/{name}" + (f"/versions/{urllib.parse.quote(version, safe='')}" if version is not None else "")
+
+
+def _content(
+    told: dict[str, Any], model: str, arrays: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[list[dict[str, Any]], bytes]:
+    """The inputs as a request describes them, and their bytes."""
+    names = [one["name"] for one in told["inputs"]]
+    given = dict(zip(names, arrays)) | named
+    if len(arrays) > len(names) or set(given) != set(names):
+        raise ArgumentError(_STAGE, f"{model} takes {', '.join(names)}; {', '.join(given) or 'nothing'} was given.")
+    inputs, tail = [], b""
+    for one in told["inputs"]:
+        array = _array(given[one["name"]], one, model)
+        content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        inputs.append(
+            {
+                "name": one["name"],
+                "shape": list(array.shape),
+                "datatype": one["datatype"],
+                "parameters": {"binary_data_size": len(content)},
+            }
+        )
+        tail += content
+    return inputs, tail
 
 
 def _array(value: Any, port: dict[str, Any], model: str) -> np.ndarray:

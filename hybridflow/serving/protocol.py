@@ -115,7 +115,10 @@ def _of_json(data: Any, shape: tuple[int, ...], port: Port) -> np.ndarray:
         kinds = "b" if port.dtype.kind == "b" else "iu" if port.dtype.kind in "iu" else "iuf"
         if array.size and array.dtype.kind not in kinds:
             raise ValueError(f"its elements are {array.dtype}")
-        result = array.astype(port.dtype)
+        with np.errstate(over="ignore"):
+            result = array.astype(port.dtype)
+        if port.dtype.kind not in "biu" and np.isinf(result).any():
+            raise ValueError(f"a number is larger than those of {port.dtype}")
         if port.dtype.kind in "iu" and array.size and (result != array).any():
             raise ValueError(f"a number is none of {port.dtype}'s")
         return result.reshape(shape)

@@ -347,6 +347,99 @@ def test_versions_reload_and_unload_while_requests_run(tmp_path: Path) -> None:
     during(app, talk)
 
 
+def test_a_version_is_answered_by_no_other(tmp_path: Path) -> None:
+    """Neither where its queue is full, nor where it is replaced between finding it and asking it."""
+    begun, may_go = threading.Event(), threading.Event()
+    for version, factor in ((1, 1.0), (2, 2.0)):
+        (tmp_path / str(version)).mkdir()
+        spec = [hf.TensorSpec((None,), "float32")]
+        hf.saved.save(hf.function(lambda x, f=factor: x * f, input_signature=spec), tmp_path / f"{version}/model.hf")
+    app = hf.serving.app({"scale": tmp_path}, queue=1)
+
+    async def talk() -> None:
+        first = app.repository.find("scale", "1")
+        body = {"inputs": [_json_input(np.ones(1), first.endpoint.inputs[0].name)]}
+        inner = first.batcher._endpoint
+
+        def slow(arrays: Any) -> Any:
+            begun.set()
+            may_go.wait(30)
+            return inner(arrays)
+
+        slow.is_batched = False  # type: ignore[attr-defined]
+        first.batcher._endpoint = slow  # type: ignore[assignment]
+        asked = [asyncio.create_task(ask(app, "POST", "/v2/models/scale/versions/1/infer", body))]
+        await asyncio.to_thread(begun.wait, 30)
+        asked += [asyncio.create_task(ask(app, "POST", "/v2/models/scale/versions/1/infer", body)) for _ in range(2)]
+        await asyncio.wait(asked[1:], return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        may_go.set()
+        assert sorted([(await one).status for one in asked]) == [200, 200, 503]
+        for version in ("1", None):
+            old = app.repository.find("scale", version)
+            await asyncio.to_thread(app.repository.load, "scale")
+            answering, future = app._submit(old, version, [np.ones(1, np.float32)])
+            assert answering.version == (version or "2")
+            assert answering.batcher is not old.batcher
+            assert future.result(30)[0].tolist() == [float(version or 2)]
+
+    during(app, talk)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        hf.cumulative_sum,
+        hf.sort,
+        lambda x: hf.flip(x, axis=0),
+        lambda x: x - hf.mean(x),
+        lambda x: hf.nn.softmax(x, axis=0),
+    ],
+)
+def test_requests_of_a_model_whose_rows_look_at_others_are_not_mixed(function: Callable[[Any], Any]) -> None:
+    specs = [hf.TensorSpec((None,), "float32")]
+    app = hf.serving.app(
+        {"mixing": hf.function(lambda x: function(x), input_signature=specs)}, max_batch=32, max_delay_ms=30
+    )
+
+    async def talk() -> None:
+        name = app.repository.find("mixing").endpoint.inputs[0].name
+        given = [np.array([10.0**n, 0.0, 1.0], np.float32) for n in range(4)]
+        asked = [ask(app, "POST", "/v2/models/mixing/infer", {"inputs": [_json_input(x, name)]}) for x in given]
+        for x, answer in zip(given, await asyncio.gather(*asked)):
+            assert answer.json["outputs"][0]["data"] == pytest.approx(function(hf.asarray(x)).tolist())
+
+    during(app, talk)
+
+
+def test_open_extents_that_are_no_batch() -> None:
+    specs = [hf.TensorSpec((None, 3), "float32"), hf.TensorSpec((None, 3), "float32")]
+    app = hf.serving.app({"products": hf.function(lambda a, b: a @ b.T, input_signature=specs)})
+
+    async def talk() -> None:
+        a, b = np.ones((2, 3), np.float32), np.ones((4, 3), np.float32)
+        body = {"inputs": [_json_input(a, "a"), _json_input(b, "b")]}
+        answer = await ask(app, "POST", "/v2/models/products/infer", body)
+        assert answer.json["outputs"][0]["shape"] == [2, 4]
+
+    during(app, talk)
+
+
+def test_names_and_numbers_at_their_limits() -> None:
+    specs = [hf.TensorSpec((None,), "float32")]
+    app = hf.serving.app({"infer": hf.function(lambda x: x, input_signature=specs)})
+
+    async def talk() -> None:
+        assert (await ask(app, "GET", "/v2/models/infer")).json["name"] == "infer"
+        length = {"inference-header-content-length": "9" * 5000}
+        assert (await ask(app, "POST", "/v2/models/infer/infer", b"{}", length)).status == 400
+        body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1e300]}]}
+        answer = await ask(app, "POST", "/v2/models/infer/infer", body)
+        assert answer.status == 400
+        assert "larger than" in answer.json["error"]
+
+    during(app, talk)
+
+
 def test_wrong_use(tmp_path: Path) -> None:
     for options, text in (
         ({"max_batch": 0}, "max_batch"),
