@@ -41,6 +41,8 @@ def _run(options: argparse.Namespace) -> int:
         uvicorn = importlib.import_module("uvicorn")
     except ImportError:
         raise ArgumentError("serve", "a server needs uvicorn: pip install 'hybridflow[serve]'.", "") from None
+    if not 0 <= options.port < 1 << 16:
+        raise ArgumentError("serve", f"there is no port {options.port}; they end at 65535.", "")
     sources: dict[str, Any] = {}
     for given in options.models:
         name, source = _source(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -71,3 +72,28 @@ def test_the_command_says_what_is_wrong() -> None:
     from hybridflow.__main__ import main
 
     assert main(["serve", "/nothing/there.hf"]) == 2
+    pytest.importorskip("uvicorn")
+    assert main(["serve", __file__, "--port", "65536"]) == 2
+
+
+def test_a_connection_whose_answer_was_not_read_is_used_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither after Ctrl-C, nor in the child of a fork, which would read what its parent asked for."""
+    client = hf.serving.Client("http://127.0.0.1:1")
+
+    class Interrupted:
+        def request(self, *_: object) -> None: ...
+
+        def getresponse(self) -> None:
+            raise KeyboardInterrupt
+
+        def close(self) -> None: ...
+
+    client._local.connection, client._local.process = Interrupted(), os.getpid()
+    with pytest.raises(KeyboardInterrupt):
+        client.metadata("a")
+    first = client._connection()
+    assert not isinstance(first, Interrupted)
+    assert client._connection() is first
+    pid = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: pid)
+    assert client._connection() is not first
