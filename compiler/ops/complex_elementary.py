@@ -276,14 +276,14 @@ def _rsqrt(z: Z) -> Z:
 def _pow(z: Z, w: Z) -> Z:
     result = _exp(_times(w, _log(z)))
     base_zero, exponent_zero = z.re.equals(0.0) & z.im.equals(0.0), w.re.equals(0.0) & w.im.equals(0.0)
-    grows = (w.re > 0.0) & w.im.equals(0.0)
+    grows = w.re > 0.0
     zero, nan = w.re.constant(0.0), w.re.constant(math.nan)
     of_zero = Z(_choose(grows, zero, nan), _choose(grows, zero, nan))
     return _choose_both(exponent_zero, Z(w.re.constant(1.0), zero), _choose_both(base_zero, of_zero, result))
 
 
 def pow_rule(b: Any, x: Pair, y: Pair) -> Pair:
-    """exp(y log x); x to the 0 is 1, and of 0 there are powers with positive real exponents alone, as NumPy has it."""
+    """exp(y log x); x to the 0 is 1, and powers of 0 need an exponent of positive real part, as in NumPy."""
     z, w = (Z(Real(b, v.real), Real(b, v.imag)) for v in (x, y))
     result = _in_double(_pow)(z, w)
     return Pair(result.re.node, result.im.node)

@@ -99,14 +99,14 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @operation
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """Power in float64, whatever the operands are.
+    """Power in float64, whatever the operands are; in complex128 where one of them is complex.
 
     Args:
         x1: the base.
         x2: the exponent; the shapes broadcast.
 
     Returns:
-        A float64 tensor of the common shape of the operands.
+        A float64 or complex128 tensor of the common shape of the operands.
 
     Raises:
         ShapeError: where the shapes do not broadcast.
@@ -114,7 +114,9 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     >>> hf.float_power([2, 3], -1)
     <Tensor f64[2] cpu> [0.5        0.33333333]
     """
-    return pow(*(cast(as_tensor(x, "float_power"), dtypes.float64) for x in (x1, x2)))
+    operands = [as_tensor(x, "float_power") for x in (x1, x2)]
+    is_complex = dtypes.is_complex(operands[0].dtype) or dtypes.is_complex(operands[1].dtype)
+    return pow(*(cast(x, dtypes.complex128 if is_complex else dtypes.float64) for x in operands))
 
 
 @operation

@@ -1716,19 +1716,11 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
     <Tensor i32[2] cpu> [ 1 -1]
     """
     wanted = to_dtype(dtype, "astype")
-    if isinstance(x, (Tensor, Variable, np.ndarray, np.generic)):
-        _refuse_cast(x.dtype, wanted)
     # Python floats go to the wanted float dtype at once; ints wrap around, as those in tensors do.
     out = as_tensor(x, "astype", wanted) if dtypes.is_inexact(wanted) else cast(as_tensor(x, "astype"), wanted)
     if device is not None:
         return out.to_device(device)
     return exclusive(out) if isinstance(x, (Tensor, Variable)) else out
-
-
-def _refuse_cast(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> None:
-    """Complex numbers do not become real ones by the way: what is lost has to be said."""
-    if dtype.kind == "c" and not (dtypes.is_complex(wanted) or dtypes.is_bool(wanted)):
-        raise DTypeError("astype", f"{dtype} is complex, and {wanted} is not. Take hf.real(x) or hf.abs(x) first.")
 
 
 @operation

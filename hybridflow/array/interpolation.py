@@ -12,6 +12,7 @@ from hybridflow.array.elementwise import (
     greater,
     isnan,
     less,
+    logical_and,
     multiply,
     remainder,
     subtract,
@@ -69,9 +70,14 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     else:
         low = clip(subtract(searchsorted(xp, x, side="right"), 1), 0, last - 1)
         x0, y0 = take(xp, low), take(fp, low)
-        span = subtract(take(xp, low + 1), x0)
-        slope = divide(subtract(take(fp, low + 1), y0), where(equal(span, 0), 1.0, span))
+        x1, y1 = take(xp, low + 1), take(fp, low + 1)
+        span = subtract(x1, x0)
+        slope = divide(subtract(y1, y0), where(equal(span, 0), 1.0, span))
         inside = add(multiply(slope, subtract(x, x0)), y0)
+        # Beside an infinite value, the line has one at its ends, from one end alone, or between two equal ones.
+        behind = add(multiply(slope, subtract(x, x1)), y1)
+        behind = where(logical_and(isnan(behind), equal(y0, y1)), y0, behind)
+        inside = where(isnan(inside), where(equal(x, x0), y0, behind), inside)
     result = where(less(x, xp[0]), fp[0] if left is None else left, inside)
     beyond = where(greater(x, xp[-1]), fp[-1] if right is None else right, result)
     return where(isnan(x), x, where(equal(x, xp[-1]), fp[-1], beyond))

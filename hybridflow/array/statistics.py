@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.array.elementwise import clip, conj, divide, multiply, sqrt, subtract
+from hybridflow.array.elementwise import clip, conj, divide, maximum, multiply, sqrt, subtract
 from hybridflow.array.linalg import diagonal, matmul, outer
 from hybridflow.array.reductions import max, mean, min, sum
 from hybridflow.array.shapes import concat, permute_dims
@@ -110,7 +110,8 @@ def cov(x: ArrayLike, /, y: Any = None, rowvar: bool = True, bias: bool = False,
         rows = concat([rows, _variables("cov", y, rowvar)])
     centred = subtract(rows, mean(rows, axis=1, keepdims=True))
     freedom = rows.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
-    result = divide(matmul(centred, conj(permute_dims(centred, (1, 0)))), freedom)
+    divisor: Any = freedom if isinstance(freedom, int) and freedom > 0 else maximum(freedom, 0)
+    result = divide(matmul(centred, conj(permute_dims(centred, (1, 0)))), divisor)
     return reshape_to(result, ()) if result.shape == (1, 1) else result
 
 

@@ -37,7 +37,7 @@ from hybridflow.core.tensor import Operators, Tensor, looked_at, share, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
 from hybridflow.eager.dispatch import apply
-from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from hybridflow.runtime import uninterruptible
 from hybridflow.runtime.memory import memory_pool
 
@@ -262,7 +262,7 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
         raise ArgumentTypeError(
             stage, f"{kind.__name__} is not a tensor, a number, a nested list of numbers or an array: {value!r:.60}."
         )
-    return out if dtype is None else cast(out, dtype)
+    return out if dtype is None else cast(out, dtype, stage)
 
 
 def exclusive(x: Tensor) -> Tensor:
@@ -278,9 +278,16 @@ def fresh(out: Tensor, x: Tensor) -> Tensor:
     return exclusive(x) if out is x else out
 
 
-def cast(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
-    """``x`` as ``dtype``; itself when it has that dtype already."""
-    return x if x.dtype == dtype else apply(TABLE["convert"], x, dtype=dtype)
+def cast(x: Tensor, dtype: np.dtype[Any], stage: str = "astype") -> Tensor:
+    """``x`` as ``dtype``; itself when it has that dtype already.
+
+    Complex numbers do not become real ones by the way: what is lost has to be said.
+    """
+    if x.dtype == dtype:
+        return x
+    if x.dtype.kind == "c" and not (dtypes.is_complex(dtype) or dtypes.is_bool(dtype)):
+        raise DTypeError(stage, f"{x.dtype} is complex, and {dtype} is not. Take hf.real(x) or hf.abs(x) first.")
+    return apply(TABLE["convert"], x, dtype=dtype)
 
 
 def strong(value: Any, stage: str) -> Any:

@@ -33,6 +33,7 @@ CASES: dict[str, tuple[Call, tuple[np.ndarray, ...]]] = {
     "nanmean": (lambda m, x: [m.nanmean(x), m.nanmean(x, axis=0)], (ODD, MATRIX, MATRIX[:, :0], ODD[2:3])),
     "nanmax": (lambda m, x: [m.nanmax(x), m.nanmin(x, axis=-1)], (ODD, MATRIX, WHOLE, ODD[2:3])),
     "nanargmax": (lambda m, x: [m.nanargmax(x), m.nanargmin(x, axis=-1)], (ODD, MATRIX, WHOLE)),
+    "cov without observations": (lambda m, x: [m.cov(x), m.cov(FULL, ddof=9)], (FULL[:, :0], FULL[:, :1])),
     "average": (
         lambda m, x: [m.average(x), *m.average(x, axis=-1, weights=np.arange(1.0, 1 + x.shape[-1]), returned=True)],
         (PLAIN, FULL, CUBE),
@@ -53,6 +54,10 @@ CASES: dict[str, tuple[Call, tuple[np.ndarray, ...]]] = {
     "unwrap, period": (lambda m, x: m.unwrap(x, period=2.5), (PLAIN, np.array([0.0, 1.25, 0.0, -1.25, 5.0]))),
     "interp": (lambda m, x: m.interp(x, PLACES, PLAIN), (ODD, FULL * 9, PLACES, ODD[:0])),
     "interp, ends": (lambda m, x: m.interp(x, [0.0, 0.0, 1.0], [1.0, 5.0, 3.0], -7.0, 9.0), (ODD, PLAIN)),
+    "interp, infinite values": (
+        lambda m, x: m.interp(x, [-2.0, -1.0, 0.0, 1.0, 2.0], [1.0, np.inf, np.inf, -np.inf, 3.0]),
+        (ODD, FULL, np.array([-2.0, -1.0, -0.5, 0.0, 1.0, 2.0])),
+    ),
     "interp of one": (lambda m, x: m.interp(x, [0.5], [3.0]), (PLAIN, np.array([-np.inf, np.inf]))),
     "interp, period": (lambda m, x: m.interp(x, [190.0, -190, 350, -350], [5.0, 10, 3, 4], period=360), (9 * FULL,)),
     "convolve": (lambda m, x: [m.convolve(x, PLACES[:4], k) for k in ("full", "same", "valid")], (PLAIN, PLAIN[:2])),

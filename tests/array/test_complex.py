@@ -152,6 +152,22 @@ def test_conversions() -> None:
             z.astype(dtype)
     with pytest.raises(errors.DTypeError, match="complex"):
         hf.asarray(1j, dtype=hf.float32)
+    real = hf.Variable(np.zeros(4, np.float32))
+    for lost in (
+        lambda z: hf.asarray(z, dtype=hf.float32),
+        lambda z: hf.sum(z, dtype=hf.float64),
+        lambda z: hf.special.beta(z, 2),
+        lambda z: hf.special.xlogy(2, z),
+        lambda z: hf.random.normal((4,), z),
+        lambda z: hf.random.poisson((4,), z),
+        lambda z: hf.bincount(z, length=3),
+        lambda z: hf.histogram(z, range=(0, 1)),
+        lambda z: hf.percentile(1.0, z),
+        lambda z: real.assign(z),
+    ):
+        for call in (lost, hf.function(lost)):
+            with pytest.raises(errors.DTypeError, match="complex"):
+                call(z)
     assert complex(z[1]) == 1 + 2j == z[1].item()
     with pytest.raises(errors.DTypeError, match="is complex"):
         float(z[1])
@@ -617,6 +633,22 @@ def test_derivatives_of_equations(name: str) -> None:
     }[name]
     a = numbers((2, 2), np.complex128, 4)
     np.testing.assert_allclose(hf.grad(loss)(hf.asarray(a)), descent(loss, a), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers_of_zero_and_float_power(dtype: Any) -> None:
+    exponents = np.array([1 + 1j, 0.5 - 3j, 2, 0, -1 + 1j, -2, 1j], dtype)
+    with np.errstate(all="ignore"):
+        same(both(hf.pow, np.zeros_like(exponents), exponents), np.zeros_like(exponents) ** exponents)
+    z, w = numbers(9, dtype), numbers(9, dtype, 1)
+    for x, y in ((z, 2), (2, z), (z, w), (z, 0.5), (z.real, w)):
+        operands = [a for a in (x, y) if isinstance(a, np.ndarray)]
+        given = lambda *a, x=x, y=y: hf.float_power(  # noqa: E731
+            a[0] if isinstance(x, np.ndarray) else x, a[-1] if isinstance(y, np.ndarray) else y
+        )
+        result = both(given, *operands)
+        assert result.dtype == np.complex128
+        np.testing.assert_allclose(result, np.float_power(x, y), rtol=1e-12)
 
 
 def test_a_singular_complex_matrix_is_named() -> None:
