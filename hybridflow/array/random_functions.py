@@ -52,10 +52,9 @@ def _of_seed(name: str, example: str) -> Callable[..., Tensor]:
     first = [p.replace(default=p.empty) for p in parameters[:leading]]
     seed = inspect.Parameter("seed", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Any")
     bound = inspect.Signature([*first, seed, *parameters[leading:]])
-    before, after = text.split(f"    {named[leading]}: ", 1)
-    text = f"{before}{_SEED}    {named[leading]}: {after}"
-    head, rest = text.split("\n", 1)
-    text = f"Stateless ``{name}``: a pure function of ``seed``.\n\n{head}\n{rest}"
+    if text:  # Python may be run without documentation
+        before, after = text.split(f"    {named[leading]}: ", 1)
+        text = f"Stateless ``{name}``: a pure function of ``seed``.\n\n{before}{_SEED}    {named[leading]}: {after}"
     return _finished(
         f"stateless_{name}",
         function,

@@ -51,6 +51,7 @@ _FOLLOWED = frozenset(
 )
 # Rooms of hybridflow whose code is followed too, because its objects hold what the user sets.
 _FOLLOWED_ROOMS = ("hybridflow.layers", "hybridflow.losses", "hybridflow.metrics", "hybridflow.models")
+_FOLLOWED_FILES = (os.path.join(os.sep, "hybridflow", "module.py"),)
 _STDLIB = tuple({os.path.join(os.path.realpath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")})
 _ROOM_FOLDERS = tuple(os.sep + room.replace(".", os.sep) + os.sep for room in _FOLLOWED_ROOMS)
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
@@ -62,7 +63,8 @@ USER, FOLLOWED, LIBRARY = "user", "followed", "library"
 def owner_of(filename: str) -> str:
     """USER for code of the user's files, FOLLOWED for a library's that is recorded all the same, else LIBRARY."""
     if is_internal(filename):
-        return FOLLOWED if any(room in filename for room in _ROOM_FOLDERS) else LIBRARY
+        is_followed = filename.endswith(_FOLLOWED_FILES) or any(room in filename for room in _ROOM_FOLDERS)
+        return FOLLOWED if is_followed else LIBRARY
     if filename.startswith("<frozen "):
         return FOLLOWED if filename[8:-1].partition(".")[0] in _FOLLOWED else LIBRARY
     if os.sep not in filename:
