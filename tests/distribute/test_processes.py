@@ -1,4 +1,7 @@
-"""Several processes: the bits of one, errors on all when one fails, and nothing left behind."""
+"""Several processes: the bits of one, errors on all when one fails, and nothing left behind.
+
+``python -m tests.distribute.test_processes`` compares the bits of more numbers of processes, and sizes of buckets.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,9 +34,13 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="processes share memory without a name on Linux"),
 ]
 SCRIPTS = Path(__file__).parent / "scripts"
+EXAMPLE = ROOT / "examples/distributed/digits_on_processes.py"
+# Seconds.  On a machine that does much else at the same time processes come late, which is no error: only one that
+# would wait for ever meets these.
+DEADLINE, PATIENCE = 300.0, 600.0
 
 
-def command(count: int, script: str, *arguments: str, timeout: float = 60.0) -> list[str]:
+def command(count: int, script: str, *arguments: str, timeout: float = DEADLINE) -> list[str]:
     options = ["-n", str(count), "--timeout", str(timeout), "--threads", "1"]
     return [sys.executable, "-m", "hybridflow", "run", *options, str(SCRIPTS / script), *arguments]
 
@@ -41,10 +49,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "HF_OPT": "0"}
 
 
-def run(count: int, script: str, *arguments: str, timeout: float = 60.0) -> Any:
+def run(count: int, script: str, *arguments: str, timeout: float = DEADLINE) -> Any:
     return subprocess.run(
         command(count, script, *arguments, timeout=timeout),
-        capture_output=True, text=True, timeout=300, env=environment(), check=False,
+        capture_output=True, text=True, timeout=PATIENCE, env=environment(), check=False,
     )  # fmt: skip
 
 
@@ -63,7 +71,7 @@ def workers(marker: str) -> list[int]:
 
 def gone(marker: str) -> bool:
     """Whether there are none any more, soon."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while workers(marker) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not workers(marker)
@@ -74,38 +82,42 @@ def gone(marker: str) -> bool:
 
 def test_the_bits_do_not_depend_on_the_number_of_processes() -> None:
     """Weights, optimizers' state, losses, metrics and predictions: of 8, 6 and 4 replicas, batches whose last one is
-    short, runs of replicas of unequal length, and buckets of one gradient and of all."""
-    found = {count: run(count, "train.py", *size) for count, *size in ((1,), (3, "100"), (4,))}
-    for result in found.values():
+    short, runs of replicas of unequal length, and buckets of few gradients; the example has all in one."""
+    one, three = run(1, "train.py"), run(3, "train.py", "100")
+    for result in (one, three):
         assert result.returncode == 0 and not result.stderr, result.stderr
-    assert len(found[1].stdout.splitlines()) == 5
-    assert found[1].stdout == found[3].stdout == found[4].stdout
+    assert len(one.stdout.splitlines()) == 5
+    assert one.stdout == three.stdout
+
+
+def check_files(folder: Path, before: int, after: int) -> None:
+    """A run that is cut off goes on with another number as if nothing had been: weights, and the bytes of all files."""
+    folders = [folder / "whole", folder / "cut"]
+    for each in folders:
+        each.mkdir(parents=True)
+    whole = run(1, "resume.py", str(folders[0]), "whole")
+    cut = run(before, "resume.py", str(folders[1]), "cut")
+    assert cut.returncode == 1 and "KeyError: 'cut'" in cut.stderr, cut.stderr
+    resumed = run(after, "resume.py", str(folders[1]), "whole")
+    assert whole.returncode == resumed.returncode == 0, whole.stderr + resumed.stderr
+    assert whole.stdout == resumed.stdout and len(whole.stdout) == 17
+    files = [
+        {path.relative_to(each).as_posix(): path.read_bytes() for path in each.rglob("*") if path.is_file()}
+        for each in folders
+    ]
+    assert files[0].keys() == files[1].keys() and not [name for name in files[0] if name.endswith(".part")]
+    assert "backup.safetensors" in files[0] and not [name for name in files[0] if files[0][name] != files[1][name]]
 
 
 def test_files_are_written_once_and_read_by_any_number(tmp_path: Path) -> None:
-    """A run of three that is cut off goes on with two as if nothing had been: weights, log, and files."""
-    folders = [tmp_path / "whole", tmp_path / "cut"]
-    for folder in folders:
-        folder.mkdir()
-    whole = run(1, "resume.py", str(folders[0]), "whole")
-    cut = run(3, "resume.py", str(folders[1]), "cut")
-    assert cut.returncode == 1 and "KeyError: 'cut'" in cut.stderr, cut.stderr
-    resumed = run(2, "resume.py", str(folders[1]), "whole")
-    assert whole.returncode == resumed.returncode == 0, whole.stderr + resumed.stderr
-    assert whole.stdout == resumed.stdout and len(whole.stdout) == 17
-    names = [sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) for folder in folders]
-    assert names[0] == names[1] and not [name for name in names[0] if name.endswith(".part")]
-    assert (folders[0] / "log.csv").read_text() == (folders[1] / "log.csv").read_text()
-    assert (folders[0] / "model-4.safetensors").read_bytes() == (folders[1] / "model-4.safetensors").read_bytes()
+    check_files(tmp_path, 1, 2)
 
 
 def test_the_example_prints_one_digest() -> None:
     """As its docstring promises; of few samples, the last batch of which is short."""
     shown = []
-    for count in (1, 3):
-        result = run(
-            count, str(ROOT / "examples/distributed/digits_on_processes.py"), "--epochs", "1", "--samples", "150"
-        )
+    for count in (1, 2):
+        result = run(count, str(EXAMPLE), "--epochs", "1", "--samples", "150")
         assert result.returncode == 0, result.stderr
         assert result.stdout.splitlines()[0] == f"{count} processes, 8 replicas"
         shown.append(result.stdout.splitlines()[1])
@@ -123,7 +135,7 @@ def test_the_example_prints_one_digest() -> None:
         ("raises", 1, ["rank 1 of 2", 'raise ValueError("the fourth step")', "ValueError: the fourth step"]),
         ("exits", 7, ["rank 1 of 2: ended with exit code 7"]),
         ("leaves", 1, ["WorkerLost", "rank 1 has ended", "fail.py:22"]),
-        ("elsewhere", 1, ["ReplicaError", "rank 0 is in exchange", "at fail.py:22", "all_gather", "fail.py:37"]),
+        ("elsewhere", 1, ["ReplicaError", "rank 0 is in exchange", "at fail.py:22", "all_gather", "fail.py:40"]),
     ],
 )
 def test_one_that_fails_ends_all_with_its_error(what: str, code: int, texts: list[str]) -> None:
@@ -132,7 +144,7 @@ def test_one_that_fails_ends_all_with_its_error(what: str, code: int, texts: lis
     assert result.returncode == code
     for text in texts:
         assert text in result.stderr
-    assert time.monotonic() - started < 60, "nobody waits for the deadline"
+    assert time.monotonic() - started < DEADLINE, "nobody waits for the deadline"
     assert result.stderr.count("Traceback") <= 1, "the first error is the one that is shown"
     if what == "nothing":
         assert result.stdout == "[24.0] 6\n" and not result.stderr
@@ -142,8 +154,9 @@ def test_one_that_fails_ends_all_with_its_error(what: str, code: int, texts: lis
 
 
 def test_one_that_is_stuck_is_named_at_the_deadline() -> None:
-    result = run(2, "fail.py", "stopped", "stuck", timeout=3.0)
-    assert result.returncode == 1
+    """What is told on the command line holds until then: one that starts late is not stuck."""
+    result = run(2, "fail.py", "stopped", "stuck")
+    assert result.returncode == 1 and f"timeout {DEADLINE:g}" in result.stdout
     assert "CollectiveTimeout" in result.stderr and "rank 1 did not come within 3 s" in result.stderr
     assert "rank 0: in exchange" in result.stderr and "rank 1: in exchange" in result.stderr
     assert "3 steps before" in result.stdout and gone("stuck")
@@ -162,7 +175,7 @@ def test_processes_end_with_the_launcher(number: int) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n" and len(workers(marker)) == 2
         process.send_signal(number)
-        process.wait(20)
+        process.wait(60)
         assert process.returncode != 0
     assert gone(marker)
 
@@ -329,3 +342,21 @@ def test_what_is_done_once_is_done_before_anyone_goes_on(make: Any, monkeypatch:
     assert isinstance(first, OSError)
     for error in others:
         assert isinstance(error, errors.ReplicaError) and "rank 0 fails: OSError" in str(error)
+
+
+def main() -> None:
+    """More numbers of processes than a run of the tests has time for."""
+    expected = run(1, "train.py").stdout
+    assert len(expected.splitlines()) == 5
+    for count in (2, 3, 4, 5, 8):
+        for size in ("1", "100", "1000000"):
+            result = run(count, "train.py", size)
+            print(count, size, "same" if result.stdout == expected else f"DIFFERS: {result.stdout}{result.stderr}")
+    with tempfile.TemporaryDirectory() as folder:
+        for before, after in ((3, 2), (2, 3), (4, 1)):
+            check_files(Path(folder) / f"{before}-{after}", before, after)
+            print(f"files of {before}, read by {after}: same")
+
+
+if __name__ == "__main__":
+    main()
