@@ -411,7 +411,7 @@ def test_importing_the_folder_fails_at_once(folder: str) -> None:
 
 
 PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-ROOMS = ("", "compiler", "runtime", "hybridflow", "hybridflow/jit", "hybridflow/tracing")
+ROOMS = ("", "examples", "compiler", "runtime", "hybridflow", "hybridflow/jit", "hybridflow/tracing")
 
 
 @pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
