@@ -37,7 +37,7 @@ from hybridflow.eager.taped_calls import TapedCall, taken_apart, tensors_among
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, entered, user_location
 from hybridflow.runtime import uninterruptible
 from hybridflow.runtime.calls.native_tape import make_native
-from hybridflow.runtime.calls.tape_log import Recording
+from hybridflow.runtime.calls.tape_log import Recording, natives
 
 if TYPE_CHECKING:
     from hybridflow.runtime.calls.native_call import NativeCall
@@ -64,7 +64,14 @@ def _note_use() -> None:
     global _uses
     _uses += 1
     if _uses == TAPES.threshold:
-        make_native(GradientTape, compiled_backward.passes)
+        _load_native()
+
+
+def _load_native() -> bool:
+    return make_native(GradientTape, compiled_backward.passes)
+
+
+natives.load = _load_native
 
 
 def ones(target: Any) -> Tensor:

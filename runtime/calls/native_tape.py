@@ -60,15 +60,15 @@ _making = fork_safe_locks.make()
 
 def _addresses(tape_type: type, passes: dict[bytes, Any]) -> dict[str, int] | None:
     """Addresses by symbol, or None where tapes stay in Python; for the first class that there is."""
-    if not _made:
+    if not _made or _made[0] is None:  # what native code needs may have come since
         uninterruptible.run_uninterruptible(lambda: _make(passes))
     return _made[0]
 
 
 def _make(passes: dict[bytes, Any]) -> None:
     with _making:
-        if not _made:
-            _made.append(_loaded(passes))
+        if not _made or _made[0] is None:
+            _made[:] = [_loaded(passes)]
 
 
 def _loaded(passes: dict[bytes, Any]) -> dict[str, int] | None:

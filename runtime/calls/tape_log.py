@@ -43,7 +43,23 @@ from hybridflow.runtime.native.records import (
     WORD,
 )
 
-natives: dict[str, Callable[..., Any]] = {}  # on logs whose table is native code's own
+
+class _Natives(dict[str, Callable[..., Any]]):
+    """Functions on logs whose table is native code's own.  Native operators may have made such a table before there was
+    native code for tapes, which is loaded then."""
+
+    load: Callable[[], Any] | None = None
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        if self.load is not None:
+            self.load()
+        function = self.get(name)
+        if function is None:
+            raise KeyError(name)
+        return function
+
+
+natives = _Natives()
 
 
 class Call(NamedTuple):
