@@ -45,7 +45,7 @@ def pytest_runtest_makereport() -> Any:
 def pytest_runtest_logreport(report: Any) -> None:
     module = report.nodeid.partition("::")[0]
     _clock[module] += report.duration
-    _cpu[module] += report.cpu_seconds
+    _cpu[module] += getattr(report, "cpu_seconds", 0.0)  # a worker that died sends none
     _tests[module] += report.when == "call"
 
 
