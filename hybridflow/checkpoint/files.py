@@ -29,7 +29,7 @@ import ml_dtypes
 import numpy as np
 
 from hybridflow.core import processes
-from hybridflow.core.locked_files import is_left, lock
+from hybridflow.core.locked_files import begin_part, left_part
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import CheckpointError
 from hybridflow.runtime.checksums import crc32, joined
@@ -105,12 +105,8 @@ def _replace(target: Path, write_into: Callable[[Any], Any]) -> None:
 
 def _begun(target: Path) -> tuple[Path, Any]:
     """A new part beside a file, of a name that nobody else has, and locked for as long as it is open."""
-    while True:
-        beside = target.with_name(f".{target.name}.{_HOST}-{os.getpid()}-{secrets.token_hex(8)}.part")
-        file = open(beside, "xb")  # noqa: SIM115  # the caller closes it
-        if lock(file) and beside.exists():
-            return beside, file
-        file.close()  # somebody took it for one that was left, in the moment before it was locked
+    stem = f".{target.name}.{_HOST}-{os.getpid()}-"
+    return begin_part(lambda: target.with_name(f"{stem}{secrets.token_hex(8)}.part"))
 
 
 def _drop_parts(target: Path) -> None:
@@ -121,10 +117,13 @@ def _drop_parts(target: Path) -> None:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for entry in os.listdir(target.parent):
             match = pattern.fullmatch(entry)
+            if match is None:
+                continue
             part = target.with_name(entry)
-            if match and (is_left(part) if match[2] else not _is_running(int(match[1]))):
-                with contextlib.suppress(OSError):
-                    part.unlink()
+            with left_part(part) if match[2] else contextlib.nullcontext(not _is_running(int(match[1]))) as is_left:
+                if is_left:
+                    with contextlib.suppress(OSError):
+                        part.unlink()
 
 
 def _is_running(process: int) -> bool:

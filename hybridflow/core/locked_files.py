@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,43 @@ except ImportError:  # where there is no POSIX
     fcntl = None  # type: ignore[assignment]
 
 
-def lock(file: Any) -> bool:
+def begin_part(new_name: Callable[[], Path]) -> tuple[Path, Any]:
+    """A new file that is locked for as long as it is open; ``new_name`` gives names that nobody else has.
+
+    Raises OSError where it cannot be made.
+    """
+    while True:
+        path = new_name()
+        file = open(path, "xb")  # noqa: SIM115  # the caller closes it
+        if _lock(file) and _is_file(path, file):
+            return path, file
+        file.close()  # in the moment before it was locked somebody took it for one that was left
+
+
+@contextlib.contextmanager
+def left_part(path: Path) -> Iterator[bool]:
+    """Whether nobody writes a part of a file any more: whoever does has it locked, on this machine and others.
+
+    It stays locked in the block, which can remove it: no writer takes it in the meantime for its own.
+    """
+    if fcntl is None:
+        yield False
+        return
+    try:
+        file = open(path, "rb+")  # noqa: SIM115  # the block below closes it
+    except OSError:
+        yield False
+        return
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_left = _is_file(path, file)  # else it was finished and renamed before it was locked
+        except OSError:
+            is_left = False
+        yield is_left
+
+
+def _lock(file: Any) -> bool:
     """Lock an open file while it is open; False where somebody has it locked.  Where files cannot be locked, True."""
     if fcntl is None:
         return True
@@ -24,13 +63,9 @@ def lock(file: Any) -> bool:
     return True
 
 
-def is_left(path: Path) -> bool:
-    """Whether nobody writes a part of a file any more: whoever does has it locked, on this machine and others."""
-    if fcntl is None:
-        return False
+def _is_file(path: Path, file: Any) -> bool:
+    """Whether an open file still has its name."""
     try:
-        with open(path, "rb+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
     except OSError:
         return False
-    return True

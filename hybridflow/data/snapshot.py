@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hybridflow.core.locked_files import is_left, lock
+from hybridflow.core.locked_files import begin_part, left_part
 from hybridflow.data import elements
 from hybridflow.data.file_cache import packed, unpacked
 from hybridflow.data.pipeline import Elements, Node, PipelineIterator, State, restored_field
@@ -44,15 +44,13 @@ class Writer:
             raise ArgumentError(stage, f"compression is {compression!r}; it must be None or 'GZIP'.")
         self.folder, self.shard_of, self.stage = Path(path), shard_of, stage
         self._is_packed = compression == _PACKED
-        self._token = secrets.token_hex(8)  # files of others in the folder have other names
         self._files: dict[int, Any] = {}
         self._counts: dict[int, int] = {}
         self._spec: Any = None
         self.folder.mkdir(parents=True, exist_ok=True)
         # It becomes the description, and says until then that somebody writes.
-        self._beside = self.folder / f"{self._token}.part"
-        self._lock = open(self._beside, "xb")  # noqa: SIM115  # closed at the end
-        lock(self._lock)
+        self._beside, self._lock = begin_part(lambda: self.folder / f"{secrets.token_hex(8)}.part")
+        self._token = self._beside.stem  # files of others in the folder have other names
         _drop_left(self.folder)
 
     def add(self, element: Any) -> None:
@@ -132,14 +130,17 @@ def _drop_left(folder: Path) -> None:
     """Remove the files that writers which were killed left in a folder."""
     names = os.listdir(folder)
     for name in names:
-        if _PART.fullmatch(name) and is_left(folder / name):
-            token = name.removesuffix(".part")
-            for other in names:  # the part goes last: it says that the others are left
-                if other.startswith(f"{token}-") and other.endswith(_SUFFIX):
-                    with suppress(OSError):
-                        (folder / other).unlink()
-            with suppress(OSError):
-                (folder / name).unlink()
+        if not _PART.fullmatch(name):
+            continue
+        with left_part(folder / name) as is_left:
+            if is_left:
+                token = name.removesuffix(".part")
+                for other in names:  # the part goes last: it says that the others are left
+                    if other.startswith(f"{token}-") and other.endswith(_SUFFIX):
+                        with suppress(OSError):
+                            (folder / other).unlink()
+                with suppress(OSError):
+                    (folder / name).unlink()
 
 
 def save(node: Node, writer: Writer) -> None:

@@ -9,6 +9,7 @@ import signal
 import threading
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors
 from hybridflow.checkpoint import files
+from hybridflow.core import locked_files
 from hybridflow.data import file_cache, numpy_files, snapshot
 
 pytestmark = pytest.mark.code
@@ -56,6 +58,47 @@ def test_parts_that_are_written_are_left_alone(tmp_path: Path) -> None:
     file.close()
     files.write(target, {"x": np.arange(3)}, {})
     assert not other.exists()
+
+
+def test_a_part_is_removed_while_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part is free between the moment it is made and the moment its writer locks it: who takes it for one that was
+    left removes it before the writer can lock it, and the writer begins another."""
+    lock, taken = locked_files._lock, []
+
+    def later(file: Any) -> bool:
+        if taken:
+            return lock(file)
+        taken.append(Path(file.name))
+        with locked_files.left_part(taken[0]) as is_left:
+            assert is_left
+            assert not lock(file)
+            taken[0].unlink()
+        return lock(file)
+
+    monkeypatch.setattr(locked_files, "_lock", later)
+    target = tmp_path / "w.safetensors"
+    files.write(target, {"x": np.arange(3)}, {})
+    assert not taken[0].exists()
+    assert np.asarray(hf.checkpoint.load_arrays(target)["x"]).tolist() == [0, 1, 2]
+    taken.clear()
+    elements(3).save(str(tmp_path / "elements"))
+    assert not taken[0].exists()
+    assert [int(x) for x in hf.data.Dataset.load(str(tmp_path / "elements"))] == [0, 1, 2]
+
+
+def test_a_part_that_is_finished_is_none_that_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its writer renames it between the moment others open it and the moment they lock it."""
+    part, target = tmp_path / "a.part", tmp_path / "a"
+    part.touch()
+    flock = locked_files.fcntl.flock
+
+    def later(file: Any, how: int) -> None:
+        os.replace(part, target)
+        flock(file, how)
+
+    monkeypatch.setattr(locked_files, "fcntl", SimpleNamespace(flock=later, LOCK_EX=2, LOCK_NB=4))
+    with locked_files.left_part(part) as is_left:
+        assert not is_left
 
 
 def manager(folder: Path, v: Any, hours: float) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridflow.checkpoint import load_arrays, save_arrays
+from hybridflow.checkpoint import files, load_arrays, save_arrays
 from hybridflow.compat.v1.dtype_names import shown
 from hybridflow.compat.v1.errors import NotFoundError
 from hybridflow.compat.v1.variable_functions import global_variables
@@ -135,9 +135,8 @@ def update_checkpoint_state(
     os.makedirs(save_dir or ".", exist_ok=True)
     place = os.path.join(save_dir, latest_filename or INDEX)
     paths = [os.path.basename(p) for p in all_model_checkpoint_paths or [model_checkpoint_path]]
-    with open(f"{place}.new", "w", encoding="utf-8") as file:
-        json.dump({"last": os.path.basename(model_checkpoint_path), "all": paths}, file)
-    os.replace(f"{place}.new", place)
+    told = json.dumps({"last": os.path.basename(model_checkpoint_path), "all": paths})
+    files.replace(place, lambda file: file.write(told.encode()))
 
 
 def get_checkpoint_state(checkpoint_dir: str, latest_filename: str | None = None) -> CheckpointState | None:
