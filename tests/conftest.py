@@ -22,7 +22,7 @@ from hybridflow.runtime import background
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.op_calls import ElementwiseOp
 from hybridflow.runtime.native import object_layout
-from tests.support import left_behind, room_times, run_order
+from tests.support import case_samples, left_behind, room_times, run_order
 
 # The same examples in every run, however long they take.  ``--hypothesis-profile default`` looks for new ones.
 hypothesis.settings.register_profile(
@@ -47,6 +47,14 @@ def nothing_left_behind() -> Iterator[None]:
     background.wait()
     left = _net.left()
     assert not left, "left behind: " + "; ".join(left)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_patched() -> Iterator[None]:
+    """The last test of a module fails where one of them left another function, class or constant in the package."""
+    yield
+    found = _net.patched()
+    assert not found, "left behind by a test of this module: " + "; ".join(found)
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +90,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what passes make into the golden files")
     parser.addoption(
         "--order-seed", type=int, metavar="N", help="repeat the order of a run; -1 is the order of the files"
+    )
+    parser.addoption(
+        "--sample",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of a test with more than N cases, N and an eighth of the others, as the order decides (default: all)",
     )
     parser.addoption("--fuzz", type=int, default=120, metavar="N", help="number of random programs (default 120)")
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")
@@ -165,6 +180,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["HF_OPT"] = "0"
         flags.OPT.value = "0"
     config.pluginmanager.register(run_order)
+    config.pluginmanager.register(case_samples)
     config.pluginmanager.register(room_times)
     flags.VERIFY.value = 1  # before the first call loads native code
     flags.NATIVE_AFTER.value = 0

@@ -114,6 +114,8 @@ def entries(section: str) -> list[str]:
     return re.findall(r"^    \*{0,2}(\w+): ", section, re.MULTILINE)
 
 
+@pytest.mark.code
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_name_says_what_it_takes_and_gives(name: str) -> None:
     """Sections in Google's style, with an entry for each parameter; errors are those of hybridflow or Python's own."""
@@ -131,6 +133,8 @@ def parameters(value: Any) -> list[str]:
     return [] if inspect.isclass(value) and value.__init__ is object.__init__ else names
 
 
+@pytest.mark.code
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", PUBLIC)
 def test_sentences_of_docstrings_are_short(name: str) -> None:
     """The first one stands alone: it is what the reference's overview and an editor's tooltip show."""

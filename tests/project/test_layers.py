@@ -291,6 +291,7 @@ def imports_of(module: str) -> list[tuple[str, int]]:
     return imports(module, MODULES[module].read_text(encoding="utf-8"))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_point_downwards(module: str) -> None:
     own = level(module)
@@ -414,6 +415,7 @@ PROSE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 ROOMS = ("", "examples", "compiler", "runtime", "hybridflow", "hybridflow/jit", "hybridflow/tracing")
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
 def test_files_that_prose_names_are_there(page: Path) -> None:
     named = re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", page.read_text(encoding="utf-8"))

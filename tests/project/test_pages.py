@@ -57,6 +57,8 @@ def prose(page: Path) -> str:
     return re.sub(r"\]\([^)]*\)", "]", text)
 
 
+@pytest.mark.code
+@pytest.mark.every_case
 @pytest.mark.parametrize("page", GUIDES, ids=named)
 def test_sentences_and_paragraphs_are_short(page: Path) -> None:
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=- |\d+\. )", prose(page))]
@@ -69,6 +71,8 @@ def test_the_readme_fits_a_newcomer() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
+@pytest.mark.code
+@pytest.mark.every_case
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_lead_somewhere(page: Path) -> None:
     """Pages of the reference are made when the site is built."""
@@ -78,6 +82,8 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.code
+@pytest.mark.every_case
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "internals").glob("*.md")), ids=named)
 def test_pages_on_internals_have_a_diagram_and_name_files_in_tables(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -130,6 +130,7 @@ def test_names_of_the_package() -> None:
     assert {name for name in public if isinstance(getattr(hf, name), ModuleType)} == {*MODULES, "errors"}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("module, alias", IMPORTED, ids=lambda part: getattr(part, "asname", part))
 def test_an_imported_name_is_what_the_stub_says(module: str, alias: ast.alias) -> None:
     own = importlib.import_module(module)

@@ -62,6 +62,7 @@ def test_names_are_found() -> None:
 MODULES = sorted(path for room in ("hybridflow", "compiler", "runtime") for path in (ROOT / room).rglob("*.py"))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_retired_word_is_in_a_name(path: Path) -> None:
     where = path.relative_to(ROOT)

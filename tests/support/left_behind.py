@@ -1,5 +1,7 @@
 """What a test leaves behind in the process, which a later one would meet: the one that leaves it is the one that fails.
 
+Other names in modules of the package are looked for where the tests of a module end: there are some thousand values.
+
 What grows by itself, as caches and plans do, is not looked at: a test to which it matters begins with
 ``fresh_functions``, or with a cache of its own.
 """
@@ -131,7 +133,7 @@ class Net:
             end = time.monotonic() + _PATIENCE
             while (changed := self._changed()) and time.monotonic() < end and "threads" in changed[0]:
                 time.sleep(0.01)
-        return changed + self._patched()
+        return changed
 
     def _changed(self) -> list[str]:
         after = _state()
@@ -153,13 +155,14 @@ class Net:
                     key: value for key, value in vars(module).items() if callable(value) or key.strip("_").isupper()
                 }
 
-    def _patched(self) -> list[str]:
+    def patched(self) -> list[str]:
+        """The functions, classes and constants of the package that are others than when they were loaded, in words."""
         found = []
         for name, constants in self._constants.items():
             module = sys.modules.get(name)
             if module is None:
                 continue
-            # There are some thousand values after each test: most modules are as they were, which one step says.
+            # Most modules are as they were, which one step says.
             contents = list(vars(module).values())
             if _equal(contents, self._contents.get(name)):
                 continue

@@ -1,0 +1,61 @@
+"""Samples of cases: what ``--sample N`` takes of the cases of a test, and what it never leaves out."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+
+from tests.support.case_samples import drawn, shared_values
+
+pytestmark = pytest.mark.code
+
+OPS, DTYPES, ZEROS = [f"op{k}" for k in range(40)], [object() for _ in range(5)], [0, 0.0, -0.0]
+
+
+def calls(*params: dict[str, Any]) -> list[Any]:
+    """As pytest makes them of ``parametrize``."""
+    return [types.SimpleNamespace(params=p) for p in params]
+
+
+PAIRS = calls(*({"op": op, "dtype": dtype} for op in OPS for dtype in DTYPES))
+LONE = calls(*({"program": object()} for _ in range(100)))
+
+
+def sample(cases: list[Any], number: int, key: str) -> list[Any]:
+    return drawn(cases, number, key, shared_values(cases, number))
+
+
+def test_few_cases_run_whole() -> None:
+    assert sample(LONE[:12], 12, "a") == LONE[:12]
+
+
+@pytest.mark.parametrize("cases", [PAIRS, LONE])
+def test_the_same_key_draws_the_same_in_order(cases: list[Any]) -> None:
+    found = sample(cases, 12, "a")
+    assert found == sample(cases, 12, "a") != sample(cases, 12, "b")
+    places = [cases.index(case) for case in found]
+    assert places == sorted(set(places))
+
+
+def test_the_number_of_cases() -> None:
+    assert len(sample(LONE, 12, "a")) == 12 + 88 // 8
+
+
+@pytest.mark.parametrize("key", "abc")
+def test_each_value_that_cases_share_is_there(key: str) -> None:
+    found = sample(PAIRS, 12, key)
+    assert {case.params["op"] for case in found} == set(OPS)
+    assert {case.params["dtype"] for case in found} == set(DTYPES)
+    assert len(found) < 60
+
+
+def test_zeros_of_each_sign_and_type() -> None:
+    found = sample(calls(*({"zero": zero, "k": k} for zero in ZEROS for k in range(40))), 1, "a")
+    assert {repr(case.params["zero"]) for case in found} == {"0", "0.0", "-0.0"}
+
+
+def test_all_cases_have_their_turn() -> None:
+    seen = {id(case) for key in range(60) for case in sample(LONE, 12, str(key))}
+    assert len(seen) == len(LONE)

@@ -1,0 +1,73 @@
+"""A sample of the cases of each test, which a seed draws, for runs that have little time: ``--sample N``.
+
+A plugin of pytest.  All tests run.  One that has more than ``N`` sets of parameters runs with at least ``N`` of them
+and an eighth of the others.  Of a parameter whose values come again, four times on average, each value is among them:
+each operation where there are cases of operations and dtypes.  Another seed draws others, and so does another version
+of Python: a case is left out of many runs in a row by chance alone.  A test that looks at one name or file of the
+package in each case has the mark ``every_case``, and runs whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+_PART = 8  # of the cases beyond the first ones, one in so many runs
+_AGAIN = 4  # cases that a value has on average, if each value is to be there
+_PLAIN = (str, bytes, int, float, bool, type, type(None))
+
+_Case = TypeVar("_Case")
+
+
+def drawn(cases: list[_Case], number: int, key: str, values: Callable[[_Case], set[Hashable]]) -> list[_Case]:
+    """Some of the cases, in their order: all where there are no more than ``number``.  ``key`` decides which ones, and
+    ``values`` gives what is to be there at least once."""
+    if len(cases) <= number:
+        return cases
+    order = sorted(range(len(cases)), key=lambda k: hashlib.blake2b(f"{key} {k}".encode()).digest())
+    missing = set().union(*map(values, cases))
+    taken: set[int] = set()
+    for k in order:
+        if not missing.isdisjoint(values(cases[k])):
+            missing -= values(cases[k])
+            taken.add(k)
+    wanted = number + (len(cases) - number) // _PART
+    for k in order:
+        if len(taken) >= wanted:
+            break
+        taken.add(k)
+    return [cases[k] for k in sorted(taken)]
+
+
+def shared_values(calls: list[Any], number: int) -> Callable[[Any], set[Hashable]]:
+    """What is to be there of a case: its values of those parameters that have few."""
+
+    def all_of(call: Any) -> dict[str, Hashable]:
+        return {
+            name: (type(value), repr(value)) if isinstance(value, _PLAIN) else id(value)  # zeros have signs
+            for name, value in call.params.items()
+        }
+
+    of_calls = {id(call): all_of(call) for call in calls}
+    by_name: dict[str, set[Hashable]] = {}
+    for found in of_calls.values():
+        for name, value in found.items():
+            by_name.setdefault(name, set()).add(value)
+    few = {name for name, different in by_name.items() if len(different) <= max(number, len(calls) // _AGAIN)}
+    return lambda call: {(name, value) for name, value in of_calls[id(call)].items() if name in few}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Before there are tests of them: what is left out costs next to nothing."""
+    yield
+    number = metafunc.config.option.sample
+    calls: list[Any] = metafunc._calls
+    if number and len(calls) > number and metafunc.definition.get_closest_marker("every_case") is None:
+        seed, (_, minor) = metafunc.config.option.order_seed, sys.version_info[:2]
+        key = f"{seed} {minor} {metafunc.definition.nodeid}"
+        calls[:] = drawn(calls, number, key, shared_values(calls, number))
