@@ -14,7 +14,7 @@ from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.target import Target
-from hybridflow.runtime.machine import host_target as machine_host_target
+from hybridflow.runtime.machine import host_target as machine_host_target, machine_code
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
@@ -88,29 +88,22 @@ def loop_text(
 
 def assembly(text: str, target: Target) -> str:
     """The target's assembly of a module, verified and optimised on the way."""
-    module, tm = _optimised(text, target)
-    return tm.emit_assembly(module)
-
-
-def _optimised(text: str, target: Target) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
     tm = machine(target)
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(text, llvm.create_context())
     module.data_layout = str(tm.target_data)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     passes = llvm.create_pass_builder(tm, options)
     passes.getModulePassManager().run(module, passes)
-    return module, tm
+    return tm.emit_assembly(module)
 
 
 class Compiled:
     """``kernel`` of a module as a function from arrays to an array."""
 
     def __init__(self, text: str, target: Target, out_dtype: np.dtype, width: int) -> None:
-        module, tm = _optimised(text, target)
-        self._engine = llvm.create_mcjit_compiler(module, tm)
-        self._engine.finalize_object()
-        self._address = self._engine.get_function_address("kernel")
+        self._code = machine_code.load_object(machine_code.compile_object(text, target), "kernel")
+        self._address = self._code.addresses["kernel"]
         self._out_dtype, self._width = out_dtype, width
 
     def __call__(self, *arrays: np.ndarray) -> np.ndarray:
