@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.extents import LEAST, Dim, symbols, value_at
+from hybridflow.compiler.ir.extents import LEAST, Dim, affine, symbols, value_at
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.ir.types import Shape
 from hybridflow.jit.cache_key import TensorKey
@@ -22,9 +22,11 @@ from hybridflow.jit.concrete_function import ConcreteFunction
 
 _MOST = 16  # programs for one signature
 _BETWEEN = 16  # between extents that are to differ
+_REMAINDERS = 4  # that are tried for one extent
 _STEPS = 32  # extents that are tried for one condition
 _FAILURES = 2  # of them that may raise, until no others are tried
-_TYPICAL = 1 << 20  # what a symbol is where no call says it
+_TYPICAL = 1 << 20  # what a symbol is where no call says it, of few symbols
+_ALL = 40  # bits of what all symbols are together: arrays of such shapes are to be countable
 _FAR = 1 << 16  # times what it is in a call
 
 
@@ -36,6 +38,9 @@ def shape_variants(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:
             seen.append(found)
             yield found
     for one in seen:  # which grows
+        for found in _tried(one, _with_remainders(one), seen):
+            seen.append(found)
+            yield found
         for condition in one.conditions:
             if isinstance(condition, Dim):
                 for found in _tried(one, _violating(one, condition), seen):
@@ -89,17 +94,40 @@ def _name(extent: Any, leaf: int, axis: int) -> Any:
     return None if isinstance(extent, int) else extent if isinstance(extent, str) else (leaf, axis)
 
 
+def _with_remainders(concrete: ConcreteFunction) -> Iterator[list[Shape]]:
+    """Shapes with extents that a number does not divide, one after the other, where a trace took them to be multiples
+    of it, as pooling pads odd extents alone; not beside axes without elements, which hardly occur."""
+    inputs = _inputs(concrete)
+    if any(0 in shape for shape in inputs):
+        return
+    names = sorted({name for shape in inputs for extent in shape for name in symbols(extent)})
+    sizes = {name: _BETWEEN + k for k, name in enumerate(names)}
+    for extent in dict.fromkeys(extent for shape in inputs for extent in shape):
+        _, scale, _ = affine(extent) or ("", 1, 0)
+        for rest in range(1, min(scale, _REMAINDERS + 1)):
+            yield [tuple(value_at(e, sizes) + (rest if e == extent else 0) for e in shape) for shape in inputs]
+
+
 def _violating(concrete: ConcreteFunction, condition: Dim) -> Iterator[list[Shape]]:
     """Shapes with which a condition is negative: a symbol is moved over the edge, and on."""
     inputs = _inputs(concrete)
     given = concrete.staged.trace.assumptions.examples or {}
-    names = {name for shape in inputs for extent in shape for name in symbols(extent)}
-    start = {name: given.get(name, _TYPICAL + k) for k, name in enumerate(sorted(names.union(symbols(condition))))}
+    names = {name for shape in inputs for extent in shape for name in symbols(extent)}.union(symbols(condition))
+    typical = min(_TYPICAL, 1 << _ALL // len(names))
+    start = {name: given.get(name, typical + k) for k, name in enumerate(sorted(names))}
+
+    def at(name: str, size: int) -> list[Shape]:
+        sizes = {**start, name: size}
+        return [tuple(value_at(extent, sizes) for extent in shape) for shape in inputs]
+
     for name in symbols(condition):
 
         def fails(size: int) -> bool:
             return value_at(condition, {**start, name: size}) < 0  # noqa: B023  # it is called here alone
 
+        for size in range(start[name] + 1, start[name] + 1 + _REMAINDERS):  # of what depends on a remainder
+            if fails(size):
+                yield at(name, size)
         for far, step in ((LEAST, -1), (start[name] * _FAR, 1)):
             if not fails(far):
                 continue
@@ -109,8 +137,7 @@ def _violating(concrete: ConcreteFunction, condition: Dim) -> Iterator[list[Shap
                 far, holds = (middle, holds) if fails(middle) else (far, middle)
             for size in range(far, far + step * _STEPS, step):
                 if size >= LEAST and fails(size):
-                    sizes = {**start, name: size}
-                    yield [tuple(value_at(extent, sizes) for extent in shape) for shape in inputs]
+                    yield at(name, size)
 
 
 def _arguments(concrete: ConcreteFunction, shapes: Sequence[Shape]) -> list[Any] | None:

@@ -336,3 +336,34 @@ def test_looking_up_in_nothing(tmp_path: Path, f: Any) -> None:
     for n in (5, 2, 1, 0):
         a, b = outcome(live, line(n)), outcome(loaded, line(n))
         assert same(a, b) or (type(a) is type(b) and isinstance(a, errors.HybridflowError)), (n, a, b)
+
+
+# ---- windows over pictures of any height and width
+
+
+def filters(*shape: int) -> Any:
+    return hf.asarray(np.random.default_rng(0).normal(size=shape).astype("f4"))
+
+
+WINDOWS: dict[str, Callable[[Any], Any]] = {
+    "a filter": lambda x: hf.nn.conv2d(x, filters(3, 2, 2, 3), padding="VALID"),
+    "every second place": lambda x: hf.nn.conv2d(x, filters(5, 5, 2, 3), strides=2, padding="SAME"),
+    "a wide filter": lambda x: hf.nn.conv2d(x, filters(2, 3, 2, 3), padding="VALID", dilations=2),
+    "a filter for each channel": lambda x: hf.nn.depthwise_conv2d(x, filters(3, 3, 2, 1), strides=2, padding="VALID"),
+    "maxima": lambda x: hf.nn.max_pool2d(x, 2, 2, "SAME"),
+    "means of means": lambda x: hf.nn.avg_pool2d(hf.nn.avg_pool2d(x, 2, 1, "VALID"), 3, 2, "SAME"),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_over_pictures(tmp_path: Path, name: str) -> None:
+    """Right numbers, or an error where the picture is smaller than the window."""
+    f = hf.function(WINDOWS[name], input_signature=[hf.TensorSpec((2, None, None, 2), "float32")])
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    for height, width in ((2, 2), (2, 9), (3, 8), (4, 2), (5, 5), (6, 7), (9, 6), (17, 1)):
+        x = filters(2, height, width, 2)
+        wanted, got = outcome(WINDOWS[name], x), outcome(loaded, x)
+        if isinstance(wanted, np.ndarray):
+            assert same(wanted, got), (height, width, wanted, got)
+        else:
+            assert isinstance(got, errors.ShapeError), (height, width, wanted, got)
