@@ -60,6 +60,9 @@ HOST = ("parallel_for", "callback", "alloc", "free", "workers")
 
 INTERRUPTED = 1  # the status of a program that has looked for interrupts, and has found one
 INTERRUPT_POLL = "hf_interrupted"  # the function of the process that programs look with, see ``codegen.watch``
+# i32 hf_exchange(ptr record, ptr source, ptr target), a function of the process: exchanges an array with the processes
+# that share replicas out.  0 unless it fails, which ends the program like a check that fails.
+EXCHANGE = "hf_exchange"
 LEAST_SHARED = 1 << 21  # work, see ``Program.work``: some 3 us, in which the threads of a host can be of use
 
 
@@ -117,13 +120,15 @@ class HostFunction:
 class Callback:
     """A place where a program calls Python: a function that has a name, or the one of that number among those that the
     program is loaded with.  In the place of a call that is ``retried`` the program fails where there is no host: who
-    calls it runs it once more, with one."""
+    calls it runs it once more, with one.  In the place of an ``exchange`` it calls ``EXCHANGE``: the function only says
+    what has failed there."""
 
     function: int | HostFunction
     operands: tuple[Slot, ...]
     results: tuple[Slot, ...]
     where: str | None
     retried: bool = False
+    exchange: bool = False
 
 
 @dataclass(frozen=True)
@@ -278,7 +283,12 @@ class Program:
     @property
     def needs_python(self) -> bool:
         """Whether it cannot run without a host that calls Python."""
-        return not all(callback.retried for callback in self.callbacks)
+        return not all(callback.retried or callback.exchange for callback in self.callbacks)
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether it waits for other processes."""
+        return any(callback.exchange for callback in self.callbacks)
 
     def words_of(self, launch: Launch) -> int:
         """How many words an entry point is told."""

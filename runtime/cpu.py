@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -197,7 +197,15 @@ class Executable:
     def raise_check(self, status: int) -> None:
         """Raise the error of the check that a nonzero status stands for, or what interrupted the program."""
         _interrupts().raise_pending()
+        place = self.program.checks[status - 1].place if 1 <= status <= len(self.program.checks) else None
+        if place is not None and self.program.callbacks[place].exchange:
+            self._function(place).explain()
         argument_checks.raise_check(self.program, status)
+
+    def _function(self, place: int) -> Any:
+        number = self.program.callbacks[place].function
+        assert isinstance(number, int)
+        return self.functions[number]
 
     def _checked(self, i: int, array: np.ndarray, dims: dict[str, int]) -> np.ndarray:
         """The array as machine code may read it: of the slot's type, contiguous, aligned."""
@@ -237,8 +245,13 @@ def load(
     return executable
 
 
+def _imports() -> dict[str, int]:
+    """The functions of the process that programs call, by name."""
+    return {**_interrupts().imports(), **host_interface.functions}
+
+
 def _compiled(program: Program, text: str, *symbols: str) -> code_store.Loaded:
-    asked = text, program.target, symbols, lambda: int(_team().threads()), lambda: _interrupts().imports(), program.name
+    asked = text, program.target, symbols, lambda: int(_team().threads()), _imports, program.name
     if tiers.starts_quickly(program, text):
         quick: code_store.Loaded = _store().load_quickly(*asked)
         return quick

@@ -42,6 +42,7 @@ def calling(callback: Callable[[int, int, int], int], runner: Host | None) -> Ho
     return result
 
 
+functions: dict[str, int] = {}  # addresses of what programs call by name, once it is loaded
 _current: Host | None = None
 
 

@@ -183,14 +183,19 @@ class ModuleBuilder:
         self.checks[code - 1] = check
 
     def callback(
-        self, node: Node, function: int | HostFunction, operands: Sequence[Node], retried: bool = False
+        self,
+        node: Node,
+        function: int | HostFunction,
+        operands: Sequence[Node],
+        retried: bool = False,
+        exchange: bool = False,
     ) -> int:
         """Note that a node calls a function in Python; the number of the place."""
         given, results = (
             tuple([_array_slot(t) for t in types if not is_token(t)])
             for types in ([n.type for n in operands], node.type.parts)
         )
-        self.callbacks.append(Callback(function, given, results, node.where, retried))
+        self.callbacks.append(Callback(function, given, results, node.where, retried, exchange))
         return len(self.callbacks) - 1
 
     def _calls(self) -> list[KernelCall]:

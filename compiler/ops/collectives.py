@@ -61,7 +61,9 @@ def _exchanged(b: Any, make: Callable[..., Any], name: str, x: Any, shape: Any, 
         return result
     function = make(name, shape, axis.size, b.location)
     given = (x,) if b.exchanged is None else (x, b.exchanged)
-    result, b.exchanged = b.results(b.ask(*given, number=numbered(function), types=types, is_last=True))
+    record = function.record(x.type.dtype)
+    number = numbered(function)
+    result, b.exchanged = b.results(b.ask(*given, number=number, types=types, is_last=True, exchange=record))
     return result
 
 

@@ -26,8 +26,8 @@ and writes is a carry.  Where effects happen inside, a token comes in and goes o
     token()                                  what the first effect of a program takes
     callback(token, *xs) {number, types}     the program's function in Python of that number is called with the arrays;
                                              a token, then the arrays of these types that it returned
-    ask(*xs) {number, types, is_last}        the same of a function that computes from its arguments alone: it is called
-                                             when its results are needed, in no order, and may be called again.  It has
+    ask(*xs) {number, types, is_last,        the same of a function that computes from its arguments alone: it is called
+      exchange}                              when its results are needed, in no order, and may be called again.  It has
                                              no derivative, which is an error where it ``is_last`` of what is known
 
     require(ok, *xs) {number, message}       nothing, where the bool ``ok`` is True; else the program ends as if a check
@@ -516,11 +516,14 @@ def _host_call_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
     is_last = attrs["is_last"]
     if not isinstance(is_last, bool):
         raise ArgumentTypeError("ask", f"is_last is {is_last!r}. Expected True or False.")
-    return {"is_last": is_last, **_number_and_types("ask")(types, attrs)}
+    exchange = attrs.get("exchange", ())
+    if not isinstance(exchange, tuple) or not all(type(word) is int for word in exchange):
+        raise ArgumentTypeError("ask", f"exchange is {exchange!r:.60}. Expected a tuple of numbers.")
+    return {"exchange": exchange, "is_last": is_last, **_number_and_types("ask")(types, attrs)}
 
 
 def _host_call_reference(
-    run: GraphRunner, *xs: np.ndarray, number: int, types: tuple[TensorType, ...], is_last: bool
+    run: GraphRunner, *xs: np.ndarray, number: int, types: tuple[TensorType, ...], is_last: bool, exchange: Any
 ) -> tuple[np.ndarray, ...]:
     return tuple(run.callback(number, xs, types))
 
@@ -539,8 +542,8 @@ define(
     None,
     doc="Calls a function in Python that computes from its arguments alone.",
     canon=_host_call_canon,
-    infer=lambda *given, number, types, is_last: TupleType(types),
-    lower=lambda types, attrs: HostCall(attrs["number"]),
+    infer=lambda *given, number, types, is_last, exchange: TupleType(types),
+    lower=lambda types, attrs: HostCall(attrs["number"], exchange=attrs["exchange"]),
     reference=_host_call_reference,
     calls_host=True,
     raises=lambda types, attrs: True,

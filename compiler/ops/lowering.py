@@ -112,10 +112,12 @@ class DynamicExtent:
 class HostCall:
     """A call of a function in Python: of the program's function of that number, or of one that has a name.  Where it is
     to happen in order, the first operand and the first result are tokens.  Where matrices are ``small``, it is called
-    only for irregular ones; see ``elimination``."""
+    only for irregular ones; see ``elimination``.  With the record of an ``exchange`` the
+    call is native."""
 
     function: int | HostFunction
     small: bool = False
+    exchange: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

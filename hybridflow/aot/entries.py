@@ -202,6 +202,8 @@ def _entry(programs: Sequence[_Pair], target: Target, name: str, said: str, symb
         if len(outputs) != len(results):
             raise ArgumentError("aot", f"{said} returns one tensor in two places for some extents alone.")
         program = program_for(concrete.graph, target)
+        if program.exchanges:
+            raise ArgumentError("aot", f"{said} exchanges values with other processes, which no function of C does.")
         if program.needs_python:
             where = ", ".join(_called(program))
             raise ArgumentError(

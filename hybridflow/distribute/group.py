@@ -1,16 +1,14 @@
 """The processes that share out the replicas: how they exchange arrays, notice a loss, and agree on what they do.
 
 ``hybridflow run`` makes what a group needs before it starts its processes, and they inherit it: a pair of sockets
-between any two, memory without a name for what each one hands out, and a board on which each says where it is.  So
-nothing has a name, and nothing is left behind, whoever dies.
-
-An exchange is one round.  Each process writes its array into its own memory and sends the others a header; who has all
-headers reads what it needs.  Memory has two halves that are used in turn: a header of the next round says that its
-sender has read this one.  Headers say what is exchanged, so that processes that do different things find out at once.
+between any two, whose ends say that a process has ended; memory without a name for what each one hands out; and a board
+on which each says where it is.  So nothing has a name, and nothing is left behind, whoever dies.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import json
 import math
 import mmap
@@ -21,18 +19,20 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from hybridflow.compiler.ops.replica_tree import canonical_nodes, finished
 from hybridflow.core import processes
 from hybridflow.errors import ArgumentError, CollectiveTimeout, ReplicaError, WorkerLost, short_location, user_location
+from hybridflow.runtime import interrupt_checks, process_exchange, process_exchange_words as words
+from hybridflow.runtime.threads import thread_count
 
 VARIABLE = "HF_GROUP"  # the environment variable that says what was inherited
-BOARD_SLOT = 512  # bytes of each process
 _PAGE = mmap.PAGESIZE
-_WHOLE = 1 << 16  # bytes up to which each process adds up all elements by itself
+_HALF, _ALL = 1 << 22, 1 << 27  # bytes of half an outbox, and of halves of all processes, at the most
+_SPINS = 2000  # looks of a process that waits, some 50 us, before it sleeps
 
 
 class Inherited(NamedTuple):
@@ -63,197 +63,218 @@ class Inherited(NamedTuple):
         return result
 
 
-class _Memory:
-    """Memory of one process, which it writes and others read: two halves, each of which moves when it grows."""
+def half_of(size: int) -> int:
+    """Bytes of half an outbox, where there are so many processes: what is longer is exchanged in several rounds."""
+    return min(_HALF, _ALL // size) // _PAGE * _PAGE
+
+
+def outbox(name: str, size: int) -> int:
+    """The descriptor of memory without a name among files, which goes with the last process that has it.  Raises
+    OSError where there is no memory."""
+    return _memory(name, 2 * half_of(size))
+
+
+def board(size: int) -> int:
+    """The same, with a slot for each of so many processes."""
+    return _memory("hybridflow-board", size * words.SLOT)
+
+
+def _memory(name: str, count: int) -> int:
+    descriptor = os.memfd_create(name)
+    try:
+        os.ftruncate(descriptor, count)
+        os.posix_fallocate(descriptor, 0, count)  # else a full memory ends the process as it writes
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+class _Shared:
+    """Memory that processes share, mapped for as long as this lives."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._map: mmap.mmap | None = None
-        self._halves = [(0, 0), (0, 0)]  # offset and room
-        self._end = 0
+        self._map = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
+        self._first = ctypes.c_char.from_buffer(self._map)
+        self.address = ctypes.addressof(self._first)
 
-    def write(self, half: int, data: np.ndarray) -> int:
-        """Write bytes into a half; their offset.  Raises OSError where there is no memory."""
-        offset, room = self._halves[half]
-        if data.nbytes > room:
-            room = max(_PAGE, 1 << (data.nbytes - 1).bit_length())
-            offset = self._end
-            os.ftruncate(self._descriptor, offset + room)
-            os.posix_fallocate(self._descriptor, offset, room)  # else a full memory ends the process as it writes
-            self._halves[half], self._end = (offset, room), offset + room
-        if data.nbytes:
-            view = self._view(offset, data.nbytes)
-            view[:] = data.reshape(-1).view(np.uint8)
-        return offset
+    def read(self, format: str, offset: int) -> tuple[Any, ...]:
+        return struct.unpack_from(format, self._map, offset)
 
-    def read(self, offset: int, count: int) -> np.ndarray:
-        """Bytes, as they lie there."""
-        return self._view(offset, count) if count else np.empty(0, np.uint8)
-
-    def _view(self, offset: int, count: int) -> np.ndarray:
-        if self._map is None or len(self._map) < offset + count:
-            self._map = mmap.mmap(self._descriptor, os.fstat(self._descriptor).st_size)
-        return np.frombuffer(self._map, np.uint8, count, offset)
-
-
-class Board:
-    """Where each process is: the number of its last exchange, when that began, and the user's line."""
-
-    def __init__(self, descriptor: int, size: int) -> None:
-        self._map, self._size = mmap.mmap(descriptor, size * BOARD_SLOT), size
-
-    def note(self, rank: int, number: int, text: str) -> None:
-        """Say where a process is."""
-        encoded = text.encode("utf-8", "replace")[: BOARD_SLOT - 20]
-        record = struct.pack("<qdi", number, time.monotonic(), len(encoded)) + encoded
-        self._map[rank * BOARD_SLOT : rank * BOARD_SLOT + len(record)] = record
-
-    def roll_call(self, missing: Sequence[int]) -> str:
-        """A line for each process."""
-        lines = []
-        for rank in range(self._size):
-            number, since, length = struct.unpack_from("<qdi", self._map, rank * BOARD_SLOT)
-            start = rank * BOARD_SLOT + 20
-            text = self._map[start : start + max(0, min(length, BOARD_SLOT - 20))].decode("utf-8", "replace")
-            place = f"in exchange {number}, {text}, for {time.monotonic() - since:.1f} s" if number else "not yet here"
-            lines.append(f"rank {rank}: {place}{', MISSING' if rank in missing else ''}")
-        return "; ".join(lines)
+    def text(self, offset: int, length: int) -> str:
+        return self._map[offset : offset + length].decode("utf-8", "replace")
 
 
 class Group:
-    """The processes of a run, as one of them sees it."""
+    """The processes of a run, as one of them sees it.
+
+    What it does is native code (``runtime/process_exchange_code.py``), which programs call too.  A group that has
+    failed does nothing more: each exchange raises what the first one raised.
+    """
 
     def __init__(self, inherited: Inherited) -> None:
-        self.rank, self.size, self.timeout = inherited.rank, inherited.size, inherited.timeout
-        self._sockets = {
-            rank: socket.socket(fileno=descriptor)
-            for rank, descriptor in enumerate(inherited.peers)
-            if rank != self.rank
-        }
-        self._memories = [_Memory(descriptor) for descriptor in inherited.outboxes]
-        self._board = Board(inherited.board, self.size)
-        self._number = 0
+        self.rank, self.size = inherited.rank, inherited.size
+        self._sockets = [
+            socket.socket(fileno=descriptor) for rank, descriptor in enumerate(inherited.peers) if rank != self.rank
+        ]
+        self._board = _Shared(inherited.board)
+        self._boxes = [_Shared(descriptor) for descriptor in inherited.outboxes]
+        self._half = half_of(self.size)
+        self._table = (ctypes.c_int64 * self.size)(*(box.address for box in self._boxes))
+        # Each a ``struct pollfd``; nobody sends anything, so that what comes is the end.
+        self._ends = (_PollFd * len(self._sockets))(*((one.fileno(), select.POLLIN, 0) for one in self._sockets))
+        self._scratch = (ctypes.c_char * (words.DEPTH * words.BLOCK))()
+        self._words = (ctypes.c_int64 * words.GROUP_WORDS)()
+        for word, value in (
+            (words.RANK, self.rank),
+            (words.SIZE, self.size),
+            (words.BOARD, self._board.address),
+            (words.HALF, self._half),
+            (words.BOXES, ctypes.addressof(self._table)),
+            (words.SPINS, _SPINS if self.size <= thread_count.cores() else 0),
+            (words.PEERS, ctypes.addressof(self._ends)),
+            (words.SCRATCH, ctypes.addressof(self._scratch)),
+        ):
+            self._words[word] = value
+        self.timeout = inherited.timeout
+        self.address = ctypes.addressof(self._words)
         self._is_once = False
         self._lock = threading.Lock()
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that it waits for others."""
+        return self._words[words.TIMEOUT] / 1e9
+
+    @timeout.setter
+    def timeout(self, value: float) -> None:
+        self._words[words.TIMEOUT] = round(min(value, 1e9) * 1e9)
 
     def run_of(self, rank: int, replicas: int) -> tuple[int, int]:
         """The replicas [begin, end) of a process."""
         return replicas * rank // self.size, replicas * (rank + 1) // self.size
 
-    # ---- one round
+    # ---- exchanges
 
     def exchange(self, what: str, data: np.ndarray, where: str | None = None) -> list[np.ndarray]:
-        """The bytes that each process gives, in the order of their ranks, as they lie in memory until the next round
-        but one.
+        """The bytes that each process gives, in the order of their ranks.
 
         Raises WorkerLost where a process has gone, CollectiveTimeout where one does not come, ReplicaError where one
         does something else.
         """
+        mine = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        note = _note(what, where)
         with self._lock:
-            return self._exchange(what, np.ascontiguousarray(data), where)
+            counts = np.empty(self.size, np.int64)
+            record = process_exchange.gather_record(what, note, [1] * self.size, 8)
+            self._run(what, _array_of(record), np.array([mine.nbytes]), counts)
+            whole = np.empty(int(counts.sum()), np.uint8)
+            if whole.size:
+                record = process_exchange.gather_record(what, note, counts.tolist(), 1)
+                self._run(what, _array_of(record), mine, whole)
+        return np.split(whole, np.cumsum(counts)[:-1])
 
-    def _exchange(self, what: str, data: np.ndarray, where: str | None) -> list[np.ndarray]:
-        self._number += 1
-        line = short_location(where)
-        self._board.note(self.rank, self._number, f"{what} at {line}" if line else what)
-        header: dict[str, Any] = {"number": self._number, "what": what, "line": line, "bytes": data.nbytes}
-        try:
-            header["offset"] = self._memories[self.rank].write(self._number % 2, data)
-        except OSError as error:
-            header["error"] = f"there is no shared memory for {data.nbytes} bytes: {error.strerror}"
-        message = json.dumps(header).encode()
-        for rank, peer in self._sockets.items():
-            try:
-                peer.sendall(struct.pack("<i", len(message)) + message)
-            except OSError:
-                raise self._lost(rank, what) from None
-        headers = self._headers(what)
-        headers[self.rank] = header
-        self._check(headers)
-        return [memory.read(headers[k]["offset"], headers[k]["bytes"]) for k, memory in enumerate(self._memories)]
+    def _run(self, what: str, record: Any, mine: np.ndarray, result: np.ndarray) -> None:
+        call = process_exchange.exchange()
+        if call(self.address, record, mine.ctypes.data, result.ctypes.data, 1):
+            self.fail(what)
 
-    def _headers(self, what: str) -> dict[int, dict[str, Any]]:
-        found: dict[int, dict[str, Any]] = {}
-        partial: dict[int, bytes] = dict.fromkeys(self._sockets, b"")
-        deadline = time.monotonic() + self.timeout
-        poll = select.poll()
-        ranks = {}
-        for rank, peer in self._sockets.items():
-            ranks[peer.fileno()] = rank
-            poll.register(peer, select.POLLIN)
-        while len(found) < len(self._sockets):
-            left = deadline - time.monotonic()
-            ready = poll.poll(max(0.0, left) * 1000) if left > 0 else []
-            if not ready and left <= 0:
-                missing = [rank for rank in self._sockets if rank not in found]
-                raise CollectiveTimeout(
-                    what,
-                    f"rank {', '.join(map(str, missing))} did not come within {self.timeout:g} s. "
-                    f"{self._board.roll_call(missing)}.",
-                )
-            for descriptor, _ in ready:
-                rank = ranks[descriptor]
-                needed = 4 if len(partial[rank]) < 4 else 4 + struct.unpack("<i", partial[rank][:4])[0]
-                try:
-                    part = self._sockets[rank].recv(needed - len(partial[rank]))
-                except OSError:
-                    part = b""
-                if not part:
-                    raise self._lost(rank, what)
-                partial[rank] += part
-                text = partial[rank]
-                if len(text) > 4 and len(text) == 4 + struct.unpack("<i", text[:4])[0]:
-                    found[rank] = json.loads(text[4:])
-                    poll.unregister(descriptor)
-        return found
-
-    def _lost(self, rank: int, what: str) -> WorkerLost:
-        return WorkerLost(what, f"rank {rank} has ended while others wait for it. {self._board.roll_call([rank])}.")
-
-    def _check(self, headers: dict[int, dict[str, Any]]) -> None:
-        """Raise ReplicaError where a process fails, or does something else."""
-        for rank in sorted(headers):
-            if "error" in headers[rank]:
-                raise ReplicaError(headers[rank]["what"], f"rank {rank} fails: {headers[rank]['error']}.")
-        mine = headers[self.rank]
-        for rank, other in sorted(headers.items()):
-            if (other["number"], other["what"]) != (mine["number"], mine["what"]):
-                one, two = sorted([(self.rank, mine), (rank, other)], key=lambda pair: pair[0])
-                raise ReplicaError(
-                    mine["what"],
-                    f"processes do different things: {_told(*one)}, and {_told(*two)}. All must come to the same "
-                    "collectives in the same order; nothing that they do may depend on the rank.",
-                )
-
-    # ---- what collectives are made of
+    def record(self, kind: str, what: str, shape: tuple[int, ...], dtype: Any, replicas: int, where: Any) -> Any:
+        """What says natively how values of replicas are added up ("sum") or put behind each other ("gather"); None
+        where that cannot be done natively."""
+        dtype = np.dtype(dtype)
+        runs = [self.run_of(rank, replicas) for rank in range(self.size)]
+        what = f"{what} {dtype}{list(shape)}"
+        note, key = _note(what, where), f"{what} of {replicas}"
+        if kind == "gather":
+            rows = [end - begin for begin, end in runs]
+            return process_exchange.gather_record(key, note, rows, math.prod(shape) * dtype.itemsize)
+        nodes = [canonical_nodes(begin, end, replicas) for begin, end in runs]
+        if process_exchange.kind_of(dtype) is None:
+            return None
+        places = {node: [rank << 32 | row] for rank, found in enumerate(nodes) for row, node in enumerate(found)}
+        steps = finished(lambda a, b: [*a, *b, -1], places, replicas)
+        rows = [len(found) for found in nodes]
+        return process_exchange.sum_record(key, note, rows, steps, dtype, math.prod(shape), self._half)
 
     def gathered(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
         """The values of all replicas, stacked, of those of this process."""
-        parts = self.exchange(f"{what} {mine.dtype}{list(shape)}", mine, where)
-        return np.concatenate([part.view(mine.dtype).reshape(-1, *shape) for part in parts])[:replicas]
+        result = np.empty((replicas, *shape), mine.dtype)
+        record = self._known_record("gather", what, tuple(shape), mine.dtype, replicas, where)
+        with self._lock:
+            self._run(what, record, np.ascontiguousarray(mine), result)
+        return result
 
     def summed(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
-        """The root of the tree over all replicas, of the nodes of this process, stacked.
+        """The root of the tree over all replicas, of the nodes of this process, stacked."""
+        result = np.empty(shape, mine.dtype)
+        record = self._known_record("sum", what, tuple(shape), mine.dtype, replicas, where)
+        if record is None:
+            return self._summed_here(what, mine, shape, replicas, where)
+        with self._lock:
+            self._run(what, record, np.ascontiguousarray(mine), result)
+        return result
 
-        Each process finishes the tree for its share of the elements, if there are many.
-        """
-        what = f"{what} {mine.dtype}{list(shape)}"
-        parts = self.exchange(what, mine, where)
-        count, dtype = math.prod(shape), mine.dtype
-        shared = count * dtype.itemsize > _WHOLE and self.size > 2
-        begin, end = (count * k // self.size for k in (self.rank, self.rank + 1)) if shared else (0, count)
+    def _summed_here(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> Any:
         nodes: dict[tuple[int, int], np.ndarray] = {}
-        for rank, part in enumerate(parts):
-            rows = part.view(dtype).reshape(-1, count) if count else np.empty((0, 0), dtype)
-            for row, node in zip(rows, canonical_nodes(*self.run_of(rank, replicas), replicas)):
-                nodes[node] = row[begin:end]
-        if not count:
-            return np.empty(shape, dtype)
+        for rank, part in enumerate(self.exchange(f"{what} {mine.dtype}{list(shape)}", mine, where)):
+            places = canonical_nodes(*self.run_of(rank, replicas), replicas)
+            nodes.update(zip(places, part.view(mine.dtype).reshape(len(places), *shape)))
         with np.errstate(all="ignore"):
-            total = finished(np.add, nodes, replicas)
-        if shared:
-            total = np.concatenate([part.view(dtype) for part in self.exchange(f"{what}, sums", total, where)])
-        return np.array(total).reshape(shape)
+            return np.asarray(finished(np.add, nodes, replicas))
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019  (there is one group, for as long as the process lives)
+    def _known_record(self, *given: Any) -> Any:
+        record = self.record(*given)
+        return None if record is None else _array_of(record)
+
+    # ---- failures
+
+    def fail(self, what: str) -> NoReturn:
+        """Raise what has happened to the group."""
+        status, who = self._words[words.STATUS], self._words[words.WHO]
+        interrupt_checks.raise_pending()
+        if status == words.TIMED_OUT:
+            missing = [rank for rank in range(self.size) if self._arrived(rank) - self._words[words.NUMBER] < 0]
+            raise CollectiveTimeout(
+                what,
+                f"rank {', '.join(map(str, missing or [who]))} did not come within {self.timeout:g} s. "
+                f"{self.roll_call(missing)}.",
+            )
+        if status == words.DIFFERENT:
+            one, two = sorted([self.rank, who])
+            raise ReplicaError(
+                what,
+                f"processes do different things: {self._told(one)}, and {self._told(two)}. All must come to the same "
+                "collectives in the same order; nothing that they do may depend on the rank.",
+            )
+        raise WorkerLost(what, f"rank {who} has ended while others wait for it. {self.roll_call([who])}.")
+
+    def _arrived(self, rank: int) -> int:
+        found: int = self._board.read("<i", rank * words.SLOT + words.ARRIVED)[0]
+        return found
+
+    def _place(self, rank: int) -> tuple[int, int, str]:
+        """The number of the round that a process was last in, since when, and what it does there."""
+        start = rank * words.SLOT
+        number, since, length = self._board.read("<qqq", start + words.NOTE)
+        return number, since, self._board.text(start + words.TEXT, max(0, min(length, words.TEXT_ROOM)))
+
+    def _told(self, rank: int) -> str:
+        number, _, text = self._place(rank)
+        return f"rank {rank} is in exchange {number}, {text}"
+
+    def roll_call(self, missing: Sequence[int] = ()) -> str:
+        """A line for each process."""
+        lines = []
+        for rank in range(self.size):
+            number, since, text = self._place(rank)
+            age = time.monotonic() - since / 1e9
+            place = f"in exchange {number}, {text}, for {age:.1f} s" if number else "not yet here"
+            lines.append(f"rank {rank}: {place}{', MISSING' if rank in missing else ''}")
+        return "; ".join(lines)
+
+    # ---- what collectives are made of
 
     def agree(self, what: str, mine: dict[str, Any]) -> None:
         """Raise ReplicaError unless all processes say the same."""
@@ -294,13 +315,21 @@ class Group:
 
     def close(self) -> None:
         """Leave the group."""
-        for peer in self._sockets.values():
+        for peer in self._sockets:
             peer.close()
 
 
-def _told(rank: int, header: dict[str, Any]) -> str:
-    line = f" at {header['line']}" if header["line"] else ""
-    return f"rank {rank} is in exchange {header['number']}, {header['what']}{line}"
+class _PollFd(ctypes.Structure):
+    _fields_ = (("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short))
+
+
+def _array_of(record: Sequence[int]) -> Any:
+    return (ctypes.c_int64 * len(record))(*record)
+
+
+def _note(what: str, where: str | None) -> str:
+    line = short_location(where)
+    return f"{what} at {line}" if line else what
 
 
 # ---- the group of this process
@@ -319,6 +348,7 @@ def group() -> Group | None:
             inherited = Inherited.read(text)
             if inherited.size > 1:
                 _group = Group(inherited)
+                process_exchange.set_current(_group.address)
                 processes.join(_group)
     return _group
 
@@ -329,6 +359,7 @@ def join(inherited: Inherited, told: Callable[[], dict[str, Any]]) -> Group | No
     _begun = True
     _group = Group(inherited) if inherited.size > 1 else None
     if _group is not None:
+        process_exchange.set_current(_group.address)
         _group.agree("handshake", told())
     processes.join(_group)
     return _group

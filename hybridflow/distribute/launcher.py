@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hybridflow.distribute.group import BOARD_SLOT, VARIABLE, Inherited
+from hybridflow.distribute.group import VARIABLE, Inherited, board, half_of, outbox
 from hybridflow.errors import ArgumentError
 
 MOST = 64
@@ -73,9 +73,7 @@ class _Workers:
                     opened.callback(one.close)
                     opened.callback(two.close)
                     pairs[a, b] = one.fileno(), two.fileno()
-            outboxes = [_memory(f"hybridflow-{rank}", opened) for rank in range(count)]
-            board = _memory("hybridflow-board", opened)
-            os.ftruncate(board, count * BOARD_SLOT)
+            *outboxes, board = _shared_memory(count, opened)
             seed = int.from_bytes(os.urandom(7), "little")
             for rank in range(count):
                 reading, writing = os.pipe()
@@ -161,13 +159,21 @@ class _Workers:
             os.close(self._reports.pop())
 
 
-def _memory(name: str, opened: contextlib.ExitStack) -> int:
-    """Memory without a name among files, which goes with the last process that has it."""
+def _shared_memory(count: int, opened: contextlib.ExitStack) -> list[int]:
+    """The outbox of each process, and the board."""
     if not hasattr(os, "memfd_create"):
         raise ArgumentError("run", "this system has no memory that processes share without a name; use Linux.")
-    descriptor = os.memfd_create(name)
-    opened.callback(os.close, descriptor)
-    return descriptor
+    found: list[int] = []
+    try:
+        for rank in range(count + 1):
+            found.append(outbox(f"hybridflow-{rank}", count) if rank < count else board(count))
+            opened.callback(os.close, found[-1])
+    except OSError as error:
+        raise ArgumentError(
+            "run",
+            f"there is no memory for {count} processes to share, 2 x {half_of(count)} bytes each: {error.strerror}.",
+        ) from None
+    return found
 
 
 def _signal(number: int) -> str:

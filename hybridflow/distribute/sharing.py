@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,23 +24,37 @@ def share_of(replicas: int) -> Share | None:
     if found is None:
         return None
     begin, end = found.run_of(found.rank, replicas)
-    return Share(
-        min(begin, replicas - 1), end - begin, _maker(found, found.summed), _maker(found, found.gathered), _live
-    )
+    return Share(min(begin, replicas - 1), end - begin, *_makers(found), _live)
 
 
 def _maker(found: Group, exchange: Callable[..., np.ndarray]) -> Callable[..., Any]:
-    def make(name: str, shape: Sequence[Any], replicas: int, where: str | None) -> Callable[..., Any]:
-        extents = tuple([int(extent) for extent in shape])
-        each = extents if exchange == found.summed else extents[1:]
+    is_sum = exchange == found.summed
+
+    @functools.lru_cache(maxsize=4096)  # the same function for the same, so that programs which call it are known again
+    def known(name: str, extents: tuple[int, ...], replicas: int, where: str | None) -> Callable[..., Any]:
+        each = extents if is_sum else extents[1:]
 
         def call(mine: np.ndarray, *last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return exchange(name, mine, each, replicas, where), _NEXT
 
-        call.is_exchange = True  # type: ignore[attr-defined]  # which programs are meant to call
+        def record(dtype: Any) -> tuple[int, ...]:
+            if np.dtype(dtype).kind == "c":  # programs have pairs of numbers in their place
+                return ()
+            made = found.record("sum" if is_sum else "gather", name, each, dtype, replicas, where)
+            return () if made is None else tuple(made)
+
+        call.record, call.explain = record, lambda: found.fail(name)  # type: ignore[attr-defined]
         return call
 
+    def make(name: str, shape: Sequence[Any], replicas: int, where: str | None) -> Callable[..., Any]:
+        return known(name, tuple([int(extent) for extent in shape]), replicas, where)
+
     return make
+
+
+@functools.cache
+def _makers(found: Group) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    return _maker(found, found.summed), _maker(found, found.gathered)
 
 
 def _live(function: Callable[..., Any], x: Tensor, types: Sequence[TensorType]) -> list[Tensor]:
@@ -48,6 +63,6 @@ def _live(function: Callable[..., Any], x: Tensor, types: Sequence[TensorType]) 
         with suspended():
             return [wrap(array) for array in function(x.numpy())]
     given = [x] if trace.exchanged is None else [x, trace.exchanged]
-    found = ask(function, given, types, is_last=True)
+    found = ask(function, given, types, is_last=True, exchange=function.record(x.dtype))  # type: ignore[attr-defined]
     trace.exchanged = found[1]
     return found

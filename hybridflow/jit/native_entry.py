@@ -90,9 +90,12 @@ def _native_call_for(
     program = executable.program
     if program.needs_python:
         called = ", ".join(_called(executable))
-        raise _InPythonError(
-            "its program calls Python" + f" ({called})" * bool(called), is_wanted=_only_exchanges(concrete, program)
-        )
+        raise _InPythonError("its program calls Python" + f" ({called})" * bool(called))
+    is_told = any(not callback.exchange for callback in program.callbacks)
+    # Whoever fails does not run the exchanges before that again.
+    _require(
+        not (program.exchanges and is_told), "it exchanges values with other processes, and has checks of Python's"
+    )
     # A handler of signals may ask for the variables.
     is_looked_at = program.polls_interrupts and bool(concrete.graph.updates)
     _require(not is_looked_at, "it assigns variables, and a loop in it can be interrupted")
@@ -115,25 +118,18 @@ def _native_call_for(
         minimums=_minimums(nodes),
         conditions=concrete.conditions,
         apart=concrete.depends_on_identity,
-        repeats=repeats or bool(program.callbacks),  # whoever is called in Python says what is wrong
+        repeats=is_told or (repeats and not program.exchanges),  # whoever is called in Python says what is wrong
     )
 
 
 _TELLS_APART = "it asks which of many tensors are one object"
 
 
-def _only_exchanges(concrete: ConcreteFunction, program: Any) -> bool:
-    """Whether all that a program calls in Python are exchanges with the processes that share its replicas out."""
-    numbers = [callback.function for callback in program.callbacks if not callback.retried]
-    functions = concrete.staged.trace.functions
-    return all(isinstance(n, int) and getattr(functions[n], "is_exchange", False) for n in numbers) and bool(numbers)
-
-
 def _called(executable: Any) -> list[str]:
     """What a program calls in Python, and where."""
     texts = []
     for callback in executable.program.callbacks:
-        if not callback.retried:
+        if not callback.retried and not callback.exchange:
             name = "" if isinstance(callback.function, int) else f"{callback.function.name} "
             texts.append(f"{name}at {short_location(callback.where)}" if callback.where else name.strip())
     return list(dict.fromkeys(filter(None, texts)))

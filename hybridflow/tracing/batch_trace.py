@@ -39,7 +39,8 @@ Body = Callable[[list[Tensor]], Sequence["Tensor | None"]]
 Functions = Sequence[Callable[..., Any]]
 Program = tuple[CompiledTrace | None, list[tuple[bool, int]]]
 
-_known: dict[str, list[Any]] = {}  # by text: how often it was run, and what runs it
+# By text and what is called by number: how often it was run, and what runs it.
+_known: dict[tuple[Any, ...], list[Any]] = {}
 _lock = fork_safe_locks.make()
 
 
@@ -51,23 +52,23 @@ def run_graph(graph: Graph, inputs: Sequence[Tensor], functions: Functions = ())
     trace that is going on.
 
     Outside of traces its ops are run one by one at first; graphs that come again, and loops, are compiled.  What is
-    called by number is among the ``functions``; in a trace, its own.
+    called by number is among the ``functions``; in a trace, its own.  Graphs that call some are compiled at once.
     """
     if now().trace is not None:
         return _recorded(graph, inputs)
-    if functions:
-        return _run(_compiled(graph, functions), inputs)
-    text = to_text(graph, locations=False)
+    key = (to_text(graph, locations=False), *functions)
     with _lock:
-        entry = _known.pop(text, None) or [0, None]
+        entry = _known.pop(key, None) or [0, None]
         entry[0] += 1
-        remember(_known, text, entry, BATCHED_GRAPHS.capacity)
-    if entry[0] < BATCHED_GRAPHS.threshold and all(
-        node.op.kind is not Kind.CONTROL or node.op.calls_host for node in graph.nodes
+        remember(_known, key, entry, BATCHED_GRAPHS.capacity)
+    if (
+        not functions
+        and entry[0] < BATCHED_GRAPHS.threshold
+        and all(node.op.kind is not Kind.CONTROL or node.op.calls_host for node in graph.nodes)
     ):
         return _recorded(graph, inputs)
     if entry[1] is None:
-        entry[1] = _compiled(graph)
+        entry[1] = _compiled(graph, functions)
     return _run(entry[1], inputs)
 
 

@@ -54,12 +54,17 @@ def call_in_order(function: Callable[..., Any], inputs: Sequence[Tensor], types:
 
 
 def ask(
-    function: Callable[..., Any], inputs: Sequence[Tensor], types: Sequence[TensorType], is_last: bool = False
+    function: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    types: Sequence[TensorType],
+    is_last: bool = False,
+    exchange: tuple[int, ...] = (),
 ) -> list[Tensor]:
     """The same of a function that computes from its arguments alone: when and how often it is called is open.  A
-    derivative through what ``is_last`` is an error, through another there is none."""
+    derivative through what ``is_last`` is an error, through another there is none.  What has the record of an
+    ``exchange`` is called natively where it can be."""
     trace: Any = now().trace
-    attrs = {"number": _number(trace, function), "types": tuple(types), "is_last": is_last}
+    attrs = {"number": _number(trace, function), "types": tuple(types), "is_last": is_last, "exchange": exchange}
     with tracing(trace):
         found = trace.record(TABLE["ask"], inputs, attrs)
     return list(found)

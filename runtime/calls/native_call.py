@@ -152,7 +152,8 @@ class NativeCall:
         given += [a.input for a in self._nodes if isinstance(a, (FloatArg, IntArg))]
         given += [c.input for c in self.captures]
         self._require(
-            not program.needs_python and (self.repeats or not program.callbacks), "native code cannot call Python"
+            not program.needs_python and (self.repeats or not any(not c.exchange for c in program.callbacks)),
+            "native code cannot call Python",
         )
         self._require(
             not (program.polls_interrupts and self.executable.updated),
@@ -264,7 +265,7 @@ class NativeCall:
             result_items=results,
             depth=depth(made),
             repeats=int(self.repeats),
-            looks=int(program.polls_interrupts),
+            looks=int(program.polls_interrupts or program.exchanges),
             calls=0,
         )
 

@@ -24,8 +24,9 @@ from hybridflow import errors
 from hybridflow.compiler.ops.evaluation_order import replica_fold
 from hybridflow.compiler.ops.replica_tree import canonical_nodes, folded
 from hybridflow.distribute import group as groups
-from hybridflow.distribute.group import BOARD_SLOT, Group, Inherited
+from hybridflow.distribute.group import Group, Inherited
 from hybridflow.distribute.launcher import launch
+from hybridflow.runtime import process_exchange
 from tests.support.bits import same_bits
 from tests.support.paths import ROOT
 
@@ -206,9 +207,7 @@ def make() -> Iterator[Callable[[int], list[Group]]]:
 
     def group_of(size: int, timeout: float = 10.0) -> list[Group]:
         pairs = {(a, b): socket.socketpair() for a in range(size) for b in range(a + 1, size)}
-        outboxes = [os.memfd_create(f"test-{k}") for k in range(size)]
-        board = os.memfd_create("test-board")
-        os.ftruncate(board, size * BOARD_SLOT)
+        outboxes, board = [groups.outbox(f"test-{k}", size) for k in range(size)], groups.board(size)
         opened.extend([*outboxes, board])
         descriptors = {place: tuple(one.detach() for one in pair) for place, pair in pairs.items()}
         for rank in range(size):
@@ -242,8 +241,12 @@ def together(members: list[Group], function: Callable[[Group], Any]) -> list[Any
 
 
 @pytest.mark.parametrize("size", (2, 3, 4))
-def test_sums_of_all_sizes(size: int, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each process finishes the tree for all elements, or for its share of them: the bits are the same."""
+@pytest.mark.parametrize("is_small", (True, False))
+def test_sums_of_all_sizes(size: int, is_small: bool, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one round or in many, finished by each process as a whole or in shares, the bits are those of the tree."""
+    if is_small:
+        monkeypatch.setattr(groups, "_HALF", 4096)
+        monkeypatch.setattr(process_exchange, "WHOLE", 0)
     members, rng = make(size), np.random.default_rng(0)
     for replicas in (2, 5, 8):
         for shape, dtype in (
@@ -251,9 +254,15 @@ def test_sums_of_all_sizes(size: int, make: Any, monkeypatch: pytest.MonkeyPatch
             ((0,), np.float32),
             ((1,), np.int64),
             ((3, 7), np.float64),
+            ((1237,), np.uint8),
+            ((501,), np.int16),
+            ((37,), np.complex64),
+            ((33,), np.float16),
             ((9001,), np.float32),
         ):
             x = (rng.normal(size=(replicas, *shape)) * 1e3).astype(dtype)
+            if x.dtype.kind in "fc" and x.size > 2:
+                x.reshape(-1)[:2] = -0.0, np.inf
 
             def summed(member: Group, x: np.ndarray = x) -> np.ndarray:
                 begin, end = member.run_of(member.rank, len(x))
@@ -261,21 +270,26 @@ def test_sums_of_all_sizes(size: int, make: Any, monkeypatch: pytest.MonkeyPatch
                 mine = np.stack(nodes) if nodes else np.empty((0, *x.shape[1:]), x.dtype)
                 return member.summed("sum", mine, x.shape[1:], len(x), None)
 
+            def gathered(member: Group, x: np.ndarray = x) -> np.ndarray:
+                begin, end = member.run_of(member.rank, len(x))
+                return member.gathered("all", x[begin:end], x.shape[1:], len(x), None)
+
             expected = replica_fold(np.add, x)
-            for limit in (0, 1 << 16):
-                monkeypatch.setattr(groups, "_WHOLE", limit)
-                for found in together(members, summed):
-                    assert same_bits(np.asarray(found), expected)
+            for found in together(members, summed):
+                assert same_bits(np.asarray(found), expected)
+            for found in together(members, gathered):
+                assert same_bits(found, x)
 
 
-def test_memory_grows_and_is_used_in_turn(make: Any) -> None:
+def test_bytes_of_any_number(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "_HALF", 4096)
     members = make(3)
-    for count in (10, 100_000, 1, 1_000_000, 0, 50_000):
-        found = together(members, lambda member, n=count: [
-            part.copy() for part in member.exchange("bytes", np.full(n, member.rank, np.uint8))
-        ])  # fmt: skip
+    for count in (10, 100_000, 1, 4096, 0, 50_000):
+        found = together(members, lambda member, n=count: member.exchange(
+            "bytes", np.full(n * (member.rank + 1), member.rank, np.uint8)
+        ))  # fmt: skip
         for parts in found:
-            assert [part.tobytes() for part in parts] == [bytes([rank]) * count for rank in range(3)]
+            assert [part.tobytes() for part in parts] == [bytes([rank]) * count * (rank + 1) for rank in range(3)]
 
 
 def test_processes_that_differ_do_not_begin(make: Any) -> None:
@@ -295,29 +309,33 @@ def test_different_collectives_and_shapes_are_an_error_on_all(make: Any) -> None
         assert "rank 0 is in exchange 1" in str(error) and "f.py:0" in str(error) and "f.py:1" in str(error)
 
 
-def test_a_full_memory_is_an_error_on_all(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    members = make(2)
+def test_a_full_memory_is_an_error_before_anything_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("")
+    descriptors = len(os.listdir("/proc/self/fd"))
 
     def refuse(descriptor: int, offset: int, count: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", refuse)
-    found = together(members, lambda member: member.exchange("sum", np.zeros(member.rank)))
-    for error in found:
-        assert isinstance(error, errors.ReplicaError) and "rank 1 fails: there is no shared memory for 8 bytes" in str(
-            error
-        )
+    with pytest.raises(errors.ArgumentError, match=r"no memory for 2 processes to share.*No space left"):
+        launch([str(script)], 2, 1.0)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def test_one_that_never_comes_and_one_that_has_gone(make: Any) -> None:
+def test_after_a_failure_nothing_more_is_exchanged(make: Any) -> None:
+    one, other = make(2, 30.0)
+    other.close()
+    for _ in range(2):
+        with pytest.raises(errors.WorkerLost, match="rank 1 has ended"):
+            one.exchange("sum", np.zeros(1))
+
+
+def test_one_that_never_comes(make: Any) -> None:
     one, _ = make(2, 0.2)
     with pytest.raises(
         errors.CollectiveTimeout, match=r"rank 1 did not come within 0\.2 s.*rank 1: not yet here, MISSING"
     ):
-        one.exchange("sum", np.zeros(1))
-    one, other = make(2)
-    other.close()
-    with pytest.raises(errors.WorkerLost, match="rank 1 has ended"):
         one.exchange("sum", np.zeros(1))
 
 

@@ -19,13 +19,14 @@ ever: others, whose checks come in between, may read what is made here.
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from hybridflow.compiler.codegen.control.dispatch import Memory
-from hybridflow.compiler.codegen.control.host_tasks import load, load_host, load_stride
+from hybridflow.compiler.codegen.control.host_tasks import load, load_host, load_stride, words_text
 from hybridflow.compiler.codegen.control.inline_control_flow import Inline, count_checks, is_inline
 from hybridflow.compiler.codegen.control.interrupt_poll import InterruptPoll
 from hybridflow.compiler.codegen.core.elements import MemoryPlace
@@ -48,7 +49,7 @@ from hybridflow.compiler.loops.kernel import Kernel, base
 from hybridflow.compiler.loops.tuning import ON_STACK
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.lowering import Assert, DynamicExtent, HostCall, Scan, Switch, While
-from hybridflow.compiler.program import HOST, INTERRUPTED, Check, HostFunction
+from hybridflow.compiler.program import EXCHANGE, HOST, INTERRUPTED, Check, HostFunction
 from hybridflow.errors import CompileError, HybridflowError
 
 _BEYOND = 2.0**62  # bytes that no memory has
@@ -94,7 +95,12 @@ class KernelContext(Protocol):
         """What the check of that code is."""
 
     def callback(
-        self, node: Node, function: int | HostFunction, operands: Sequence[Node], retried: bool = False
+        self,
+        node: Node,
+        function: int | HostFunction,
+        operands: Sequence[Node],
+        retried: bool = False,
+        exchange: bool = False,
     ) -> int:
         """The number of the place where a node calls a function in Python."""
 
@@ -351,7 +357,7 @@ class _Control:
 
     def _call_host(self, how: HostCall) -> None:
         """Call Python.  An error there is noted like a check that fails."""
-        e, code = self.e, self.code
+        code = self.code
         if self.context.module.target.kind == "cuda":
             raise CompileError(
                 self.node.op.name, "a GPU cannot call a function in Python. Call it outside of what runs on the GPU.",
@@ -363,17 +369,37 @@ class _Control:
         addresses = [*self.sources[tokens:], *results]
         if how.small:
             self._compute_small(addresses)
-        place = self.context.callback(self.node, how.function, self.given, retried=how.small)
+        place = self.context.callback(
+            self.node, how.function, self.given, retried=how.small, exchange=bool(how.exchange)
+        )
+        if how.exchange:
+            self._raise_if(self._exchange(how.exchange, addresses[0], results[0]), place)
+            return
         table, host = self._table(addresses), load_host(code, "%status")
         if how.small:
             failed = self._call_if_there(host, place, table)
         else:
             failed = self._call_python(host, load(code, host, HOST.index("callback"), "ptr"), place, table)
+        self._raise_if(failed, place)
+
+    def _raise_if(self, failed: str, place: int) -> None:
         check = Check(
             HybridflowError.__name__, self.node.op.name, "a function in Python has failed.", self.node.where, place
         )
-        e.raise_if(Val(failed, dt.bool_, 1), check)
+        self.e.raise_if(Val(failed, dt.bool_, 1), check)
         self._end_if(failed)
+
+    def _exchange(self, record: Sequence[int], source: str, target: str) -> str:
+        """Exchange an array with other processes; whether that has failed."""
+        e = self.e
+        text = words_text(record)
+        words = f"@record.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        e.globals[words] = f"{words} = internal constant {text}, align 8"
+        e.declare(f"declare i32 @{EXCHANGE}(ptr, ptr, ptr)")
+        status, failed = e.fresh("r"), e.fresh("c")
+        e.line(f"{status} = call i32 @{EXCHANGE}(ptr {words}, ptr {source}, ptr {target})")
+        e.line(f"{failed} = icmp ne i32 {status}, 0")
+        return failed
 
     def _compute_small(self, addresses: Sequence[str]) -> None:
         """Go on only if a result is irregular."""
