@@ -122,7 +122,7 @@ class Group:
         self._half = half_of(self.size)
         self._table = (ctypes.c_int64 * self.size)(*(box.address for box in self._boxes))
         # Each a ``struct pollfd``; nobody sends anything, so that what comes is the end.
-        self._ends = (_PollFd * len(self._sockets))(*((one.fileno(), select.POLLIN, 0) for one in self._sockets))
+        self._ends = (_PollFd * len(self._sockets))(*(_PollFd(one.fileno(), select.POLLIN, 0) for one in self._sockets))
         self._scratch = (ctypes.c_char * (words.DEPTH * words.BLOCK))()
         self._words = (ctypes.c_int64 * words.GROUP_WORDS)()
         for word, value in (
