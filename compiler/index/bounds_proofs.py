@@ -183,7 +183,8 @@ class _Source:
     e = ANYTHING
 
     def __init__(self, prover: _Prover, node: Node, index: Index) -> None:
-        self.prover, self.types, self.index = prover, tuple(n.type for n in node.inputs), index
+        self.prover, self.types, self.out = prover, tuple(n.type for n in node.inputs), node.type
+        self._index = index
         self._never: list[IndexExpr] = []  # indices of which none is in range
 
     def load(self, k: int, index: Any) -> Any:
@@ -194,10 +195,10 @@ class _Source:
 
     def load_linear(self, k: int, position: IndexExpr) -> Any:
         size = product(self.types[k].shape)
-        if position == self.index.linear:
+        if position == self._index.linear:
             # It counts the elements of the result, whatever its extents are: those of (n - 2) * m are not to be seen
             # from the bounds of its terms.
-            self.prover.require(bound(size - product(self.index.shape)))
+            self.prover.require(bound(size - product(self.out.shape)))
         else:
             self.prover.within(position, size)
         return ANYTHING
