@@ -225,6 +225,12 @@ class _Source:
     def repeated(self, start: Sequence[Any], iteration: Callable[..., Sequence[Any]], again: Any) -> Sequence[Any]:
         return iteration(*start)
 
+    def folded(self, first: Any, last: Any, extent: Extent, start: Any, add: Callable[..., Any]) -> Any:
+        return add(computed(first, extent), start)
+
+    def clamped(self, value: Any, extent: Extent) -> IndexExpr:
+        return computed(value, extent)
+
     def checked(self, value: Any, extent: Extent, check: Any) -> IndexExpr:
         result = computed(value, extent)
         if extent == 0:  # no index is in range: the check ends the program

@@ -245,7 +245,7 @@ def _segments(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cos
     parallel, lanes = _parallel(space.vars), target.lanes(32)
     grain = COLUMN_STRIP if len(parallel) == len(space.vars) else 1
     work = 1 + work_of(kernel.cluster.anchor.inputs, set(kernel.inputs), cost)
-    one_by_one = any(n.op.kind in (Kind.GATHER, Kind.SEARCH) for n in kernel.nodes)
+    one_by_one = any(n.op.kind in (Kind.GATHER, Kind.SEARCH, Kind.SPARSE) for n in kernel.nodes)
     vectors = 1 if one_by_one else _vectors(COLUMN_STRIP, lanes, work)
     return Schedule(Form.CONCAT, lanes, parallel, grain, vectors)
 
@@ -661,7 +661,7 @@ def _lanes_along(kernel: Kernel, var: LoopVar, target: Target, widest: int = 4) 
 
 
 def _map(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
-    lanes = _lanes(kernel, space, target)
+    lanes = 1 if any(map(_is_sparse_vector, kernel.nodes)) else _lanes(kernel, space, target)
     if not space.vars:
         return Schedule(Form.MAP, lanes)
     reads = {} if _reads_partly(kernel) else accesses(kernel, space, is_leaf).of_input
@@ -680,6 +680,11 @@ def _map(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: Co
     vectors = _vectors(last.extent, lanes, work_of(kernel.roots, set(kernel.inputs), _written_once(cost)))
     parallel = _parallel(space.vars)
     return Schedule(Form.MAP, lanes, parallel, lanes * vectors if last in parallel else 1, vectors)
+
+
+def _is_sparse_vector(node: Node) -> bool:
+    """Whether it is a product whose lanes would each have another row of a sparse matrix."""
+    return node.op.kind is Kind.SPARSE and product(node.shape[1:]) == 1
 
 
 def _written_once(cost: CostModel) -> CostModel:

@@ -24,6 +24,7 @@ from hybridflow.compiler.ops import (  # noqa: F401  (imported for their declara
     sampling,
     searchsorted,
     sliding_windows,
+    sparse_matmul,
     special,
     views,
 )

@@ -29,6 +29,9 @@ the places in them.  Zeros of the padding are factors like others.  bfloat16 goe
 identity; totals of runs carry over to the next run of the chunk, and totals of chunks to the next chunk, one after the
 other; out = (carry of the chunk + carry of the run) + what the run's own scan gives.
 
+**Sparse products.**  The entries of a row go one after the other, from 0, in the dtype of the sums; each product is
+rounded.
+
 **Scatters.**  Updates of one element are added one after the other, in row-major order of the updates; each sum is
 rounded to the dtype.
 

@@ -41,6 +41,7 @@ class Kind(enum.Enum):
     CONVOLVE = "convolve"  # products summed over what a sliding window sees, or over where it is
     GATHER = "gather"  # each output element is one input element, found through indices
     SEARCH = "search"  # each output element is a position in the first input, found by looking at elements of that
+    SPARSE = "sparse"  # each output element is a sum over entries of a row, which point at elements of an input
     SCATTER = "scatter"  # updates folded into a copy of the first input, in row-major order of the updates
     SORT = "sort"  # a permutation along one axis
     TRANSFORM = "transform"  # a linear map of whole lines along one axis
@@ -231,6 +232,7 @@ _REQUIRED: dict[Kind, tuple[str, ...]] = {
     Kind.SEGMENT: ("segments", "batch"),
     Kind.GATHER: ("element", "raises", "batch"),
     Kind.SEARCH: ("element", "batch"),
+    Kind.SPARSE: ("element", "batch"),
     Kind.SCATTER: ("raises", "lower"),
     Kind.CREATE: ("element",),
     Kind.CONTRACT: ("contraction", "contracting"),

@@ -33,6 +33,8 @@ from hybridflow.runtime.native.records import MAX_INPUTS
 Attrs = Mapping[str, Any]
 Types = tuple[Any, ...]  # TensorTypes of live arrays: their extents are numbers
 
+FEW_SPARSE_COLUMNS = 512  # of a product with a sparse matrix, the number of which makes a program of its own
+
 _programs: dict[Any, Any] = {}
 _lock = fork_safe_locks.make()
 
@@ -214,6 +216,18 @@ def _searched(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     return NormalForm(shapes, dims, {**attrs, "batch": min(batch, 1)})
 
 
+def _sparse(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
+    """SPARSE: any number of rows and entries, by a number of columns that is part of the code where it is small."""
+    x, values, columns, starts, ends = types
+    across = static_size(x.shape[1:])
+    dense = (x.shape[0], across) if across != 1 else x.shape[:1]
+    shapes = (dense, values.shape, columns.shape, starts.shape, ends.shape)
+    dims = [_symbols(shape, name) for shape, name in zip(shapes, ("m", "k", "k", "n", "n"))]
+    if len(dense) > 1:
+        dims[0] = (*_symbols(dense[:1], "m"), across if across <= FEW_SPARSE_COLUMNS else Dim("c"))
+    return NormalForm(shapes, tuple(dims), attrs)
+
+
 def _product(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     """CONTRACT: the axes of each part (batch, rows, columns, summed) joined to one; they lie side by side."""
     assert op.contraction and op.contracting, op  # the table sees to it
@@ -251,6 +265,7 @@ _FORMS: dict[Kind, Callable[[OpDef, Types, Attrs], NormalForm]] = {
     Kind.TRANSFORM: _transformed,
     Kind.GATHER: _indexed,
     Kind.SEARCH: _searched,
+    Kind.SPARSE: _sparse,
     Kind.SCATTER: _indexed,
     Kind.CONTRACT: _product,
     Kind.CONVOLVE: _windowed,

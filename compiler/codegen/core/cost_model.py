@@ -35,7 +35,7 @@ def instructions(node: Node) -> int:
         return _measure(node.op, tuple([n.type.dtype for n in node.inputs]), _freeze(attrs) if attrs else ())
     if kind is Kind.GATHER:
         return GATHERED
-    if kind is Kind.SEARCH:
+    if kind is Kind.SEARCH or kind is Kind.SPARSE:
         return SEARCHED
     if kind is Kind.SEGMENT:
         return PADDED

@@ -448,11 +448,46 @@ class _Source:
         e.label(after)
         return values
 
+    def folded(
+        self, first: Val, last: Val, extent: Extent, start: Val, add: Callable[[IndexExpr, Val], Val]
+    ) -> Val:
+        """A loop for all lanes where they begin and end as one; else each has its positions, until the last is done."""
+        e, code, elements = self.e, self.elements.code, self.elements
+        known = dict(elements._values), dict(elements._refs)
+        if e.width == 1 or (self._alike(first) and self._alike(last)):
+            alike = e.width > 1
+            begin, end = (e.convert(e.extract(v, 0) if alike else v, dt.int64).ref for v in (first, last))
+            with code.loop(code.max(begin, 0), code.min(end, code.extent(extent)), carry=(start,)) as loop:
+                loop.next = [add(computed(code.value(loop.index), extent, alike), loop.carried[0])]
+            (total,) = loop.carried
+        else:
+            end = e.minimum(e.convert(last, dt.int64), e.splat(code.value(code.extent(extent))))
+
+            def iteration(position: Val, total: Val) -> list[Val]:
+                active = e.lt(position, end)
+                there = computed(e.select(active, position, 0), extent)
+                return [e.add(position, 1), e.select(active, add(there, total), total)]
+
+            begin_ = e.maximum(e.convert(first, dt.int64), 0)
+            _, total = self.repeated([begin_, start], iteration, lambda position, total: e.lt(position, end))
+        elements._values, elements._refs = known  # what a turn has computed is known in that turn alone
+        return total
+
+    def clamped(self, value: Val, extent: Extent) -> IndexExpr:
+        e, code, alike = self.e, self.elements.code, self._alike(value)
+        with code.width(1 if alike else e.width):
+            last = e.splat(code.value(code.sub(code.extent(extent), 1)))
+            raw = e.convert(e.extract(value, 0) if alike else value, dt.int64)
+            return computed(e.maximum(e.minimum(raw, last), 0), extent, alike)
+
+    def _alike(self, value: Val) -> bool:
+        """Whether a value was read where all of several lanes read."""
+        lane, place = self.elements.lane_var, self.read.get(value.ref)
+        return self.e.width > 1 and lane is not None and place is not None and not place.linear.depends_on(lane)
+
     def checked(self, value: Val, extent: Extent, check: Check) -> IndexExpr:
         """An index read from a tensor: wrapped once when negative; recorded, and made harmless, when out of range."""
-        e, code, lane = self.e, self.elements.code, self.elements.lane_var
-        place = self.read.get(value.ref)
-        alike = e.width > 1 and lane is not None and place is not None and not place.linear.depends_on(lane)
+        e, code, alike = self.e, self.elements.code, self._alike(value)
         width = 1 if alike else e.width
         with code.width(width):
             bound = e.splat(code.value(code.extent(extent)))
