@@ -28,6 +28,7 @@ from hybridflow import (
     saved as saved,
     serving as serving,
     signal as signal,
+    sparse as sparse,
     special as special,
     summary as summary,
     tree as tree,

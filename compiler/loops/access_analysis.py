@@ -57,7 +57,11 @@ class AccessAnalysis:
                     self._compute(node)
         self.stored = {n for n in must_store if not n.is_parameter}
         for node in self.graph.nodes:
-            if node.op.kind in (Kind.GATHER, Kind.SEARCH, Kind.SPARSE):  # data that is read at random must lie in memory
+            if node.op.kind in (
+                Kind.GATHER,
+                Kind.SEARCH,
+                Kind.SPARSE,
+            ):  # data that is read at random must lie in memory
                 for source in node.inputs if node.op.kind is Kind.SPARSE else node.inputs[:1]:
                     self.stored.update(leaf for leaf in self.leaves_beneath(source) if not leaf.is_parameter)
 

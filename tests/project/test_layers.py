@@ -182,7 +182,7 @@ SUBJECTS = (
     ),
     (
         "special functions, signals and linear algebra",
-        ("hybridflow.special", "hybridflow.signal", "hybridflow.linalg"),
+        ("hybridflow.special", "hybridflow.signal", "hybridflow.linalg", "hybridflow.sparse"),
     ),
     (
         "initializers, regularizers, constraints, optimizers",

@@ -448,9 +448,7 @@ class _Source:
         e.label(after)
         return values
 
-    def folded(
-        self, first: Val, last: Val, extent: Extent, start: Val, add: Callable[[IndexExpr, Val], Val]
-    ) -> Val:
+    def folded(self, first: Val, last: Val, extent: Extent, start: Val, add: Callable[[IndexExpr, Val], Val]) -> Val:
         """A loop for all lanes where they begin and end as one; else each has its positions, until the last is done."""
         e, code, elements = self.e, self.elements.code, self.elements
         known = dict(elements._values), dict(elements._refs)

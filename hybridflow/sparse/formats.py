@@ -1,0 +1,532 @@
+"""Sparse tensors as nested values of dense ones: entries with their coordinates (COO), and matrices in rows (CSR).
+
+The parts are dataclass fields, so that functions, ``vmap``, datasets and checkpoints take the whole leaf by leaf.  The
+shape travels as that of a part without elements.
+
+Entries may come in any order, and those at one place add up.  Indices are checked where an object is made: at once, or
+in a compiled function when it runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hybridflow.array.elementwise import logical_and, multiply, negative
+from hybridflow.array.indexing import getitem, take
+from hybridflow.array.reductions import all as all_, sum as sum_
+from hybridflow.array.shapes import concat, permute_dims, stack
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.types import product
+from hybridflow.compiler.ops import type_rules
+from hybridflow.core.promotion import default_int, promote, to_dtype
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.operands import as_tensor, cast, filled, from_numpy, reshape_to, to_shape
+from hybridflow.effects.runtime_raise import check_all
+from hybridflow.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    IndexRangeError,
+    ShapeError,
+    TraceError,
+    entered,
+)
+from hybridflow.sparse.products import coo_product, csr_product, in_rows, row_of_each, summed
+
+
+def _check(stage: str, holds: Any, kind: type[Exception], message: str) -> None:
+    check_all(holds, kind, lambda: kind(stage, message), (), message)
+
+
+def _indices(stage: str, value: Any, name: str, ndim: int) -> Tensor:
+    x = as_tensor(value, stage)
+    if not x.size and isinstance(value, (list, tuple)):
+        x = cast(x, default_int)
+    if not dtypes.is_integer(x.dtype):
+        raise DTypeError(stage, f"{name} are {x.type}. Expected integers.")
+    if x.ndim != ndim:
+        raise ShapeError(stage, f"{name} are {x.type}. Expected {ndim} {'axis' if ndim == 1 else 'axes'}.")
+    return x if x.dtype == dtypes.int32 else cast(x, default_int)
+
+
+def _values(stage: str, value: Any, indices: Tensor) -> Tensor:
+    values = as_tensor(value, stage)
+    if values.ndim != 1 or values.shape != indices.shape[:1]:
+        raise ShapeError(stage, f"values are {values.type} for indices {indices.type}. Expected one for each index.")
+    return values
+
+
+def _outline(stage: str, shape: Any, ndim: int | None) -> Tensor:
+    """A tensor without elements that says a shape."""
+    found = shape if isinstance(shape, tuple) else to_shape(shape, stage)
+    if not found or (ndim is not None and len(found) != ndim):
+        raise ShapeError(stage, f"the shape is {found}. Expected {'one axis or more' if ndim is None else ndim}.")
+    return filled(0, dtypes.int8, (*found, 0), stage)
+
+
+class _Sparse:
+    """What the formats have in common."""
+
+    values: Tensor
+    outline: Tensor
+    __array_ufunc__ = None  # NumPy's operators leave it to ours
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The extents of the dense tensor."""
+        return tuple(self.outline.shape[:-1])
+
+    @property
+    def ndim(self) -> int:
+        return self.outline.ndim - 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def nnz(self) -> Any:
+        """The number of entries, those that are 0 and those at one place included."""
+        return self.values.shape[-1]
+
+    def with_values(self, values: Any) -> Any:
+        """The tensor with the same indices and other values.
+
+        Args:
+            values: a value for each entry.
+
+        Returns:
+            A sparse tensor of the same format.
+
+        Raises:
+            ShapeError: where there are not as many values as entries.
+
+        Example:
+            >>> hf.sparse.from_dense([[0.0, 2.0]]).with_values([5.0]).to_dense().tolist()
+            [[0.0, 5.0]]
+        """
+        new = as_tensor(values, "with_values")
+        if new.shape != self.values.shape:
+            raise ShapeError("with_values", f"values are {new.type}. Expected the shape of {self.values.type}.")
+        return self._with(new)
+
+    def astype(self, dtype: Any) -> Any:
+        """The tensor with its values converted to a dtype."""
+        return self._with(cast(self.values, to_dtype(dtype, "astype")))
+
+    def _with(self, values: Tensor) -> Any:
+        return _made(
+            type(self), **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | {"values": values}
+        )  # type: ignore[arg-type]
+
+    def __neg__(self) -> Any:
+        return self._with(negative(self.values))
+
+    def __mul__(self, other: Any) -> Any:
+        scale = as_tensor(other, "sparse multiply")
+        if scale.ndim:
+            raise ShapeError(
+                "sparse multiply", f"the factor is {scale.type}. Expected a number; see hf.sparse.multiply."
+            )
+        return self._with(multiply(self.values, other))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        extents = ",".join(map(str, self.shape))
+        return f"<{type(self).__name__} {dtypes.SHORT[self.dtype]}[{extents}] nnz={self.nnz}>"
+
+
+def _made(kind: type, **parts: Any) -> Any:
+    """An object of parts that fit each other."""
+    result = object.__new__(kind)
+    for name, part in parts.items():
+        object.__setattr__(result, name, part)
+    return result
+
+
+def _operand(matrix: _Sparse, other: Any) -> Tensor:
+    """What a matrix is multiplied with from the right, in the dtype of the product."""
+    stage = "sparse matmul"
+    if isinstance(other, _Sparse):
+        raise ArgumentTypeError(stage, "both operands are sparse. Expected a dense one: call to_dense() on it.")
+    x = as_tensor(other, stage)
+    if matrix.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != matrix.shape[1]:
+        raise ShapeError(
+            stage,
+            f"{matrix!r} is multiplied with {x.type}. Expected a matrix, and a vector or matrix of as many rows as it "
+            "has columns.",
+        )
+    dtype = promote(matrix.dtype, x.dtype, stage)
+    if dtypes.is_bool(dtype):
+        raise DTypeError(stage, "both operands are bools. Expected numbers.")
+    return cast(x, dtype)
+
+
+def _from_left(matrix: Any, other: Any) -> Tensor:
+    """``other @ matrix``."""
+    x = as_tensor(other, "sparse matmul")
+    if x.ndim == 1:
+        result: Tensor = matrix.T @ x
+        return result
+    if x.ndim != 2:
+        raise ShapeError("sparse matmul", f"{x.type} is multiplied with {matrix!r}. Expected a vector or a matrix.")
+    return permute_dims(matrix.T @ permute_dims(x, (1, 0)), (1, 0))
+
+
+def _scipy(name: str) -> Any:
+    try:
+        module = importlib.import_module("scipy.sparse")
+    except ImportError:
+        raise ArgumentError("to_scipy", "SciPy is not installed. Install scipy.") from None
+    return getattr(module, name)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, init=False)
+class COO(_Sparse):
+    """Sparse tensor: values, each with its coordinates; all other elements are 0.
+
+    Entries may come in any order; those at one place add up.  ``tf.SparseTensor`` is this class.
+
+    Args:
+        indices: integers ``[nnz, ndim]``: the coordinates of each entry.
+        values: a tensor ``[nnz]``.
+        dense_shape: the shape of the dense tensor.
+
+    Raises:
+        ShapeError: where the parts do not fit each other.
+        DTypeError: for indices that are no integers.
+        IndexRangeError: for an index out of range.
+
+    Example:
+        >>> a = hf.sparse.COO([[0, 1], [2, 0]], [5.0, 7.0], (3, 2))
+        >>> a
+        <COO f32[3,2] nnz=2>
+        >>> a.to_dense().tolist()
+        [[0.0, 5.0], [0.0, 0.0], [7.0, 0.0]]
+    """
+
+    coords: Tensor
+    values: Tensor
+    outline: Tensor
+
+    @entered
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        stage = "COO"
+        outline = _outline(stage, dense_shape, None)
+        at = as_tensor(indices, stage)
+        ndim = outline.ndim - 1
+        at = _indices(stage, reshape_to(at, (0, ndim)) if at.size == 0 and at.ndim < 2 else at, "indices", 2)
+        if at.shape[1] != ndim:
+            raise ShapeError(stage, f"indices are {at.type} for {ndim} axes. Expected a row of {ndim} for each entry.")
+        held = _values(stage, values, at)
+        bounds = outline.shape[:-1]
+        for axis, extent in enumerate(bounds):
+            along = getitem(at, (slice(None), axis))
+            inside = all_(logical_and(along >= 0, along < extent))
+            _check(stage, inside, IndexRangeError, f"an index is out of range for axis {axis} of {extent} elements.")
+        for name, part in (("coords", permute_dims(at, (1, 0))), ("values", held), ("outline", outline)):
+            object.__setattr__(self, name, part)
+
+    @property
+    def indices(self) -> Tensor:
+        """The coordinates of each entry: ``[nnz, ndim]``."""
+        return permute_dims(self.coords, (*range(self.coords.ndim - 2), -1, -2))
+
+    @property
+    def dense_shape(self) -> tuple[Any, ...]:
+        """The shape, under TensorFlow's name."""
+        return self.shape
+
+    def _along(self, axis: int) -> Tensor:
+        return getitem(self.coords, axis)
+
+    def _flat(self, axes: Sequence[int]) -> Tensor:
+        """The row-major position of each entry along some axes."""
+        at = filled(0, default_int, self.values.shape, "sparse")
+        for axis in axes:
+            at = at * self.shape[axis] + cast(self._along(axis), default_int)
+        return at
+
+    def to_dense(self) -> Tensor:
+        """The dense tensor, in which entries at one place are added up.
+
+        Returns:
+            A tensor of ``shape``.
+
+        Example:
+            >>> hf.sparse.COO([[1], [1]], [2, 3], (3,)).to_dense().tolist()
+            [0, 5, 0]
+        """
+        is_bool = dtypes.is_bool(self.dtype)
+        values = cast(self.values, dtypes.int32) if is_bool else self.values
+        flat = summed(values, self._flat(range(self.ndim)), product(self.shape))
+        return reshape_to(cast(flat, dtypes.bool_) if is_bool else flat, self.shape)
+
+    def to_coo(self) -> COO:
+        """The tensor itself."""
+        return self
+
+    def to_csr(self) -> CSR:
+        """The matrix in rows: entries of a row stay in their order.
+
+        Returns:
+            A ``CSR`` matrix.
+
+        Raises:
+            ShapeError: where it has other than two axes.
+        """
+        if self.ndim != 2:
+            raise ShapeError("to_csr", f"{self!r} is no matrix. Expected two axes.")
+        order, indptr = in_rows(self._along(0), self.shape[0])
+        columns, values = take(self._along(1), order, axis=0), take(self.values, order, axis=0)
+        result: CSR = _made(CSR, indptr=indptr, indices=columns, values=values, outline=self.outline)
+        return result
+
+    def coalesce(self) -> COO:
+        """Entries in row-major order, those at one place added up.
+
+        How many are left depends on the indices, so compiled functions cannot do it: ``reorder`` sorts alone.
+
+        Returns:
+            A ``COO`` tensor without duplicates.
+
+        Raises:
+            TraceError: in a compiled function.
+
+        Example:
+            >>> hf.sparse.COO([[1], [0], [1]], [2, 3, 4], (2,)).coalesce().values.tolist()
+            [3, 6]
+        """
+        flat = self._flat(range(self.ndim))
+        places, inverse = np.unique(flat.numpy(), return_inverse=True)
+        values = summed(self.values, from_numpy(inverse.reshape(-1), "coalesce"), len(places))
+        coords = np.stack(np.unravel_index(places, self.shape)) if len(places) else np.zeros((self.ndim, 0), np.int64)
+        at = cast(from_numpy(coords.astype(np.int64), "coalesce"), self.coords.dtype)
+        result: COO = _made(COO, coords=at, values=values, outline=self.outline)
+        return result
+
+    def transpose(self, axes: Sequence[int] | None = None) -> COO:
+        """The tensor with its axes in another order.
+
+        Args:
+            axes: the old axis of each new one; in opposite order by default.
+
+        Returns:
+            A ``COO`` tensor.
+
+        Raises:
+            ArgumentError: where ``axes`` are no permutation.
+        """
+        order = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
+        wanted = [type_rules.integer("transpose", "an axis", axis) for axis in order]
+        wanted = [axis + self.ndim if axis < 0 else axis for axis in wanted]
+        if sorted(wanted) != list(range(self.ndim)):
+            raise ArgumentError("transpose", f"axes are {order} for {self.ndim} axes. Expected each of them once.")
+        coords = stack([self._along(axis) for axis in wanted])
+        result: COO = _made(
+            COO, coords=coords, values=self.values, outline=permute_dims(self.outline, (*wanted, self.ndim))
+        )
+        return result
+
+    @property
+    def T(self) -> COO:
+        return self.transpose()
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """The sums of elements along axes, as a dense tensor.
+
+        Args:
+            axis: an axis, or several; all by default.
+            keepdims: whether reduced axes stay, with one element.
+
+        Returns:
+            A tensor of the axes that are left.
+
+        Raises:
+            AxisError: where there is no such axis.
+
+        Example:
+            >>> hf.sparse.from_dense([[1.0, 0.0], [2.0, 3.0]]).sum(axis=1).tolist()
+            [1.0, 5.0]
+        """
+        axes = type_rules.axes("sum", self.outline.type.with_shape(self.shape), axis)
+        left = [k for k in range(self.ndim) if k not in axes]
+        if left:
+            total = summed(self.values, self._flat(left), product(tuple(self.shape[k] for k in left)))
+        else:
+            total = sum_(self.values, dtype=None if dtypes.is_bool(self.dtype) else self.dtype)
+        kept = [1 if k in axes else extent for k, extent in enumerate(self.shape) if keepdims or k not in axes]
+        return reshape_to(total, tuple(kept))
+
+    def __matmul__(self, other: Any) -> Tensor:
+        x = _operand(self, other)
+        return coo_product(self._along(0), self._along(1), cast(self.values, x.dtype), self.shape[0], x)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return _from_left(self, other)
+
+    def __add__(self, other: Any) -> COO:
+        """The sum: the entries of both."""
+        if not isinstance(other, _Sparse):
+            return NotImplemented
+        right = other.to_coo()  # type: ignore[attr-defined]
+        if right.shape != self.shape:
+            raise ShapeError("sparse add", f"shapes are {self.shape} and {right.shape}. Expected equal ones.")
+        dtype = promote(self.dtype, right.dtype, "sparse add")
+        values = concat([cast(self.values, dtype), cast(right.values, dtype)])
+        coords = concat([cast(x.coords, default_int) for x in (self, right)], axis=1)
+        result: COO = _made(COO, coords=coords, values=values, outline=self.outline)
+        return result
+
+    def __sub__(self, other: Any) -> COO:
+        return self + -other if isinstance(other, _Sparse) else NotImplemented
+
+    def to_scipy(self) -> Any:
+        """The matrix as ``scipy.sparse.coo_array``."""
+        return _scipy("coo_array")((self.values.numpy(), tuple(self.coords.numpy())), shape=self.shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, init=False)
+class CSR(_Sparse):
+    """Sparse matrix in rows: row ``i`` has the entries ``indptr[i]`` to before ``indptr[i + 1]``.
+
+    Columns of a row may come in any order; entries at one place add up.
+
+    Args:
+        indptr: integers ``[rows + 1]`` that do not fall, from 0 to the number of entries.
+        indices: integers ``[nnz]``: the column of each entry.
+        values: a tensor ``[nnz]``.
+        shape: the shape of the matrix.
+
+    Raises:
+        ShapeError: where the parts do not fit each other.
+        DTypeError: for indices that are no integers.
+        IndexRangeError: for a column out of range.
+        ArgumentError: for splits that go backwards, or do not begin at 0 and end at the number of entries.
+
+    Example:
+        >>> a = hf.sparse.CSR([0, 1, 1, 3], [1, 0, 1], [5.0, 7.0, 8.0], (3, 2))
+        >>> (a @ [1.0, 10.0]).tolist()
+        [50.0, 0.0, 87.0]
+    """
+
+    indptr: Tensor
+    indices: Tensor
+    values: Tensor
+    outline: Tensor
+
+    @entered
+    def __init__(self, indptr: Any, indices: Any, values: Any, shape: Any) -> None:
+        stage = "CSR"
+        outline = _outline(stage, shape, 2)
+        columns, splits = _indices(stage, indices, "indices", 1), _indices(stage, indptr, "indptr", 1)
+        rows, across = outline.shape[:-1]
+        if splits.shape != (rows + 1,):
+            raise ShapeError(stage, f"indptr is {splits.type} for {rows} rows. Expected one more than there are rows.")
+        held = _values(stage, values, columns)
+        inside = all_(logical_and(columns >= 0, columns < across))
+        _check(stage, inside, IndexRangeError, f"an index is out of range for axis 1 of {across} elements.")
+        ends = logical_and(getitem(splits, 0) == 0, getitem(splits, -1) == columns.shape[0])
+        forwards = all_(getitem(splits, slice(1, None)) >= getitem(splits, slice(None, -1)))
+        said = "indptr goes backwards, or does not begin at 0 and end at the number of entries."
+        _check(stage, logical_and(ends, forwards), ArgumentError, said)
+        if columns.dtype != splits.dtype:
+            columns, splits = cast(columns, default_int), cast(splits, default_int)
+        for name, part in (("indptr", splits), ("indices", columns), ("values", held), ("outline", outline)):
+            object.__setattr__(self, name, part)
+
+    def _rows(self) -> Tensor:
+        """The row of each entry."""
+        return row_of_each(self.indptr, self.nnz)
+
+    def to_coo(self) -> COO:
+        """The matrix as entries with coordinates, in the same order.
+
+        Returns:
+            A ``COO`` tensor.
+        """
+        result: COO = _made(COO, coords=stack([self._rows(), self.indices]), values=self.values, outline=self.outline)
+        return result
+
+    def to_csr(self) -> CSR:
+        """The matrix itself."""
+        return self
+
+    def to_dense(self) -> Tensor:
+        """The dense matrix, in which entries at one place are added up."""
+        return self.to_coo().to_dense()
+
+    def coalesce(self) -> CSR:
+        """Columns of rows in order, entries at one place added up; not in compiled functions."""
+        return self.to_coo().coalesce().to_csr()
+
+    def transpose(self) -> CSR:
+        """The transposed matrix, in rows too.
+
+        Returns:
+            A ``CSR`` matrix.
+
+        Example:
+            >>> hf.sparse.from_dense([[1.0, 2.0]], format="csr").T.indptr.tolist()
+            [0, 1, 2]
+        """
+        order, indptr = in_rows(self.indices, self.shape[1])
+        columns, values = take(self._rows(), order, axis=0), take(self.values, order, axis=0)
+        result: CSR = _made(
+            CSR, indptr=indptr, indices=columns, values=values, outline=permute_dims(self.outline, (1, 0, 2))
+        )
+        return result
+
+    @property
+    def T(self) -> CSR:
+        return self.transpose()
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """The sums of elements along axes, as a dense tensor: see ``COO.sum``."""
+        return self.to_coo().sum(axis, keepdims)
+
+    def __getitem__(self, key: Any) -> CSR:
+        """Rows from one to another: a slice of step 1.  Raises TraceError in a compiled function, where the number of
+        entries is not known."""
+        stage = "CSR"
+        if not isinstance(key, slice) or key.step not in (None, 1):
+            raise ArgumentTypeError(stage, f"rows are {key!r}. Expected a slice of step 1.")
+        if not isinstance(self.shape[0], int):
+            raise ShapeError(stage, "rows cannot be cut where their number is not known.")
+        first, last, _ = key.indices(self.shape[0])
+        last = max(first, last)
+        splits = getitem(self.indptr, slice(first, last + 1))
+        known = splits._known()
+        if known is None:
+            said = "the number of entries of some rows depends on the values of indptr. Cut them outside."
+            raise TraceError(stage, said)
+        begin, end = int(known[0]), int(known[-1])
+        outline = getitem(self.outline, slice(first, last))
+        columns, values = (getitem(x, slice(begin, end)) for x in (self.indices, self.values))
+        result: CSR = _made(CSR, indptr=splits - begin, indices=columns, values=values, outline=outline)
+        return result
+
+    def __matmul__(self, other: Any) -> Tensor:
+        x = _operand(self, other)
+        return csr_product(self.indptr, self.indices, cast(self.values, x.dtype), x)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return _from_left(self, other)
+
+    def __add__(self, other: Any) -> CSR:
+        """The sum: the entries of both, row by row."""
+        return (self.to_coo() + other).to_csr() if isinstance(other, _Sparse) else NotImplemented
+
+    def __sub__(self, other: Any) -> CSR:
+        return self + -other if isinstance(other, _Sparse) else NotImplemented
+
+    def to_scipy(self) -> Any:
+        """The matrix as ``scipy.sparse.csr_array``."""
+        parts = self.values.numpy(), self.indices.numpy(), self.indptr.numpy()
+        return _scipy("csr_array")(parts, shape=self.shape)
