@@ -26,7 +26,7 @@ P: hf.distribute.P
 RaggedTensor: hf.data.Dataset and its padded_batch; there are no ragged tensors
 Session: hf.compat.v1.Session(), or call the function: operations run at once
 ShapeDtypeStruct: hf.TensorSpec(shape, dtype)
-SparseTensor: hf.IndexedSlices(values, indices, shape) of rows; there are no other sparse tensors
+SparseTensor: hf.sparse.COO(indices, values, shape)
 TensorShape: a tuple of ints, and None in an hf.TensorSpec
 UnconnectedGradients: tape.gradient(y, x), which is None where nothing leads from x to y
 absolute: hf.abs(x)
@@ -427,7 +427,6 @@ sort_complex: hf.sort(x) of real numbers
 space_to_batch: hf.reshape and hf.permute_dims
 space_to_depth: hf.reshape and hf.permute_dims
 spacing: hf.nextafter(hf.abs(x), hf.inf) - hf.abs(x)
-sparse: hf.segment_sum(values, rows, n) of the products; there are no sparse tensors
 stop_gradients: hf.stop_gradient(x)
 str_: lists of Python, or elements of hf.data.Dataset; tensors hold numbers
 strings: numpy.strings, and hf.asarray of what comes of it; tensors hold numbers
@@ -631,7 +630,7 @@ swapaxes: hf.moveaxis(x, source, destination), or x.mT
 swapdims: hf.moveaxis(x, source, destination), or x.mT
 t: x.T
 to: x.astype(dtype) or x.to_device(device)
-to_sparse: hf.IndexedSlices(values, indices, shape) of rows; there are no other sparse tensors
+to_sparse: hf.sparse.from_dense(x)
 tobytes: x.numpy().tobytes()
 tofile: x.numpy().tofile(file)
 topk: hf.top_k(x, k)

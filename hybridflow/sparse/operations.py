@@ -97,14 +97,13 @@ def from_scipy(x: Any) -> Any:
 
 
 @entered
-def to_dense(x: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None) -> Tensor:
+def to_dense(x: Any, default_value: Any = None, validate_indices: bool = True) -> Tensor:
     """The dense tensor, in which entries at one place are added up.
 
     Args:
         x: a sparse tensor.
         default_value: what stands where there is no entry; 0 by default.
         validate_indices: ignored: indices are checked where a sparse tensor is made.
-        name: ignored.
 
     Returns:
         A tensor of the shape of ``x``.
@@ -151,9 +150,7 @@ def matmul(a: Any, b: Any) -> Tensor:
 
 
 @entered
-def sparse_dense_matmul(
-    sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
-) -> Tensor:
+def sparse_dense_matmul(sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Tensor:
     """The product of a sparse and a dense matrix, under TensorFlow's name and arguments.
 
     Args:
@@ -161,7 +158,6 @@ def sparse_dense_matmul(
         b: a dense matrix, or a sparse one.
         adjoint_a: whether the first one is transposed, its numbers conjugated.
         adjoint_b: the same for the second one.
-        name: ignored.
 
     Returns:
         A dense matrix.
@@ -236,12 +232,11 @@ def _lines(x: Any) -> tuple[Tensor, Any]:
 
 
 @entered
-def softmax(x: Any, name: str | None = None) -> Any:
+def softmax(x: Any) -> Any:
     """Softmax along the last axis over the entries alone, as if all others were minus infinity.
 
     Args:
         x: a sparse float tensor of two axes or more; its entries lie at different places.
-        name: ignored.
 
     Returns:
         A sparse tensor with the indices of ``x``.
@@ -270,12 +265,11 @@ def softmax(x: Any, name: str | None = None) -> Any:
 
 
 @entered
-def reorder(x: Any, name: str | None = None) -> Any:
+def reorder(x: Any) -> Any:
     """The tensor with its entries in row-major order; those at one place stay apart, in their order.
 
     Args:
         x: a sparse tensor.
-        name: ignored.
 
     Returns:
         A tensor of the same format.
@@ -297,13 +291,12 @@ def reorder(x: Any, name: str | None = None) -> Any:
 
 
 @entered
-def transpose(x: Any, perm: Any = None, name: str | None = None) -> Any:
+def transpose(x: Any, perm: Any = None) -> Any:
     """The tensor with its axes in another order.
 
     Args:
         x: a sparse tensor.
         perm: the old axis of each new one; in opposite order by default.
-        name: ignored.
 
     Returns:
         A tensor of the same format.
@@ -507,14 +500,13 @@ def concat(axis: Any, sp_inputs: Any) -> Any:
 
 
 @entered
-def eye(num_rows: Any, num_columns: Any = None, dtype: Any = None, name: str | None = None) -> COO:
+def eye(num_rows: Any, num_columns: Any = None, dtype: Any = None) -> COO:
     """The identity matrix.
 
     Args:
         num_rows: how many rows.
         num_columns: how many columns; as many by default.
         dtype: float32 by default.
-        name: ignored.
 
     Returns:
         A ``COO`` matrix.

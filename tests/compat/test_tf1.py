@@ -77,7 +77,7 @@ def test_missing_names_name_the_nearest(name: str, near: str) -> None:
     [
         (tf, "import_graph_def", "build the graph"),
         (tf, "estimator", "tf.train.MonitoredTrainingSession"),
-        (tf, "SparseTensor", "dense"),
+        (tf, "sparse_placeholder", "values"),
         (tf.train, "import_meta_graph", "then restore"),
         (tf.contrib, "slim", "tf.layers"),
     ],

@@ -117,6 +117,14 @@ def _images(axes: int) -> dict[str, Any]:
 
 # Good arguments of functions to which the names mean something else.
 SPECIAL: dict[str, dict[str, Any]] = {
+    "sparse.from_": {"x": MATRIX, "format": "coo"},
+    "sparse.matmul": {"a": hf.sparse.from_dense(MATRIX), "b": MATRIX},
+    "sparse.sparse_dense_matmul": {"sp_a": hf.sparse.from_dense(MATRIX), "b": MATRIX},
+    "sparse.sddmm": {"pattern": hf.sparse.from_dense(MATRIX), "x": MATRIX, "y": MATRIX},
+    "sparse.add": {"a": hf.sparse.from_dense(MATRIX), "b": MATRIX},
+    "sparse.concat": {"axis": 0, "sp_inputs": [hf.sparse.from_dense(MATRIX)]},
+    "sparse.eye": {"num_rows": 2},
+    "sparse.": {"x": hf.sparse.from_dense(MATRIX), "y": MATRIX},
     "bitwise": {"x": 3, "x1": 3, "x2": 1},
     "permute_dims": {"axes": (1, 0)},
     "can_cast": {"source": hf.int8, "target": hf.int16},
@@ -226,7 +234,7 @@ switch_case case while_loop fori_loop scan foldl foldr map_fn associative_scan p
 ELSEWHERE = _ELSEWHERE.split()
 
 
-WITH_FUNCTIONS = ("fft", "linalg", "losses", "nn", "signal")
+WITH_FUNCTIONS = ("fft", "linalg", "losses", "nn", "signal", "sparse")
 
 
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:

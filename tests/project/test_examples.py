@@ -95,6 +95,11 @@ def test_a_gpt_learns_writes_and_goes_on_with_the_same_bits(load: Load, tmp_path
     assert written == whole.write("how", 30) and len(written) == 33 and set(written) <= set(text.alphabet)
 
 
+@pytest.mark.code
+def test_groups_of_a_graph_are_found(load: Load) -> None:
+    assert load("graph_convolution").train(40, 3, 30) > 0.8
+
+
 @pytest.mark.slow
 @pytest.mark.code
 def test_words_are_found_by_their_company(load: Load, tmp_path: Path) -> None:

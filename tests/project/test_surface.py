@@ -97,6 +97,8 @@ MODULES = {
     "signal": """convolve correlate dct fftconvolve frame hamming_window hann_window idct istft
         kaiser_bessel_derived_window
         kaiser_window lfilter linear_to_mel_weight_matrix overlap_and_add spectrogram stft vorbis_window""",
+    "sparse": """COO CSR add concat eye from_dense from_scipy matmul multiply reduce_max reduce_min reduce_sum reorder
+        sddmm softmax sparse_dense_matmul to_dense transpose""",
     "special": """beta betainc betaln digamma entr erf erfc erfcinv erfcx erfinv exp1 expi expit exprel gamma gammainc
         gammaincc gammaln i0 i0e i1 i1e j0 j1 k0 k0e k1 k1e kl_div lambertw log_expit log_ndtr log_softmax logit
         logsumexp multigammaln ndtr ndtri polygamma rel_entr sinc softmax softplus spence xlog1py xlogy zeta""",

@@ -13,8 +13,8 @@ linalg LinearOperatorDiag: operators are matrices here: tf.linalg.diag, or x * d
 linalg LinearOperatorIdentity: operators are matrices here: tf.eye
 linalg LinearOperatorLowerTriangular: operators are matrices here: tf.linalg.triangular_solve
 linalg LinearOperator: operators are matrices here: tf.linalg.matmul, tf.linalg.solve, tf.linalg.det
-nn embedding_lookup_sparse: there are no sparse tensors; tf.nn.embedding_lookup, and tf.reduce_sum over rows
-nn safe_embedding_lookup_sparse: there are no sparse tensors; tf.nn.embedding_lookup, and tf.reduce_sum over rows
+nn embedding_lookup_sparse: write tf.sparse.sparse_dense_matmul of the weights of the rows and the table
+nn safe_embedding_lookup_sparse: write tf.sparse.sparse_dense_matmul of the weights of the rows and the table
 nn fractional_max_pool: write tf.nn.max_pool2d
 nn fractional_avg_pool: write tf.nn.avg_pool2d
 nn isotonic_regression: use sklearn.isotonic on x.numpy()
@@ -42,8 +42,8 @@ io write_graph: print f.ir() of a tf.function
 io parse_sequence_example: use tf.io.parse_single_example with FixedLenSequenceFeature
 io parse_single_sequence_example: use tf.io.parse_single_example with FixedLenSequenceFeature
 io RaggedFeature: there are no ragged tensors; use tf.io.VarLenFeature
-io SparseFeature: there are no sparse tensors; use tf.io.VarLenFeature
-. sets: there are no sparse tensors; use Python's sets, tf.unique, or tf.compat.v1.setdiff1d
+io SparseFeature: use tf.io.VarLenFeature, and tf.SparseTensor of what it gives
+. sets: use Python's sets, tf.unique, or tf.compat.v1.setdiff1d
 . queue: use tf.data.Dataset, or Python's queue
 . quantization: cast to tf.int8 and back with scales of your own
 . xla: functions are always compiled
@@ -74,8 +74,20 @@ distribute MultiWorkerMirroredStrategy: one process computes; write tf.distribut
 distribute ParameterServerStrategy: one process computes; write tf.distribute.MirroredStrategy
 . RaggedTensor: there are no ragged tensors; pad the rows (tf.data.Dataset.padded_batch) and mask them
 . ragged: there are no ragged tensors; pad the rows (tf.data.Dataset.padded_batch) and mask them
-. SparseTensor: there are no sparse tensors; use a dense one, or tf.gather and tf.scatter_nd
-. sparse: there are no sparse tensors; use a dense one, or tf.gather and tf.scatter_nd
+sparse map_values: write x.with_values(f(x.values))
+sparse mask: take the rows of x.indices and x.values that are wanted
+sparse retain: take the rows of x.indices and x.values that are wanted
+sparse slice: write tf.sparse.to_dense(x)[...], or a slice of rows of x.to_csr()
+sparse reshape: write tf.sparse.from_dense(tf.reshape(tf.sparse.to_dense(x), shape))
+sparse maximum: write tf.maximum of tf.sparse.to_dense
+sparse minimum: write tf.minimum of tf.sparse.to_dense
+sparse bincount: write tf.math.bincount
+sparse cross: compute the numbers of the crossings in Python
+sparse split: write slices of rows of x.to_csr()
+sparse segment_sum: write tf.math.segment_sum of tf.gather
+sparse segment_mean: write tf.math.segment_mean of tf.gather
+sparse fill_empty_rows: add the entries to indices and values
+sparse to_indicator: write tf.sparse.to_dense of entries of True
 . strings: there are no tensors of texts; work on them in Python, and make tensors of the numbers
 . lookup: there are no tensors of texts; look them up in a dict, and make tensors of the numbers
 . feature_column: features are columns of numbers: tf.data.Dataset.map makes them

@@ -2,6 +2,7 @@
 
 NAMES = """
 [.]
+SparseTensor: sparse.COO
 Tensor: Tensor
 Variable: ~values.Variable
 DType: ~values.DType

@@ -199,6 +199,20 @@ tensor_diag_part: diagonal(&input, /)
 trace: trace(&x, /)
 triangular_solve: ~linear.triangular_solve
 
+[sparse]
+SparseTensor: sparse.COO
+add: sparse.add(a, b)
+concat: sparse.concat(axis, sp_inputs)
+eye: sparse.eye(num_rows, num_columns, dtype)
+from_dense: sparse.from_dense(tensor>x)
+reduce_max: sparse.reduce_max(sp_input>x, axis)
+reduce_sum: sparse.reduce_sum(sp_input>x, axis, keepdims)
+reorder: sparse.reorder(sp_input>x)
+softmax: sparse.softmax(sp_input>x)
+sparse_dense_matmul: sparse.sparse_dense_matmul(sp_a, b, adjoint_a, adjoint_b)
+to_dense: sparse.to_dense(sp_input>x, default_value, validate_indices)
+transpose: sparse.transpose(sp_input>x, perm)
+
 [signal]
 dct: ~signals.dct
 fft2d: ~signals.fft2d

@@ -14,8 +14,7 @@ _INSTEAD = {
     "tf.train.export_meta_graph": "graphs are not written beside checkpoints; tf.train.Saver saves the variables",
     "tf.estimator": "there are no estimators; use tf.train.MonitoredTrainingSession, or tf.keras and fit",
     "tf.contrib.slim": "there is no slim; use tf.layers",
-    "tf.SparseTensor": "there are no sparse tensors; use a dense one, or tf.IndexedSlices",
-    "tf.sparse_placeholder": "there are no sparse tensors; feed a dense one",
+    "tf.sparse_placeholder": "feed the parts: indices, values and the shape",
 }
 
 
