@@ -69,7 +69,7 @@ def _outline(stage: str, shape: Any, ndim: int | None) -> Tensor:
     return filled(0, dtypes.int8, (*found, 0), stage)
 
 
-class _Sparse:
+class SparseBase:
     """What the formats have in common."""
 
     values: Tensor
@@ -113,19 +113,21 @@ class _Sparse:
         new = as_tensor(values, "with_values")
         if new.shape != self.values.shape:
             raise ShapeError("with_values", f"values are {new.type}. Expected the shape of {self.values.type}.")
-        return self._with(new)
+        return self.replaced(new)
 
     def astype(self, dtype: Any) -> Any:
         """The tensor with its values converted to a dtype."""
-        return self._with(cast(self.values, to_dtype(dtype, "astype")))
+        return self.replaced(cast(self.values, to_dtype(dtype, "astype")))
 
-    def _with(self, values: Tensor) -> Any:
-        return _made(
-            type(self), **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | {"values": values}
-        )  # type: ignore[arg-type]
+    def replaced(self, values: Tensor) -> Any:
+        """The same without a look at the values."""
+        parts: Any = self
+        return made(
+            type(self), **{f.name: getattr(self, f.name) for f in dataclasses.fields(parts)} | {"values": values}
+        )
 
     def __neg__(self) -> Any:
-        return self._with(negative(self.values))
+        return self.replaced(negative(self.values))
 
     def __mul__(self, other: Any) -> Any:
         scale = as_tensor(other, "sparse multiply")
@@ -133,7 +135,7 @@ class _Sparse:
             raise ShapeError(
                 "sparse multiply", f"the factor is {scale.type}. Expected a number; see hf.sparse.multiply."
             )
-        return self._with(multiply(self.values, other))
+        return self.replaced(multiply(self.values, other))
 
     __rmul__ = __mul__
 
@@ -142,18 +144,18 @@ class _Sparse:
         return f"<{type(self).__name__} {dtypes.SHORT[self.dtype]}[{extents}] nnz={self.nnz}>"
 
 
-def _made(kind: type, **parts: Any) -> Any:
+def made(kind: type, **parts: Any) -> Any:
     """An object of parts that fit each other."""
-    result = object.__new__(kind)
+    result: Any = object.__new__(kind)
     for name, part in parts.items():
         object.__setattr__(result, name, part)
     return result
 
 
-def _operand(matrix: _Sparse, other: Any) -> Tensor:
+def _operand(matrix: SparseBase, other: Any) -> Tensor:
     """What a matrix is multiplied with from the right, in the dtype of the product."""
     stage = "sparse matmul"
-    if isinstance(other, _Sparse):
+    if isinstance(other, SparseBase):
         raise ArgumentTypeError(stage, "both operands are sparse. Expected a dense one: call to_dense() on it.")
     x = as_tensor(other, stage)
     if matrix.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != matrix.shape[1]:
@@ -188,7 +190,7 @@ def _scipy(name: str) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, init=False)
-class COO(_Sparse):
+class COO(SparseBase):
     """Sparse tensor: values, each with its coordinates; all other elements are 0.
 
     Entries may come in any order; those at one place add up.  ``tf.SparseTensor`` is this class.
@@ -243,14 +245,15 @@ class COO(_Sparse):
         """The shape, under TensorFlow's name."""
         return self.shape
 
-    def _along(self, axis: int) -> Tensor:
+    def coordinate(self, axis: int) -> Tensor:
+        """The coordinates of entries along an axis."""
         return getitem(self.coords, axis)
 
-    def _flat(self, axes: Sequence[int]) -> Tensor:
+    def positions(self, axes: Sequence[int]) -> Tensor:
         """The row-major position of each entry along some axes."""
         at = filled(0, default_int, self.values.shape, "sparse")
         for axis in axes:
-            at = at * self.shape[axis] + cast(self._along(axis), default_int)
+            at = at * self.shape[axis] + cast(self.coordinate(axis), default_int)
         return at
 
     def to_dense(self) -> Tensor:
@@ -265,7 +268,7 @@ class COO(_Sparse):
         """
         is_bool = dtypes.is_bool(self.dtype)
         values = cast(self.values, dtypes.int32) if is_bool else self.values
-        flat = summed(values, self._flat(range(self.ndim)), product(self.shape))
+        flat = summed(values, self.positions(range(self.ndim)), product(self.shape))
         return reshape_to(cast(flat, dtypes.bool_) if is_bool else flat, self.shape)
 
     def to_coo(self) -> COO:
@@ -283,9 +286,9 @@ class COO(_Sparse):
         """
         if self.ndim != 2:
             raise ShapeError("to_csr", f"{self!r} is no matrix. Expected two axes.")
-        order, indptr = in_rows(self._along(0), self.shape[0])
-        columns, values = take(self._along(1), order, axis=0), take(self.values, order, axis=0)
-        result: CSR = _made(CSR, indptr=indptr, indices=columns, values=values, outline=self.outline)
+        order, indptr = in_rows(self.coordinate(0), self.shape[0])
+        columns, values = take(self.coordinate(1), order, axis=0), take(self.values, order, axis=0)
+        result: CSR = made(CSR, indptr=indptr, indices=columns, values=values, outline=self.outline)
         return result
 
     def coalesce(self) -> COO:
@@ -303,12 +306,12 @@ class COO(_Sparse):
             >>> hf.sparse.COO([[1], [0], [1]], [2, 3, 4], (2,)).coalesce().values.tolist()
             [3, 6]
         """
-        flat = self._flat(range(self.ndim))
+        flat = self.positions(range(self.ndim))
         places, inverse = np.unique(flat.numpy(), return_inverse=True)
         values = summed(self.values, from_numpy(inverse.reshape(-1), "coalesce"), len(places))
         coords = np.stack(np.unravel_index(places, self.shape)) if len(places) else np.zeros((self.ndim, 0), np.int64)
         at = cast(from_numpy(coords.astype(np.int64), "coalesce"), self.coords.dtype)
-        result: COO = _made(COO, coords=at, values=values, outline=self.outline)
+        result: COO = made(COO, coords=at, values=values, outline=self.outline)
         return result
 
     def transpose(self, axes: Sequence[int] | None = None) -> COO:
@@ -328,8 +331,8 @@ class COO(_Sparse):
         wanted = [axis + self.ndim if axis < 0 else axis for axis in wanted]
         if sorted(wanted) != list(range(self.ndim)):
             raise ArgumentError("transpose", f"axes are {order} for {self.ndim} axes. Expected each of them once.")
-        coords = stack([self._along(axis) for axis in wanted])
-        result: COO = _made(
+        coords = stack([self.coordinate(axis) for axis in wanted])
+        result: COO = made(
             COO, coords=coords, values=self.values, outline=permute_dims(self.outline, (*wanted, self.ndim))
         )
         return result
@@ -358,7 +361,7 @@ class COO(_Sparse):
         axes = type_rules.axes("sum", self.outline.type.with_shape(self.shape), axis)
         left = [k for k in range(self.ndim) if k not in axes]
         if left:
-            total = summed(self.values, self._flat(left), product(tuple(self.shape[k] for k in left)))
+            total = summed(self.values, self.positions(left), product(tuple(self.shape[k] for k in left)))
         else:
             total = sum_(self.values, dtype=None if dtypes.is_bool(self.dtype) else self.dtype)
         kept = [1 if k in axes else extent for k, extent in enumerate(self.shape) if keepdims or k not in axes]
@@ -366,14 +369,14 @@ class COO(_Sparse):
 
     def __matmul__(self, other: Any) -> Tensor:
         x = _operand(self, other)
-        return coo_product(self._along(0), self._along(1), cast(self.values, x.dtype), self.shape[0], x)
+        return coo_product(self.coordinate(0), self.coordinate(1), cast(self.values, x.dtype), self.shape[0], x)
 
     def __rmatmul__(self, other: Any) -> Tensor:
         return _from_left(self, other)
 
     def __add__(self, other: Any) -> COO:
         """The sum: the entries of both."""
-        if not isinstance(other, _Sparse):
+        if not isinstance(other, SparseBase):
             return NotImplemented
         right = other.to_coo()  # type: ignore[attr-defined]
         if right.shape != self.shape:
@@ -381,11 +384,11 @@ class COO(_Sparse):
         dtype = promote(self.dtype, right.dtype, "sparse add")
         values = concat([cast(self.values, dtype), cast(right.values, dtype)])
         coords = concat([cast(x.coords, default_int) for x in (self, right)], axis=1)
-        result: COO = _made(COO, coords=coords, values=values, outline=self.outline)
+        result: COO = made(COO, coords=coords, values=values, outline=self.outline)
         return result
 
     def __sub__(self, other: Any) -> COO:
-        return self + -other if isinstance(other, _Sparse) else NotImplemented
+        return self + -other if isinstance(other, SparseBase) else NotImplemented
 
     def to_scipy(self) -> Any:
         """The matrix as ``scipy.sparse.coo_array``."""
@@ -393,7 +396,7 @@ class COO(_Sparse):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, init=False)
-class CSR(_Sparse):
+class CSR(SparseBase):
     """Sparse matrix in rows: row ``i`` has the entries ``indptr[i]`` to before ``indptr[i + 1]``.
 
     Columns of a row may come in any order; entries at one place add up.
@@ -451,7 +454,7 @@ class CSR(_Sparse):
         Returns:
             A ``COO`` tensor.
         """
-        result: COO = _made(COO, coords=stack([self._rows(), self.indices]), values=self.values, outline=self.outline)
+        result: COO = made(COO, coords=stack([self._rows(), self.indices]), values=self.values, outline=self.outline)
         return result
 
     def to_csr(self) -> CSR:
@@ -478,7 +481,7 @@ class CSR(_Sparse):
         """
         order, indptr = in_rows(self.indices, self.shape[1])
         columns, values = take(self._rows(), order, axis=0), take(self.values, order, axis=0)
-        result: CSR = _made(
+        result: CSR = made(
             CSR, indptr=indptr, indices=columns, values=values, outline=permute_dims(self.outline, (1, 0, 2))
         )
         return result
@@ -509,7 +512,7 @@ class CSR(_Sparse):
         begin, end = int(known[0]), int(known[-1])
         outline = getitem(self.outline, slice(first, last))
         columns, values = (getitem(x, slice(begin, end)) for x in (self.indices, self.values))
-        result: CSR = _made(CSR, indptr=splits - begin, indices=columns, values=values, outline=outline)
+        result: CSR = made(CSR, indptr=splits - begin, indices=columns, values=values, outline=outline)
         return result
 
     def __matmul__(self, other: Any) -> Tensor:
@@ -521,10 +524,10 @@ class CSR(_Sparse):
 
     def __add__(self, other: Any) -> CSR:
         """The sum: the entries of both, row by row."""
-        return (self.to_coo() + other).to_csr() if isinstance(other, _Sparse) else NotImplemented
+        return (self.to_coo() + other).to_csr() if isinstance(other, SparseBase) else NotImplemented
 
     def __sub__(self, other: Any) -> CSR:
-        return self + -other if isinstance(other, _Sparse) else NotImplemented
+        return self + -other if isinstance(other, SparseBase) else NotImplemented
 
     def to_scipy(self) -> Any:
         """The matrix as ``scipy.sparse.csr_array``."""

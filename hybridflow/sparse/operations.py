@@ -20,14 +20,14 @@ from hybridflow.core.promotion import default_int, promote
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, filled, from_numpy, reshape_to
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
-from hybridflow.sparse.formats import COO, CSR, _made, _Sparse
+from hybridflow.sparse.formats import COO, CSR, SparseBase, made
 from hybridflow.sparse.products import dots, row_of_each, summed
 
 Sparse = COO | CSR
 
 
 def _sparse(stage: str, value: Any, what: str = "the operand") -> Any:
-    if not isinstance(value, _Sparse):
+    if not isinstance(value, SparseBase):
         raise ArgumentTypeError(stage, f"{what} is a {type(value).__name__}. Expected a COO or CSR tensor.")
     return value
 
@@ -63,7 +63,7 @@ def from_dense(x: Any, format: str = "coo") -> Any:
     if kind == "csr" and x.ndim != 2:
         raise ShapeError(stage, f"x is {x.type}. Expected a matrix.")
     at = nonzero(x)
-    result: COO = _made(
+    result: COO = made(
         COO, coords=stack(list(at)), values=getitem(x, at), outline=filled(0, dtypes.int8, (*x.shape, 0), stage)
     )
     return result if kind == "coo" else result.to_csr()
@@ -118,7 +118,7 @@ def to_dense(x: Any, default_value: Any = None, validate_indices: bool = True) -
     dense: Tensor = _sparse("sparse.to_dense", x).to_dense()
     if default_value is None:
         return dense
-    there = x.to_coo()._with(filled(True, dtypes.bool_, x.values.shape, "sparse.to_dense")).to_dense()
+    there = x.to_coo().replaced(filled(True, dtypes.bool_, x.values.shape, "sparse.to_dense")).to_dense()
     return where(there, dense, cast(as_tensor(default_value, "sparse.to_dense"), dense.dtype))
 
 
@@ -144,9 +144,9 @@ def matmul(a: Any, b: Any) -> Tensor:
         >>> hf.sparse.matmul(hf.sparse.from_dense([[0.0, 2.0]]), [[1.0], [3.0]]).tolist()
         [[6.0]]
     """
-    if isinstance(a, _Sparse):
-        return a @ b  # type: ignore[operator,no-any-return]
-    return _sparse("sparse.matmul", b).__rmatmul__(a)  # type: ignore[no-any-return]
+    if isinstance(a, SparseBase):
+        return _sparse("sparse.matmul", a) @ b
+    return _sparse("sparse.matmul", b).__rmatmul__(a)
 
 
 @entered
@@ -175,9 +175,9 @@ def sparse_dense_matmul(sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: b
 
 
 def _adjoint(x: Any) -> Any:
-    if isinstance(x, _Sparse):
+    if isinstance(x, SparseBase):
         turned = x.transpose()  # type: ignore[attr-defined]
-        return turned._with(conj(turned.values)) if dtypes.is_complex(x.dtype) else turned
+        return turned.replaced(conj(turned.values)) if dtypes.is_complex(x.dtype) else turned
     x = matrix_transpose(as_tensor(x, "sparse.sparse_dense_matmul"))
     return conj(x) if dtypes.is_complex(x.dtype) else x
 
@@ -215,20 +215,20 @@ def sddmm(pattern: Any, x: Any, y: Any) -> Any:
     if dtypes.is_bool(dtype):
         raise DTypeError(stage, "both operands are bools. Expected numbers.")
     rows, columns = _row_and_column(pattern)
-    return pattern._with(dots(cast(x, dtype), rows, cast(y, dtype), columns))
+    return pattern.replaced(dots(cast(x, dtype), rows, cast(y, dtype), columns))
 
 
 def _row_and_column(x: Any) -> tuple[Tensor, Tensor]:
     if isinstance(x, CSR):
         return row_of_each(x.indptr, x.nnz), x.indices
-    return x._along(0), x._along(1)
+    return x.coordinate(0), x.coordinate(1)
 
 
 def _lines(x: Any) -> tuple[Tensor, Any]:
     """For each entry the number of its line along the last axis, and how many lines there are."""
     if isinstance(x, CSR):
         return row_of_each(x.indptr, x.nnz), x.shape[0]
-    return x._flat(range(x.ndim - 1)), product(x.shape[:-1])
+    return x.positions(range(x.ndim - 1)), product(x.shape[:-1])
 
 
 @entered
@@ -261,7 +261,7 @@ def softmax(x: Any) -> Any:
     largest = take(segment_max(wide, lines, count), lines, axis=0)
     shares = exp(subtract(wide, largest))
     total = take(summed(shares, lines, count), lines, axis=0)
-    return x._with(cast(divide(shares, total), x.dtype))
+    return x.replaced(cast(divide(shares, total), x.dtype))
 
 
 @entered
@@ -283,11 +283,11 @@ def reorder(x: Any) -> Any:
     """
     x = _sparse("sparse.reorder", x)
     coo = x.to_coo()
-    order = argsort(coo._flat(range(coo.ndim)))
+    order = argsort(coo.positions(range(coo.ndim)))
     values = take(coo.values, order, axis=0)
     if isinstance(x, CSR):
-        return _made(CSR, indptr=x.indptr, indices=take(x.indices, order, axis=0), values=values, outline=x.outline)
-    return _made(COO, coords=take(x.coords, order, axis=1), values=values, outline=x.outline)
+        return made(CSR, indptr=x.indptr, indices=take(x.indices, order, axis=0), values=values, outline=x.outline)
+    return made(COO, coords=take(x.coords, order, axis=1), values=values, outline=x.outline)
 
 
 @entered
@@ -335,7 +335,7 @@ def reduce_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
         >>> hf.sparse.reduce_sum(hf.sparse.from_dense([[1, 2], [0, 4]]), axis=0).tolist()
         [1, 6]
     """
-    return _sparse("sparse.reduce_sum", x).sum(axis, keepdims)  # type: ignore[no-any-return]
+    return _sparse("sparse.reduce_sum", x).sum(axis, keepdims)
 
 
 @entered
@@ -387,7 +387,7 @@ def _extreme(stage: str, x: Any, axis: Any, fold: Any) -> Tensor:
     along = type_rules.axis(stage, coo.outline.type.with_shape(coo.shape), axis)
     left = [k for k in range(coo.ndim) if k != along]
     shape = tuple(coo.shape[k] for k in left)
-    return reshape_to(fold(coo.values, coo._flat(left), product(shape)), shape)
+    return reshape_to(fold(coo.values, coo.positions(left), product(shape)), shape)
 
 
 @entered
@@ -410,9 +410,9 @@ def add(a: Any, b: Any) -> Any:
         >>> hf.sparse.add(a, [5.0, 6.0]).tolist()
         [6.0, 6.0]
     """
-    if isinstance(a, _Sparse) and isinstance(b, _Sparse):
+    if isinstance(a, SparseBase) and isinstance(b, SparseBase):
         return a + b  # type: ignore[operator]
-    if isinstance(b, _Sparse):
+    if isinstance(b, SparseBase):
         return add(b, a)
     dense = as_tensor(b, "sparse.add")
     if _sparse("sparse.add", a).shape != tuple(dense.shape):
@@ -446,7 +446,7 @@ def multiply(x: Any, y: Any) -> Any:
     if tuple(dense.shape) != x.shape:
         raise ShapeError("sparse.multiply", f"{x!r} and {dense.type}. Expected equal shapes.")
     coo = x.to_coo()
-    return x._with(x.values * getitem(dense, tuple(coo._along(k) for k in range(coo.ndim))))
+    return x.replaced(x.values * getitem(dense, tuple(coo.coordinate(k) for k in range(coo.ndim))))
 
 
 @entered
@@ -491,7 +491,7 @@ def concat(axis: Any, sp_inputs: Any) -> Any:
     for part in parts[1:]:
         dtype = promote(dtype, part.dtype, stage)
     shape = tuple(begin if k == along else extent for k, extent in enumerate(first.shape))
-    return _made(
+    return made(
         COO,
         coords=concat_(coords, axis=1),
         values=concat_([cast(part.values, dtype) for part in parts]),

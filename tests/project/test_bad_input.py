@@ -117,7 +117,7 @@ def _images(axes: int) -> dict[str, Any]:
 
 # Good arguments of functions to which the names mean something else.
 SPECIAL: dict[str, dict[str, Any]] = {
-    "sparse.from_": {"x": MATRIX, "format": "coo"},
+    "sparse.from_dense": {"x": MATRIX, "format": "coo"},
     "sparse.matmul": {"a": hf.sparse.from_dense(MATRIX), "b": MATRIX},
     "sparse.sparse_dense_matmul": {"sp_a": hf.sparse.from_dense(MATRIX), "b": MATRIX},
     "sparse.sddmm": {"pattern": hf.sparse.from_dense(MATRIX), "x": MATRIX, "y": MATRIX},
@@ -228,7 +228,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
 }
 # What changes the state of the process, takes functions of the user's or writes files: tested by themselves.
 _ELSEWHERE = """
-function custom_gradient GradientTape config. memory. set_seed global_generator list_devices device Generator cond
+function from_scipy custom_gradient GradientTape config. memory. set_seed global_generator list_devices device Generator cond
 switch_case case while_loop fori_loop scan foldl foldr map_fn associative_scan plot_model
 """
 ELSEWHERE = _ELSEWHERE.split()

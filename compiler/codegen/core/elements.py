@@ -454,8 +454,8 @@ class _Source:
         known = dict(elements._values), dict(elements._refs)
         if e.width == 1 or (self._alike(first) and self._alike(last)):
             alike = e.width > 1
-            begin, end = (e.convert(e.extract(v, 0) if alike else v, dt.int64).ref for v in (first, last))
-            with code.loop(code.max(begin, 0), code.min(end, code.extent(extent)), carry=(start,)) as loop:
+            begin, behind = (e.convert(e.extract(v, 0) if alike else v, dt.int64).ref for v in (first, last))
+            with code.loop(code.max(begin, 0), code.min(behind, code.extent(extent)), carry=(start,)) as loop:
                 loop.next = [add(computed(code.value(loop.index), extent, alike), loop.carried[0])]
             (total,) = loop.carried
         else:
