@@ -228,8 +228,8 @@ SPECIAL: dict[str, dict[str, Any]] = {
 }
 # What changes the state of the process, takes functions of the user's or writes files: tested by themselves.
 _ELSEWHERE = """
-function from_scipy custom_gradient GradientTape config. memory. set_seed global_generator list_devices device Generator cond
-switch_case case while_loop fori_loop scan foldl foldr map_fn associative_scan plot_model
+function custom_gradient GradientTape config. memory. set_seed global_generator list_devices device Generator cond
+from_scipy switch_case case while_loop fori_loop scan foldl foldr map_fn associative_scan plot_model
 """
 ELSEWHERE = _ELSEWHERE.split()
 
