@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -275,10 +275,18 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+def statements(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """All of them, those inside of others as well: without expressions, which are most of a tree."""
+    for node in body:
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from statements(getattr(node, part, ()))
+
+
 def imports(module: str, source: str) -> list[tuple[str, int]]:
     """(imported module, line) of every import statement, wherever it stands, and be it for types only."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source).body):
         if isinstance(node, ast.Import):
             found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -396,9 +404,18 @@ def test_walk_finds_what_it_should() -> None:
         "from typing import TYPE_CHECKING\nimport numpy as np\n"
         "if TYPE_CHECKING:\n    from hybridflow.core.tensor import Tensor\n    import hybridflow as hf\n"
         "def f():\n    from hybridflow import errors\n    import cupy\n"
+        "try:\n    import a\nexcept E:\n    import b\nelse:\n    import c\nfinally:\n    import d\n"
+        "match x:\n    case 1:\n        import e\nfor i in x:\n    with y:\n        import f\nelse:\n    import g\n"
     )
     assert sorted(imports("sample", source)) == [
+        ("a", 10),
+        ("b", 12),
+        ("c", 14),
         ("cupy", 8),
+        ("d", 16),
+        ("e", 19),
+        ("f", 22),
+        ("g", 24),
         ("hybridflow", 5),
         ("hybridflow.core.tensor", 4),
         ("hybridflow.errors", 7),

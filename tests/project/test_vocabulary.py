@@ -55,8 +55,19 @@ def names(source: str) -> Iterator[tuple[str, int]]:
             yield node.name, node.lineno
 
 
+_DEFINED = re.compile(r"^ *(?:async )?(?:def|class) (\w+)", re.MULTILINE)
+
+
+def may_name_retired_words(source: str) -> bool:
+    """Also where the lines are part of a text: most modules need not be parsed."""
+    return any(word in RETIRED for name in _DEFINED.findall(source) for word in words(name))
+
+
 def test_names_are_found() -> None:
     assert list(names("class A:\n    def f(self):\n        async def g(): pass\n")) == [("A", 1), ("f", 2), ("g", 3)]
+    assert all(
+        may_name_retired_words(f"{text} {word}_") for text in ("  def", "async def", "class") for word in RETIRED
+    )
 
 
 MODULES = sorted(path for room in ("hybridflow", "compiler", "runtime") for path in (ROOT / room).rglob("*.py"))
@@ -66,7 +77,8 @@ MODULES = sorted(path for room in ("hybridflow", "compiler", "runtime") for path
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_retired_word_is_in_a_name(path: Path) -> None:
     where = path.relative_to(ROOT)
-    used = [(where.parent.name, 0), (where.stem, 0), *names(path.read_text(encoding="utf-8"))]
+    source = path.read_text(encoding="utf-8")
+    used = [(where.parent.name, 0), (where.stem, 0), *(names(source) if may_name_retired_words(source) else ())]
     wrong = [
         f"{where}:{line}: {name}: '{word}' is retired; the field says {RETIRED[word]}"
         for name, line in used

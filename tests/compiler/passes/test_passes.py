@@ -45,14 +45,18 @@ def assert_same_results(graph: Graph, *arrays: np.ndarray) -> Graph:
 
 # ---- algebra, exhaustively: every op on all edge values, with every edge value as a constant
 
+# Their references take series and continued fractions of all pairs: each dtype has another quarter of the constants.
+SLOW = {"gammainc", "gammaincc", "gammainc_da"}
+
 
 @pytest.mark.parametrize("binary", [o for o in ELEMENTWISE if o.arity == 2], ids=lambda o: o.name)
 def test_algebra_with_constants_keeps_bits(binary):
-    for dtype in binary.dtypes:
+    for turn, dtype in enumerate(binary.dtypes):
         x = edges(dtype)
         b = GraphBuilder(TABLE)
         value = b.parameter(TensorType(x.shape, x.dtype))
-        constants = [b.broadcast(b.literal(c, dtype), shape=x.shape, axes=()) for c in x]
+        values = x[turn % 4 :: 4] if binary.name in SLOW else x
+        constants = [b.broadcast(b.literal(c, dtype), shape=x.shape, axes=()) for c in values]
         tries = [(value, c) for c in constants] + [(c, value) for c in constants] + [(value, value)]
         tries += itertools.product(constants, constants)
         nodes = []
