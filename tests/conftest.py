@@ -182,6 +182,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(run_order)
     config.pluginmanager.register(case_samples)
     config.pluginmanager.register(room_times)
+    # What a test leaves is young, so that looking for it does not go through all that lives (see ``left_behind``).
+    gc.set_threshold(2000, 100, 10)
     flags.VERIFY.value = 1  # before the first call loads native code
     flags.NATIVE_AFTER.value = 0
     os.environ["HF_NATIVE_AFTER"] = "0"  # in other processes, too

@@ -174,6 +174,7 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.sample(4)
 def test_higher_derivatives_around_compiled_functions(name):
     f = FUNCTIONS[name]
     compiled = hf.function(f)

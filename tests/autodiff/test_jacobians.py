@@ -88,6 +88,7 @@ def test_first_derivatives(g: Any, way: Any) -> None:
 
 @pytest.mark.parametrize("g", FUNCTIONS, ids=NAMES)
 @WAYS
+@pytest.mark.sample(4)
 def test_second_derivatives_in_every_order_of_modes(g: Any, way: Any) -> None:
     def loss(x: Any) -> Any:
         return hf.sum(g(x) ** 2)

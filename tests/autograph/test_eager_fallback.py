@@ -246,6 +246,7 @@ def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 @pytest.mark.runs_eagerly
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sample(5)
 def test_results_are_eager_ones(name: str) -> None:
     function, arguments = PROGRAMS[name]
     want = [_called(function, own) for own in arguments]

@@ -190,6 +190,7 @@ def test_gradients_on_other_machines(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sample(4)
 def test_gradients_by_the_interpreter_and_other_vector_widths(name: str) -> None:
     loss, shapes = PROGRAMS[name]
     args = draw(*shapes, seed=7, dtype=np.float32)

@@ -560,6 +560,7 @@ def test_programs_do_what_they_do_eagerly(flow: str, fail: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("effect", EFFECTS)
 @pytest.mark.parametrize("flow", ["plain", "all clauses", "raised again", "turns", "manager, caught", "generator"])
+@pytest.mark.sample(4)
 def test_all_effects(flow: str, effect: str, tmp_path: Path) -> None:
     for fail in ("index", "raise"):
         compare(tmp_path / f"{fail}.py", program(flow, fail, (effect,)))

@@ -90,6 +90,7 @@ def on_gpu(function, *given):
 
 @pytest.mark.parametrize("order", ["reversed", "shuffled"])
 @pytest.mark.parametrize("program", [*PROGRAMS, walked, learned], ids=lambda f: f.__name__)
+@pytest.mark.sample(4)
 def test_bits(emulated, program, order):  # noqa: F811
     emulated.order = order
     function, given = hf.function(program), (ROWS if program in (walked, learned) else X, W)

@@ -75,6 +75,7 @@ def test_lines_in_memory_of_a_block(emulated, run, team, name):  # noqa: F811
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("name", ["sort", "argsort"])
+@pytest.mark.sample(2)
 def test_long_lines_by_radix(emulated, small_blocks, name, descending):  # noqa: F811
     for shape in ((1500,), (3, 700), (2, 2 * SMALL)):
         graph = sort_of(shape, name=name, descending=descending)
@@ -89,6 +90,7 @@ def test_blocks_as_large_as_they_are(emulated):  # noqa: F811
 
 @pytest.mark.parametrize("name", ["sort", "argsort"])
 @pytest.mark.parametrize("dtype", dt.REAL, ids=str)
+@pytest.mark.sample(4)
 def test_each_dtype(emulated, small_blocks, dtype, name):  # noqa: F811
     for shape, teams in (((2, 40), [WARP]), ((1, 130), None), ((1, 800), passes(dtype))):
         graph = sort_of(shape, dtype, name=name, descending=shape[1] == 130)
@@ -116,6 +118,7 @@ def test_lines_that_do_not_lie_side_by_side(emulated, small_blocks, run, team, n
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.int64, dt.bfloat16], ids=str)
 @pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.sample(3)
 def test_the_first_few_of_long_lines(emulated, small_blocks, count, dtype):  # noqa: F811
     for n in (129, 64 * 17, 64 * 40 + 1):
         graph = sort_of((2, n), dtype, name="first_positions", count=count, descending=True)

@@ -216,6 +216,7 @@ def of_kind(kind: str) -> list[Probe]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(4)
 def test_eager_runs_agree_wherever_the_program_comes_from(kind: str) -> None:
     source_locations.listen()  # as it does once a program was typed
     for probe in of_kind(kind):
@@ -224,6 +225,7 @@ def test_eager_runs_agree_wherever_the_program_comes_from(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(4)
 def test_a_function_that_remembers_too_much_is_noticed(kind: str) -> None:
     for probe in of_kind(kind):
         noticed = difference(eagerly(probe), run(probe, "stale")) is not None

@@ -78,6 +78,7 @@ def check(program: Everyday, body: Any) -> hf.function:
 
 
 @pytest.mark.parametrize("name", EVERYDAY)
+@pytest.mark.sample(4)
 def test_open_extents_give_what_known_ones_give(name: str) -> None:
     check(EVERYDAY[name], EVERYDAY[name].body)
 
@@ -96,12 +97,14 @@ def _loss(program: Everyday) -> Any:
 
 
 @pytest.mark.parametrize("name", EVERYDAY)
+@pytest.mark.sample(4)
 def test_gradients_of_open_extents(name: str) -> None:
     program = EVERYDAY[name]
     check(program, gradient_of(_loss(program)))
 
 
 @pytest.mark.parametrize("name", EVERYDAY)
+@pytest.mark.sample(4)
 def test_gradients_through_compiled_calls(name: str) -> None:
     program = EVERYDAY[name]
     f = hf.function(program.body, input_signature=opened(program))

@@ -176,6 +176,7 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+@pytest.mark.sample(4)
 def test_calls_keep_nothing(case: Callable[[], Case]) -> None:
     call, watched = case()
     watched += [hf.Tensor, hf.Variable, np.ndarray, np.dtype(np.float32), np.dtype(np.int64), None, True, (), 0, 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -59,3 +60,9 @@ def test_zeros_of_each_sign_and_type() -> None:
 def test_all_cases_have_their_turn() -> None:
     seen = {id(case) for key in range(60) for case in sample(LONE, 12, str(key))}
     assert len(seen) == len(LONE)
+
+
+def test_cases_that_one_test_goes_through(some: Callable[..., list[Any]], pytestconfig: pytest.Config) -> None:
+    found = some(range(100), 12)
+    assert found == some(range(100), 12)
+    assert len(found) == (12 + 88 // 8 if pytestconfig.option.sample else 100)

@@ -4,14 +4,15 @@ A plugin of pytest.  All tests run.  One that has more than ``N`` sets of parame
 and an eighth of the others.  Of a parameter whose values come again, four times on average, each value is among them:
 each operation where there are cases of operations and dtypes.  Another seed draws others, and so does another version
 of Python: a case is left out of many runs in a row by chance alone.  A test that looks at one name or file of the
-package in each case has the mark ``every_case``, and runs whole.
+package in each case has the mark ``every_case``, and runs whole.  Where cases take long, the mark ``sample(n)`` says
+another number.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -61,13 +62,31 @@ def shared_values(calls: list[Any], number: int) -> Callable[[Any], set[Hashable
     return lambda call: {(name, value) for name, value in of_calls[id(call)].items() if name in few}
 
 
+def _key(config: pytest.Config, nodeid: str) -> str:
+    return f"{config.option.order_seed} {sys.version_info[1]} {nodeid}"
+
+
+@pytest.fixture
+def some(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
+    """``some(cases, n)`` of a test that goes through cases by itself: all of them, in a sample ``n`` and an eighth of
+    the others.  ``values`` as in ``drawn``."""
+
+    def of(cases: Sequence[Any], number: int, values: Callable[[Any], set[Hashable]] = lambda case: set()) -> list[Any]:
+        whole = not request.config.option.sample
+        return list(cases) if whole else drawn([*cases], number, _key(request.config, request.node.nodeid), values)
+
+    return of
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Before there are tests of them: what is left out costs next to nothing."""
     yield
     number = metafunc.config.option.sample
     calls: list[Any] = metafunc._calls
+    mark = metafunc.definition.get_closest_marker("sample")
+    if number and mark is not None:
+        number = min(number, *mark.args)
     if number and len(calls) > number and metafunc.definition.get_closest_marker("every_case") is None:
-        seed, (_, minor) = metafunc.config.option.order_seed, sys.version_info[:2]
-        key = f"{seed} {minor} {metafunc.definition.nodeid}"
+        key = _key(metafunc.config, metafunc.definition.nodeid)
         calls[:] = drawn(calls, number, key, shared_values(calls, number))

@@ -71,6 +71,7 @@ def test_integers_round_down(dtype: np.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", dt.INTEGERS, ids=str)
 @pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+@pytest.mark.sample(4)
 def test_integers_by_a_known_number_round_down(name: str, dtype: np.dtype) -> None:
     info = np.iinfo(dtype)
     rng = np.random.default_rng(0)

@@ -190,5 +190,6 @@ def recurrent(n: int) -> Graph:
         (recurrent, 30),
     ],
 )
+@pytest.mark.sample(4)
 def test_the_work_does_not_explode(program, n) -> None:
     check(program(n))

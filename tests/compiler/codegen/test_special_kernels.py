@@ -98,6 +98,7 @@ TRANSPOSES = list(itertools.product([False, True], repeat=2))
 
 @pytest.mark.parametrize("transpose_a, transpose_b", TRANSPOSES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.sample(3)
 def test_matmul_symbolic_shapes(dtype, transpose_a, transpose_b):
     swaps = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     kernel = matmul_kernel(dtype, (Dim("b"),), Dim("m"), Dim("n"), Dim("k"), dims=("k", "b", "m", "n"), **swaps)
@@ -643,6 +644,7 @@ def long_lines(dtype, n):
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.uint32, dt.int64, dt.float64], ids=str)
 @pytest.mark.parametrize("bad", [0, 2])
+@pytest.mark.sample(4)
 def test_long_lines_are_parted_where_they_lie(dtype, bad, monkeypatch):
     """By medians, or after too many bad ones always in the middle between the least and the largest key."""
     monkeypatch.setattr(quicksort, "_BAD", bad)
@@ -772,6 +774,7 @@ COMBINE = {
 
 @pytest.mark.parametrize("target", RUNNABLE.values(), ids=RUNNABLE)
 @pytest.mark.parametrize("name", COMBINE)
+@pytest.mark.sample(3)
 def test_scans_have_the_stated_order_around_runs_and_chunks(name, target):
     op = TABLE[name]
     identity = [value for value, _ in op.init(dt.float32)]

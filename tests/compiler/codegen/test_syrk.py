@@ -87,6 +87,7 @@ def test_half_of_a_product_has_the_bits_of_the_whole(transpose: bool, at_home: b
 
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.sample(2)
 def test_half_of_a_product_of_symbolic_extents(dtype: str, transpose: bool) -> None:
     options = {"transpose_a": transpose, "transpose_b": transpose, "at_home": transpose}
     made = Half(dtype, (Dim("b"),), Dim("n"), Dim("k"), dims=("k", "b", "n"), **options)
@@ -114,6 +115,7 @@ def test_half_of_a_product_of_every_form(dtype: Any, sum_dtype: Any, target: Any
 
 @pytest.mark.parametrize("target", PRODUCTS.values(), ids=list(PRODUCTS))
 @pytest.mark.parametrize("dtype, sum_dtype", [(dt.float32, None), (dt.bfloat16, dt.float32), (dt.int8, dt.int32)])
+@pytest.mark.sample(2)
 def test_half_of_a_product_whose_depth_is_cut(
     dtype: Any, sum_dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

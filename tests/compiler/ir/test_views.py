@@ -65,6 +65,7 @@ def chain(seed: int, shape: tuple[Any, ...]) -> Graph:
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 2), (5,), (1, 3), (2, 0), (Dim("n"), 3), (2, Dim("n"), Dim("m"))])
+@pytest.mark.sample(3)
 def test_chains_have_a_normal_form_with_the_same_elements(shape: Any) -> None:
     for seed in range(150):
         graph = chain(seed, shape)
