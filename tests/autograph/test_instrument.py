@@ -66,6 +66,7 @@ sys.exit(not result.wasSuccessful())
     ],
 )
 @pytest.mark.parametrize("by", ["source", "byte code"])
+@pytest.mark.sample(4)
 def test_instrumented_functions_pass_their_own_tests(name: str, by: str) -> None:
     pytest.importorskip(f"test.test_{name}", reason="this Python came without the standard library's tests")
     done = subprocess.run(
