@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__traits__ = ("impure",)
+
 import threading as _threading
 from collections.abc import Iterator
 from types import ModuleType

@@ -14,21 +14,18 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from hybridflow import flags
+from hybridflow import code_traits, flags
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_REPOSITORY = os.path.dirname(_PACKAGE.rstrip(os.sep)) + os.sep
-# The links hybridflow/compiler and hybridflow/runtime resolve to these folders in a clone.
-_INTERNAL = (_PACKAGE, _REPOSITORY + "compiler" + os.sep, _REPOSITORY + "runtime" + os.sep)
+_INTERNAL = (*code_traits.FOLDERS, "<hybridflow")
 
 
 @functools.lru_cache(maxsize=1024)  # asked for each frame between an op and the user's line
 def is_internal(filename: str) -> bool:
     """Whether a code object's file belongs to hybridflow itself rather than to its user."""
-    return filename.startswith(_INTERNAL) or filename.startswith("<hybridflow")
+    return filename.startswith(_INTERNAL)
 
 
 def user_location(depth: int = 1) -> str | None:
@@ -58,16 +55,8 @@ def called_by_user() -> str | None:
 
 def _is_public(filename: str) -> bool:
     """Whether it holds functions that users call, rather than what comes between."""
-    if not filename.startswith(_PACKAGE):
-        return False
-    room, _, rest = filename.removeprefix(_PACKAGE).partition(os.sep)
-    return bool(rest) and room not in _BETWEEN and rest not in _WRAPPERS
-
-
-_WRAPPERS = ("facade.py", os.path.join("v1", "recording.py"))
-_BETWEEN = frozenset(
-    ("autodiff", "autograph", "compiler", "core", "eager", "effects", "guards", "jit", "runtime", "tracing")
-)
+    of_package = filename.startswith(code_traits.PACKAGE) and os.sep in filename.removeprefix(code_traits.PACKAGE)
+    return of_package and "between" not in code_traits.of_file(filename)
 
 
 def _is_stdlib_or_generated(frame: types.FrameType) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__traits__ = ("followed",)
+
 from collections.abc import Iterator
 from typing import Any
 

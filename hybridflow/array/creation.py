@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.elementwise import add, floor, greater_equal, less_equal, multiply, where
+from hybridflow.code_traits import declare
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import Extent, Shape, product
@@ -34,6 +35,7 @@ from hybridflow.runtime import uninterruptible
 
 
 @entered
+@declare("makes tensors")
 def asarray(
     value: ArrayLike, /, dtype: DTypeLike | None = None, device: str | None = None, copy: bool | None = None
 ) -> Tensor:
@@ -68,6 +70,7 @@ def asarray(
 
 
 @entered
+@declare("makes tensors")
 def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None) -> Tensor:
     """Make a constant: ``value`` as a tensor, as ``asarray``; ``shape`` reshapes it, or repeats a single element.
 

@@ -7,6 +7,8 @@ behave as IEEE 754 and NumPy have them.
 
 from __future__ import annotations
 
+__traits__ = ("makes tensors",)
+
 import builtins
 import math
 from collections.abc import Callable

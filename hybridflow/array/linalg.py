@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__traits__ = ("makes tensors",)
+
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any

@@ -6,6 +6,8 @@ Errors: ShapeError for axes out of range or given twice, and for an extreme over
 
 from __future__ import annotations
 
+__traits__ = ("makes tensors",)
+
 import builtins
 from typing import Any
 

@@ -1,1 +1,3 @@
 """Gradients of what ran: tapes, and functions with a derivative of their own."""
+
+__traits__ = ("between",)

@@ -1,5 +1,7 @@
 """Other libraries' names over what is here, so that their programs run after changing one import."""
 
+__traits__ = ("compat",)
+
 import importlib as _importlib
 from typing import Any as _Any
 

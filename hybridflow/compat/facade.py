@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__traits__ = ("between",)
+
 from collections.abc import Callable
 from typing import Any, Union
 

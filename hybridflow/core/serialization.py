@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self, TypeVar
 
+from hybridflow import code_traits
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 T = TypeVar("T")
@@ -166,7 +167,7 @@ def _is_ours(kind: type) -> bool:
 
 
 def _is_compat(kind: type) -> bool:
-    return kind.__module__.startswith("hybridflow.compat.")
+    return "compat" in code_traits.of_module(kind.__module__)
 
 
 def _flat(name: str) -> str:

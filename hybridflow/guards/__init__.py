@@ -1,1 +1,3 @@
 """What a traced function reads from outside: recorded while it is traced, and guarded from then on."""
+
+__traits__ = ("between", "records")

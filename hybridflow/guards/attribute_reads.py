@@ -17,7 +17,7 @@ import numpy as np
 
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.guards.code_ownership import is_library_module, is_ours, is_recorded, is_users_class
+from hybridflow.guards.code_ownership import is_library_module, is_of_hybridflow, is_ours, is_recorded, is_users_class
 from hybridflow.guards.guard_builder import GuardBuilder
 from hybridflow.guards.instrumented_code import follow
 from hybridflow.guards.value_checks import ATOMS, CONTAINERS, ArrayContents, ArrayType, SameResult
@@ -234,7 +234,7 @@ def _is_shown(kind: type, name: str, shared: Any) -> bool:
     """Whether instances show what one of hybridflow's classes holds as it is, whatever is done to the class of that.
     What the user's classes hold is read of the instance, which may come to have an equal value of its own."""
     base = next((base for base in kind.__mro__ if name in base.__dict__), kind)
-    of_library = (base.__module__ or "").partition(".")[0] == "hybridflow" and not is_ours(base)
+    of_library = is_of_hybridflow(base) and not is_ours(base)
     return of_library and bool(type(shared).__flags__ & IMMUTABLE) and not hasattr(type(shared), "__get__")
 
 

@@ -18,6 +18,7 @@ from hybridflow.autograph.runtime.mutable_locations import location_of
 from hybridflow.autograph.runtime.phi import same_constant
 from hybridflow.core import pytree
 from hybridflow.core.context import now
+from hybridflow.guards.code_ownership import is_of_hybridflow
 from hybridflow.guards.value_checks import ATOMS
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
@@ -106,7 +107,7 @@ def has_instance_attribute(owner: Any, name: str) -> bool:
     if isinstance(owner, (type, types.ModuleType)) or type(getattr(owner, "__dict__", None)) is not dict:
         return False
     for base in type(owner).__mro__:
-        if "__setattr__" in vars(base) and not (base is object or base.__module__.startswith("hybridflow.")):
+        if "__setattr__" in vars(base) and not (base is object or is_of_hybridflow(base)):
             return False
         if hasattr(type(vars(base).get(name)), "__set__"):
             return False

@@ -69,64 +69,45 @@ PURE_MODULES = frozenset(
 )
 # Libraries whose functions compute from their arguments alone, but for the modules named below.
 PURE_PACKAGES = frozenset(("numpy", "ml_dtypes", "scipy", "hybridflow"))
-IMPURE_MODULES = ("numpy.random", "scipy.stats", "hybridflow.cli", "hybridflow.config", "hybridflow.runtime")
+IMPURE_MODULES = ("numpy.random", "scipy.stats")
 # Functions of pure modules that read or change something else.
 IMPURE = frozenset(
-    (
-        ("builtins", "input"),
-        ("builtins", "open"),
-        ("_decimal", "getcontext"),
-        ("decimal", "getcontext"),
-        ("decimal", "setcontext"),
-        ("inspect", "currentframe"),
-        ("inspect", "getsource"),
-        ("inspect", "stack"),
-        ("numpy", "array2string"),
-        ("numpy", "array_repr"),
-        ("numpy", "array_str"),
-        ("numpy", "datetime64"),
-        ("numpy", "fromfile"),
-        ("numpy", "genfromtxt"),
-        ("numpy", "load"),
-        ("numpy", "loadtxt"),
-        ("numpy", "memmap"),
-        ("numpy", "save"),
-        ("numpy", "savetxt"),
-        ("numpy", "savez"),
-        ("numpy", "savez_compressed"),
-        ("numpy", "set_printoptions"),
-        ("numpy", "seterr"),
-        ("numpy", "seterrcall"),
-        ("numpy", "get_printoptions"),
-        ("numpy", "geterr"),
-        ("numpy", "geterrcall"),
-        ("numpy", "seterr"),
-        ("numpy", "seterrcall"),
-        ("numpy", "set_printoptions"),
-        ("numpy", "setbufsize"),
-        ("numpy", "load"),
-        ("numpy", "loadtxt"),
-        ("numpy", "genfromtxt"),
-        ("numpy", "fromfile"),
-        ("numpy", "fromregex"),
-        ("numpy", "memmap"),
-        ("numpy", "save"),
-        ("numpy", "savez"),
-        ("numpy", "savez_compressed"),
-        ("numpy", "savetxt"),
-        ("numpy", "show_config"),
-        ("numpy", "show_runtime"),
-        ("pprint", "pprint"),
-        ("pprint", "pp"),
-        ("calendar", "setfirstweekday"),
-        ("inspect", "currentframe"),
-        ("inspect", "stack"),
-        ("inspect", "trace"),
-        ("decimal", "setcontext"),
-        ("datetime", "now"),
-        ("datetime", "today"),
-        ("datetime", "utcnow"),
-    )
+    (module, name)
+    for module, names in {
+        "_decimal": ("getcontext",),
+        "builtins": ("input", "open"),
+        "calendar": ("setfirstweekday",),
+        "datetime": ("now", "today", "utcnow"),
+        "decimal": ("getcontext", "setcontext"),
+        "inspect": ("currentframe", "getsource", "stack", "trace"),
+        "numpy": (
+            "array2string",
+            "array_repr",
+            "array_str",
+            "datetime64",
+            "fromfile",
+            "fromregex",
+            "genfromtxt",
+            "get_printoptions",
+            "geterr",
+            "geterrcall",
+            "load",
+            "loadtxt",
+            "memmap",
+            "save",
+            "savetxt",
+            "savez",
+            "savez_compressed",
+            "set_printoptions",
+            "setbufsize",
+            "seterr",
+            "seterrcall",
+            "show_config",
+            "show_runtime",
+        ),
+        "pprint": ("pp", "pprint"),
+    }.items()
+    for name in names
 )
 # Methods of loggers that do nothing where the logger is not enabled for a level.
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "exception": 40, "critical": 50}
@@ -212,19 +193,6 @@ STATEFUL_TYPES = frozenset(
         "zlib",
     )
 )
-# Modules of hybridflow whose functions make tensors of the arrays that they are given, and look at nothing else.
-TENSOR_MODULES = frozenset(
-    (
-        "hybridflow.array.elementwise",
-        "hybridflow.array.linalg",
-        "hybridflow.array.reductions",
-        "hybridflow.nn.functional",
-        "hybridflow.nn.losses",
-    )
-)
-# Rooms of hybridflow whose functions call nothing of the user's but what they are given as arguments.
-QUIET_ROOMS = ("hybridflow.array.", "hybridflow.nn.")
-TENSOR_FUNCTIONS = frozenset(("asarray", "constant"))
 
 
 def is_pure_module(module: str) -> bool:

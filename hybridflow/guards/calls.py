@@ -12,8 +12,10 @@ import types
 import weakref
 from typing import Any
 
+from hybridflow import code_traits
 from hybridflow.core.call_binding import name_of
 from hybridflow.eager.public_op import PublicOp
+from hybridflow.effects.printing import print as hf_print
 from hybridflow.guards import c_function_models
 from hybridflow.guards.attribute_reads import (
     in_class,
@@ -94,12 +96,11 @@ def _python(recording: GuardBuilder, f: types.FunctionType) -> Any:
     if isinstance(wrapped, types.FunctionType):
         prepare(recording, wrapped)
     module = f.__globals__.get("__name__", "")  # a decorator may have given the function another
-    if f.__module__ == "hybridflow.effects.printing":
+    if f is hf_print:
         return functools.partial(prints, recording, f)
     if is_pure(module, f.__name__):
-        ours = module.startswith("hybridflow.")
-        live = module in c_function_models.TENSOR_MODULES or (ours and f.__name__ in c_function_models.TENSOR_FUNCTIONS)
-        return Consuming(recording, f, live, module.startswith(c_function_models.QUIET_ROOMS))
+        traits = code_traits.of_module(module).union(code_traits.of_function(f))
+        return Consuming(recording, f, "makes tensors" in traits, "quiet" in traits)
     return unknown(recording, f)
 
 

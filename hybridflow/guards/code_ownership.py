@@ -13,6 +13,7 @@ import sysconfig
 import types
 from typing import Any
 
+from hybridflow import code_traits
 from hybridflow.errors import is_internal
 
 NUMERIC = frozenset(
@@ -49,11 +50,7 @@ _FOLLOWED = frozenset(
         "weakref",
     )
 )
-# Rooms of hybridflow whose code is followed too, because its objects hold what the user sets.
-_FOLLOWED_ROOMS = ("hybridflow.layers", "hybridflow.losses", "hybridflow.metrics", "hybridflow.models")
-_FOLLOWED_FILES = (os.path.join(os.sep, "hybridflow", "module.py"),)
 _STDLIB = tuple({os.path.join(os.path.realpath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")})
-_ROOM_FOLDERS = tuple(os.sep + room.replace(".", os.sep) + os.sep for room in _FOLLOWED_ROOMS)
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 USER, FOLLOWED, LIBRARY = "user", "followed", "library"
@@ -63,8 +60,7 @@ USER, FOLLOWED, LIBRARY = "user", "followed", "library"
 def owner_of(filename: str) -> str:
     """USER for code of the user's files, FOLLOWED for a library's that is recorded all the same, else LIBRARY."""
     if is_internal(filename):
-        is_followed = filename.endswith(_FOLLOWED_FILES) or any(room in filename for room in _ROOM_FOLDERS)
-        return FOLLOWED if is_followed else LIBRARY
+        return FOLLOWED if "followed" in code_traits.of_file(filename) else LIBRARY
     if filename.startswith("<frozen "):
         return FOLLOWED if filename[8:-1].partition(".")[0] in _FOLLOWED else LIBRARY
     if os.sep not in filename:
@@ -95,14 +91,18 @@ def is_library_module(name: str) -> bool:
     """Whether a module, given by its name, belongs to a library."""
     top = name.partition(".")[0]
     if top == "hybridflow":
-        return not name.startswith(_FOLLOWED_ROOMS)
+        return "followed" not in code_traits.of_module(name)
     return top in NUMERIC or (top in sys.stdlib_module_names and top != "__main__")
 
 
+def is_of_hybridflow(kind: type) -> bool:
+    """Whether a class is hybridflow's own."""
+    return (kind.__module__ or "").partition(".")[0] == "hybridflow"
+
+
 def is_ours(kind: type) -> bool:
-    """Whether a class is hybridflow's own, and none of a room whose code is followed."""
-    module = kind.__module__ or ""
-    return module.partition(".")[0] == "hybridflow" and is_library_module(module)
+    """Whether a class is hybridflow's own, and its code is not followed."""
+    return is_of_hybridflow(kind) and is_library_module(kind.__module__)
 
 
 def is_users_class(kind: type) -> bool:

@@ -24,7 +24,7 @@ from hybridflow.guards.attribute_reads import (
     lookup_of,
     read_attribute,
 )
-from hybridflow.guards.code_ownership import is_recorded, is_users_class
+from hybridflow.guards.code_ownership import is_of_hybridflow, is_recorded, is_users_class
 from hybridflow.guards.guard_builder import GuardBuilder
 from hybridflow.guards.instrumented_code import follow, is_generated
 from hybridflow.guards.value_checks import (
@@ -318,7 +318,7 @@ def follow_methods(recording: GuardBuilder, value: Any, depth: int = 0, whole: b
     kind = type(value)
     if kind not in recording.special:
         recording.special[kind] = [found for base in kind.__mro__ for found in _special_methods(base)]
-    if not is_of_room(kind):
+    if not is_of_hybridflow(kind):
         for name in _ASKED_IN_C:
             if not isinstance(in_class(kind, name), types.FunctionType):
                 lookup_of(recording, value, name)
@@ -407,7 +407,7 @@ def read_state(recording: GuardBuilder, value: Any, depth: int = _STATE_DEPTH) -
         if kind in _WITH_STATE or not c_function_models.is_pure_module(module):
             text = f"uses an object of {module}.{kind.__name__}, whose state is not known"
             recording.reason(text, "use it outside and pass the result")
-    elif (id(value), True) not in recording.consumed and module.partition(".")[0] != "hybridflow":
+    elif (id(value), True) not in recording.consumed and not is_of_hybridflow(kind):
         recording.consumed.add((id(value), True))
         recording.guard_instance_dict(slot, value, own)
         read_items(recording, own)
@@ -431,13 +431,8 @@ def before_operator(recording: GuardBuilder, value: Any, *names: str) -> None:
         if isinstance(function, types.FunctionType) and is_followed_class(kind):
             lookup_of(recording, value, name)
             follow(recording, function)
-        elif is_users_class(kind) and (function is MISSING or not is_of_room(kind)):
+        elif is_users_class(kind) and (function is MISSING or not is_of_hybridflow(kind)):
             lookup_of(recording, value, name)  # what it has from a class in C, too: it may be given a method of its own
-
-
-def is_of_room(kind: type) -> bool:
-    """Whether a class is one of hybridflow's that are followed, which are given no methods later."""
-    return (kind.__module__ or "").partition(".")[0] == "hybridflow"
 
 
 def is_followed_class(kind: type) -> bool:

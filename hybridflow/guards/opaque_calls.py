@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hybridflow import code_traits
 from hybridflow.core.call_binding import name_of
 from hybridflow.guards import c_function_models
 from hybridflow.guards.code_ownership import is_recorded
@@ -30,7 +31,7 @@ def is_python(f: Any) -> bool:
 
 
 def is_pure(module: str, name: str) -> bool:
-    if module.startswith(c_function_models.IMPURE_MODULES):
+    if module.startswith(c_function_models.IMPURE_MODULES) or "impure" in code_traits.of_module(module):
         return False
     return c_function_models.is_pure_module(module) and (module.partition(".")[0], name) not in c_function_models.IMPURE
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-import os
 from typing import Any
 
 import numpy as np
 
+from hybridflow import code_traits
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ConcretizationError, TraceError, short_location
 from hybridflow.guards.guard_builder import GuardBuilder, Reason
@@ -94,9 +94,6 @@ def untracked_reason(recording: GuardBuilder) -> Any:
     )
 
 
-_HERE = os.path.join(os.path.dirname(__file__), "")
-
-
 def hide_recorder(error: BaseException | None) -> None:
     """Take the recorder's frames out of what an error of the user's code shows; they stand between the user's lines."""
     seen: set[int] = set()
@@ -105,7 +102,7 @@ def hide_recorder(error: BaseException | None) -> None:
         entry = error.__traceback__
         while entry is not None:
             following = entry.tb_next
-            while following is not None and following.tb_frame.f_code.co_filename.startswith(_HERE):
+            while following is not None and "records" in code_traits.of_file(following.tb_frame.f_code.co_filename):
                 following = following.tb_next
             entry.tb_next = following
             entry = following

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__traits__ = ("followed",)
+
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from hybridflow.core import name_hints as _name_hints

@@ -7,6 +7,8 @@ predictions, and weights of the samples.
 
 from __future__ import annotations
 
+__traits__ = ("followed",)
+
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
 from hybridflow.core import name_hints as _name_hints

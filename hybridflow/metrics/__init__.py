@@ -6,6 +6,8 @@ batches, ``reset_state`` forgets them.  Labels come first, predictions second, a
 
 from __future__ import annotations
 
+__traits__ = ("followed",)
+
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
 from hybridflow.core import name_hints as _name_hints

@@ -3,6 +3,8 @@ losses of ``hf.losses``."""
 
 from __future__ import annotations
 
+__traits__ = ("quiet",)
+
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from hybridflow.array.elementwise import sigmoid, tanh

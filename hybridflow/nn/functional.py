@@ -6,6 +6,8 @@ normalisations are computed in float32 and rounded once.
 
 from __future__ import annotations
 
+__traits__ = ("makes tensors",)
+
 import math
 from typing import Any
 

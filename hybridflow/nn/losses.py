@@ -5,6 +5,8 @@ Labels come first and predictions second, as in Keras; a cross entropy takes log
 
 from __future__ import annotations
 
+__traits__ = ("makes tensors",)
+
 from typing import Any
 
 from hybridflow.array.elementwise import abs, add, clip, less, logaddexp, multiply, square, subtract, where

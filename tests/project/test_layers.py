@@ -26,6 +26,7 @@ SUBJECTS = (
     (
         "errors and flags",
         (
+            "hybridflow.code_traits",
             "hybridflow.errors",
             "hybridflow.flags",
         ),

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow import code_traits
 from hybridflow.array import creation, elementwise
 from hybridflow.autograph.hooks import dynamic_list_reads, sorting
 from hybridflow.autograph.hooks.object_protocols import special_method, truth
@@ -75,13 +76,12 @@ def _open_kind(value: Any) -> type | None:
     if type(value) is not Dim:
         return float if type(value) is SymbolicFloat else None
     frame: types.FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_HERE):  # what stands in for a function
+    while frame is not None and "records" in code_traits.of_file(
+        frame.f_code.co_filename
+    ):  # what stands in for a function
         frame = frame.f_back
     asks = "" if frame is None else frame.f_globals.get("__name__", "")
     return None if asks.partition(".")[0] == "hybridflow" else int
-
-
-_HERE = __name__.rpartition(".")[0] + "."  # the modules of this package
 
 
 def is_open(value: Any) -> bool:

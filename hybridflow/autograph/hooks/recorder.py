@@ -9,7 +9,6 @@ import collections
 import contextlib
 import functools
 import operator
-import os
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow import code_traits
 from hybridflow.array import elementwise, reductions
 from hybridflow.autograph.hooks import (
     comparisons,
@@ -637,13 +637,11 @@ def recording_to(recording: GuardBuilder) -> Iterator[None]:
         active.recording = before
 
 
-# Where code lies that stands for what converted code does: ``for`` asks a loop for its items.
-_OWN = (os.path.dirname(__file__) + os.sep, os.path.dirname(state.__file__) + os.sep)
 object_trees.is_users_class.append(is_users_class)
 sorting.called.append(RECORDER.fn)
 container_indexing.called_attribute.append(RECORDER.attribute)
 exception_handlers.is_converted.append(
-    lambda frame: is_converted(frame.f_code) or frame.f_code.co_filename.startswith(_OWN)
+    lambda frame: is_converted(frame.f_code) or "stands in" in code_traits.of_file(frame.f_code.co_filename)
 )
 with_statements.is_users.append(
     lambda function: isinstance(function, types.FunctionType) and is_recorded(function.__code__)

@@ -10,6 +10,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.autodiff.sparse_gradient import traced_rows
+from hybridflow.code_traits import declare
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
@@ -146,6 +147,7 @@ def as_dtype(type_value: Any) -> DType:
         raise DTypeError("as_dtype", f"{type_value!r} is not a dtype here.") from None
 
 
+@declare("makes tensors")
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
     """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their
     dtype."""

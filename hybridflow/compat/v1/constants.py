@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.code_traits import declare
 from hybridflow.compat.v1.dtype_names import STRING, kind_of
 from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.literals import literal
@@ -22,6 +23,7 @@ TABLE = Table()
 _constant = Recorded(literal, "Const")
 
 
+@declare("makes tensors")
 def constant(
     value: Any, dtype: Any = None, shape: Any = None, name: str | None = None, verify_shape: bool = False
 ) -> Any:

@@ -6,6 +6,8 @@ sizes, one after the other: what comes out differently is not known either.
 
 from __future__ import annotations
 
+__traits__ = ("between",)
+
 import functools
 import inspect
 import math
