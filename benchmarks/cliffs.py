@@ -131,9 +131,9 @@ def measured(name: str, threads: int) -> Row | None:
     hf.config.set_num_threads(1)
     for _ in range(3):
         function(*given)
-    leaves, key = function._leaves_and_key(*function._import_foreign_arrays(tuple(given), {}))
-    concrete = function._serving(key, leaves)
-    alone, cut = (_timed(concrete, leaves, count) for count in (1, threads))
+    request = function._request(*function._import_foreign_arrays(tuple(given), {}))
+    concrete = function._answering(request)
+    alone, cut = (_timed(concrete, request.leaves, count) for count in (1, threads))
     if not alone.names:  # type: ignore[attr-defined]
         return None
     calls, samples = [], ([], [])

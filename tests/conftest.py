@@ -17,7 +17,7 @@ import pytest
 
 from hybridflow import flags
 from hybridflow.eager import fast_path
-from hybridflow.jit import function as compiled, guard_report
+from hybridflow.jit import guard_report, tracer
 from hybridflow.runtime import background
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.op_calls import ElementwiseOp
@@ -223,12 +223,12 @@ class Traced:
 @pytest.fixture
 def traced(monkeypatch: pytest.MonkeyPatch) -> Traced:
     """Counts traces without touching what is traced, whose effects would be repeated at each call."""
-    trace, made = compiled.trace_signature, Traced()
+    trace, made = tracer.trace_signature, Traced()
 
     def counting(python: Any, binder: Any, key: Any, *args: Any, **kwargs: Any) -> Any:
         made.keys.append(key)
         time.sleep(made.seconds)
         return trace(python, binder, key, *args, **kwargs)
 
-    monkeypatch.setattr(compiled, "trace_signature", counting)
+    monkeypatch.setattr(tracer, "trace_signature", counting)
     return made

@@ -13,12 +13,12 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.jit.cache_key import IdentityKey, Key, LeafKey, SameKey, TensorKey
 
 
-def with_aliasing(key: Key, leaves: Sequence[Any], captured: frozenset[int] = frozenset()) -> Key:
+def aliased_key(key: Key, leaves: Sequence[Any], captured: frozenset[int] = frozenset()) -> Key | None:
     """``key`` with what says that a tensor is one of the ``captured`` ones, given by their ids, or that of an earlier
-    argument; the very ``key`` if none is."""
+    argument; None where none is."""
     tensors = [id(leaf) for leaf in leaves if isinstance(leaf, Tensor)]
     if len(set(tensors)) == len(tensors) and captured.isdisjoint(tensors):
-        return key
+        return None
     first: dict[int, int] = {}
     keys: list[LeafKey] = list(key.leaves)
     for k, (leaf, own) in enumerate(zip(leaves, key.leaves)):
@@ -31,7 +31,7 @@ def with_aliasing(key: Key, leaves: Sequence[Any], captured: frozenset[int] = fr
         if k0 != k:
             keys[k0] = _both(keys[k0], own)
             keys[k] = SameKey(k0)
-    return key if keys == list(key.leaves) else Key(key.structure, tuple(keys))
+    return None if keys == list(key.leaves) else Key(key.structure, tuple(keys))
 
 
 def _both(a: LeafKey, b: TensorKey) -> TensorKey:

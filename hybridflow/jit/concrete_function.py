@@ -214,13 +214,14 @@ class ConcreteFunction:
                 sizes.setdefault(source[0], (actual - source[2]) // source[1])
         return sizes
 
-    def key_for(self, key: Key, leaves: Sequence[Any]) -> Key:
-        """The key of what answers a call with these leaves, whose key is this one's: the very ``key`` if this does."""
+    def aliased_key(self, key: Key, leaves: Sequence[Any]) -> Key | None:
+        """The key of what answers a call with these leaves and this function's key, where which of them are one tensor
+        matters; None where this answers it."""
         if self.depends_on_identity:
-            return argument_aliasing.with_aliasing(key, leaves, self.captured)
+            return argument_aliasing.aliased_key(key, leaves, self.captured)
         if self.is_open and current.tapes:
-            return argument_aliasing.with_aliasing(key, leaves)  # to a tape it is one value, so it has one type
-        return key
+            return argument_aliasing.aliased_key(key, leaves)  # to a tape it is one value, so it has one type
+        return None
 
     def call_leaves(self, leaves: Sequence[Any]) -> Any:
         """Run with argument leaves that are known to fit."""
@@ -307,7 +308,8 @@ class ConcreteFunction:
     def _serving(self, leaves: Sequence[Any], structure: pytree.Structure) -> ConcreteFunction:
         """The concrete function for leaves that fit: this one, or another of the same function."""
         keys = tuple(k.for_shape(x.shape) if isinstance(k, TensorKey) else k for k, x in zip(self.key.leaves, leaves))
-        key = self.key_for(Key(structure, keys), leaves)
+        exact = Key(structure, keys)
+        key = self.aliased_key(exact, leaves) or exact
         traced = any(isinstance(leaf, SymbolicTensor) for leaf in leaves)  # then the trace that goes on sees whether
         if key == self.key and (traced or self.fits(leaves)):
             return self

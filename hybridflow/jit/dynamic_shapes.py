@@ -99,12 +99,12 @@ class DynamicShapes:
     def _name(self, key: Key) -> Any:
         return key.structure, tuple(map(_kind_of, key.leaves))
 
-    def generalize(self, key: Key) -> Key:
-        """The key under which a call with this one may have been traced; the very key where nothing is open."""
+    def generalize(self, key: Key) -> Key | None:
+        """The key under which a call with this one may have been traced; None where nothing is open."""
         family = self._families.get(self._name(key))
-        return key if family is None else _with(key, family)
+        return None if family is None else _with(key, family)
 
-    def observe(self, key: Key) -> Key:
+    def observe(self, key: Key) -> Key | None:
         """As ``generalize``, for a call that no known trace serves, which is learned from."""
         name = self._name(key)
         with self._lock:
@@ -149,6 +149,6 @@ class DynamicShapes:
             self._families.clear()
 
 
-def _with(key: Key, family: _Family) -> Key:
+def _with(key: Key, family: _Family) -> Key | None:
     leaves = family.generalize(key.leaves)
-    return key if leaves == key.leaves else Key(key.structure, leaves)
+    return None if leaves == key.leaves else Key(key.structure, leaves)

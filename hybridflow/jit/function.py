@@ -6,42 +6,33 @@ import copy
 import functools
 import inspect
 import sys
-import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from hybridflow import config
 from hybridflow.core import interop, layer_context, pytree, transaction
 from hybridflow.core.call_binding import Binder, name_of
 from hybridflow.core.context import current, now
 from hybridflow.eager import nan_checks
-from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, entered, of_user, user_location
-from hybridflow.jit import argument_aliasing, inspection, stance
+from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, entered, of_user
+from hybridflow.jit import inspection
 from hybridflow.jit.bound_method import BoundFunction, WeakMethod
 from hybridflow.jit.cache_key import Key, LeafKey, TensorKey, leaf_key
-from hybridflow.jit.concrete_function import (
-    ConcreteFunction,
-    EagerOnlyError,
-    NumbersWantedError,
-    RaisedError,
-    trace_signature,
-)
+from hybridflow.jit.concrete_function import ConcreteFunction
 from hybridflow.jit.convert_call import converted
-from hybridflow.jit.donation import ArgumentPath, argument_paths
-from hybridflow.jit.dynamic_shapes import DynamicShapes
+from hybridflow.jit.donation import argument_paths
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.instance_functions import Held, InstanceTable
 from hybridflow.jit.native_entry import Refusal, native_call_for
-from hybridflow.jit.retrace_log import Cause, Retrace, RetraceLog, argument_cause
-from hybridflow.jit.run_eagerly import EagerCalls
+from hybridflow.jit.retrace_log import Retrace
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.jit.trace_cache import CallForm, TraceCache, Variant
-from hybridflow.runtime import fork_safe_locks, tiers, uninterruptible
+from hybridflow.jit.tracer import CallRequest, Options, Tracer
+from hybridflow.runtime import tiers, uninterruptible
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.tracing.data_dependent_sizes import SizeKnownError, SizesWantedError
+from hybridflow.tracing.data_dependent_sizes import SizesWantedError
 
 if TYPE_CHECKING:
     from hybridflow.jit import profiling
@@ -50,45 +41,10 @@ if TYPE_CHECKING:
 _NO_ENTRY = "see the command `hybridflow doctor`"
 
 
-class Options(NamedTuple):
-    """What the decorator was told."""
-
-    input_signature: tuple[Any, ...] | None
-    fastmath: bool
-    cache_size: int
-    name: str
-    strict: bool
-    reduce_retracing: bool
-    donated: tuple[ArgumentPath, ...]
-    wait: bool
-
-
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 S = TypeVar("S")
-T = TypeVar("T")
-
-
-_undoing = fork_safe_locks.make()  # one call at a time that may undo what it did to objects of others
-_PATIENCE = 2.0  # seconds to wait for it: the body that has it may wait for a thread that wants it
-
-
-class _UndoPermit(threading.local):
-    """Whether this thread may undo what traces change, or has waited long enough."""
-
-    is_here = False
-
-
-_permit = _UndoPermit()
-fork_safe_locks.thread_states.append(_permit)
-
-
-class _PermitWantedError(BaseException):
-    """A trace turned out to change objects of others, in a call without a permit: the call begins again with one.
-
-    No Exception: it is no error that another trace may mend.
-    """
 
 
 class Function(Dispatcher, Generic[P, R]):
@@ -106,19 +62,12 @@ class Function(Dispatcher, Generic[P, R]):
         "_binder",
         "_bindings",
         "_cache",
-        "_eager_calls",
         "_instances",
-        "_is_unguarded",
-        "_observer",
         "_options",
         "_python",
-        "_relaxing",
-        "_retraces",
         "_signature",
         "_sized",
-        "_trace_lock",
-        "_was_traced",
-        "holds_objects",
+        "_tracer",
     )
 
     _bindings: Sequence[tuple[Callable[..., Any], Variant]] | None  # for calls under tapes; None: not made yet
@@ -128,18 +77,10 @@ class Function(Dispatcher, Generic[P, R]):
         self._binder = Binder(python, options.name)
         self._signature = InputSignature(options.input_signature, self._binder) if options.input_signature else None
         self._cache = TraceCache(options.cache_size)
+        self._tracer = Tracer(python, self._binder, options, self._cache)
         self._take_native_calls()
-        self._trace_lock = fork_safe_locks.make()  # one trace at a time: a first trace may create variables
-        self._was_traced = False
-        self._retraces = RetraceLog(options.name)
-        is_relaxed = options.reduce_retracing and options.input_signature is None
-        self._relaxing = DynamicShapes() if is_relaxed else None
-        self._is_unguarded = False  # whether a trace was made that answers no other call
-        self._eager_calls = EagerCalls()
-        self._observer: Any = None  # of what it reads from outside: made when it is first traced
         self._instances = InstanceTable()
         self._sized: Any = None  # what calls it, where a program finds sizes: see ``sizing``
-        self.holds_objects = False  # whether what was traced keeps objects of the user's: see methods.py
         functools.update_wrapper(self, python, updated=())
 
     # Calling
@@ -171,15 +112,17 @@ class Function(Dispatcher, Generic[P, R]):
             own_args, own_kwargs = self._import_foreign_arrays(args, kwargs)
             if own_args is not args or own_kwargs is not kwargs:
                 return self(*own_args, **own_kwargs)
-            leaves, key = self._leaves_and_key(args, kwargs)
-            found = self._find(key, leaves) or self._find_relaxed(key, leaves)
-            if found is None and not self._may_trace(key):
-                return self._run_inline(args, kwargs)
-            if found is None:
-                # A trace may write variables: those that it draws the first values of others from.
-                found, result = transaction.run(lambda: self._make_and_call(key, leaves, args, kwargs))
+            request = self._request(args, kwargs)
+            found = self._tracer.lookup(request)
+            if found is not None:
+                result = found.concrete.call_leaves(request.leaves)
+            elif self._tracer.may_trace(request):
+                try:
+                    found, result = self._tracer.trace_and_call(request, lambda: self._run_inline(args, kwargs))
+                finally:
+                    self._take_native_calls()  # without those of a signature that was dropped for it
             else:
-                result = found.concrete.call_leaves(leaves)
+                return self._run_inline(args, kwargs)
         except SizesWantedError:
             if current.trace is not None:
                 raise  # of the function that is traced
@@ -202,16 +145,14 @@ class Function(Dispatcher, Generic[P, R]):
             sized = dynamic_output_sizes.Sized(self._python)
             options = self._options._replace(input_signature=None, donated=())
             run: Function[..., Any] = Function(sized, options)
-            run._retraces.not_the_users = sized.parameter
+            run._tracer.retraces.not_the_users = sized.parameter
             self._sized = dynamic_output_sizes.SizedCalls(sized, run)
         return self._call_slow(*args, **kwargs)
 
     def expect(self, *args: Any, **kwargs: Any) -> None:
         """Say that calls with such arguments come beside others: extents and numbers in which they differ are open from
         the first trace on, as they would be from the second.  Nothing is traced or run."""
-        if self._relaxing is not None:
-            args, kwargs = self._import_foreign_arrays(args, kwargs)
-            self._relaxing.observe(self._leaves_and_key(args, kwargs)[1])
+        self._tracer.expect(self._request(*self._import_foreign_arrays(args, kwargs)))
 
     def _import_foreign_arrays(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -232,7 +173,7 @@ class Function(Dispatcher, Generic[P, R]):
                 concrete = variant.concrete
                 arguments = [x for x in inputs if x is not None]
                 if concrete.is_open and len(set(map(id, arguments))) < len(arguments):
-                    return None  # see ``ConcreteFunction.key_for``
+                    return None  # see ``ConcreteFunction.aliased_key``
                 self._cache.note_use(variant)
                 variant.python_calls += 1
                 return (concrete.call_tensors(arguments),)
@@ -255,158 +196,6 @@ class Function(Dispatcher, Generic[P, R]):
             return args, kwargs
         positional, kwargs = self._binder.split(self._signature.convert(self._binder.bind(args, kwargs)))
         return tuple(positional), kwargs
-
-    def _make_and_call(
-        self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Variant | None, Any]:
-        return self._with_permit(lambda: self._make_and_call_now(key, leaves, args, kwargs))
-
-    def _with_permit(self, run: Callable[[], T]) -> T:
-        """``run()``; with a turn to undo, if one is needed."""
-        if not self._eager_calls.is_undoing or _permit.is_here:
-            try:
-                return run()
-            except _PermitWantedError:
-                pass
-        has_permit = _undoing.acquire(timeout=_PATIENCE)
-        _permit.is_here = True
-        try:
-            return run()
-        finally:
-            _permit.is_here = False
-            if has_permit:
-                _undoing.release()
-
-    def _check_permit(self) -> None:
-        """Raise _PermitWantedError in a call without a turn, if one is needed: what another thread changes, before this
-        one undoes what it did, would be lost."""
-        if self._eager_calls.is_undoing and not _permit.is_here:
-            raise _PermitWantedError
-
-    def _make_and_call_now(
-        self, key: Key, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Variant | None, Any]:
-        if self._eager_calls.is_due(self._generalized(key)):
-            return None, self._run_inline(args, kwargs)
-        error: BaseException | None
-        try:
-            found = self._relax_or_make(key, leaves)
-        except EagerOnlyError as refused:
-            if self._options.strict:
-                raise refused.error from None
-            _report().warn_runs_eagerly(self._options.name, refused.reason, refused.error)
-            self._is_unguarded = True
-            self._eager_calls.note(self._generalized(key))
-            error = None
-        except RaisedError as raised:
-            error = raised.error
-        else:
-            undo, found.undo = found.undo, None
-            return self._call_once(found, leaves, undo, lambda: self._run_inline(args, kwargs))
-        try:
-            # Out of the clauses: an error of this run has the context that it has in Python.
-            result = self._run_inline(args, kwargs)
-            if error is not None:  # only tracing led to it; what came before it has happened
-                raise error
-            return None, result
-        finally:
-            del error  # whose traceback holds this frame
-
-    def _call_once(
-        self, found: Variant, leaves: Sequence[Any], undo: Callable[[], None] | None, body: Callable[[], Any]
-    ) -> tuple[Variant, Any]:
-        """Run a program for the call that it was made for.  If it raises an error, the code itself says what it has
-        done before that to objects that outlive the call."""
-        if undo is None:
-            return found, found.concrete.call_leaves(leaves)
-        if not any(node.effect.name == "ORDERED" for node in found.concrete.graph.nodes):
-            try:
-                return found, found.concrete.call_leaves(leaves)
-            except SizeKnownError:
-                undo()  # the call begins anew, with that size
-                raise
-            except Exception as error:
-                undo()
-                body()
-                raise error  # which the code itself did not come to
-        undo()
-        return found, body()
-
-    def _may_trace(self, key: Key) -> bool:
-        """Whether a call that no known trace serves is traced; else it runs eagerly.  Raises TraceError where the
-        stance forbids both."""
-        name = stance.current()
-        if name == stance.DEFAULT:
-            return True
-        cause = self._cause(key)
-        if cause is None and not self._is_unguarded:
-            return True  # the first time
-        if name == stance.FAIL:
-            why = "it is traced at each call" if cause is None else f"it would be traced again: {cause}"
-            raise TraceError(self._options.name, f'{why}. The stance is "{name}".')
-        return False
-
-    def _generalized(self, key: Key) -> Key:
-        """The key of all calls that differ from this one in what varies."""
-        return key if self._relaxing is None else self._relaxing.generalize(key)
-
-    def _find_relaxed(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
-        """As ``_find``, of traces for any numbers and extents in the places that vary."""
-        own = self._generalized(key)
-        return None if own is key else self._find(own, leaves)
-
-    def _relax_or_make(self, key: Key, leaves: Sequence[Any]) -> Variant:
-        """What answers a call that no known trace serves: a trace for any numbers in the places that vary, or, where
-        its code needs them, for those of this call."""
-        if self._relaxing is None:
-            return self._commit(key, self._find_or_make(key, leaves))
-        while (own := self._relaxing.observe(key)) is not key:
-            try:
-                return self._commit(key, self._find_or_make(own, leaves, gives_up=True))
-            except NumbersWantedError as wanted:
-                self._relaxing.pin(key, wanted.leaves)
-            except Exception as error:
-                reason = f"a trace for all values fails: {error}"
-                break
-        else:
-            return self._commit(key, self._find_or_make(key, leaves))
-        found = self._find_or_make(key, leaves)  # which may raise the same error
-        self._relaxing.pin_all(key, reason)
-        return self._commit(key, found)
-
-    def _commit(self, key: Key, variant: Variant) -> Variant:
-        if variant.guards is None:
-            self._is_unguarded = True
-            if self._relaxing is not None:
-                self._relaxing.stop(key)
-        return variant
-
-    def _find(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
-        """What is known to answer a call with these leaves, some of which may be one tensor."""
-        result = self._cache.lookup(key, leaves)
-        while result is not None and (own := result.concrete.key_for(key, leaves)) is not key:
-            key, result = own, self._cache.lookup(own, leaves)
-        return result
-
-    def _find_or_make(self, key: Key, leaves: Sequence[Any], gives_up: bool = False) -> Variant:
-        """What answers a call with these leaves.  Only a trace shows whether it matters that some are one tensor.
-
-        With ``fail_on_specialization`` it raises NumbersWantedError where the code needs a number that is open.
-        """
-        while True:
-            try:
-                result = self._cache.lookup(key, leaves) or self._make(key, leaves, gives_up)
-            except NumbersWantedError:
-                raise
-            except Exception:
-                own = argument_aliasing.with_aliasing(key, leaves)  # with two tensors for one it may fail
-                if own is key:
-                    raise
-            else:
-                own = result.concrete.key_for(key, leaves)
-                if own is key:
-                    return result
-            key = own
 
     def _add_native_call(self, found: Variant, form: CallForm, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let native code answer calls like this one from now on, if it can; if it cannot, say why when it is so
@@ -437,14 +226,15 @@ class Function(Dispatcher, Generic[P, R]):
         """Let native code try what the cache holds now."""
         self._dispatch, self._bindings = self._cache.native_calls(), None
 
-    def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
+    def _request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallRequest:
+        """A call as the cache of traces sees it."""
         if not self._binder.is_current(self._python):  # somebody gave it other defaults
-            self._binder = Binder(self._python, self._options.name)
+            self._binder = self._tracer.binder = Binder(self._python, self._options.name)
         values = self._binder.bind(args, kwargs)
         if self._signature is not None:
-            return self._signature.leaves_and_key(values)
+            return CallRequest(*self._signature.leaves_and_key(values))
         leaves, structure = pytree.flatten(values)
-        return leaves, Key(structure, self._keys(leaves, structure))
+        return CallRequest(leaves, Key(structure, self._keys(leaves, structure)))
 
     def _keys(self, leaves: Sequence[Any], structure: pytree.Structure) -> tuple[LeafKey, ...]:
         name = self._options.name
@@ -454,126 +244,6 @@ class Function(Dispatcher, Generic[P, R]):
             # Again, with the paths that only an error message needs.
             paths = self._binder.paths(structure)
             return tuple([leaf_key(leaf, path, name) for path, leaf in zip(paths, leaves)])
-
-    # Tracing
-
-    def _make(self, key: Key, leaves: Sequence[Any], gives_up: bool) -> Variant:
-        """The variant of a signature that is not in the cache: traced and compiled."""
-        where = user_location()
-
-        def make() -> Variant:
-            cause = self._cause(key)
-            variant = self._trace(key, leaves, gives_up)
-            started = time.perf_counter()
-            concrete = variant.concrete
-            if concrete.key_for(key, leaves) is key:  # or it is not what will run
-                concrete.compile_for(leaves)
-            concrete.compile_ms = (time.perf_counter() - started) * 1e3
-            if cause is not None and variant.guards is not None:  # else it is traced at each call, whatever differs
-                self._retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._count_calls() + 1)
-            return variant
-
-        result = self._cache.lookup_or_trace(key, leaves, make)
-        self.holds_objects |= result.concrete.holds_objects or bool(result.guards and result.guards.steps)
-        self._take_native_calls()  # without those of a signature that was dropped for it
-        return result
-
-    def _cause(self, key: Key) -> Cause | None:
-        """Why the signatures that are known do not serve a call."""
-        known = self._cache.variants()
-        for variant in reversed(known):
-            if variant.concrete.key == key and variant.guards is not None:
-                from hybridflow.jit import guard_report
-
-                return guard_report.failed_guard_cause(variant.guards)
-        result = argument_cause(self._binder, key, [variant.concrete.key for variant in known])
-        if result is None or self._relaxing is None:
-            return result
-        paths = self._binder.paths(key.structure)
-        reason = self._relaxing.reason(key, paths.index(result.argument)) if result.argument in paths else None
-        return result if reason is None else result._replace(suggestion=f"{result.suggestion} ({reason})")
-
-    def _count_calls(self) -> int:
-        return sum(variant.python_calls + variant.native_hits for variant in self._cache.variants())
-
-    def _trace(self, key: Key, leaves: Sequence[Any], gives_up: bool) -> Variant:
-        with self._trace_lock:
-            self._check_permit()
-            started = time.perf_counter()
-            try:
-                variant, recording, created = self._trace_once(key, leaves, not self._was_traced, gives_up)
-            except RaisedError as refused:
-                if refused.reason is not None:
-                    self._eager_calls.is_undoing = True
-                    self._check_permit()
-                raise
-            if created:
-                # The variables exist now.  The body must find them, as it will in every later call: a body that would
-                # make them again is an error, and what computed their first values is no part of the program.
-                self._was_traced = True
-                variant, recording, _ = self._trace_once(key, leaves, False, gives_up)
-            self._was_traced = True
-            if variant.guards is None:
-                self._observer.unguarded(recording, self._options.strict)
-            elif self._options.strict:
-                from hybridflow.jit import determinism_check
-
-                determinism_check.check(variant.concrete, self._trace_once(key, leaves, False, gives_up)[0].concrete)
-            variant.concrete.trace_ms = (time.perf_counter() - started) * 1e3
-            return variant
-
-    def _trace_once(
-        self, key: Key, leaves: Sequence[Any], may_create: bool, gives_up: bool
-    ) -> tuple[Variant, Any, bool]:
-        """One run of the body: the variant, what was recorded, and whether variables were made."""
-        observe = _observe()
-        if self._observer is None:
-            self._observer = observe.TraceSession(self._options.name)
-        recording: Any = None
-
-        def observing(trace: Any, values: Any) -> Any:
-            nonlocal recording  # a run that begins anew is recorded anew
-            recording = observe.GuardBuilder(self._options.name)
-            trace.live_arrays = recording.live
-            trace.guard_builder = recording
-            return self._observer.observing(recording, self._python, self._binder.parameters, values)
-
-        tracer = sys.gettrace()
-        try:
-            concrete, created = trace_signature(
-                self._python,
-                self._binder,
-                key,
-                leaves,
-                gives_up=gives_up,
-                fastmath=self._options.fastmath,
-                donated=self._options.donated,
-                may_create_variables=may_create,
-                observing=observing,
-            )
-        finally:
-            self._observer.end_trace(tracer)
-        concrete.staged.trace.guard_builder = None  # it would keep what was recorded alive
-        if created:
-            recording.rollback()
-        else:
-            try:
-                recording.finish()
-            except TraceError as error:
-                if not recording.can_undo:
-                    raise
-                reason = recording.first_effect()
-                recording.undo()
-                raise EagerOnlyError(error, reason) from None
-        variant = Variant(concrete, self._observer.guards(recording))
-        # Where variables were made, another trace follows, and its program is the one that runs.
-        if not created and recording.can_undo and any(node.may_raise for node in concrete.graph.nodes):
-            variant.undo = recording.undo
-            self._eager_calls.is_undoing = True
-            if not _permit.is_here:
-                recording.undo()
-                raise _PermitWantedError
-        return variant, recording, created
 
     @entered
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
@@ -587,9 +257,9 @@ class Function(Dispatcher, Generic[P, R]):
         """
         args, kwargs = self._import_foreign_arrays(args, kwargs)
         if self._signature is not None and not args and not kwargs:
-            leaves, key = self._signature.own_key()
+            request = CallRequest(*self._signature.own_key())
         elif self._signature is not None:
-            leaves, key = self._leaves_and_key(args, kwargs)
+            request = self._request(args, kwargs)
         else:
             leaves, structure = pytree.flatten(self._binder.bind(args, kwargs))
             paths = self._binder.paths(structure)
@@ -599,10 +269,10 @@ class Function(Dispatcher, Generic[P, R]):
                 else leaf_key(leaf, path, self._options.name)
                 for path, leaf in zip(paths, leaves)
             )
-            key = Key(structure, keys)
-        concrete = self._concrete(key, leaves)
-        concrete.specialise = self._specialised
-        concrete.known.name_tensors(leaves if self._signature is None else self._signature.specs)
+            request = CallRequest(leaves, Key(structure, keys))
+        concrete = self._specialise(request.leaves, request.key)
+        concrete.specialise = self._specialise
+        concrete.known.name_tensors(request.leaves if self._signature is None else self._signature.specs)
         return concrete
 
     @entered
@@ -636,28 +306,17 @@ class Function(Dispatcher, Generic[P, R]):
             concrete.staged.finish()
         return concrete
 
-    def _serving(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
-        """What a call with these leaves runs."""
-        found = self._find(key, leaves) or self._find_relaxed(key, leaves)
-        return found.concrete if found else self._concrete(key, leaves)
+    def _answering(self, request: CallRequest) -> ConcreteFunction:
+        """What such a call runs."""
+        variant = self._tracer.lookup(request)
+        return variant.concrete if variant else self._specialise(request.leaves, request.key)
 
-    def _specialised(self, leaves: Sequence[Any], key: Key) -> ConcreteFunction:
-        """What a concrete function runs for an open extent that is 0 or 1, for dicts in another order, or for one
-        tensor in two places."""
-        return self._concrete(key, leaves)
-
-    def _concrete(self, key: Key, leaves: Sequence[Any]) -> ConcreteFunction:
-        """What answers calls with these leaves, when none is made."""
-        try:
-            return self._with_permit(lambda: self._find_or_make(key, leaves)).concrete
-        except SizesWantedError as wanted:
-            raise wanted.refused(self._options.name) from None
-        except RaisedError as raised:
-            error = raised.error
-        try:
-            raise error
-        finally:
-            del error
+    def _specialise(self, leaves: Sequence[Any], key: Key) -> ConcreteFunction:
+        """What answers calls with these leaves; for a concrete function: where an open extent is 0 or 1, where dicts
+        are in another order, and where one tensor is in two places."""
+        concrete = self._tracer.concrete(CallRequest(leaves, key))
+        self._take_native_calls()
+        return concrete
 
     # Methods of classes
 
@@ -788,13 +447,13 @@ class Function(Dispatcher, Generic[P, R]):
 
         if current.trace is not None:
             raise TraceError("profile", "it runs the function, which has no values here. Call it outside.")
-        leaves, key = self._leaves_and_key(*self._import_foreign_arrays(args, kwargs))
-        if any(isinstance(leaf, TensorSpec) for leaf in leaves):
+        request = self._request(*self._import_foreign_arrays(args, kwargs))
+        if any(isinstance(leaf, TensorSpec) for leaf in request.leaves):
             raise ArgumentTypeError("profile", "it runs the function. Pass tensors, not a TensorSpec.")
-        concrete = self._serving(key, leaves)
+        concrete = self._answering(request)
         variant = self._cache.variant_of(concrete)
         refusal = None if variant is None else self._refusal(variant, args, kwargs)
-        return profiling.profile(concrete, leaves, runs, refusal)
+        return profiling.profile(concrete, request.leaves, runs, refusal)
 
     def signatures(self) -> inspection.Table:
         """One row per signature in the cache."""
@@ -806,7 +465,7 @@ class Function(Dispatcher, Generic[P, R]):
 
     def retraces(self) -> list[Retrace]:
         """Why it was traced again, oldest first."""
-        return list(self._retraces.records)
+        return list(self._tracer.retraces.records)
 
     def concrete_functions(self) -> list[ConcreteFunction]:
         """The concrete functions in the cache, oldest first."""
@@ -821,12 +480,15 @@ class Function(Dispatcher, Generic[P, R]):
         self._cache.clear()
         self._sized = None
         self._take_native_calls()
-        self._retraces.clear()
-        if self._relaxing is not None:
-            self._relaxing.clear()
+        self._tracer.clear()
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ConcreteFunction]:
         return [self.get_concrete_function(*args, **kwargs)] if args or kwargs else self.concrete_functions()
+
+    @property
+    def holds_objects(self) -> bool:
+        """Whether what was traced keeps objects of the user's: see ``instance_functions``."""
+        return self._tracer.holds_objects
 
     @property
     def python_function(self) -> Callable[..., Any]:
@@ -841,7 +503,7 @@ class Function(Dispatcher, Generic[P, R]):
         variants = self._cache.variants()
         parts = [_count(len(variants), "trace"), _count(sum(variant.hits for variant in variants), "hit")]
         parts += [f"called by way of Python, since {v.refusal.reason}" for v in variants if v.refusal is not None][:1]
-        last = self._retraces.describe_last(self._count_calls())
+        last = self._tracer.retraces.describe_last(self._cache.count_calls())
         if self._sized is not None:
             return f"<function {self._options.name}, whose calls find how long lists are: {self._sized.run!r}>"
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
@@ -869,14 +531,6 @@ def _method_slots() -> Any:
     from hybridflow.runtime.calls import method_slots
 
     return method_slots
-
-
-@uninterruptible.loaded
-def _observe() -> Any:
-    """The module that records what a run reads: it parses source, and is not needed to import."""
-    from hybridflow.jit import trace_session
-
-    return trace_session
 
 
 def _count(n: int, noun: str) -> str:

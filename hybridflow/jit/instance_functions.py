@@ -23,9 +23,11 @@ _FULL = 2 if sys.version_info < (3, 14) else 1  # collections of this generation
 
 
 class InstanceFunction(Protocol):
-    """What a table holds: ``holds_objects`` says that it keeps objects of the user's alive."""
+    """What a table holds."""
 
-    holds_objects: bool
+    @property
+    def holds_objects(self) -> bool:
+        """Whether it keeps objects of the user's alive."""
 
 
 class Held:

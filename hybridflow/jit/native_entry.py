@@ -193,7 +193,7 @@ class _Elsewhere:
                 if len(self._known) < self.MOST_KNOWN:
                     self._known.add(seen)
             if self._concrete.is_open and current.tapes:
-                return NotImplemented  # see ``ConcreteFunction.key_for``
+                return NotImplemented  # see ``ConcreteFunction.aliased_key``
             return self._concrete.call_tensors(arguments)
         except BaseException as error:
             raise of_user(error)  # noqa: B904  # the very error

@@ -196,6 +196,10 @@ class TraceCache:
             found = [variant for variants in self._variants.values() for variant in variants]
         return sorted(found, key=lambda variant: variant.made)
 
+    def count_calls(self) -> int:
+        """How many calls the variants have answered."""
+        return sum(variant.python_calls + variant.native_hits for variant in self.variants())
+
     def valid_variants(self) -> list[Variant]:
         """Those whose guards hold now, oldest first."""
         return [one for one in self.variants() if one.guards is not None and holds(one.guards.steps)]

@@ -22,10 +22,11 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, ShapeError, entered
 from hybridflow.jit.cache_key import Key, LeafKey, TensorKey
 from hybridflow.jit.concrete_function import ARGUMENT, RESULT, VALUE, ConcreteFunction
-from hybridflow.jit.function import Function, Options
+from hybridflow.jit.function import Function
 from hybridflow.jit.native_entry import Refusal
 from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
 from hybridflow.jit.trace_cache import Guards, Variant
+from hybridflow.jit.tracer import CallRequest, Options
 from hybridflow.jit.value_key import value_key
 from hybridflow.saved.structure_json import fits, unpacked
 from hybridflow.tracing.compiled_trace import CompiledTrace
@@ -257,7 +258,7 @@ class SavedFunction(Function[..., Any]):
         was given is tried first."""
         self.concretes = [program.concrete(self) for program in self.programs]
         for program, concrete in reversed([*zip(self.programs, self.concretes)]):
-            concrete.specialise = self._specialised
+            concrete.specialise = self._specialise
             concrete.known.name_tensors(program.leaves)
             self._cache.add(concrete.key, Variant(concrete, Guards((), ())))
 
@@ -285,10 +286,10 @@ class SavedFunction(Function[..., Any]):
 
     # Calls that native code does not answer
 
-    def _leaves_and_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Key]:
+    def _request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallRequest:
         leaves, structure = self._bound(args, kwargs)
         leaves, number = self._matched(leaves, structure)
-        return leaves, Key(structure, self.programs[number].keys)
+        return CallRequest(leaves, Key(structure, self.programs[number].keys))
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Apply the ops of the program for these arguments: into the trace that is going on, or eagerly."""
@@ -320,8 +321,7 @@ class SavedFunction(Function[..., Any]):
             return self.concretes[0]
         leaves, structure = self._bound(args, kwargs)
         if not any(isinstance(leaf, TensorSpec) for leaf in leaves):
-            leaves, key = self._leaves_and_key(args, kwargs)
-            return self._serving(key, leaves)
+            return self._answering(self._request(args, kwargs))
         converted = self._converted(leaves)
         for program, concrete in zip(self.programs, self.concretes):
             if program.takes_specs(converted, structure):

@@ -20,7 +20,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import ConcretizationError, TraceError
-from hybridflow.jit.function import Function
+from hybridflow.jit.tracer import Tracer
 from tests.support.agreement import form
 
 V, W = [0.5, -1.25, 2.0, 3.5], [-3.0, 0.75, -0.5, -8.0]
@@ -543,14 +543,14 @@ def test_errors_of_the_run_have_no_context_of_the_trace() -> None:
 @pytest.mark.runs_eagerly
 def test_calls_that_differ_in_numbers_and_extents_are_not_traced_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     traces = 0
-    trace = Function._trace
+    trace = Tracer._trace
 
     def counting(*args: Any) -> Any:
         nonlocal traces
         traces += 1
         return trace(*args)
 
-    monkeypatch.setattr(Function, "_trace", counting)
+    monkeypatch.setattr(Tracer, "_trace", counting)
 
     @hf.function
     def f(x, n):
