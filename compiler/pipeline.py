@@ -16,13 +16,14 @@ from hybridflow.compiler.loops.kernel import Fusion, Kernel, loops_of
 from hybridflow.compiler.loops.plan_verifier import check_fusion, check_plan
 from hybridflow.compiler.loops.schedule import overwritten_inputs, schedule
 from hybridflow.compiler.passes import pass_manager
-from hybridflow.compiler.passes.pass_pipeline import SIMPLIFY_PIPELINE, steps_for
+from hybridflow.compiler.passes.pass_pipeline import SIMPLIFY_PIPELINE, check_skipped, steps_for
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import Target
 
 
 def optimize(graph: Graph, target: Target | None = None) -> Graph:
     """The graph as fusion sees it; without what passes make of it for a target, if there is none."""
+    check_skipped()
     return pass_manager.run(graph, [*SIMPLIFY_PIPELINE, *(() if target is None else steps_for(target))])
 
 

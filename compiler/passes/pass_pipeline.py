@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 from dataclasses import replace
 
+from hybridflow import flags
 from hybridflow.compiler.passes.algebraic_simplifier import simplify
 from hybridflow.compiler.passes.constant_folding import fold
 from hybridflow.compiler.passes.control_flow_simplify import control
@@ -22,6 +24,7 @@ from hybridflow.compiler.passes.tile_and_fuse import tile_and_fuse
 from hybridflow.compiler.passes.tile_heights import GroupTileHeights, TileHeights
 from hybridflow.compiler.passes.transpose_folding import transpose_folding
 from hybridflow.compiler.target import Target
+from hybridflow.errors import ArgumentError
 
 SPLIT_COMPLEX = Pass("split_complex", split_complex, inside=False)
 DCE = Pass("dce", dce)
@@ -29,13 +32,13 @@ CSE = Pass("cse", cse)
 SIMPLIFY = Pass("simplify", simplify)
 FOLD = Pass("fold", fold)
 TRANSPOSE = Pass("transpose", transpose_folding)
-PAD_SUMS = Pass("joins", sums_of_pads_to_concat)
+PAD_SUMS = Pass("concat_pads", sums_of_pads_to_concat)
 GATHER_SINKING = Pass("gathers", sink_gathers)
 CONTROL = Pass("control", control)
-SCAN_DEDUPLICATION = Pass("twins", deduplicate_scans)
+SCAN_DEDUPLICATION = Pass("scan_dedup", deduplicate_scans)
 NARROW = Pass("narrow", narrow)
 OVERFLOW = Pass("overflow", overflow, inside=False)
-TILE_AND_FUSE = Pass("panels", functools.partial(tile_and_fuse, heights=TileHeights(1 << 19)))
+TILE_AND_FUSE = Pass("tile_and_fuse", functools.partial(tile_and_fuse, heights=TileHeights(1 << 19)))
 SMALL_K = Pass("few_terms", small_k_to_reductions)
 
 SIMPLIFY_PIPELINE: list[Step] = [
@@ -87,3 +90,13 @@ _ALL = (
 )
 PASSES = {p.name: p for p in _ALL}
 """The passes by name, for HF_SKIP and the command line."""
+_FORMER = {"joins": PAD_SUMS, "panels": TILE_AND_FUSE, "twins": SCAN_DEDUPLICATION}
+
+
+def check_skipped() -> None:
+    """Raise ArgumentError where HF_SKIP names a pass that there is not."""
+    for name in flags.SKIP.value.split(",") if flags.SKIP.value else ():
+        if name not in PASSES:
+            near = [_FORMER[name].name] if name in _FORMER else difflib.get_close_matches(name, PASSES, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(PASSES))}."
+            raise ArgumentError("HF_SKIP", f"there is no pass {name!r}. {hint}")

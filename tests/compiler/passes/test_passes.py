@@ -28,7 +28,8 @@ from hybridflow.compiler.passes.pass_manager import Pass, Record, fix, run, summ
 from hybridflow.compiler.passes.pass_pipeline import DCE, PASSES, SIMPLIFY_PIPELINE
 from hybridflow.compiler.passes.pattern_match import Value, find, op
 from hybridflow.compiler.passes.rewriter import rewrite
-from hybridflow.errors import CompileError, HybridflowError, VerifyError
+from hybridflow.compiler.pipeline import optimize
+from hybridflow.errors import ArgumentError, CompileError, HybridflowError, VerifyError
 from tests.support.bits import same_bits
 
 ELEMENTWISE = [op for op in TABLE.values() if op.kind is Kind.ELEMENTWISE]
@@ -155,6 +156,21 @@ def test_passes_can_be_skipped_by_name():
     with flags.SKIP("simplify,dce"):
         assert [n.op.name for n in run(graph_of(TWICE), SIMPLIFY_PIPELINE).nodes] == ["negative", "negative", "exp"]
     assert run(graph_of(TWICE), SIMPLIFY_PIPELINE).nodes == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("joins", "Did you mean 'concat_pads'"),
+        ("twins", "Did you mean 'scan_dedup'"),
+        ("dce,panels", "Did you mean 'tile_and_fuse'"),
+        ("simplfy", "Did you mean 'simplify'"),
+        ("x", "There are concat_pads, control, cse,"),
+    ],
+)
+def test_passes_that_there_are_not_cannot_be_skipped(name, hint):
+    with flags.SKIP(name), pytest.raises(ArgumentError, match=f"HF_SKIP.*{hint}"):
+        optimize(graph_of(TWICE))
 
 
 def test_stages_are_dumped_to_numbered_files_that_parse(tmp_path):
