@@ -80,8 +80,8 @@ _WITH_OPERATIONS = (
 # What models are built of, trained and kept with, which most functions do without.  A function that meets it first in a
 # trace has it loaded apart, as a thread's doing and not its own.
 _OF_MODELS = (
-    *("aot", "callbacks", "checkpoint", "compat", "constraints", "data", "distribute", "initializers", "layers"),
-    *("losses", "metrics", "mixed_precision", "models", "module", "onnx", "optimizers", "regularizers"),
+    *("aot", "applications", "callbacks", "checkpoint", "compat", "constraints", "data", "distribute", "initializers"),
+    *("layers", "losses", "metrics", "mixed_precision", "models", "module", "onnx", "optimizers", "regularizers"),
     *("saved", "serving", "signal", "summary", "weights"),
 )
 # What functions need besides, some of them at first calls alone: by then nothing is imported any more but the compiler,

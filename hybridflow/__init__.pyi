@@ -2,6 +2,7 @@
 
 from hybridflow import (
     aot as aot,
+    applications as applications,
     callbacks as callbacks,
     checkpoint as checkpoint,
     compat as compat,

@@ -336,7 +336,7 @@ def load_arrays(path: str | os.PathLike[str]) -> dict[str, Tensor]:
 def written(path: str | os.PathLike[str]) -> str:
     """The file that is written for a path: names of formats that are not written get the ending of the one that is."""
     name = os.fspath(path)
-    return f"{name}{SUFFIX}" if name.endswith((".h5", ".hdf5", ".keras")) else name
+    return f"{name}{SUFFIX}" if name.endswith((".h5", ".hdf5")) else name
 
 
 def located(path: str | os.PathLike[str]) -> str:

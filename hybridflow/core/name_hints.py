@@ -42,7 +42,6 @@ amin: hf.min(x, axis)
 amp: hf.mixed_precision.set_global_policy("mixed_bfloat16")
 aot_compile: hf.aot.compile(f, path)
 append: hf.concat([x, y])
-applications: a model of hf.layers; no trained models come with it
 apply_over_axes: hf.sum(x, axis=(0, 1), keepdims=True) and its kin, which take several axes
 arccos: hf.acos(x)
 arccosh: hf.acosh(x)

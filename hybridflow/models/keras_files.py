@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import tempfile
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from hybridflow.checkpoint import Checkpoint
+from hybridflow.checkpoint.checkpoint import write_state
+from hybridflow.checkpoint.files import replace
+from hybridflow.checkpoint.object_graph import object_paths
 from hybridflow.core.allocation_limit import room_for
 from hybridflow.core.file_errors import reading
 from hybridflow.errors import ArgumentError, CheckpointError, HybridflowError
 from hybridflow.models.keras_config import is_keras, model_of
 from hybridflow.models.model import Model
 
+SUFFIX = ".keras"
+_OWN = "hybridflow.safetensors"  # in an archive that was written here: what Keras's files do not hold
+_KERAS = "3.15.1"  # the version whose files are written
+_STAMP = 1980, 1, 1, 0, 0, 0  # of members: the same model is the same file
 _ZIP = b"PK\x03\x04"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_CONFIG = "config.json"
+_CONFIG, KERAS_WEIGHTS = "config.json", "model.weights.h5"
 _MAX_CONFIG = 1 << 28  # bytes
 
 
@@ -28,6 +40,93 @@ def is_keras_file(path: Any) -> bool:
     with open(path, "rb") as file:
         head = file.read(8)
     return head.startswith(_ZIP) or head == _HDF5
+
+
+def save(model: Model, path: str, checkpoint: Checkpoint) -> None:
+    """Write a file that Keras 3 reads.  What it holds beside Keras's own is the checkpoint, without the weights.
+
+    Raises ArgumentTypeError for a model whose configuration cannot be written.
+    """
+    from hybridflow.models import keras_description
+    from hybridflow.weights import keras_writing
+
+    config = keras_description.described(model)
+    if model._compiled is not None:
+        config["compile_config"] = keras_description.compiled(model._compiled.arguments())
+    content = io.BytesIO()
+    held = {id(variable) for variable in keras_writing.write(model, content, path)}
+    state = checkpoint._state()
+    for name, variable in object_paths({"model": model}).items():
+        if id(variable) in held:
+            state.arrays.pop(name, None)
+    with tempfile.TemporaryDirectory() as folder:
+        own = Path(folder) / _OWN
+        write_state(own, state)
+        members = {
+            "metadata.json": json.dumps({"keras_version": _KERAS, "date_saved": "1980-01-01@00:00:00"}).encode(),
+            _CONFIG: json.dumps(config).encode(),
+            KERAS_WEIGHTS: content.getvalue(),
+            _OWN: own.read_bytes(),
+        }
+
+    def write_into(file: Any) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(zipfile.ZipInfo(name, _STAMP), data)
+
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    replace(path, write_into)
+
+
+def save_weights(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write the weights of a model as a ``.weights.h5`` file of Keras 3's."""
+    from hybridflow.weights import keras_writing
+
+    content = io.BytesIO()
+    keras_writing.write(model, content, os.fspath(path))
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    replace(path, lambda file: file.write(content.getvalue()))
+
+
+@contextmanager
+def own_state(path: str) -> Iterator[str | None]:
+    """The part of a ``.keras`` file that was written here, as a file of its own; None for what Keras wrote."""
+    from hybridflow.weights import archives
+
+    with open(path, "rb") as file:
+        is_archive = file.read(4) == _ZIP
+    if not is_archive:
+        yield None
+        return
+    with reading(CheckpointError, "load_model", path, ArgumentError), archives.opened(path) as archive:
+        data = archives.member(archive, _OWN) if _OWN in archive.namelist() else None
+    if data is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        own = Path(folder) / _OWN
+        own.write_bytes(data)
+        yield str(own)
+
+
+def shapes(path: str) -> list[tuple[int, ...]]:
+    """The shapes of the weights in a file."""
+    from hybridflow.weights import reading as weights_reading
+
+    weights = weights_reading.read(path)
+    return [weights.shape(name) for name in weights]
+
+
+def assign(model: Model, path: str) -> set[str]:
+    """Give a model the weights of a file that was written here; the result are their paths in a checkpoint."""
+    from hybridflow.weights import loading
+
+    if not shapes(path):
+        return set()
+    report = loading.load_weights(model, path, "keras", skip_mismatch=True)
+    variables = model._named_weights()
+    given = {id(variables[name]) for name in report.restored}
+    return {name for name, variable in object_paths({"model": model}).items() if id(variable) in given}
 
 
 def parsed(text: Any) -> dict[str, Any] | None:

@@ -146,8 +146,17 @@ class Model(Trainer, Layer):
     # Files
 
     def save_weights(self, filepath: Any) -> None:
-        """Write ``weights`` into a file in the safetensors format, which replaces one that is there."""
-        save_variables(filepath, self._named_weights())
+        """Write ``weights`` into a file, which replaces one that is there.
+
+        It is in the safetensors format, unless its name ends in ``.weights.h5``: then Keras 3 reads it.  The latter is
+        written by h5py, the extra ``keras-files``.
+        """
+        if str(filepath).endswith(_OF_KERAS):
+            from hybridflow.models import keras_files  # which few programs need
+
+            keras_files.save_weights(self, filepath)
+        else:
+            save_variables(filepath, self._named_weights())
 
     def load_weights(
         self, filepath: Any, skip_mismatch: bool = False, *, source: str | None = None, rename: Any = None
@@ -166,7 +175,8 @@ class Model(Trainer, Layer):
                 function from a name to a name.
 
         Returns:
-            None for a file of ``save_weights``; else a report: ``restored``, ``missing``, ``unused``, ``turned``.
+            None for a file of ``save_weights`` in the safetensors format; else a report: ``restored``, ``missing``,
+            ``unused``, ``turned``.
 
         Raises:
             CheckpointError: where names or shapes differ; then nothing is assigned.
@@ -244,6 +254,9 @@ class Model(Trainer, Layer):
                 return layer
         names = ", ".join(layer.name for layer in layers)
         raise ArgumentError(self.name, f"no layer is called {name!r}; there are {names or 'none'}.")
+
+
+_OF_KERAS = ".weights.h5"
 
 
 def _of_graph_too(kind: type[Model]) -> type[Model]:

@@ -23,8 +23,9 @@ _VERSION = 1
 def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = True) -> None:
     """Save a model in one file: its configuration, its weights, what ``compile`` was given, and the optimizer's state.
 
-    The file is in the safetensors format, whose metadata hold the rest as JSON; ``hf.models.load_model`` reads it. The
-    names ``model.keras`` and ``model.h5`` stand for ``model.keras.safetensors`` and so on, here and there.
+    The file is in the safetensors format, whose metadata hold the rest as JSON; ``hf.models.load_model`` reads it.
+    ``model.keras`` is a file that Keras 3 reads, too: with its layers, weights and what ``compile`` was given.  It is
+    written by h5py, the extra ``keras-files``.  The name ``model.h5`` stands for ``model.h5.safetensors``.
 
     Args:
         model: a model.
@@ -37,6 +38,7 @@ def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = T
     Raises:
         FileExistsError: for a file that is there, unless ``overwrite``.
         ArgumentTypeError: for a model whose configuration holds what cannot be written.
+        CheckpointError: for a path that ends in ``.keras`` where h5py is not installed.
 
     >>> import os, tempfile
     >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
@@ -58,7 +60,11 @@ def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = T
         "dtype": None if model._seen_dtype is None else str(model._seen_dtype),
         "compiled": to_text(model._compiled and model._compiled.arguments(), model.name),
     }
-    Checkpoint(**_parts(model), **told).write(path)
+    checkpoint = Checkpoint(**_parts(model), **told)
+    if path.endswith(keras_files.SUFFIX):
+        keras_files.save(model, path, checkpoint)
+    else:
+        checkpoint.write(path)
 
 
 def load_model(
@@ -69,8 +75,8 @@ def load_model(
     """Load the model of a file that ``hf.models.save_model`` wrote, as it was: training goes on where it was.
 
     Keras's files are read, too: ``.keras`` of Keras 3, and ``.h5`` of Keras 1 and 2, for which h5py has to be there
-    (the extra ``keras-files``).  Of these the layers and weights are read, and what ``compile`` was given; the
-    optimizer's state is not.  Nothing in a file is run: it names classes that there are.
+    (the extra ``keras-files``).  Of those that Keras wrote, the layers and weights are read, and what ``compile`` was
+    given; the optimizer's state is not.  Nothing in a file is run: it names classes that there are.
 
     Args:
         filepath: a path.
@@ -92,23 +98,38 @@ def load_model(
     >>> bool(hf.all(hf.models.load_model(path)(hf.ones((1, 3))) == model(hf.ones((1, 3)))))
     True
     """
-    if keras_files.is_keras_file(filepath):
-        return keras_files.load(os.fspath(filepath), custom_objects, compile)
-    file, told, _ = opened(filepath)
+    if not keras_files.is_keras_file(filepath):
+        return _restored(filepath, os.fspath(filepath), custom_objects, compile, None)
+    name = os.fspath(filepath)
+    with keras_files.own_state(name) as inside:
+        if inside is None:
+            return keras_files.load(name, custom_objects, compile)
+        return _restored(inside, name, custom_objects, compile, name)
+
+
+def _restored(
+    path: Any, name: str, custom_objects: Mapping[str, Any] | None, compile: bool, weights: str | None
+) -> Any:
+    """The model of a file of ours, which is called ``name``; ``weights`` is a file of Keras's with its weights."""
+    file, told, _ = opened(path)
     version = told.get("version")
     if not isinstance(version, int) or any(not isinstance(told.get(name), str) for name in _TEXTS):
-        raise CheckpointError("load_model", f"{os.fspath(filepath)} holds no model, as save_model writes them.")
+        raise CheckpointError("load_model", f"{name} holds no model, as save_model writes them.")
     if version > _VERSION:
-        raise CheckpointError(
-            "load_model", f"{os.fspath(filepath)} is of format {version}; this hybridflow reads up to {_VERSION}."
-        )
-    with (
-        reading(CheckpointError, "load_model", os.fspath(filepath), ArgumentError),
-        room_for(map(file.shape, file.names)),
-    ):
-        model = _created(os.fspath(filepath), told, custom_objects, compile)
-    known = [name for name in (*OF_MODELS, *OF_SOME_MODELS) if name in told]
-    Checkpoint(**_parts(model), **dict.fromkeys(known)).restore(filepath, partial=not compile)
+        raise CheckpointError("load_model", f"{name} is of format {version}; this hybridflow reads up to {_VERSION}.")
+    shapes = [file.shape(one) for one in file.names]
+    if weights is not None:
+        shapes += keras_files.shapes(weights)
+    with reading(CheckpointError, "load_model", name, ArgumentError), room_for(shapes):
+        model = _created(name, told, custom_objects, compile)
+    assigned = set() if weights is None else keras_files.assign(model, weights)
+    checkpoint = Checkpoint(
+        **_parts(model), **dict.fromkeys([one for one in (*OF_MODELS, *OF_SOME_MODELS) if one in told])
+    )
+    report = checkpoint.restore(path, partial=not compile or weights is not None)
+    lacking = [one for one in report.missing if one not in assigned]
+    if compile and weights is not None and (lacking or report.unused):
+        raise CheckpointError("load_model", f"{name} is damaged: it lacks {lacking[:5]}, and has {report.unused[:5]}.")
     return model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hybridflow.core.serialization import snake_case
@@ -14,13 +14,13 @@ from hybridflow.weights.arrays import STAGE, Entry
 from hybridflow.weights.assigning import Assignment, direct_variables
 
 # Parts that are layers in Keras and variables of the layer itself here.
-_PROJECTIONS = {
+PROJECTIONS = {
     "query": "query_dense",
     "key": "key_dense",
     "value": "value_dense",
     "output": "output_dense",
 }
-_PROJECTED = "MultiHeadAttention", "GroupQueryAttention"
+PROJECTED = "MultiHeadAttention", "GroupQueryAttention"
 # What Keras keeps beside the weights of layers.
 _BESIDE = "optimizer", "seed_generator", "_seed_generator", "seed_gen", "_metrics", "compile_metrics", "_loss_tracker"
 _UNKEPT = "count"  # of a Normalization, whose variables are mean and variance here
@@ -63,14 +63,14 @@ def names(node: _Node) -> Iterator[str]:
 def of_tree(module: Any, node: _Node, path: str = "") -> Iterator[Assignment]:
     """What a node of a ``.weights.h5`` file has for a module."""
     own = direct_variables(module)
-    if type(module).__name__ in _PROJECTED:
+    if type(module).__name__ in PROJECTED:
         yield from _projections(own, node, path)
         own = []
     for (name, variable), (source, entry) in zip(own, node.variables):
         yield Assignment(_joined(path, name), variable, (source,), entry.shape, entry.read)
     layers = getattr(module, "layers", None)
     if isinstance(layers, (list, tuple)) and "layers" in node.children:
-        yield from _of_list(layers, node.children["layers"], _joined(path, "layers"))
+        yield from _of_list(in_keras_order(module), node.children["layers"], _joined(path, "layers"))
         return
     for name, value in module._attributes():
         child = node.children.get(name)
@@ -79,11 +79,11 @@ def of_tree(module: Any, node: _Node, path: str = "") -> Iterator[Assignment]:
         if isinstance(value, Module):
             yield from of_tree(value, child, _joined(path, name))
         elif isinstance(value, (list, tuple)):
-            yield from _of_list(value, child, _joined(path, name))
+            yield from _of_list(list(enumerate(value)), child, _joined(path, name))
 
 
 def _projections(own: Sequence[tuple[str, Any]], node: _Node, path: str) -> Iterator[Assignment]:
-    for part, key in _PROJECTIONS.items():
+    for part, key in PROJECTIONS.items():
         child = node.children.get(key)
         if child is not None:
             mine = [(name, variable) for name, variable in own if name.startswith(f"{part}_")]
@@ -91,38 +91,82 @@ def _projections(own: Sequence[tuple[str, Any]], node: _Node, path: str) -> Iter
                 yield Assignment(_joined(path, name), variable, (source,), entry.shape, entry.read)
 
 
-def _of_list(layers: Sequence[Any], node: _Node, path: str) -> Iterator[Assignment]:
-    """Layers by the names that they have, where the file knows all of them; else by their classes, counted."""
+def _of_list(layers: Sequence[tuple[int, Any]], node: _Node, path: str) -> Iterator[Assignment]:
+    """Layers, each with its place, by the names that they have, where the file knows all of them; else by their
+    classes, counted."""
     places = {child.name: child for child in node.children.values() if child.name}
-    named = [layer for layer in layers if isinstance(layer, Module) and layer.variables]
+    named = [layer for _, layer in layers if isinstance(layer, Module) and layer.variables]
     by_name = len(places) == len(node.children) and all(layer.name in places for layer in named)
-    counts: Counter[str] = Counter()
-    for number, layer in enumerate(layers):
-        if not isinstance(layer, Module):
-            continue
-        kind = snake_case(type(layer).__name__)
-        key = f"{kind}_{counts[kind]}" if counts[kind] else kind
-        counts[kind] += 1
+    for number, key, layer in counted(layers):
         child = places.get(layer.name) if by_name else node.children.get(key)
         if child is not None:
             yield from of_tree(layer, child, f"{path}.{number}")
 
 
+def counted(layers: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, str, Any]]:
+    """The modules among layers with their places, and what Keras calls each in a file: its class, with a number behind
+    it if there were others before."""
+    counts: Counter[str] = Counter()
+    for number, layer in layers:
+        if isinstance(layer, Module):
+            kind = snake_case(type(layer).__name__)
+            yield number, f"{kind}_{counts[kind]}" if counts[kind] else kind, layer
+            counts[kind] += 1
+
+
 def of_legacy(model: Any, layers: Sequence[hdf5.LegacyLayer]) -> Iterator[Assignment]:
     """What a file of Keras 1 or 2 has for a model: layers by name, else one after another."""
     kept = [layer for layer in layers if layer.weights]
-    mine = [(f"layers.{n}", layer) for n, layer in enumerate(model.layers) if getattr(layer, "variables", None)]
-    by_name = {layer.name: layer for layer in kept}
-    if not all(layer.name in by_name for _, layer in mine):
-        if len(kept) != len(mine):
-            raise CheckpointError(
-                STAGE, f"the file has {len(kept)} layers with weights, and the model {len(mine)}; their names differ."
-            )
-        by_name = {layer.name: one for (_, layer), one in zip(mine, kept)}
-    for path, layer in mine:
-        one = by_name[layer.name]
+    mine = [(f"layers.{n}", layer) for n, layer in in_keras_order(model) if getattr(layer, "variables", None)]
+    by_name = {_usual_name(layer.name): layer for layer in kept}
+    names = [_usual_name(layer.name) for _, layer in mine]
+    pairs = zip(mine, kept)
+    if len(by_name) == len(kept) and len(set(names)) == len(names) and by_name.keys() >= set(names):
+        pairs = zip(mine, [by_name[name] for name in names])
+    elif len(kept) != len(mine):
+        raise CheckpointError(
+            STAGE, f"the file has {len(kept)} layers with weights, and the model {len(mine)}; their names differ."
+        )
+    for (path, layer), one in pairs:
         weights = [(f"{one.name}/{name}", name, entry) for name, entry in one.weights]
         yield from _of_layer(layer, weights, path)
+
+
+def _usual_name(name: str) -> str:
+    """A layer's name as Keras 3 would have it: its published files have some of earlier versions, "Conv/BatchNorm"."""
+    return name.lower().replace("/batchnorm", "_bn").replace("/", "_")
+
+
+def in_keras_order(model: Any) -> list[tuple[int, Any]]:
+    """The layers of a model with their places in ``layers``, in the order that Keras has them in.
+
+    That of a graph goes by the longest way to an output, and by the order of a search from the outputs.
+    """
+    layers = list(model.layers)
+    if not getattr(model, "outputs", None) or not hasattr(model, "_graph"):
+        return list(enumerate(layers))
+    within = {id(call) for call in model._graph}
+    met: dict[int, int] = {}
+    stack, done = [symbol.call for symbol in reversed(model.outputs)], set()
+    while stack:
+        call = stack.pop()
+        if id(call) in within and id(call) not in done:
+            done.add(id(call))
+            met.setdefault(id(call.layer), len(met))
+            stack += [symbol.call for symbol in reversed(call.inputs())]
+    of_calls: dict[int, int] = {}
+    of_layers: dict[int, int] = {}
+    for call in reversed(model._graph):
+        depth = max(of_calls.get(id(call), 0), of_layers.get(id(call.layer), 0))
+        of_layers[id(call.layer)] = depth
+        for symbol in call.inputs():
+            of_calls[id(symbol.call)] = max(depth + 1, of_calls.get(id(symbol.call), 0))
+    places = range(len(layers))
+    return [(n, layers[n]) for n in sorted(places, key=lambda n: _rank(layers[n], of_layers, met))]
+
+
+def _rank(layer: Any, depths: dict[int, int], met: dict[int, int]) -> tuple[int, int]:
+    return -depths.get(id(layer), 0), met.get(id(layer), -1)
 
 
 def _of_layer(layer: Any, weights: Sequence[tuple[str, str, Entry]], path: str) -> Iterator[Assignment]:
@@ -134,11 +178,16 @@ def _of_layer(layer: Any, weights: Sequence[tuple[str, str, Entry]], path: str) 
             for number, one in inner:
                 yield from _of_layer(one, parts[one.name], f"{path}.layers.{number}")
             return
+    own = layer._named_weights()
+    if len(own) == len(weights) == 1:  # whatever it is called
+        ((name, variable),), ((source, _, entry),) = own.items(), weights
+        yield Assignment(_joined(path, name), variable, (source,), entry.shape, entry.read)
+        return
     waiting: dict[str, list[tuple[str, Entry]]] = {}
     for source, name, entry in weights:
         base = name.rpartition("/")[2].partition(":")[0]
         waiting.setdefault(base, []).append((source, entry))
-    for name, variable in layer._named_weights().items():
+    for name, variable in own.items():
         leaf = name.rpartition(".")[2]
         fitting = [one for one in waiting if waiting[one] and (leaf == one or leaf.endswith(f"_{one}"))]
         if fitting:

@@ -224,12 +224,12 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
         models.load_model(path)
 
 
-@pytest.mark.parametrize("name", ["model.keras", "model.h5"])
-def test_names_of_other_formats_get_the_ending_of_this_one(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "file"), [("model.keras", "model.keras"), ("model.h5", "model.h5.safetensors")])
+def test_names_of_other_formats(name: str, file: str, tmp_path: Path) -> None:
     model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
     x = hf.ones((1, 3))
     model.save(tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.safetensors"]
+    assert [path.name for path in tmp_path.iterdir()] == [file]
     assert models.load_model(tmp_path / name)(x).tolist() == model(x).tolist()
     with pytest.raises(FileExistsError):
         model.save(tmp_path / name, overwrite=False)

@@ -207,6 +207,7 @@ SUBJECTS = (
     ("callbacks", ("hybridflow.callbacks",)),
     ("models", ("hybridflow.models",)),
     ("mixed precision", ("hybridflow.mixed_precision",)),
+    ("architectures", ("hybridflow.applications",)),
     ("ONNX files", ("hybridflow.onnx",)),
     ("serving", ("hybridflow.serving",)),
     ("TensorFlow's names: what needs nothing public", ("hybridflow.compat",)),

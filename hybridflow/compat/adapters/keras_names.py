@@ -403,3 +403,8 @@ def spatial_2d_padding(x: Any, padding: Any = ((1, 1), (1, 1)), data_format: str
 def temporal_padding(x: Any, padding: Any = (1, 1)) -> Any:
     """``tf.keras.backend.temporal_padding``."""
     return hf.pad(operand(x), [(0, 0), tuple(padding), (0, 0)])
+
+
+def unscaled(x: Any, data_format: Any = None) -> Any:
+    """``preprocess_input`` of models that scale pictures themselves: the pictures as they are."""
+    return x

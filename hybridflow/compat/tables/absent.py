@@ -68,7 +68,8 @@ keras.preprocessing image: use tf.keras.utils.load_img and img_to_array, and lay
 keras.preprocessing text: there are no tensors of texts; turn words into numbers with a dict in Python
 keras.preprocessing.sequence TimeseriesGenerator: write tf.keras.utils.timeseries_dataset_from_array
 keras wrappers: use scikit-learn's interface with a class of your own around fit and predict
-keras applications: there are no pretrained models; build the network of tf.keras.layers and load weights of your own
+keras.applications MobileNet: write tf.keras.applications.MobileNetV2
+keras.applications NASNetMobile: write tf.keras.applications.MobileNetV3Large
 distribute TPUStrategy: the devices are the CPU and NVIDIA GPUs; write tf.distribute.MirroredStrategy
 distribute MultiWorkerMirroredStrategy: one process computes; write tf.distribute.MirroredStrategy
 distribute ParameterServerStrategy: one process computes; write tf.distribute.MirroredStrategy

@@ -266,4 +266,95 @@ truncated_normal: ~draws.truncated_normal
 uniform: ~draws.uniform
 shuffle: ~draws.shuffle
 dropout: ~network.dropout
+
+[keras.applications]
+ResNet50: applications.ResNet50
+ResNet101: applications.ResNet101
+ResNet152: applications.ResNet152
+ResNet50V2: applications.ResNet50V2
+ResNet101V2: applications.ResNet101V2
+ResNet152V2: applications.ResNet152V2
+MobileNetV2: applications.MobileNetV2
+MobileNetV3Small: applications.MobileNetV3Small
+MobileNetV3Large: applications.MobileNetV3Large
+EfficientNetB0: applications.EfficientNetB0
+EfficientNetB1: applications.EfficientNetB1
+EfficientNetB2: applications.EfficientNetB2
+EfficientNetB3: applications.EfficientNetB3
+VGG16: applications.VGG16
+VGG19: applications.VGG19
+DenseNet121: applications.DenseNet121
+InceptionV3: applications.InceptionV3
+Xception: applications.Xception
+ConvNeXtTiny: applications.ConvNeXtTiny
+
+[keras.applications.imagenet_utils]
+preprocess_input: applications.preprocess_input
+decode_predictions: applications.decode_predictions
+
+[keras.applications.resnet50]
+ResNet50: applications.ResNet50
+preprocess_input: applications.preprocess_input(x, data_format, mode="caffe")
+decode_predictions: applications.decode_predictions
+
+[keras.applications.resnet]
+ResNet50: applications.ResNet50
+ResNet101: applications.ResNet101
+ResNet152: applications.ResNet152
+preprocess_input: applications.preprocess_input(x, data_format, mode="caffe")
+decode_predictions: applications.decode_predictions
+
+[keras.applications.resnet_v2]
+ResNet50V2: applications.ResNet50V2
+ResNet101V2: applications.ResNet101V2
+ResNet152V2: applications.ResNet152V2
+preprocess_input: applications.preprocess_input(x, data_format, mode="tf")
+decode_predictions: applications.decode_predictions
+
+[keras.applications.mobilenet_v2]
+MobileNetV2: applications.MobileNetV2
+preprocess_input: applications.preprocess_input(x, data_format, mode="tf")
+decode_predictions: applications.decode_predictions
+
+[keras.applications.mobilenet_v3]
+preprocess_input: ~keras_names.unscaled
+decode_predictions: applications.decode_predictions
+
+[keras.applications.efficientnet]
+EfficientNetB0: applications.EfficientNetB0
+EfficientNetB1: applications.EfficientNetB1
+EfficientNetB2: applications.EfficientNetB2
+EfficientNetB3: applications.EfficientNetB3
+preprocess_input: ~keras_names.unscaled
+decode_predictions: applications.decode_predictions
+
+[keras.applications.vgg16]
+VGG16: applications.VGG16
+preprocess_input: applications.preprocess_input(x, data_format, mode="caffe")
+decode_predictions: applications.decode_predictions
+
+[keras.applications.vgg19]
+VGG19: applications.VGG19
+preprocess_input: applications.preprocess_input(x, data_format, mode="caffe")
+decode_predictions: applications.decode_predictions
+
+[keras.applications.densenet]
+DenseNet121: applications.DenseNet121
+preprocess_input: applications.preprocess_input(x, data_format, mode="torch")
+decode_predictions: applications.decode_predictions
+
+[keras.applications.inception_v3]
+InceptionV3: applications.InceptionV3
+preprocess_input: applications.preprocess_input(x, data_format, mode="tf")
+decode_predictions: applications.decode_predictions
+
+[keras.applications.xception]
+Xception: applications.Xception
+preprocess_input: applications.preprocess_input(x, data_format, mode="tf")
+decode_predictions: applications.decode_predictions
+
+[keras.applications.convnext]
+ConvNeXtTiny: applications.ConvNeXtTiny
+preprocess_input: ~keras_names.unscaled
+decode_predictions: applications.decode_predictions
 """
