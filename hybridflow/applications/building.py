@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Callable
@@ -17,18 +18,22 @@ from hybridflow.models.functional import Functional
 PUBLISHED = "imagenet"
 _CLASSES = 1000  # of the published weights
 
-ARGUMENTS = """
-    Args:
-        {first}include_top: whether the classifier is part of it.
-        weights: None for random ones, the path of a file, or "imagenet". That is Keras's published file, which has to
-            be in the folder ``models`` of ``$KERAS_HOME`` or of ``~/.keras``: nothing is downloaded.
-        input_tensor: an ``hf.Input``, or what layers made of one, to begin with.
-        input_shape: height, width and channels of a picture.
-        pooling: without a classifier: None, "avg" or "max" for one vector for each picture.
-        classes: how many classes the classifier has.
-        classifier_activation: its activation; None for logits.
-        {last}name: the name of the model.
-
+_ARGUMENTS = {
+    "include_top": "whether the classifier is part of it.",
+    "weights": """None for random ones, the path of a file, or "imagenet". That is Keras's published file, which has to
+            be in the folder ``models`` of ``$KERAS_HOME`` or of ``~/.keras``: nothing is downloaded.""",
+    "input_tensor": "an ``hf.Input``, or what layers made of one, to begin with.",
+    "input_shape": "height, width and channels of a picture.",
+    "pooling": """without a classifier: None, "avg" or "max" for one vector for each picture.""",
+    "classes": "how many classes the classifier has.",
+    "classifier_activation": "its activation; None for logits.",
+    "name": "the name of the model.",
+    "alpha": "how wide it is: all numbers of channels are multiplied by it.",
+    "minimalistic": "whether it does without wide kernels, hard swish and weighted channels.",
+    "dropout_rate": "the share of what the classifier takes that is left out in training.",
+    "include_preprocessing": "whether its first layer scales pictures from 0 to 255.",
+}
+_REST = """
     Returns:
         An ``hf.Model``, whose layers have Keras's names.
 
@@ -36,22 +41,25 @@ ARGUMENTS = """
         ArgumentError: for shapes and arguments that do not fit; where the file of weights is not there.
         CheckpointError: for a file of another model.
 
-    >>> shape = (32, 32, 3)
-    >>> hf.applications.{model}(include_top=False, weights=None, input_shape=shape, pooling="avg").output_shape
+    >>> model = hf.applications.{name}(include_top=False, weights=None, pooling="avg"){skip}
+    >>> model.output_shape{skip}
     (None, {channels})
 """
+# Examples of these are not run: they are those of others of their families, with more layers.
+_SLOW = (
+    *("ResNet101", "ResNet101V2", "ResNet152", "ResNet152V2"),
+    *("EfficientNetB1", "EfficientNetB2", "EfficientNetB3", "VGG19"),
+)
 
 
-def documented(channels: int, first: str = "", last: str = "") -> Callable[[Any], Any]:
-    """Adds to the docstring of an architecture what all of them have; ``channels`` are those of its last pictures.
-
-    ``first`` and ``last`` describe arguments that it has besides, in their places.
-    """
+def documented(channels: int) -> Callable[[Any], Any]:
+    """Adds to the docstring of an architecture what its arguments are; ``channels`` are those of its last pictures."""
 
     def with_arguments(build: Any) -> Any:
-        indent = "\n        "
-        texts = [f"{text}{indent}" if text else "" for text in (first, last)]
-        build.__doc__ += ARGUMENTS.format(model=build.__name__, channels=channels, first=texts[0], last=texts[1])
+        lines = [f"        {name}: {_ARGUMENTS[name]}\n" for name in inspect.signature(build).parameters]
+        skip = "  # doctest: +SKIP" if build.__name__ in _SLOW else ""
+        rest = _REST.format(name=build.__name__, channels=channels, skip=skip)
+        build.__doc__ = f"{build.__doc__.rstrip()}\n\n    Args:\n{''.join(lines)}{rest}"
         return build
 
     return with_arguments

@@ -86,10 +86,7 @@ def _network(request: Request, include_preprocessing: bool, counts: tuple[int, .
     return building.finished(begin, end, request, f"{name}.h5", f"{name}_notop.h5")
 
 
-_FIRST = """include_preprocessing: whether pictures from 0 to 255 are normalised by its first layer."""
-
-
-@documented(768, last=_FIRST)
+@documented(768)
 def ConvNeXtTiny(
     include_top: bool = True,
     include_preprocessing: bool = True,

@@ -37,7 +37,7 @@ _INITIALIZER = {"class_name": "VarianceScaling", "config": {"scale": 2.0, "mode"
 
 
 def _convolved(x: Any, channels: int, name: str) -> Any:
-    options = {"padding": "same", "use_bias": False, "kernel_initializer": _INITIALIZER}
+    options: dict[str, Any] = {"padding": "same", "use_bias": False, "kernel_initializer": _INITIALIZER}
     return layers.Conv2D(channels, 1, name=f"{name}conv", **options)(x)
 
 
@@ -67,8 +67,8 @@ def _block(x: Any, stage: _Stage, stride: int, channels: tuple[int, int], drop: 
     share = layers.Reshape((1, 1, wide), name=f"{name}se_reshape")(share)
     narrow = max(1, int(before * _SQUEEZE))
     for count, activation, kind in ((narrow, "swish", "reduce"), (wide, "sigmoid", "expand")):
-        options = {"padding": "same", "activation": activation, "kernel_initializer": _INITIALIZER}
-        share = layers.Conv2D(count, 1, name=f"{name}se_{kind}", **options)(share)
+        options: dict[str, Any] = {"padding": "same", "activation": activation}
+        share = layers.Conv2D(count, 1, name=f"{name}se_{kind}", kernel_initializer=_INITIALIZER, **options)(share)
     y = layers.Multiply(name=f"{name}se_excite")([y, share])
     y = layers.BatchNormalization(name=f"{name}project_bn")(_convolved(y, after, f"{name}project_"))
     if stride == 1 and before == after:
@@ -85,7 +85,7 @@ def _network(request: Request, width: float, depth: float, size: int, dropout: f
         x = layers.Rescaling([1.0 / math.sqrt(variance) for variance in _VARIANCES])(x)
     x = layers.ZeroPadding2D(building.halving_pad(x, 3), name="stem_conv_pad")(x)
     channels = building.rounded(32 * width)
-    options = {"use_bias": False, "kernel_initializer": _INITIALIZER}
+    options: dict[str, Any] = {"use_bias": False, "kernel_initializer": _INITIALIZER}
     x = layers.Conv2D(channels, 3, strides=2, name="stem_conv", **options)(x)
     x = _active(x, "stem_bn", "stem_activation")
     counts = [math.ceil(depth * stage.repeats) for stage in _STAGES]

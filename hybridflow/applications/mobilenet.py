@@ -45,10 +45,7 @@ def _block_v2(x: Any, channels: int, stride: int, number: int) -> Any:
     return layers.Add(name=f"{name}add")([x, y]) if before == channels and stride == 1 else y
 
 
-_ALPHA = "alpha: how wide it is: all numbers of channels are multiplied by it."
-
-
-@documented(1280, first=_ALPHA)
+@documented(1280)
 def MobileNetV2(
     input_shape: Any = None,
     alpha: float = 1.0,
@@ -202,13 +199,7 @@ def _network_v3(request: Request, options: _Options, blocks: tuple[_Block, ...],
     return building.finished(begin, end, request, f"{whole}.h5", f"{whole}_no_top_v2.h5")
 
 
-_FIRST = """alpha: how wide it is: all numbers of channels are multiplied by it.
-        minimalistic: whether it does without wide kernels, hard swish and weighted channels."""
-_LAST = """dropout_rate: the share of what the classifier takes that is left out in training.
-        include_preprocessing: whether pictures from 0 to 255 are scaled by its first layer."""
-
-
-@documented(576, first=_FIRST, last=_LAST)
+@documented(576)
 def MobileNetV3Small(
     input_shape: Any = None,
     alpha: float = 1.0,
@@ -229,7 +220,7 @@ def MobileNetV3Small(
     return _network_v3(request, options, _SMALL, 1024, "small")
 
 
-@documented(960, first=_FIRST, last=_LAST)
+@documented(960)
 def MobileNetV3Large(
     input_shape: Any = None,
     alpha: float = 1.0,

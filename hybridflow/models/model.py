@@ -48,6 +48,7 @@ class Model(Trainer, Layer):
     _is_model = True
     _of_graph: ClassVar[type[Model]]  # the class of models of inputs and outputs, which sets it
     _save: ClassVar[Any]  # the function behind ``save``, whose module sets it
+    _save_as_keras: ClassVar[Any]  # the one behind ``save_weights`` for Keras's files
     _seen_shape: Any = None  # of the inputs that it was built for
     _seen_dtype: str | None = None  # its name, which a compiled function may repeat
     _with_graph: ClassVar[type[Model]]  # of a subclass: itself as such a class, made when one is
@@ -152,9 +153,7 @@ class Model(Trainer, Layer):
         written by h5py, the extra ``keras-files``.
         """
         if str(filepath).endswith(_OF_KERAS):
-            from hybridflow.models import keras_files  # which few programs need
-
-            keras_files.save_weights(self, filepath)
+            self._save_as_keras(self, filepath)
         else:
             save_variables(filepath, self._named_weights())
 

@@ -156,3 +156,4 @@ def _parts(model: Model) -> dict[str, Any]:
 
 
 Model._save = staticmethod(save_model)
+Model._save_as_keras = staticmethod(keras_files.save_weights)
