@@ -52,6 +52,7 @@ def nothing_left_behind() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def nothing_patched() -> Iterator[None]:
     """The last test of a module fails where one of them left another function, class or constant in the package."""
+    left_behind.freeze()  # what other modules left in caches
     yield
     found = _net.patched()
     assert not found, "left behind by a test of this module: " + "; ".join(found)

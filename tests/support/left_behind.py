@@ -43,7 +43,7 @@ def seed() -> None:
 
 
 def freeze() -> None:
-    """Modules and tests stay to the end: the collector need not look through half a million objects time and again."""
+    """Modules, tests and caches stay: collections need not look through half a million objects time and again."""
     gc.collect()
     gc.freeze()
 
