@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
-from hybridflow.distribute import launcher
+from hybridflow.distribute import launcher, meeting_place
+from hybridflow.errors import ArgumentError
 
 
 def add_to(commands: Any) -> None:
@@ -16,7 +18,10 @@ def add_to(commands: Any) -> None:
         description="Run a script in several processes. Each runs all of it; strategies and meshes share their "
         "replicas out, and the bits of what comes out do not depend on how many processes there are.",
     )
-    parser.add_argument("-n", type=int, default=1, metavar="N", help="how many processes (1)")
+    parser.add_argument("-n", type=int, metavar="N", help="how many processes, all on this machine (1)")
+    parser.add_argument(
+        "--address", metavar="HOST:PORT", help="where rank 0 is, of processes that srun, mpirun or another has started"
+    )
     parser.add_argument(
         "--timeout", type=float, default=300.0, help="seconds that processes wait for each other in a collective (300)"
     )
@@ -27,5 +32,24 @@ def add_to(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    command = [options.script, *options.arguments]
+    place = meeting_place.meeting(os.environ, options.address) if options.n is None else None
+    if options.address is not None and place is None:
+        raise ArgumentError(
+            "run", "--address is for processes that srun, mpirun or torchrun starts, or that have RANK and WORLD_SIZE."
+        )
+    if place is not None and place.size > 1:
+        return _take_part(command, place, options)
     with launcher.stopped_by_sigterm():
-        return launcher.launch([options.script, *options.arguments], options.n, options.timeout, options.threads)
+        return launcher.launch(command, 1 if options.n is None else options.n, options.timeout, options.threads)
+
+
+def _take_part(command: list[str], place: meeting_place.Meeting, options: argparse.Namespace) -> int:
+    """Run the script in this process, one of several that something else has started."""
+    launcher.check(command, options.timeout)
+    from hybridflow import config
+    from hybridflow.distribute import worker  # only where there are several
+
+    if options.threads is not None:
+        config.set_num_threads(options.threads)
+    return worker.take_part(command, place, options.timeout)

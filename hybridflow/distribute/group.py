@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import json
 import math
 import mmap
@@ -105,15 +106,119 @@ class _Shared:
         return self._map[offset : offset + length].decode("utf-8", "replace")
 
 
-class Group:
-    """The processes of a run, as one of them sees it.
+class Processes:
+    """The processes of a run, as one of them sees it: what collectives are made of, whatever carries the bytes.
 
-    What it does is native code (``runtime/process_exchange_code.py``), which programs call too.  A group that has
-    failed does nothing more: each exchange raises what the first one raised.
+    After a failure nothing more is exchanged: each exchange raises what the first one raised.
+    """
+
+    timeout: float  # seconds that it waits for others
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
+        self._is_once = False
+        self._lock = threading.Lock()
+
+    def run_of(self, rank: int, replicas: int) -> tuple[int, int]:
+        """The replicas [begin, end) of a process."""
+        return replicas * rank // self.size, replicas * (rank + 1) // self.size
+
+    def exchange(self, what: str, data: np.ndarray, where: str | None = None) -> list[np.ndarray]:
+        """The bytes that each process gives, in the order of their ranks.
+
+        Raises WorkerLost where a process has gone, CollectiveTimeout where one does not come, ReplicaError where one
+        does something else.
+        """
+        return self.swap(what, [data] * self.size, where)
+
+    def swap(self, what: str, parts: Sequence[np.ndarray], where: str | None = None) -> list[np.ndarray]:
+        """The bytes that each process gives this one, which gives each its part.  Raises as ``exchange`` does."""
+        raise NotImplementedError
+
+    def record(self, kind: str, what: str, shape: tuple[int, ...], dtype: Any, replicas: int, where: Any) -> Any:
+        """What says natively how values of replicas are added up ("sum") or put behind each other ("gather"); None
+        where that cannot be done natively."""
+        return None
+
+    def fail(self, what: str) -> NoReturn:
+        """Raise what has happened to the group."""
+        raise NotImplementedError
+
+    def gathered(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
+        """The values of all replicas, stacked, of those of this process."""
+        parts = self.exchange(_named(what, mine, shape, replicas), mine, where)
+        return np.concatenate([part.view(mine.dtype).reshape(-1, *shape) for part in parts])[:replicas]
+
+    def summed(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
+        """The root of the tree over all replicas, of the nodes of this process, stacked.
+
+        Each process finishes the tree for its share of the elements, if there are many.
+        """
+        named, count = _named(what, mine, shape, replicas), math.prod(shape)
+        rows = mine.reshape(len(mine), count)
+        is_shared = count * mine.itemsize > process_exchange.WHOLE
+        bounds = [count * k // self.size if is_shared else 0 for k in range(self.size + 1)]
+        if is_shared:
+            pieces = [rows[:, a:b] for a, b in itertools.pairwise(bounds)]
+            width = bounds[self.rank + 1] - bounds[self.rank]
+        else:
+            pieces, width = [rows] * self.size, count
+        nodes: dict[tuple[int, int], np.ndarray] = {}
+        for rank, part in enumerate(self.swap(named, pieces, where)):
+            places = canonical_nodes(*self.run_of(rank, replicas), replicas)
+            nodes.update(zip(places, part.view(mine.dtype).reshape(len(places), width)))
+        with np.errstate(all="ignore"):
+            total = np.asarray(finished(np.add, nodes, replicas))
+        if is_shared:
+            total = np.concatenate([part.view(mine.dtype) for part in self.exchange(f"{named}, sums", total, where)])
+        return np.array(total).reshape(shape)
+
+    def agree(self, what: str, mine: dict[str, Any]) -> None:
+        """Raise ReplicaError unless all processes say the same."""
+        text = json.dumps(mine).encode()
+        for rank, part in enumerate(self.exchange(what, np.frombuffer(text, np.uint8))):
+            other = json.loads(part.tobytes())
+            for name, value in mine.items():
+                if other.get(name) != value:
+                    raise ReplicaError(
+                        what, f"{name} is {value!r} of rank {self.rank}, and {other.get(name)!r} of rank {rank}."
+                    )
+
+    def once(self, what: str, do: Callable[[], None]) -> None:
+        """Have the first process do something, while the others wait.  Where it fails, all raise.
+
+        Nobody waits for what another thread does, nor within what is done once.
+        """
+        if self._is_once or threading.current_thread() is not threading.main_thread():
+            if self.rank == 0:
+                do()
+            return
+        failure: BaseException | None = None
+        self.exchange(what, np.empty(0, np.uint8), user_location())  # all have seen what there was before
+        if self.rank == 0:
+            self._is_once = True
+            try:
+                do()
+            except BaseException as error:
+                failure = error
+            finally:
+                self._is_once = False
+        text = b"" if failure is None else f"{type(failure).__name__}: {failure}".encode()
+        said = self.exchange(f"end of {what}", np.frombuffer(text, np.uint8), user_location())[0].tobytes()
+        if failure is not None:
+            raise failure
+        if said:
+            raise ReplicaError(what, f"rank 0 fails: {said.decode('utf-8', 'replace')}.")
+
+
+class Group(Processes):
+    """The processes of a machine, which share memory.
+
+    What it does is native code (``runtime/process_exchange_code.py``), which programs call too.
     """
 
     def __init__(self, inherited: Inherited) -> None:
-        self.rank, self.size = inherited.rank, inherited.size
+        super().__init__(inherited.rank, inherited.size)
         self._sockets = [
             socket.socket(fileno=descriptor) for rank, descriptor in enumerate(inherited.peers) if rank != self.rank
         ]
@@ -138,8 +243,6 @@ class Group:
             self._words[word] = value
         self.timeout = inherited.timeout
         self.address = ctypes.addressof(self._words)
-        self._is_once = False
-        self._lock = threading.Lock()
 
     @property
     def timeout(self) -> float:
@@ -150,18 +253,9 @@ class Group:
     def timeout(self, value: float) -> None:
         self._words[words.TIMEOUT] = round(min(value, 1e9) * 1e9)
 
-    def run_of(self, rank: int, replicas: int) -> tuple[int, int]:
-        """The replicas [begin, end) of a process."""
-        return replicas * rank // self.size, replicas * (rank + 1) // self.size
-
     # ---- exchanges
 
     def exchange(self, what: str, data: np.ndarray, where: str | None = None) -> list[np.ndarray]:
-        """The bytes that each process gives, in the order of their ranks.
-
-        Raises WorkerLost where a process has gone, CollectiveTimeout where one does not come, ReplicaError where one
-        does something else.
-        """
         mine = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         note = _note(what, where)
         with self._lock:
@@ -173,6 +267,16 @@ class Group:
                 record = process_exchange.gather_record(what, note, counts.tolist(), 1)
                 self._run(what, _array_of(record), mine, whole)
         return np.split(whole, np.cumsum(counts)[:-1])
+
+    def swap(self, what: str, parts: Sequence[np.ndarray], where: str | None = None) -> list[np.ndarray]:
+        """Each has what others give each other, too, since memory is shared."""
+        found, ends = [], np.cumsum([0, *(np.ascontiguousarray(part).nbytes for part in parts)])
+        whole = np.concatenate([np.ascontiguousarray(part).reshape(-1).view(np.uint8) for part in parts])
+        sizes = self.exchange(f"{what}, sizes", ends, where)
+        for size, data in zip(sizes, self.exchange(what, whole, where)):
+            begin, end = size.view(ends.dtype)[self.rank : self.rank + 2]
+            found.append(data[begin:end])
+        return found
 
     def _run(self, what: str, record: Any, mine: np.ndarray, result: np.ndarray) -> None:
         call = process_exchange.exchange()
@@ -210,18 +314,10 @@ class Group:
         result = np.empty(shape, mine.dtype)
         record = self._known_record("sum", what, tuple(shape), mine.dtype, replicas, where)
         if record is None:
-            return self._summed_here(what, mine, shape, replicas, where)
+            return super().summed(what, mine, shape, replicas, where)
         with self._lock:
             self._run(what, record, np.ascontiguousarray(mine), result)
         return result
-
-    def _summed_here(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> Any:
-        nodes: dict[tuple[int, int], np.ndarray] = {}
-        for rank, part in enumerate(self.exchange(f"{what} {mine.dtype}{list(shape)}", mine, where)):
-            places = canonical_nodes(*self.run_of(rank, replicas), replicas)
-            nodes.update(zip(places, part.view(mine.dtype).reshape(len(places), *shape)))
-        with np.errstate(all="ignore"):
-            return np.asarray(finished(np.add, nodes, replicas))
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019  (there is one group, for as long as the process lives)
     def _known_record(self, *given: Any) -> Any:
@@ -274,45 +370,6 @@ class Group:
             lines.append(f"rank {rank}: {place}{', MISSING' if rank in missing else ''}")
         return "; ".join(lines)
 
-    # ---- what collectives are made of
-
-    def agree(self, what: str, mine: dict[str, Any]) -> None:
-        """Raise ReplicaError unless all processes say the same."""
-        text = json.dumps(mine).encode()
-        for rank, part in enumerate(self.exchange(what, np.frombuffer(text, np.uint8))):
-            other = json.loads(part.tobytes())
-            for name, value in mine.items():
-                if other.get(name) != value:
-                    raise ReplicaError(
-                        what, f"{name} is {value!r} of rank {self.rank}, and {other.get(name)!r} of rank {rank}."
-                    )
-
-    def once(self, what: str, do: Callable[[], None]) -> None:
-        """Have the first process do something, while the others wait.  Where it fails, all raise.
-
-        Nobody waits for what another thread does, nor within what is done once.
-        """
-        if self._is_once or threading.current_thread() is not threading.main_thread():
-            if self.rank == 0:
-                do()
-            return
-        failure: BaseException | None = None
-        self.exchange(what, np.empty(0, np.uint8), user_location())  # all have seen what there was before
-        if self.rank == 0:
-            self._is_once = True
-            try:
-                do()
-            except BaseException as error:
-                failure = error
-            finally:
-                self._is_once = False
-        text = b"" if failure is None else f"{type(failure).__name__}: {failure}".encode()
-        said = self.exchange(f"end of {what}", np.frombuffer(text, np.uint8), user_location())[0].tobytes()
-        if failure is not None:
-            raise failure
-        if said:
-            raise ReplicaError(what, f"rank 0 fails: {said.decode('utf-8', 'replace')}.")
-
     def close(self) -> None:
         """Leave the group."""
         for peer in self._sockets:
@@ -327,6 +384,10 @@ def _array_of(record: Sequence[int]) -> Any:
     return (ctypes.c_int64 * len(record))(*record)
 
 
+def _named(what: str, mine: np.ndarray, shape: Sequence[int], replicas: int) -> str:
+    return f"{what} {mine.dtype}{list(shape)} of {replicas}"
+
+
 def _note(what: str, where: str | None) -> str:
     line = short_location(where)
     return f"{what} at {line}" if line else what
@@ -334,32 +395,33 @@ def _note(what: str, where: str | None) -> str:
 
 # ---- the group of this process
 
-_group: Group | None = None
+_group: Processes | None = None
 _begun = False
 
 
-def group() -> Group | None:
+def group() -> Processes | None:
     """The group of this process; None where it is alone."""
-    global _group, _begun
+    global _begun
     if not _begun:
         _begun = True
         text = os.environ.pop(VARIABLE, "")  # which processes of its own do not inherit
         if text:
             inherited = Inherited.read(text)
             if inherited.size > 1:
-                _group = Group(inherited)
-                process_exchange.set_current(_group.address)
+                _join(Group(inherited))
                 processes.join(_group)
     return _group
 
 
-def join(inherited: Inherited, told: Callable[[], dict[str, Any]]) -> Group | None:
-    """Become part of a group, whose processes must agree on what ``told`` says."""
+def _join(found: Processes | None) -> None:
     global _group, _begun
-    _begun = True
-    _group = Group(inherited) if inherited.size > 1 else None
-    if _group is not None:
-        process_exchange.set_current(_group.address)
-        _group.agree("handshake", told())
-    processes.join(_group)
-    return _group
+    _begun, _group = True, found
+    process_exchange.set_current(found.address if isinstance(found, Group) else 0)
+
+
+def join(found: Processes | None, told: Callable[[], dict[str, Any]]) -> None:
+    """Become part of a group, whose processes must agree on what ``told`` says."""
+    _join(found)
+    if found is not None:
+        found.agree("handshake", told())
+    processes.join(found)

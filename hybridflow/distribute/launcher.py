@@ -34,16 +34,21 @@ def launch(
     """
     if not 1 <= count <= MOST:
         raise ArgumentError("run", f"-n is {count}. Expected 1 to {MOST} processes.")
-    if not timeout > 0:
-        raise ArgumentError("run", f"--timeout is {timeout:g}. Expected a number of seconds above 0.")
-    if not os.path.isfile(command[0]):
-        raise ArgumentError("run", f"there is no script {command[0]!r}.")
+    check(command, timeout)
     own = dict(os.environ if environment is None else environment)
     if threads is None:
         threads = max(1, _cores() // count)
     own.setdefault("HF_NUM_THREADS", str(threads))
     with _Workers(command, count, timeout, own) as workers:
         return workers.watch()
+
+
+def check(command: Sequence[str], timeout: float) -> None:
+    """Raise ArgumentError for a deadline that cannot be, and a script that is not there."""
+    if not timeout > 0:
+        raise ArgumentError("run", f"--timeout is {timeout:g}. Expected a number of seconds above 0.")
+    if not os.path.isfile(command[0]):
+        raise ArgumentError("run", f"there is no script {command[0]!r}.")
 
 
 def _cores() -> int:

@@ -12,7 +12,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops.batching_rules import Share
 from hybridflow.core.context import now, suspended
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.distribute.group import Group, group
+from hybridflow.distribute.group import Processes, group
 from hybridflow.tracing.effect_token import ask
 
 _NEXT = np.zeros((), np.int32)  # for the next exchange, which so comes after
@@ -27,7 +27,7 @@ def share_of(replicas: int) -> Share | None:
     return Share(min(begin, replicas - 1), end - begin, *_makers(found), _live)
 
 
-def _maker(found: Group, exchange: Callable[..., np.ndarray]) -> Callable[..., Any]:
+def _maker(found: Processes, exchange: Callable[..., np.ndarray]) -> Callable[..., Any]:
     is_sum = exchange == found.summed
 
     @functools.lru_cache(maxsize=4096)  # the same function for the same, so that programs which call it are known again
@@ -43,6 +43,7 @@ def _maker(found: Group, exchange: Callable[..., np.ndarray]) -> Callable[..., A
             made = found.record("sum" if is_sum else "gather", name, each, dtype, replicas, where)
             return () if made is None else tuple(made)
 
+        call.is_exchange = True  # type: ignore[attr-defined]  # which programs are meant to call
         call.record, call.explain = record, lambda: found.fail(name)  # type: ignore[attr-defined]
         return call
 
@@ -53,7 +54,7 @@ def _maker(found: Group, exchange: Callable[..., np.ndarray]) -> Callable[..., A
 
 
 @functools.cache
-def _makers(found: Group) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _makers(found: Processes) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return _maker(found, found.summed), _maker(found, found.gathered)
 
 

@@ -1,4 +1,4 @@
-"""One process of ``hybridflow run``: it joins the group, runs the script, and tells the launcher how that ended."""
+"""One process of ``hybridflow run``: it joins the group, runs the script, and tells how that ended."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import runpy
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any
 
-from hybridflow.distribute.group import VARIABLE, Inherited, join
+from hybridflow.distribute.group import VARIABLE, Group, Inherited, join
+from hybridflow.distribute.meeting_place import Meeting
+from hybridflow.distribute.socket_group import meet
 from hybridflow.flags import RELEASE
 
 _PR_SET_PDEATHSIG = 1
@@ -45,36 +48,56 @@ def _report(descriptor: int, what: dict[str, Any]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run ``SCRIPT ARGUMENTS ...`` as its ``__main__``; the exit code."""
-    script = arguments[0]
     inherited = Inherited.read(os.environ.pop(VARIABLE, ""))
     _end_with_parent()
+
+    def begin() -> int:
+        join(Group(inherited) if inherited.size > 1 else None, lambda: _told(arguments[0]))
+        return inherited.seed
+
+    def report(error: str, is_later: bool) -> None:
+        _report(inherited.report, {"rank": inherited.rank, "error": error, "is_later": is_later})
+
+    return _run(arguments, inherited.rank, begin, report)
+
+
+def take_part(arguments: list[str], place: Meeting, timeout: float) -> int:
+    """Run a script in this process, which is one of several that something else has started; the exit code."""
+
+    def begin() -> int:
+        found, seed = meet(place, timeout)
+        join(found, lambda: _told(arguments[0]))
+        return seed
+
+    def report(error: str, is_later: bool) -> None:
+        print(f"[run] rank {place.rank} of {place.size}: {error}", file=sys.stderr, flush=True)
+
+    return _run(arguments, place.rank, begin, report)
+
+
+def _run(arguments: list[str], rank: int, begin: Callable[[], int], report: Callable[[str, bool], None]) -> int:
+    """Run the script after ``begin``, which returns the seed of random numbers.  ``report`` is told of an error, and
+    whether it is one of who waits in vain for another."""
+    script = arguments[0]
     sys.argv[:] = arguments
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    if inherited.rank:  # what all print alike is shown once
+    if rank:  # what all print alike is shown once
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (open until the process ends)
     try:
-        join(inherited, lambda: _told(script))
+        seed = begin()
         from hybridflow import random
 
-        random.set_seed(inherited.seed)  # one stream of random numbers for all
+        random.set_seed(seed)  # one stream of random numbers for all
         runpy.run_path(script, run_name="__main__")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
         if end.code is not None and not isinstance(end.code, int):
-            _report(inherited.report, {"rank": inherited.rank, "error": str(end.code), "is_later": False})
+            report(str(end.code), False)
         return code
     except KeyboardInterrupt:
         return 130
     except BaseException as error:
-        _report(
-            inherited.report,
-            {
-                "rank": inherited.rank,
-                "error": _text(error),
-                # Whoever waits in vain for one that has failed is not who failed.
-                "is_later": type(error).__name__ == "WorkerLost",
-            },
-        )
+        report(_text(error), type(error).__name__ == "WorkerLost")
         return 1
     return 0
 

@@ -90,7 +90,9 @@ def _native_call_for(
     program = executable.program
     if program.needs_python:
         called = ", ".join(_called(executable))
-        raise _InPythonError("its program calls Python" + f" ({called})" * bool(called))
+        raise _InPythonError(
+            "its program calls Python" + f" ({called})" * bool(called), is_wanted=_only_exchanges(concrete, program)
+        )
     is_told = any(not callback.exchange for callback in program.callbacks)
     # Whoever fails does not run the exchanges before that again.
     _require(
@@ -123,6 +125,13 @@ def _native_call_for(
 
 
 _TELLS_APART = "it asks which of many tensors are one object"
+
+
+def _only_exchanges(concrete: ConcreteFunction, program: Any) -> bool:
+    """Whether all that a program calls in Python are exchanges with the processes that share its replicas out."""
+    numbers = [callback.function for callback in program.callbacks if not callback.retried]
+    functions = concrete.staged.trace.functions
+    return all(isinstance(n, int) and getattr(functions[n], "is_exchange", False) for n in numbers) and bool(numbers)
 
 
 def _called(executable: Any) -> list[str]:
