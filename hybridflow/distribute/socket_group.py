@@ -84,7 +84,7 @@ class SocketGroup(Processes):
         while open_:
             left = started + self.timeout - time.monotonic()
             if left <= 0:
-                raise self._late(what, open_.values(), time.monotonic() - started)
+                raise self._timed_out(what, open_.values(), time.monotonic() - started)
             for descriptor, events in poll.poll(min(left, 1.0) * 1000):
                 link = open_[descriptor]
                 try:
@@ -116,7 +116,7 @@ class SocketGroup(Processes):
         how = f" ({error.strerror})" if error.strerror else ""
         return WorkerLost(what, f"rank {rank} has ended, or the connection to it has{how}. {self.roll_call([rank])}.")
 
-    def _late(self, what: str, open_: Any, waited: float) -> CollectiveTimeout:
+    def _timed_out(self, what: str, open_: Any, waited: float) -> CollectiveTimeout:
         missing = [link.rank for link in open_]
         text = ", ".join(map(str, missing))
         return CollectiveTimeout(what, f"rank {text} did not come within {waited:.3g} s. {self.roll_call(missing)}.")
