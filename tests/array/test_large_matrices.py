@@ -16,7 +16,7 @@ from hybridflow.runtime.machine import host_target
 from tests.support.bits import assert_same_bits
 from tests.support.jit_helper import runnable_targets
 
-pytestmark = pytest.mark.code
+pytestmark = [pytest.mark.code, pytest.mark.sample(4)]
 
 L = hf.linalg
 RNG = np.random.default_rng(11)
@@ -67,7 +67,6 @@ def calls(n: int, m: int, dtype: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [33, 64, 65, 129, 300])
-@pytest.mark.sample(4)
 def test_cholesky_factors(n: int, dtype: str) -> None:
     for condition in (10.0, 1e5 if dtype == "float32" else 1e13):
         a = positive(n, dtype, condition)

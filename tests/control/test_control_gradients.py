@@ -25,7 +25,7 @@ from hybridflow.runtime.machine import host_target, machine_code
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 from tests.support.jit_helper import runnable_targets
 
-pytestmark = pytest.mark.code
+pytestmark = [pytest.mark.code, pytest.mark.sample(4)]
 
 Loss = Callable[..., Any]
 
@@ -190,7 +190,6 @@ def test_gradients_on_other_machines(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.sample(4)
 def test_gradients_by_the_interpreter_and_other_vector_widths(name: str) -> None:
     loss, shapes = PROGRAMS[name]
     args = draw(*shapes, seed=7, dtype=np.float32)

@@ -15,7 +15,7 @@ from hybridflow.compiler.ops import TABLE
 from tests.gpu.test_cuda_products import check, floats, graph_of, small  # noqa: F401
 from tests.support.cuda_emulator import emulated  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("small")
+pytestmark = [pytest.mark.usefixtures("small"), pytest.mark.sample(4)]
 
 
 def convolution(x, f, dtype=dt.float32, **attrs):

@@ -26,6 +26,8 @@ from tests.support.bits import same_bits
 from tests.support.cuda_blocks import ORDERS, StuckThreads
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 
+pytestmark = pytest.mark.sample(4)  # long cases
+
 random = np.random.default_rng(1)
 
 

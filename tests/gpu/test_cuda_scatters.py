@@ -22,6 +22,8 @@ from tests.support.bits import same_bits
 from tests.support.cuda_blocks import ORDERS
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 
+pytestmark = pytest.mark.sample(4)  # long cases
+
 CHECK, COPY = 1, 256
 RADIX = [256, 512, 256]
 MORE = [256, 256, 512]  # of each pass but the first, before the last launch
@@ -85,7 +87,6 @@ def test_places_of_two_bytes(emulated, small_blocks):  # noqa: F811
 
 
 @pytest.mark.parametrize("dtype", [d for d in dt.REAL if d != dt.bool_], ids=str)
-@pytest.mark.sample(4)
 def test_each_dtype(emulated, small_blocks, dtype):  # noqa: F811
     teams = [CHECK, COPY, *RADIX, 1, 1] if dt.is_float(dtype) else [CHECK, COPY, 1]
     arrays = arrays_of((6, 2), (100,), (100, 2), dtype)

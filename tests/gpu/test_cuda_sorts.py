@@ -18,6 +18,8 @@ from hybridflow.runtime.cuda import launch_plans
 from tests.gpu.test_cuda_teams import check
 from tests.support.cuda_emulator import emulated  # noqa: F401
 
+pytestmark = pytest.mark.sample(4)  # long cases
+
 WARP, BLOCK = 32, 256
 SMALL = 256  # elements of a block, where tests want many
 
@@ -90,7 +92,6 @@ def test_blocks_as_large_as_they_are(emulated):  # noqa: F811
 
 @pytest.mark.parametrize("name", ["sort", "argsort"])
 @pytest.mark.parametrize("dtype", dt.REAL, ids=str)
-@pytest.mark.sample(4)
 def test_each_dtype(emulated, small_blocks, dtype, name):  # noqa: F811
     for shape, teams in (((2, 40), [WARP]), ((1, 130), None), ((1, 800), passes(dtype))):
         graph = sort_of(shape, dtype, name=name, descending=shape[1] == 130)

@@ -17,6 +17,8 @@ from tests.compiler.loops.test_fusion import build
 from tests.gpu.test_cuda_emission import assert_assembles
 from tests.support.cutting_host import check_cuts
 
+pytestmark = pytest.mark.sample(4)  # long cases
+
 TARGETS = [name for name in ("sse2", "avx2", "avx512") if host_target.can_run(target.NAMED[name])]
 DTYPES = [np.uint8, np.bool_, np.float64]
 

@@ -26,6 +26,8 @@ from tests.support.jit_helper import machine, product_targets, runnable_targets
 from tests.support.special_helper import Kernel, emit_matmul, kernel_text
 from tests.support.twins import ordered_product
 
+pytestmark = pytest.mark.sample(4)  # long cases
+
 PRODUCTS = product_targets()
 RUNNABLE = runnable_targets()
 BEST = list(RUNNABLE.values())[-1]
