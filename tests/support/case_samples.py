@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import pytest
@@ -71,7 +71,7 @@ def some(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
     """``some(cases, n)`` of a test that goes through cases by itself: all of them, in a sample ``n`` and an eighth of
     the others.  ``values`` as in ``drawn``."""
 
-    def of(cases: Sequence[Any], number: int, values: Callable[[Any], set[Hashable]] = lambda case: set()) -> list[Any]:
+    def of(cases: Iterable[Any], number: int, values: Callable[[Any], set[Hashable]] = lambda case: set()) -> list[Any]:
         whole = not request.config.option.sample
         return list(cases) if whole else drawn([*cases], number, _key(request.config, request.node.nodeid), values)
 
