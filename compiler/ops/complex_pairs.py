@@ -156,9 +156,14 @@ def reciprocal(b: Any, x: Pair) -> Pair:
 
 
 def sign(b: Any, x: Pair) -> Pair:
-    """x / abs(x), and 0 of 0: the array API standard's."""
+    """x / abs(x), and 0 of 0: the array API standard's.  Where one part alone is infinite it is its sign, as NumPy has
+    it; two infinite ones have no direction."""
+    zero = full(b, 0, x.real)
+    infinite = b.isinf(x.real), b.isinf(x.imag)
+    alone = b.not_equal(*infinite)
+    found = zip(infinite, (x.real, x.imag))
+    x = Pair(*(b.where(alone, b.where(own, b.sign(part), b.copysign(zero, part)), part) for own, part in found))
     length = b.hypot(x.real, x.imag)
-    zero = full(b, 0, length)
     nothing = b.equal(length, zero)
     return Pair(
         b.where(nothing, zero, b.divide(x.real, length)),

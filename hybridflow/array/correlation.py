@@ -74,7 +74,7 @@ def _sequences(stage: str, *values: Any) -> list[Tensor]:
 
 def _slid(stage: str, x: Tensor, window: Tensor, mode: str) -> Tensor:
     """Sums of products with a window that is not longer."""
-    n, size = x.shape[0], window.shape[0]
+    n, size = x.shape[0], int(window.shape[0])  # a program for each size of a window
     around = {"full": (size - 1, size - 1), "same": (size // 2, (size - 1) // 2), "valid": (0, 0)}.get(mode)
     if around is None:
         raise ArgumentError(stage, f"mode is {mode!r}; it must be 'full', 'same' or 'valid'.")

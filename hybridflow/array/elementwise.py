@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes
@@ -1142,13 +1143,41 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where both are integers or bools.
 
     Raises:
-        DTypeError: for float16 and bfloat16.
+        DTypeError: for complex numbers.
         ShapeError: where the shapes do not broadcast.
 
     >>> hf.nextafter(hf.asarray(1.0, dtype=hf.float64), 2.0).item()
     1.0000000000000002
     """
+    if any(
+        dtypes.is_narrow_float(x.dtype) for x in (x1, x2) if isinstance(x, (Tensor, Variable, np.ndarray, np.generic))
+    ):
+        x, y = strong(x1, "nextafter"), strong(x2, "nextafter")
+        dtype = result_dtype("nextafter", (x, y))
+        if dtypes.is_narrow_float(dtype):
+            return _next_of_narrow(*aligned("nextafter", dtype, x, y))
     return _float_binary(TABLE["nextafter"], x1, x2)
+
+
+@operation
+def _next_of_narrow(x: Tensor, y: Tensor) -> Tensor:
+    """Of floats that kernels hold in float32, which has room for all steps between two of them."""
+    info = ml_dtypes.finfo(x.dtype)
+    x, y = (cast(stop_gradient(part), dtypes.float32) for part in broadcast_all("nextafter", [x, y]))
+    size = abs(x)
+    power = apply(TABLE["exponent"], size) - 1
+    lowest = int(info.minexp)
+    away = equal(greater(y, x), greater(x, 0))
+    # Towards 0 a power of two is followed by floats that lie half as far apart.
+    one = filled(1, x.dtype, x.shape, "nextafter")
+    is_power = equal(size, apply(TABLE["ldexp"], one, power))
+    power = where(logical_and(is_power, logical_not(away)), power - 1, power)
+    step = apply(TABLE["ldexp"], one, maximum(power, lowest) - int(info.nmant))
+    least = float(info.smallest_subnormal)
+    found = where(isinf(x), float(info.max), where(equal(x, 0), least, where(away, size + step, size - step)))
+    found = copysign(found, where(equal(x, 0), y, x))
+    found = where(equal(x, y), y, found)
+    return cast(where(logical_or(isnan(x), isnan(y)), x + y, found), info.dtype)
 
 
 # ---- complex numbers and their parts

@@ -137,7 +137,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Tens
         increasing: whether the powers ascend from 0 on, and not descend to it.
 
     Returns:
-        A tensor of the shape (size, N) in the dtype of ``x``; int64 for bools.
+        A tensor of the shape (size, N) in the dtype of ``x``; int64 for bools and integers of fewer bits.
 
     Raises:
         ShapeError: for other axes.
@@ -152,7 +152,8 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Tens
     x = as_tensor(x, "vander")
     if x.ndim != 1:
         raise ShapeError("vander", f"x is {x.type}. Expected one axis.")
-    x = cast(x, default_int) if dtypes.is_bool(x.dtype) else x
+    if dtypes.is_bool(x.dtype) or (dtypes.is_integer(x.dtype) and x.dtype.itemsize < default_int.itemsize):
+        x = cast(x, default_int)  # powers are large
     count = x.shape[0] if N is None else type_rules.integer("vander", "N", N)
     if count < 0:
         raise ArgumentError("vander", f"N is {count}. Expected 0 or more.")

@@ -196,7 +196,7 @@ def histogramdd(
     """How many points lie in each bin of a grid, as float64, and the edges of the bins of each axis.
 
     Args:
-        sample: the points: a tensor with a row for each, or a sequence of vectors with a coordinate each.
+        sample: the points: a tensor or an array with a row for each, or a sequence of vectors with a coordinate each.
         bins: how many, or for each axis how many or the edges.
         range: lowest and highest edge for each axis, or None; those of the points unless given.
         density: whether the integral is to be 1.
@@ -210,7 +210,7 @@ def histogramdd(
         ShapeError: where ``bins``, ``range`` or ``weights`` do not fit the points. Also for points of more than two
             axes, and for coordinates that are not vectors of one size.
 
-    >>> hf.histogramdd([[0.0, 0.0], [1.0, 3.0], [1.0, 2.5]], (2, 2)).counts
+    >>> hf.histogramdd([[0.0, 1.0, 1.0], [0.0, 3.0, 2.5]], (2, 2)).counts
     <Tensor f64[2,2] cpu>
     [[1. 0.]
      [0. 2.]]
@@ -235,7 +235,7 @@ def histogramdd(
 
 def _coordinates(stage: str, sample: Any) -> list[Tensor]:
     """A vector for each axis of the points."""
-    if not isinstance(sample, (list, tuple)) or _is_nest(sample):
+    if not isinstance(sample, (list, tuple)) or builtins.all(isinstance(one, Number) for one in sample):
         points = as_tensor(sample, stage)
         if points.ndim > 2:
             raise ShapeError(stage, f"the points are {points.type}. Expected a row for each.")
@@ -249,11 +249,6 @@ def _coordinates(stage: str, sample: Any) -> list[Tensor]:
                 stage, f"coordinates are {columns[0].type} and {column.type}. Expected vectors of one size."
             )
     return columns
-
-
-def _is_nest(sample: Any) -> bool:
-    """Whether rows of numbers are points, or numbers points of one axis, and not vectors of coordinates."""
-    return builtins.all(isinstance(row, (list, tuple, Number)) for row in sample)
 
 
 @operation

@@ -7,9 +7,22 @@ from typing import Any
 
 from hybridflow.array.creation import eye
 from hybridflow.array.decompositions import inv, slogdet, svdvals
-from hybridflow.array.elementwise import abs, divide, equal, multiply, not_equal, pow, square, subtract, where
+from hybridflow.array.elementwise import (
+    abs,
+    divide,
+    equal,
+    isfinite,
+    isnan,
+    logical_not,
+    multiply,
+    not_equal,
+    pow,
+    square,
+    subtract,
+    where,
+)
 from hybridflow.array.linalg import matmul
-from hybridflow.array.reductions import count_nonzero, max, min, root, sum
+from hybridflow.array.reductions import any, count_nonzero, max, min, root, sum
 from hybridflow.array.shapes import expand_dims, moveaxis, roll
 from hybridflow.compiler.ir.dtypes import is_complex
 from hybridflow.compiler.ops import type_rules
@@ -50,12 +63,20 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         return cast(count_nonzero(x, axes, keepdims), x.dtype)
     size = abs(x)
     if ord == math.inf:
-        return max(size, axes, keepdims)
+        return _largest(size, axes, keepdims)
     if ord == -math.inf:
         return min(size, axes, keepdims)
     if ord == 1:
         return sum(size, axes, keepdims=keepdims)
     return _root(sum(pow(size, float(ord)), axes, keepdims=keepdims), float(ord))
+
+
+def _largest(sizes: Tensor, axes: Any, keepdims: bool = False) -> Tensor:
+    """The largest of numbers that are not negative: 0 of none, whose norms are 0."""
+    places = type_rules.axes("norm", sizes.type, axes)
+    if 0 in [sizes.shape[k] for k in places]:
+        return sum(sizes, axes, keepdims=keepdims)
+    return max(sizes, axes, keepdims)
 
 
 def _root(total: Tensor, ord: float) -> Tensor:
@@ -101,10 +122,10 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     if ord == "nuc":
         out = sum(svdvals(x), -1)
     elif ord in (2, -2):
-        out = (max if ord == 2 else min)(svdvals(x), -1)
+        out = (_largest if ord == 2 else min)(svdvals(x), -1)
     elif ord in (1, -1, math.inf, -math.inf):
         sums = sum(abs(x), -2 if ord in (1, -1) else -1)
-        out = (max if ord > 0 else min)(sums, -1)
+        out = (_largest if ord > 0 else min)(sums, -1)
     else:
         raise ArgumentError("matrix_norm", f"ord is {ord!r}; it must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.")
     return reshape_to(out, kept) if keepdims else out
@@ -152,7 +173,7 @@ def cond(x: Any, /, p: Any = None) -> Tensor:
     """The condition number: how much the error of a right-hand side may grow in the solution.
 
     It is the largest singular value over the smallest, or in another norm that of ``x`` times that of its inverse. A
-    singular matrix has inf.
+    singular matrix has inf, and so has one with infinite elements; of NaN it is NaN.
 
     Args:
         x: a tensor of shape ``(..., m, n)``; square but for the default and ``p`` 2 and -2.
@@ -170,6 +191,13 @@ def cond(x: Any, /, p: Any = None) -> Tensor:
     x = float_operand(x, "cond")
     if x.ndim < 2 or x.shape[-1] == 0 or x.shape[-2] == 0:
         raise ShapeError("cond", f"{x.type} is not a matrix with elements, or a stack of these.")
+    both = (-2, -1)
+    bad = any(logical_not(isfinite(x)), both, keepdims=True)  # LAPACK may not end with such
+    found = _condition(where(bad, 0, x), p)
+    return where(any(isnan(x), both), math.nan, where(reshape_to(bad, found.shape), math.inf, found))
+
+
+def _condition(x: Tensor, p: Any) -> Tensor:
     if p in (None, 2, -2):
         values = svdvals(x)
         largest, least = values[..., 0], values[..., -1]

@@ -254,6 +254,7 @@ def _between(ordered: Tensor, places: Tensor, last: Tensor, method: str) -> Tens
     # From the nearer end, so that it lies between the two; where one is infinite, or the gap is, in another way.
     gap, rest = subtract(high, low), subtract(1, weight)
     near = where(less(weight, 0.5), add(low, multiply(gap, weight)), subtract(high, multiply(gap, rest)))
-    far = add(multiply(low, rest), multiply(high, weight))
-    far = where(logical_or(equal(weight, 0), equal(low, high)), low, far)
+    shared = add(multiply(low, rest), multiply(high, weight))
+    far = where(logical_or(equal(weight, 0), equal(low, high)), low, shared)
+    near = where(logical_and(equal(low, 0), equal(high, 0)), shared, near)  # which keeps the sign of zeros
     return where(isfinite(gap), near, far)

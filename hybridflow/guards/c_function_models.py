@@ -109,6 +109,26 @@ IMPURE = frozenset(
     }.items()
     for name in names
 )
+_PATHS = ("basename", "commonpath", "commonprefix", "dirname", "isabs", "join", "normcase", "normpath", "split")
+_PURE_PATHS = (
+    ("Path", "PosixPath", "PurePath", "PurePosixPath", "PureWindowsPath", "WindowsPath")
+    + ("as_posix", "as_uri", "is_absolute", "is_relative_to", "joinpath", "match", "full_match", "relative_to")
+    + ("with_name", "with_segments", "with_stem", "with_suffix", "__truediv__", "__rtruediv__", "__fspath__")
+)
+_HASHES = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_224", "sha3_256", "sha3_384", "sha3_512")
+# Functions of other modules that compute from their arguments alone, be it an object that holds a state of its own.
+PURE = frozenset(
+    [
+        (module, name)
+        for module in ("posixpath", "ntpath", "genericpath")
+        for name in (*_PATHS, "splitdrive", "splitext")
+    ]
+    + [("pathlib", name) for name in _PURE_PATHS]
+    + [("_hashlib", f"openssl_{name}") for name in (*_HASHES, "shake_128", "shake_256")]
+    + [("_hashlib", name) for name in ("new", "pbkdf2_hmac", "scrypt", "compare_digest")]
+    + [("hashlib", "__hash_new"), ("hashlib", "new"), ("_blake2", "blake2b"), ("_blake2", "blake2s")]
+    + [("posix", "fspath"), ("nt", "fspath"), ("os", "fspath")]
+)
 # Methods of loggers that do nothing where the logger is not enabled for a level.
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "exception": 40, "critical": 50}
 # Functions that look at the frame they are called from.

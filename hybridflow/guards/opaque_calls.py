@@ -33,7 +33,10 @@ def is_python(f: Any) -> bool:
 def is_pure(module: str, name: str) -> bool:
     if module.startswith(c_function_models.IMPURE_MODULES) or "impure" in code_traits.of_module(module):
         return False
-    return c_function_models.is_pure_module(module) and (module.partition(".")[0], name) not in c_function_models.IMPURE
+    known = module.partition(".")[0], name
+    if known in c_function_models.PURE:
+        return True
+    return c_function_models.is_pure_module(module) and known not in c_function_models.IMPURE
 
 
 def is_stateful(module: str) -> bool:

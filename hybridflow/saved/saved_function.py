@@ -364,10 +364,12 @@ class SavedFunction(Function[..., Any]):
         return ", ".join(f"{path}: {_type_of(leaf)}" for path, leaf in zip(paths, leaves))
 
     def _of_lists(self, value: Any, specs: Sequence[Any]) -> Any:
-        """Lists of numbers as tensors where all programs take a tensor."""
+        """Lists of numbers as tensors where all programs take a tensor, and dicts of the user's classes as dicts: a
+        program reads their items alone."""
         if isinstance(value, (list, tuple)) and all(isinstance(spec, TensorSpec) for spec in specs):
             return asarray(value, dtype=specs[0].dtype)
-        return value
+        is_of_user = isinstance(value, dict) and type(value) not in pytree.MAPPINGS
+        return dict(value.items()) if is_of_user else value
 
     def _converted(self, leaves: list[Any]) -> list[Any]:
         """Arrays and numbers as tensors where tensors are taken."""

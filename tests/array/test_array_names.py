@@ -76,7 +76,10 @@ CASES: dict[str, tuple[Call, tuple[np.ndarray, ...]]] = {
     "choose": (lambda m, x: [m.choose(x, [x, 2 * x, -x], mode=k) for k in ("wrap", "clip")], (WHOLE,)),
     "rot90": (lambda m, x: [m.rot90(x, k, axes=(-1, 0)) for k in range(-2, 4)], (FULL, CUBE, FULL[:0])),
     "kron": (lambda m, x: [m.kron(x, FULL[:2]), m.kron(PLACES[:2], x)], (PLAIN, CUBE, WHOLE, PLAIN[:0])),
-    "vander": (lambda m, x: [m.vander(x), m.vander(x, 4, increasing=True), m.vander(x, 0)], (PLAIN, WHOLE, PLAIN[:0])),
+    "vander": (
+        lambda m, x: [m.vander(x), m.vander(x, 4, increasing=True), m.vander(x, 0)],
+        (PLAIN, WHOLE, PLAIN[:0], (WHOLE * 9).astype(np.int8)),
+    ),
     "unravel_index": (lambda m, x: m.unravel_index(abs(x) % 24, (2, 3, 4)), (WHOLE, BYTES.astype(np.int64))),
     "ravel_multi_index": (
         lambda m, x: [m.ravel_multi_index((x, x + 1), (4, 5), mode=k) for k in ("wrap", "clip", ("clip", "wrap"))],
@@ -327,7 +330,8 @@ def test_histogramdd(weights: Any, density: bool) -> None:
         for one, other in zip(found.edges, edges, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12)
     columns = [points[1:, 0], points[1:, 1]]
-    np.testing.assert_array_equal(hf.histogramdd(columns, 5).counts, np.histogramdd(columns, 5)[0])
+    for sample in (columns, [list(column) for column in columns], tuple(map(tuple, columns))):
+        np.testing.assert_array_equal(hf.histogramdd(sample, 5).counts, np.histogramdd(sample, 5)[0])
     for flat in ((0, 0), [1.0, np.float32(2.0), 1.5], ()):
         found = hf.histogramdd(flat, 3, [(0, 2)])
         np.testing.assert_array_equal(found.counts, np.histogramdd(flat, 3, [(0, 2)])[0])
@@ -553,3 +557,12 @@ def test_accumulations_of_numpy() -> None:
     x = hf.asarray(FULL)
     for ufunc in (np.maximum, np.minimum, np.logaddexp):
         np.testing.assert_allclose(ufunc.accumulate(x, axis=1), ufunc.accumulate(FULL, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_two_sequences_of_open_extents(mode: str) -> None:
+    spec = hf.TensorSpec((None,), "float64")
+    f = hf.function(lambda x, y: [hf.convolve(x, y, mode), hf.correlate(x, y, mode)], input_signature=[spec, spec])
+    for n, m in ((5, 3), (3, 5), (4, 4), (1, 3), (7, 1), (9, 3)):
+        x, y = RNG.normal(size=n), RNG.normal(size=m)
+        agree(f(x, y), [np.convolve(x, y, mode), np.correlate(x, y, mode)], 1e-13)

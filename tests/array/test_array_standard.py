@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -140,6 +141,27 @@ def test_nextafter_and_signbit(dtype: Any) -> None:
         same(found.view(f"i{dtype().itemsize}")[number], expected.view(f"i{dtype().itemsize}")[number])
         assert np.isnan(found[~number]).all()
         same(run(lambda x: hf.signbit(x))(hf.asarray(edges)), np.signbit(edges))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("to", [np.inf, -np.inf, 0.0, 1.0, np.nan])
+def test_nextafter_of_all_narrow_floats(dtype: Any, to: float) -> None:
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    y = np.full_like(x, to)
+    with np.errstate(all="ignore"):
+        expected = np.nextafter(x, y)
+        expected[x == y] = y[x == y]  # of zeros the sign is that of y
+    number = ~np.isnan(expected.astype(np.float32))
+    for f in (hf.nextafter, hf.function(lambda x, y: hf.nextafter(x, y))):
+        found = np.asarray(f(hf.asarray(x), hf.asarray(y)))
+        same(found.view(np.uint16)[number], expected.view(np.uint16)[number])
+        assert np.isnan(found[~number].astype(np.float32)).all()
+
+
+def test_signs_of_infinite_numbers() -> None:
+    x = np.array([np.inf, -np.inf + 3j, 1j * np.inf, complex(-2.0, -np.inf), complex(np.inf, np.inf), 3 - 4j, 0])
+    for f in (hf.sign, hf.function(lambda x: hf.sign(x))):
+        same(np.asarray(f(hf.asarray(x))), np.sign(x))
 
 
 def test_parts_of_real_numbers() -> None:

@@ -84,6 +84,13 @@ def test_what_is_not_finite() -> None:
     assert hf.median(np.zeros((0, 3)), 1).shape == (0,) and np.isnan(hf.median(np.zeros((0, 3)), 0)).all()
 
 
+def test_between_negative_zeros_lie_negative_zeros() -> None:
+    for method in METHODS:
+        for n in (1, 2, 4):
+            found = both(lambda x, m=method: hf.quantile(x, [0.0, 0.3, 0.5, 0.8, 1.0], method=m), -np.zeros(n))
+            assert np.signbit(found).all() and not np.any(found)
+
+
 def test_dtypes() -> None:
     for x in ([3, 1, 2], np.array([3, 1, 2], "uint8"), [True, False, True, True]):
         found = hf.quantile(x, 0.4)

@@ -304,3 +304,15 @@ def test_commands_look_into_files(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert commands.run(["explain", f"{several}::second"]) == 0 and "multiply" in capsys.readouterr().out
     assert commands.run(["ir", several]) == 2 and "has the functions first, second" in capsys.readouterr().err
     assert commands.run(["ir", f"{several}::third"]) == 2 and "it has first, second" in capsys.readouterr().err
+
+
+class Settings(dict[str, Any]):
+    """A dict of the user's."""
+
+
+def test_dicts_of_classes_that_a_file_does_not_know(tmp_path: Path) -> None:
+    f = hf.function(lambda d: d["a"] - d["b"])
+    f({"a": hf.asarray(3.0), "b": hf.asarray(1.0)})
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    assert loaded(Settings(b=hf.asarray(2.0), a=hf.asarray(7.0))).item() == 5.0
+    assert loaded({"a": hf.asarray(7.0), "b": hf.asarray(2.0)}).item() == 5.0
