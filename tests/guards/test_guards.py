@@ -66,6 +66,7 @@ def runs(probe: Probe, place: str, k: int) -> bool:
     }[place]
 
 
+@pytest.mark.sample(8, 16)
 @pytest.mark.parametrize("probe, place", cases(PLACES))
 def test_agrees_with_eager(probe: Probe, place: str) -> None:
     problem = difference(eagerly(probe), run(probe, "graph", place))

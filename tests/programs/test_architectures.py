@@ -71,7 +71,7 @@ def start(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-@pytest.mark.sample(4)
+@pytest.mark.sample(4, 16)
 def test_compiled_is_eager_on_any_number_of_threads(name: str) -> None:
     """With batches of one size, and of sizes that are open from the second one on."""
     found, values, _ = drawn(name)
@@ -88,7 +88,7 @@ def test_compiled_is_eager_on_any_number_of_threads(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
-@pytest.mark.sample(4)
+@pytest.mark.sample(4, 16)
 def test_steps_that_give_up_their_state(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is large enough to be cut is, results lie over operands, and variables are written in place."""
     monkeypatch.setattr(schedules, "SPLIT_REDUCTION", 1)
@@ -132,7 +132,7 @@ def test_steps_that_give_up_their_state(name: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHITECTURES)
-@pytest.mark.sample(4)
+@pytest.mark.sample(4, 16)
 def test_five_steps_beside_float64(name: str) -> None:
     found, values, batch = drawn(name)
     step = step_of(found)
@@ -146,7 +146,7 @@ def test_five_steps_beside_float64(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-@pytest.mark.sample(4)
+@pytest.mark.sample(4, 16)
 def test_gradients_are_differences_of_the_loss(name: str) -> None:
     """Along random directions, in float64."""
     found, values, batch = drawn(name)

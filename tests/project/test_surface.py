@@ -198,6 +198,7 @@ def test_a_missing_name() -> None:
         hf.tensor  # noqa: B018
 
 
+@pytest.mark.code
 def test_a_checker_knows_the_names(tmp_path: Path) -> None:
     """What loads on first use, and what is installed, has types; what is not there is an error."""
     program = tmp_path / "program.py"

@@ -4,8 +4,8 @@ A plugin of pytest.  All tests run.  One that has more than ``N`` sets of parame
 and an eighth of the others.  Of a parameter whose values come again, four times on average, each value is among them:
 each operation where there are cases of operations and dtypes.  Another seed draws others, and so does another version
 of Python: a case is left out of many runs in a row by chance alone.  A test that looks at one name or file of the
-package in each case has the mark ``every_case``, and runs whole.  Where cases take long, the mark ``sample(n)`` says
-another number.
+package in each case has the mark ``every_case``, and runs whole.  Where cases take long, or are very many, the
+mark ``sample(n, part)`` says other numbers.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-_PART = 8  # of the cases beyond the first ones, one in so many runs
+_PART = 8  # of the cases beyond the first ones, one of so many is taken
 _AGAIN = 4  # cases that a value has on average, if each value is to be there
 _PLAIN = (str, bytes, int, float, bool, type, type(None))
 
 _Case = TypeVar("_Case")
 
 
-def drawn(cases: list[_Case], number: int, key: str, values: Callable[[_Case], set[Hashable]]) -> list[_Case]:
+def drawn(
+    cases: list[_Case], number: int, key: str, values: Callable[[_Case], set[Hashable]], part: int = _PART
+) -> list[_Case]:
     """Some of the cases, in their order: all where there are no more than ``number``.  ``key`` decides which ones, and
     ``values`` gives what is to be there at least once."""
     if len(cases) <= number:
@@ -36,7 +38,7 @@ def drawn(cases: list[_Case], number: int, key: str, values: Callable[[_Case], s
         if not missing.isdisjoint(values(cases[k])):
             missing -= values(cases[k])
             taken.add(k)
-    wanted = number + (len(cases) - number) // _PART
+    wanted = number + (len(cases) - number) // part
     for k in order:
         if len(taken) >= wanted:
             break
@@ -85,8 +87,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     number = metafunc.config.option.sample
     calls: list[Any] = metafunc._calls
     mark = metafunc.definition.get_closest_marker("sample")
+    part = _PART
     if number and mark is not None:
-        number = min(number, *mark.args)
+        most, part = mark.args if len(mark.args) == 2 else (*mark.args, _PART)
+        number = min(number, most)
     if number and len(calls) > number and metafunc.definition.get_closest_marker("every_case") is None:
         key = _key(metafunc.config, metafunc.definition.nodeid)
-        calls[:] = drawn(calls, number, key, shared_values(calls, number))
+        calls[:] = drawn(calls, number, key, shared_values(calls, number), part)
