@@ -100,8 +100,8 @@ class Dim(Polynomial):
             return True
         if not isinstance(other, (int, Dim)):
             return False
-        found = _judge()
-        return found is not None and found.equal(self, other)
+        judge_here = _judge()
+        return judge_here is not None and judge_here.equal(self, other)
 
     __hash__ = Polynomial.__hash__
 
@@ -133,11 +133,11 @@ class Dim(Polynomial):
         return self != 0
 
     def __add__(self, other: Any) -> Any:
-        given = _whole(other)
-        if given is None:
+        operand = _whole(other)
+        if operand is None:
             return self._as_number(operator.add, other)
         total = dict(self.terms)
-        for term, factor in terms_of(given):
+        for term, factor in terms_of(operand):
             total[term] = total.get(term, 0) + factor
         return _extent(total)
 
@@ -153,20 +153,20 @@ class Dim(Polynomial):
         return self if self >= 0 else self * -1
 
     def __sub__(self, other: Any) -> Any:
-        given = _whole(other)
-        return self._as_number(operator.sub, other) if given is None else self + given * -1
+        operand = _whole(other)
+        return self._as_number(operator.sub, other) if operand is None else self + operand * -1
 
     def __rsub__(self, other: Any) -> Any:
-        given = _whole(other)
-        return self._as_number(operator.sub, other, True) if given is None else self * -1 + given
+        operand = _whole(other)
+        return self._as_number(operator.sub, other, True) if operand is None else self * -1 + operand
 
     def __mul__(self, other: Any) -> Any:
-        given = _whole(other)
-        if given is None:
+        operand = _whole(other)
+        if operand is None:
             return self._as_number(operator.mul, other)
         total: dict[Term, int] = {}
         for (_, names), factor in self.terms:
-            for (_, more), scale in terms_of(given):
+            for (_, more), scale in terms_of(operand):
                 term = (None, multiplied(names, more))
                 total[term] = total.get(term, 0) + factor * scale
         return _extent(total)
@@ -174,20 +174,20 @@ class Dim(Polynomial):
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Any) -> Any:
-        given = _whole(other)
-        return self._as_number(operator.floordiv, other) if given is None else _floor(self, given)
+        operand = _whole(other)
+        return self._as_number(operator.floordiv, other) if operand is None else _floor(self, operand)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        given = _whole(other)
-        return self._as_number(operator.floordiv, other, True) if given is None else _floor(given, self)
+        operand = _whole(other)
+        return self._as_number(operator.floordiv, other, True) if operand is None else _floor(operand, self)
 
     def __mod__(self, other: Any) -> Any:
-        given = _whole(other)
-        return self._as_number(operator.mod, other) if given is None else self - _floor(self, given) * given
+        operand = _whole(other)
+        return self._as_number(operator.mod, other) if operand is None else self - _floor(self, operand) * operand
 
     def __rmod__(self, other: Any) -> Any:
-        given = _whole(other)
-        return self._as_number(operator.mod, other, True) if given is None else given - _floor(given, self) * self
+        operand = _whole(other)
+        return self._as_number(operator.mod, other, True) if operand is None else operand - _floor(operand, self) * self
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -212,11 +212,11 @@ class Dim(Polynomial):
         if not isinstance(other, (int, float, Dim)):
             return NotImplemented
         if operation in _OF_FLOATS and (operation is operator.truediv or isinstance(other, float)):
-            found = _asked(f"the number that {self} is").as_float(self)
-            if found is not None:
-                return operation(other, found) if swapped else operation(found, other)
-        own, given = int(self), int(other) if isinstance(other, Dim) else other
-        return operation(given, own) if swapped else operation(own, given)
+            number = _asked(f"the number that {self} is").as_float(self)
+            if number is not None:
+                return operation(other, number) if swapped else operation(number, other)
+        value, operand = int(self), int(other) if isinstance(other, Dim) else other
+        return operation(operand, value) if swapped else operation(value, operand)
 
 
 Extent = Union[int, Dim]
@@ -240,13 +240,13 @@ def _rounded(value: Any, how: Callable[[float], int]) -> Extent | None:
 
 def _extent(terms: Mapping[Term, int]) -> Extent:
     """The extent with these terms: an int where no symbol is left."""
-    found = {term: factor for term, factor in terms.items() if factor}
-    if not found:
+    nonzero = {term: factor for term, factor in terms.items() if factor}
+    if not nonzero:
         return 0
-    if len(found) == 1 and (None, ()) in found:
-        return found[None, ()]
+    if len(nonzero) == 1 and (None, ()) in nonzero:
+        return nonzero[None, ()]
     dim = Dim.__new__(Dim)
-    Polynomial.__init__(dim, found)
+    Polynomial.__init__(dim, nonzero)
     dim._text = None
     return dim
 
@@ -278,19 +278,19 @@ def products_of(extent: Extent) -> list[tuple[int, Names]]:
 
 def symbols(extent: Extent) -> tuple[str, ...]:
     """The names of the symbols, sorted."""
-    found: set[str] = set()
+    names_in: set[str] = set()
 
     def collect(part: Any) -> None:
         for (_, names), _ in terms_of(part):
             for name in names:
                 if isinstance(name, str):
-                    found.add(name)
+                    names_in.add(name)
                 else:
                     collect(name.value)
                     collect(name.divisor)
 
     collect(extent)
-    return tuple(sorted(found))
+    return tuple(sorted(names_in))
 
 
 def known(shape: Iterable[Extent]) -> tuple[int | None, ...]:
@@ -314,15 +314,15 @@ def affine(extent: Extent) -> tuple[str, int, int] | None:
     """(symbol, scale, offset) of ``scale * symbol + offset`` with a scale of 1 or more; None for other extents."""
     if isinstance(extent, int):
         return None
-    offset, found = 0, None
+    offset, linear = 0, None
     for factor, names in extent.products:
         if not names:
             offset = factor
-        elif found is None and len(names) == 1 and isinstance(names[0], str) and factor > 0:
-            found = names[0], factor
+        elif linear is None and len(names) == 1 and isinstance(names[0], str) and factor > 0:
+            linear = names[0], factor
         else:
             return None
-    return None if found is None else (*found, offset)
+    return None if linear is None else (*linear, offset)
 
 
 # ---- division
@@ -534,14 +534,14 @@ def required(extent: Extent) -> bool:
         return True
     if never_negative(extent * -1 - 1):
         return False
-    found = _judge()
-    return found is None or found.required(extent)
+    judge_here = _judge()
+    return judge_here is None or judge_here.required(extent)
 
 
 def fits(extent: Dim) -> bool:
     """Whether programs calculate an extent exactly, in 64 bits with a sign; taken for granted where nobody is asked."""
-    found = _judge()
-    return found is None or found.fits(extent)
+    judge_here = _judge()
+    return judge_here is None or judge_here.fits(extent)
 
 
 def _asked(question: str) -> Judge:

@@ -41,23 +41,23 @@ def example_by_example(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: An
     rows = [i for i in range(len(xs)) if batched[i]]
     order = [*tokens, *rows, *(i for i in range(len(xs)) if i not in tokens and not batched[i])]
     c = GraphBuilder(TABLE, "example")
-    given = {
+    operands = {
         i: c.parameter(xs[i].type.with_shape(xs[i].type.shape[1:]) if batched[i] else xs[i].type, f"x{i}")
         for i in order
     }
-    made = c.results(c.emit(op, *(given[i] for i in range(len(xs))), **attrs))
-    last = [k for k, x in enumerate(made) if is_token(x.type)]
-    others = [k for k in range(len(made)) if k not in last]
-    body = c.finish([*(made[k] for k in last), *(made[k] for k in others)])
-    found = b.results(
+    outputs = c.results(c.emit(op, *(operands[i] for i in range(len(xs))), **attrs))
+    last = [k for k, x in enumerate(outputs) if is_token(x.type)]
+    others = [k for k in range(len(outputs)) if k not in last]
+    body = c.finish([*(outputs[k] for k in last), *(outputs[k] for k in others)])
+    scanned = b.results(
         b.scan(
             *(xs[i] for i in order), body=body, carries=len(tokens), stacked=len(rows), length=size, reverse=False
         )
     )  # fmt: skip
-    results: list[Any] = [None] * len(made)
-    for k, x in zip((*last, *others), found):
+    results: list[Any] = [None] * len(outputs)
+    for k, x in zip((*last, *others), scanned):
         results[k] = x
-    return PartlyBatched(results, tuple([k not in last for k in range(len(made))]))
+    return PartlyBatched(results, tuple([k not in last for k in range(len(outputs))]))
 
 
 def _each(b: Any, which: Any, like: Any) -> Any:
@@ -82,7 +82,7 @@ def _both_branches(b: Any, chosen: Any, xs: Sequence[Any], batched: Flags) -> li
     lanes = b.iota(shape=chosen.type.shape, axis=0, dtype=int64)
     some = b.max(b.where(chosen, lanes, b.full(-1, like=lanes.type)), axes=(0,))
     source = b.where(chosen, lanes, b.broadcast(some, shape=chosen.type.shape, axes=()))
-    return [b.take(x, source, axis=0) if own else x for x, own in zip(xs, batched)]
+    return [b.take(x, source, axis=0) if is_batched else x for x, is_batched in zip(xs, batched)]
 
 
 def cond_batch(
@@ -90,21 +90,21 @@ def cond_batch(
 ) -> PartlyBatched:
     if batched[0] and not _is_pure(branches):
         return example_by_example(b, op, size, batched, which, *xs, branches=branches)
-    own = batched[1:]
-    kinds = [batched_graph(branch, own, size)[1] for branch in branches]
+    operand_flags = batched[1:]
+    kinds = [batched_graph(branch, operand_flags, size)[1] for branch in branches]
     flags = tuple([batched[0] or any(results) for results in zip(*kinds)])
-    graphs = tuple([batched_graph(branch, own, size, flags)[0] for branch in branches])
+    graphs = tuple([batched_graph(branch, operand_flags, size, flags)[0] for branch in branches])
     if not batched[0]:
         return PartlyBatched(b.results(b.cond(which, *xs, branches=graphs)), flags)
     refuse_divergence(op, branches)
     chosen = _select(b, which, len(branches))
-    made = [_branch(b, own_choice, graph, xs, own) for own_choice, graph in zip(chosen, graphs)]
+    branch_results = [_branch(b, own_choice, graph, xs, operand_flags) for own_choice, graph in zip(chosen, graphs)]
     results = []
-    for parts in zip(*made):
-        found = parts[-1]
+    for parts in zip(*branch_results):
+        selected = parts[-1]
         for choice, part in reversed([*zip(chosen, parts[:-1])]):
-            found = b.where(_each(b, choice, part), part, found)
-        results.append(found)
+            selected = b.where(_each(b, choice, part), part, selected)
+        results.append(selected)
     return PartlyBatched(results, flags)
 
 
@@ -112,11 +112,11 @@ def _select(b: Any, which: Any, count: int) -> list[Any]:
     """For each branch, which examples come to it."""
     if which.type.dtype == bool_:
         return [which, b.logical_not(which)]
-    found = [b.equal(which, b.full(k, like=which.type)) for k in range(count - 1)]
+    conditions = [b.equal(which, b.full(k, like=which.type)) for k in range(count - 1)]
     rest = b.full(True, like=which.type.with_dtype(bool_))
-    for choice in found:
+    for choice in conditions:
         rest = b.logical_and(rest, b.logical_not(choice))
-    return [*found, rest]
+    return [*conditions, rest]
 
 
 def _branch(b: Any, chosen: Any, graph: Graph, xs: Sequence[Any], batched: Flags) -> tuple[Any, ...]:
@@ -124,13 +124,13 @@ def _branch(b: Any, chosen: Any, graph: Graph, xs: Sequence[Any], batched: Flags
     c = GraphBuilder(TABLE, graph.name)
     choice = c.parameter(chosen.type, "chosen")
     inputs = [c.parameter(n.type, n.attrs["name"]) for n in graph.inputs]
-    made, _ = inlined(c, graph, _both_branches(c, choice, inputs, batched))
+    outputs, _ = inlined(c, graph, _both_branches(c, choice, inputs, batched))
     d = GraphBuilder(TABLE, "nobody")
     for n in (choice, *inputs):
         d.parameter(n.type, n.attrs["name"])
-    nobody = d.finish([d.full(0, like=x.type) for x in made])
+    nobody = d.finish([d.full(0, like=x.type) for x in outputs])
     some = b.any(chosen, axes=(0,))
-    result: tuple[Any, ...] = b.results(b.cond(some, chosen, *xs, branches=(c.finish(made), nobody)))
+    result: tuple[Any, ...] = b.results(b.cond(some, chosen, *xs, branches=(c.finish(outputs), nobody)))
     return result
 
 
@@ -141,8 +141,8 @@ def while_batch(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, cond
     count = len(body.outputs)
     flags = list(batched)
     while True:
-        _, found = batched_graph(body, flags, size)
-        grown = [own or new for own, new in zip(flags, found)]
+        _, result_flags = batched_graph(body, flags, size)
+        grown = [own or new for own, new in zip(flags, result_flags)]
         if grown == flags[:count]:
             break
         flags[:count] = grown
@@ -165,7 +165,7 @@ def _while_any_active(
     count = len(body.outputs)
     every = [True] * count
     flags = [*every, *batched[count:]]
-    starts = [axis_to_front(b, x, own, size) for x, own in zip(xs[:count], batched)]
+    starts = [axis_to_front(b, x, flag, size) for x, flag in zip(xs[:count], batched)]
     question, _ = batched_graph(cond, flags, size, [True])
     graph, _ = batched_graph(body, flags, size, every)
     (active,) = inlined(b, question, [*starts, *xs[count:]])[0]
@@ -175,9 +175,9 @@ def _while_any_active(
     iterations = c.parameter(TensorType((), int64), "turns")
     rest = [c.parameter(x.type, f"x{k}") for k, x in enumerate(xs[count:])]
     given = _both_branches(c, going, [*carried, *rest], flags)
-    made, _ = inlined(c, graph, given)
-    kept = [c.where(_each(c, going, new), new, old) for new, old in zip(made, carried)]
-    (more,) = inlined(c, question, [*made, *given[count:]])[0]
+    stepped, _ = inlined(c, graph, given)
+    kept = [c.where(_each(c, going, new), new, old) for new, old in zip(stepped, carried)]
+    (more,) = inlined(c, question, [*stepped, *given[count:]])[0]
     loop = c.finish([*kept, c.logical_and(going, more), c.add(iterations, c.literal(1, int64))])
     d = GraphBuilder(TABLE, "cond")
     asked = [d.parameter(n.type, n.attrs["name"]) for n in loop.inputs]
@@ -196,13 +196,13 @@ def scan_batch(
     """The axis of examples lies behind that of the slices, in operands and in stacks that are made."""
     flags = list(batched)
     while True:
-        _, found = batched_graph(body, flags, size)
-        grown = [own or new for own, new in zip(flags[:carries], found)]
+        _, result_flags = batched_graph(body, flags, size)
+        grown = [flag or new for flag, new in zip(flags[:carries], result_flags)]
         if grown == flags[:carries]:
             break
         flags[:carries] = grown
-    wanted = [*flags[:carries], *found[carries:]]
-    graph, made = batched_graph(body, flags, size, wanted)
+    wanted = [*flags[:carries], *result_flags[carries:]]
+    graph, output_flags = batched_graph(body, flags, size, wanted)
     operands = []
     for i, x in enumerate(xs):
         if i < carries and flags[i]:
@@ -213,9 +213,9 @@ def scan_batch(
     attrs = {"carries": carries, "stacked": stacked, "length": length, "reverse": reverse}
     results = list(b.results(b.scan(*operands, body=graph, **attrs)))
     for k in range(carries, len(results)):
-        if made[k]:
+        if output_flags[k]:
             results[k] = _swap_first_two_axes(b, results[k])
-    return PartlyBatched(results, made)
+    return PartlyBatched(results, output_flags)
 
 
 def _swap_first_two_axes(b: Any, x: Any) -> Any:
@@ -239,7 +239,7 @@ def custom_batch(
 ) -> Any:
     """Each example has cotangents of its own, and so a source of its own."""
     count = made + given
-    operands = [axis_to_front(b, x, own, size) if i < count else x for i, (x, own) in enumerate(zip(xs, batched))]
+    operands = [axis_to_front(b, x, flag, size) if i < count else x for i, (x, flag) in enumerate(zip(xs, batched))]
     flags = [*[True] * made, *batched[count:]]
     graph, _ = batched_graph(derivative, flags, size, [True] * given)
     return b.custom(*operands, derivative=graph, given=given, made=made)

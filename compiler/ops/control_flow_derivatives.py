@@ -70,11 +70,11 @@ def inlined(b: Any, graph: Graph, inputs: Values) -> tuple[list[Any], list[Recor
             continue
         if isinstance(b, GraphBuilder):
             b.location = node.where
-        given = tuple([values[n] for n in node.inputs])
-        made: Any = b.emit(node.op, *given, **node.attrs)
+        operands = tuple([values[n] for n in node.inputs])
+        results: Any = b.emit(node.op, *operands, **node.attrs)
         several = isinstance(node.type, TupleType)
-        values[node] = made = b.results(made) if several else made
-        records.append(Record(node.op, given, node.attrs, Results(made) if several else (made,)))
+        values[node] = results = b.results(results) if several else results
+        records.append(Record(node.op, operands, node.attrs, Results(results) if several else (results,)))
     return [values[n] for n in graph.outputs], records
 
 
@@ -96,11 +96,11 @@ def cond_vjp(
     seeded = [k for k, g in enumerate(gs) if g is not None]
     asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
     begun = [i for i in asked if so_far[i + 1] is not None]
-    made = [_branch_derivative(branch, seeded, asked, begun) for branch in branches]
-    reached = [k for k in range(len(asked)) if any(found[k] is not None for _, found, _ in made)]
+    derivatives = [_branch_derivative(branch, seeded, asked, begun) for branch in branches]
+    reached = [k for k in range(len(asked)) if any(gradients[k] is not None for _, gradients, _ in derivatives)]
     graphs = []
-    for c, found, checks in made:
-        filled = [c.full(0, like=xs[asked[k]].type) if found[k] is None else found[k] for k in reached]
+    for c, gradients, checks in derivatives:
+        filled = [c.full(0, like=xs[asked[k]].type) if gradients[k] is None else gradients[k] for k in reached]
         graphs.append(_pruned(c.finish(filled), checks))
     operands = [*xs, *(gs[k] for k in seeded), *(so_far[i + 1] for i in begun)]
     results = b.results(b.cond(which, *operands, branches=tuple(graphs)))
@@ -122,8 +122,8 @@ def _branch_derivative(
     outputs, records = inlined(c, branch, inputs)
     begin = len(c.nodes)
     seeds = [*zip((inputs[i] for i in begun), starts), *((outputs[k], g) for k, g in zip(seeded, cotangents))]
-    found = backward(c, records, seeds, [inputs[i] for i in asked])
-    return c, found, _checks(c.nodes[begin:])
+    gradients = backward(c, records, seeds, [inputs[i] for i in asked])
+    return c, gradients, _checks(c.nodes[begin:])
 
 
 def _checks(nodes: Iterable[Node]) -> list[Node]:
@@ -147,8 +147,8 @@ def cond_jvp(
 ) -> tuple[Any, ...]:
     along = [i for i, t in enumerate(tangents[1:]) if t is not None]
     graphs = tuple([jvp(branch, along) for branch in branches])
-    found = b.results(b.cond(which, *xs, *(tangents[i + 1] for i in along), branches=graphs))
-    return _tangents(outs, found[len(outs) :])
+    results = b.results(b.cond(which, *xs, *(tangents[i + 1] for i in along), branches=graphs))
+    return _tangents(outs, results[len(outs) :])
 
 
 def _tangents(outs: Values, found: Values) -> tuple[Any, ...]:
@@ -338,9 +338,9 @@ class _Backward:
         self.operands: list[Any] = []
 
     def _take(self, node: Node, operand: Any) -> None:
-        found = parameter(node.type, node.attrs["name"] if node.is_parameter else f"kept{len(self.inputs)}")
-        self.new[node] = found
-        self.inputs.append(found)
+        placeholder = parameter(node.type, node.attrs["name"] if node.is_parameter else f"kept{len(self.inputs)}")
+        self.new[node] = placeholder
+        self.inputs.append(placeholder)
         self.operands.append(operand)
 
     def totals(self) -> list[Any]:
@@ -366,8 +366,8 @@ class _Backward:
             if iteration.inputs[i] in self.kept.read:
                 self._take(iteration.inputs[i], self.xs[i])
         attrs = {"carries": carries, "stacked": stacked, "length": shape.length, "reverse": not shape.reverse}
-        found = b.results(b.scan(*self.operands, body=self._body(), **attrs))
-        return self._sorted(found)
+        results = b.results(b.scan(*self.operands, body=self._body(), **attrs))
+        return self._sorted(results)
 
     def _body(self) -> Graph:
         iteration = self.iteration
@@ -462,8 +462,8 @@ def scan_jvp(
     ]  # fmt: skip
     wide = Graph(graph.name, tuple(inputs), graph.nodes, tuple(outputs))
     attrs = {"carries": counts[0], "stacked": counts[1] - counts[0], "length": length, "reverse": reverse}
-    found = b.results(b.scan(*operands, body=wide, **attrs))
-    return _tangents(outs, [*found[carries : counts[0]], *found[count + len(first) :]])
+    results = b.results(b.scan(*operands, body=wide, **attrs))
+    return _tangents(outs, [*results[carries : counts[0]], *results[count + len(first) :]])
 
 
 # ---- while
@@ -481,23 +481,23 @@ def while_vjp(
     begun = [i for i in range(len(xs)) if so_far[i] is not None]
     c = GraphBuilder(TABLE, "derivative")
     inputs = [c.parameter(x.type, f"x{i}") for i, x in enumerate(xs)]
-    own: list[Any] = [None] * count
+    own_totals: list[Any] = [None] * count
     for k in seeded:
-        own[k] = c.parameter(xs[k].type, f"cotangent{k}")
+        own_totals[k] = c.parameter(xs[k].type, f"cotangent{k}")
     starts: list[Any] = [None] * len(xs)
     for i in begun:
         starts[i] = c.parameter(xs[i].type, f"total{i}")
     attrs = {"carries": count, "stacked": 0, "length": Dim(symbol) - 2, "reverse": False}
-    totals = scan_vjp(c, own, body.outputs, *inputs, body=body, so_far=starts, wanted=wanted, **attrs)
+    totals = scan_vjp(c, own_totals, body.outputs, *inputs, body=body, so_far=starts, wanted=wanted, **attrs)
     reached = [i for i, total in enumerate(totals) if total is not None]
     graph = _pruned(c.finish([totals[i] for i in reached]), _checks(c.nodes))
     operands = [*xs, *(gs[k] for k in seeded), *(so_far[i] for i in begun)]
-    found = dict(zip(reached, b.results(b.sized(iterations, *operands, body=graph, symbol=symbol))))
+    gradients = dict(zip(reached, b.results(b.sized(iterations, *operands, body=graph, symbol=symbol))))
     none = b.equal(iterations, b.literal(0, iterations.type.dtype))
-    for i, total in found.items():
+    for i, total in gradients.items():
         if so_far[i] is None and (i >= count or gs[i] is None):  # without a turn, there is no sum
-            found[i] = b.where(_everywhere(b, none, total), b.full(0, like=total), total)
-    return [found.get(i) for i in range(len(xs))]
+            gradients[i] = b.where(_everywhere(b, none, total), b.full(0, like=total), total)
+    return [gradients.get(i) for i in range(len(xs))]
 
 
 def _everywhere(b: Any, x: Any, like: Any) -> Any:
@@ -556,7 +556,7 @@ def while_jvp(b: Any, tangents: Values, outs: Values, *xs: Any, cond: Graph, bod
     count = len(body.outputs)
     along = [i for i, x in enumerate(xs) if (i < count and _is_float(x)) or tangents[i] is not None]
     graph = jvp(body, along)
-    given = {i: b.full(0, like=xs[i]) if tangents[i] is None else tangents[i] for i in along}
+    dense_tangents = {i: b.full(0, like=xs[i]) if tangents[i] is None else tangents[i] for i in along}
     extra = dict(zip(along, graph.inputs[len(xs) :]))
     carried = [i for i in along if i < count]
     rest = [i for i in along if i >= count]
@@ -567,14 +567,14 @@ def while_jvp(b: Any, tangents: Values, outs: Values, *xs: Any, cond: Graph, bod
     asked = list(cond.inputs)
     asked[count:count] = [parameter(xs[i].type, f"unread{i}") for i in carried]
     asked += [parameter(xs[i].type, f"unread{i}") for i in rest]
-    operands = [*xs[:count], *(given[i] for i in carried), *xs[count:], *(given[i] for i in rest)]
-    found = b.results(
+    operands = [*xs[:count], *(dense_tangents[i] for i in carried), *xs[count:], *(dense_tangents[i] for i in rest)]
+    results = b.results(
         b.emit(
             TABLE["while"], *operands, cond=Graph(cond.name, tuple(asked), cond.nodes, cond.outputs),
             body=Graph(graph.name, tuple(order), graph.nodes, outputs),
         )
     )  # fmt: skip
-    return _tangents(outs, found[count:])
+    return _tangents(outs, results[count:])
 
 
 # ---- sized
@@ -588,9 +588,9 @@ def dynamic_extent_vjp(
     seeded = [k for k, g in enumerate(gs) if g is not None]
     asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
     begun = [i for i in asked if so_far[i + 1] is not None]
-    c, made, checks = _branch_derivative(body, seeded, asked, begun)
-    reached = [k for k, total in enumerate(made) if total is not None]
-    graph = _pruned(c.finish([made[k] for k in reached]), checks)
+    c, gradients, checks = _branch_derivative(body, seeded, asked, begun)
+    reached = [k for k, total in enumerate(gradients) if total is not None]
+    graph = _pruned(c.finish([gradients[k] for k in reached]), checks)
     operands = [*xs, *(gs[k] for k in seeded), *(so_far[i + 1] for i in begun)]
     results = b.results(b.sized(count, *operands, body=graph, symbol=symbol))
     totals: list[Any] = [None] * (len(xs) + 1)
@@ -605,8 +605,8 @@ def dynamic_extent_jvp(
 ) -> tuple[Any, ...]:
     along = [i for i, t in enumerate(tangents[1:]) if t is not None]
     operands = [*xs, *(tangents[i + 1] for i in along)]
-    found = b.results(b.sized(count, *operands, body=jvp(body, along), symbol=symbol))
-    return _tangents(outs, found[len(outs) :])
+    results = b.results(b.sized(count, *operands, body=jvp(body, along), symbol=symbol))
+    return _tangents(outs, results[len(outs) :])
 
 
 # ---- custom
@@ -614,6 +614,6 @@ def dynamic_extent_jvp(
 
 def custom_vjp(b: Any, gs: Values, outs: Values, *xs: Any, derivative: Graph, given: int, made: int) -> list[Any]:
     cotangents = [b.full(0, like=x.type) if g is None else g for g, x in zip(gs, xs)]
-    found, _ = inlined(b, derivative, [*cotangents, *xs[made + given :]])
-    shares = [g if _is_float(x) else None for g, x in zip(found, xs[made:])]
+    gradients, _ = inlined(b, derivative, [*cotangents, *xs[made + given :]])
+    shares = [g if _is_float(x) else None for g, x in zip(gradients, xs[made:])]
     return [*[None] * made, *shares, *[None] * (len(xs) - made - given)]

@@ -28,12 +28,12 @@ def result_roles(node: Node, known: Mapping[Node, Roles]) -> Roles | None:
     """The roles of a node's axes, given those of one of its inputs, or of several; SUMMED where it adds up rows; None
     where it is not local, or nobody knows."""
     kind = node.op.kind
-    given = {known[n] for n in node.inputs if n in known}
+    operand_roles = {known[n] for n in node.inputs if n in known}
     if kind is Kind.CONTRACT:
         return _product_roles(node, known)
-    if len(given) != 1 or node.may_raise:
+    if len(operand_roles) != 1 or node.may_raise:
         return None
-    (roles,) = given
+    (roles,) = operand_roles
     if kind is Kind.ELEMENTWISE:
         return roles
     if kind is Kind.REDUCE:
@@ -83,23 +83,23 @@ def contraction_of(node: Node) -> Contraction:
 
 def _product_roles(node: Node, known: Mapping[Node, Roles]) -> Roles | None:
     axes = contraction_of(node)
-    given = [known.get(n) for n in node.inputs]
+    operand_roles = [known.get(n) for n in node.inputs]
     batch: list[Role] = []
     for pair in zip(axes.left.batch, axes.right.batch):
-        found = {roles[axis] for roles, axis in zip(given, pair) if roles is not None}
-        role = found.pop()
-        if found or has_row([role]) or (role is not None and None in kinds([role])):
+        candidates = {roles[axis] for roles, axis in zip(operand_roles, pair) if roles is not None}
+        role = candidates.pop()
+        if candidates or has_row([role]) or (role is not None and None in kinds([role])):
             return None
         batch.append(role)
     free: list[Role] = []
     summed: list[Roles] = []
-    for roles, factor in zip(given, axes.factors):
-        own = [None if roles is None else roles[axis] for axis in (*factor.free, *factor.summed)]
-        if any(role is not None and not has_row([role]) for role in own):
+    for roles, factor in zip(operand_roles, axes.factors):
+        free_roles = [None if roles is None else roles[axis] for axis in (*factor.free, *factor.summed)]
+        if any(role is not None and not has_row([role]) for role in free_roles):
             return None
-        free += own[: len(factor.free)]
+        free += free_roles[: len(factor.free)]
         if roles is not None:
-            summed.append(tuple(own[len(factor.free) :]))
+            summed.append(tuple(free_roles[len(factor.free) :]))
     if any(map(has_row, summed)):
         return SUMMED if len(set(summed)) == 1 and not has_row(free) else None
     return (*batch, *free) if sum(has_row([role]) for role in free) == 1 else None
@@ -149,7 +149,7 @@ def _reshaped(roles: Roles, before: Shape, after: Shape) -> Roles | None:
         return None
     parts = [(part, static_size((n,))) for a in axes for part, n in parts_of(roles[a], before[a])]
     for axis in others:
-        own: list[tuple[int | None, int]] = []
+        own_axes: list[tuple[int | None, int]] = []
         missing = static_size((after[axis],))
         while missing > 1:
             part, extent = parts.pop(0)
@@ -159,13 +159,13 @@ def _reshaped(roles: Roles, before: Shape, after: Shape) -> Roles | None:
             if missing % extent:
                 return None
             missing //= extent
-            if own and own[-1][0] is part is None:
-                own[-1] = None, own[-1][1] * extent
+            if own_axes and own_axes[-1][0] is part is None:
+                own_axes[-1] = None, own_axes[-1][1] * extent
             else:
-                own.append((part, extent))
-        if sum(part is None or part == ROW for part, _ in own) > 1:
+                own_axes.append((part, extent))
+        if sum(part is None or part == ROW for part, _ in own_axes) > 1:
             return None
-        found[axis] = own[0][0] if len(own) == 1 else tuple(own)
+        found[axis] = own_axes[0][0] if len(own_axes) == 1 else tuple(own_axes)
     return tuple(found)
 
 
@@ -186,8 +186,8 @@ def has_row(roles: Iterable[Role]) -> bool:
 
 def in_row_block(role: Role) -> int | None:
     """What an axis is within a panel: ROW; None where it has all elements of a part; else there is one element."""
-    found = kinds([role])
-    return ROW if ROW in found else None if None in found else found.pop()
+    row_kinds = kinds([role])
+    return ROW if ROW in row_kinds else None if None in row_kinds else row_kinds.pop()
 
 
 def row_block_shape(shape: Shape, roles: Roles, height: int) -> Shape:
@@ -218,8 +218,10 @@ def is_created(node: Node, roles: Roles | None = None) -> bool:
     roles = (None,) * len(node.shape) if roles is None else roles
     if node.op.kind is Kind.CREATE:
         return _is_counted(node, roles)
-    given = input_roles(node, roles, {})
-    return given is not None and all(is_created(n, own) for n, own in zip(node.inputs, given))
+    operand_roles = input_roles(node, roles, {})
+    return operand_roles is not None and all(
+        is_created(n, operand_role) for n, operand_role in zip(node.inputs, operand_roles)
+    )
 
 
 def _is_counted(node: Node, roles: Roles) -> bool:

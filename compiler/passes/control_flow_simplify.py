@@ -52,9 +52,9 @@ class _Pass:
     def run(self) -> Graph:
         for old in self.graph.nodes:
             if old.op.kind is Kind.PROJECT and old.inputs[0] in self.results:
-                found = self.results[old.inputs[0]][old.attrs["index"]]
-                assert found is not None
-                self.new[old] = found
+                value = self.results[old.inputs[0]][old.attrs["index"]]
+                assert value is not None
+                self.new[old] = value
                 continue
             node = self.mapped(old, self.new)
             rule = _RULES.get(old.op.name)
@@ -107,20 +107,20 @@ Results = Sequence["Node | None"]
 
 
 def _cond(to: _Pass, node: Node, wanted: Collection[int]) -> Results | None:
-    which, *given = node.inputs
+    which, *operands = node.inputs
     branches = node.attrs["branches"]
     known = splat(which)
     if known is not None or len(branches) == 1:
-        return to.inlined(branches[0 if known is None else selected_branch(known, len(branches))], given)
-    branches = tuple([_without_duplicate_operands(branch, given) for branch in branches])
-    same = {k: given[i] for k, i in _handed_on(branches).items()}
+        return to.inlined(branches[0 if known is None else selected_branch(known, len(branches))], operands)
+    branches = tuple([_without_duplicate_operands(branch, operands) for branch in branches])
+    same = {k: operands[i] for k, i in _handed_on(branches).items()}
     kept = [k for k, n in enumerate(node.type.parts) if k not in same and (k in wanted or is_token(n))]
     branches = [_with_outputs(branch, kept) for branch in branches]
-    read = [i for i in range(len(given)) if any(_reads(branch, i) for branch in branches)]
-    if len(kept) == len(node.type.parts) and len(read) == len(given):
+    read = [i for i in range(len(operands)) if any(_reads(branch, i) for branch in branches)]
+    if len(kept) == len(node.type.parts) and len(read) == len(operands):
         return None  # what is given twice is read once, so that one of its inputs is not read
     branches = tuple([replace(branch, inputs=tuple([branch.inputs[i] for i in read])) for branch in branches])
-    whole = to.add(node.op, [which, *(given[i] for i in read)], {"branches": branches}, node.where)
+    whole = to.add(node.op, [which, *(operands[i] for i in read)], {"branches": branches}, node.where)
     results = to.project(whole, kept, len(node.type.parts))
     return [same.get(k, result) for k, result in enumerate(results)]
 
@@ -206,34 +206,36 @@ class _Loop:
 def _while(to: _Pass, node: Node, wanted: Collection[int]) -> Results | None:
     cond, body = node.attrs["cond"], node.attrs["body"]
     count = len(body.outputs)
-    given = node.inputs
-    return _loop(to, _Loop(node, cond, body, given[:count], (), given[count:], tuple(range(count))), wanted)
+    operands = node.inputs
+    return _loop(to, _Loop(node, cond, body, operands[:count], (), operands[count:], tuple(range(count))), wanted)
 
 
 def _scan(to: _Pass, node: Node, wanted: Collection[int]) -> Results | None:
     body, count, stacked = (node.attrs[name] for name in ("body", "carries", "stacked"))
-    given, end = node.inputs, count + stacked
+    operands, end = node.inputs, count + stacked
     numbers = tuple(range(len(body.outputs)))
-    loop = _Loop(node, None, body, given[:count], given[count:end], given[end:], numbers[:count], numbers[count:])
+    loop = _Loop(
+        node, None, body, operands[:count], operands[count:end], operands[end:], numbers[:count], numbers[count:]
+    )
     return _loop(to, loop, wanted)
 
 
 def _loop(to: _Pass, loop: _Loop, wanted: Collection[int]) -> Results | None:
     body = selects_to_scatters(loop.body, len(loop.start))  # before what is the same in each turn leaves the loop
-    found, unchanged = _without_unchanged(loop if body is loop.body else replace(loop, body=body))
-    found = _without_unread(found, wanted)
-    found, twins = _without_duplicates(found)
-    found = _without_repeated(to, found)
-    if found is loop:
+    simplified, unchanged = _without_unchanged(loop if body is loop.body else replace(loop, body=body))
+    simplified = _without_unread(simplified, wanted)
+    simplified, duplicates = _without_duplicates(simplified)
+    simplified = _without_repeated(to, simplified)
+    if simplified is loop:
         return None
-    attrs: dict[str, Any] = {**loop.node.attrs, "body": found.body}
-    if found.cond is not None:
-        attrs["cond"] = found.cond
+    attrs: dict[str, Any] = {**loop.node.attrs, "body": simplified.body}
+    if simplified.cond is not None:
+        attrs["cond"] = simplified.cond
     else:
-        attrs |= {"carries": len(found.start), "stacked": len(found.stacked)}
-    whole = to.add(loop.node.op, [*found.start, *found.stacked, *found.rest], attrs, loop.node.where)
-    results = to.project(whole, [*found.carries, *found.made], len(loop.node.type.parts))
-    for number, first in twins.items():
+        attrs |= {"carries": len(simplified.start), "stacked": len(simplified.stacked)}
+    whole = to.add(loop.node.op, [*simplified.start, *simplified.stacked, *simplified.rest], attrs, loop.node.where)
+    results = to.project(whole, [*simplified.carries, *simplified.made], len(loop.node.type.parts))
+    for number, first in duplicates.items():
         results[number] = results[first]
     return [unchanged.get(k, result) for k, result in enumerate(results)]
 
@@ -287,8 +289,8 @@ def _without_unread(loop: _Loop, wanted: Collection[int]) -> _Loop:
     """The loop without carries that neither its results need, nor its condition, nor an effect; and without operands
     that nothing reads."""
     body, count = loop.body, len(loop.start)
-    made = [k for k, number in enumerate(loop.made) if number in wanted]
-    needed = [body.outputs[count + k] for k in made]
+    kept_outputs = [k for k, number in enumerate(loop.made) if number in wanted]
+    needed = [body.outputs[count + k] for k in kept_outputs]
     read_by_cond = set() if loop.cond is None else {*loop.cond.outputs, *(n for m in loop.cond.nodes for n in m.inputs)}
     asked = iter(loop.cond.inputs if loop.cond is not None else ())
     of_cond = [loop.cond is not None and not is_token(n.type) and next(asked) in read_by_cond for n in body.inputs]
@@ -304,24 +306,24 @@ def _without_unread(loop: _Loop, wanted: Collection[int]) -> _Loop:
     read = [k for k, n in enumerate(body.inputs) if n in live or of_cond[k]]
     stacked = [k - count for k in read if count <= k < count + len(loop.stacked)]
     rest = [k - count - len(loop.stacked) for k in read if k >= count + len(loop.stacked)]
-    found = _arranged(loop, sorted(carries), [], stacked, rest, made)
-    same = len(found.body.inputs) == len(body.inputs) and len(found.body.outputs) == len(body.outputs)
-    return loop if same else found
+    arranged = _arranged(loop, sorted(carries), [], stacked, rest, kept_outputs)
+    same = len(arranged.body.inputs) == len(body.inputs) and len(arranged.body.outputs) == len(body.outputs)
+    return loop if same else arranged
 
 
 def _without_duplicates(loop: _Loop) -> tuple[_Loop, dict[int, int]]:
     """The loop that stacks each value once, and of which other result those are that it does not make any more."""
     count = len(loop.start)
     firsts: dict[Node, int] = {}
-    twins = {}
+    duplicates = {}
     for number, node in zip(loop.made, loop.body.outputs[count:]):
         first = firsts.setdefault(node, number)
         if first != number:
-            twins[number] = first
-    if not twins:
+            duplicates[number] = first
+    if not duplicates:
         return loop, {}
-    made = [k for k, number in enumerate(loop.made) if number not in twins]
-    return _arranged(loop, range(count), [], range(len(loop.stacked)), range(len(loop.rest)), made), twins
+    kept_outputs = [k for k, number in enumerate(loop.made) if number not in duplicates]
+    return _arranged(loop, range(count), [], range(len(loop.stacked)), range(len(loop.rest)), kept_outputs), duplicates
 
 
 def _without_repeated(to: _Pass, loop: _Loop) -> _Loop:
@@ -423,8 +425,8 @@ class _Repeated:
                     new[node] = copy
                 nodes.append(copy)
         outputs = tuple([new.get(n, n) for n in graph.outputs])
-        found = Graph(graph.name, (*graph.inputs, *inputs), tuple(nodes), outputs)
-        return _with_outputs(found, range(len(outputs)))
+        rebuilt = Graph(graph.name, (*graph.inputs, *inputs), tuple(nodes), outputs)
+        return _with_outputs(rebuilt, range(len(outputs)))
 
 
 def _is_pure(node: Node) -> bool:

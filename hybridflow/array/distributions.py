@@ -123,9 +123,9 @@ class Source:
         u is a multiple of 2**-24 (float32) or 2**-53 (float64) in [0, 1).  Raises DTypeError for integer dtypes, which
         ``randint`` makes, ArgumentError for numbers of which ``minval`` is larger.
         """
-        found = float_dtype(dtype, "random.uniform")
-        shape, low, high = parameters_of("random.uniform", shape, found, minval=minval, maxval=maxval)
-        (unit,) = self._units(shape, found)
+        out_dtype = float_dtype(dtype, "random.uniform")
+        shape, low, high = parameters_of("random.uniform", shape, out_dtype, minval=minval, maxval=maxval)
+        (unit,) = self._units(shape, out_dtype)
         if isinstance(minval, (int, float)) and isinstance(maxval, (int, float)):
             if not minval <= maxval:
                 raise ArgumentError("random.uniform", f"minval {minval} is above maxval {maxval}.")
@@ -144,14 +144,14 @@ class Source:
         """
         if dtypes.is_complex(to_dtype(dtype, "random.normal")):
             return self._complex_normal(shape, mean, stddev, to_dtype(dtype, "random.normal"))
-        found = float_dtype(dtype, "random.normal")
-        wide = dtypes.compute_dtype(found)
+        out_dtype = float_dtype(dtype, "random.normal")
+        wide = dtypes.compute_dtype(out_dtype)
         check_scale("random.normal", "stddev", stddev)
         shape, mean, stddev = parameters_of("random.normal", shape, wide, mean=mean, stddev=stddev)
         u, v = self._units(shape, wide, 2)
         radius = sqrt(multiply(log(subtract(1.0, u)), -2.0))
         values = multiply(radius, cos(multiply(v, 2.0 * math.pi)))
-        return cast(add(multiply(values, stddev), mean), found)
+        return cast(add(multiply(values, stddev), mean), out_dtype)
 
     def _complex_normal(self, shape: Any, mean: Any, stddev: Any, found: Any) -> Tensor:
         check_scale("random.normal", "stddev", stddev)
@@ -170,8 +170,8 @@ class Source:
 
         Raises ArgumentError for a number below 0 as ``stddev``.
         """
-        found = float_dtype(dtype, "random.truncated_normal")
-        wide = dtypes.compute_dtype(found)
+        out_dtype = float_dtype(dtype, "random.truncated_normal")
+        wide = dtypes.compute_dtype(out_dtype)
         check_scale("random.truncated_normal", "stddev", stddev)
         shape, mean, stddev = parameters_of("random.truncated_normal", shape, wide, mean=mean, stddev=stddev)
         t = multiply(self._around_zero(shape, wide), _WITHIN_TWO)
@@ -181,7 +181,7 @@ class Source:
         for c in coefficients[-3::-1]:
             slope = add(multiply(slope, w), c)
         values = maximum(minimum(multiply(t, slope), 2.0), -2.0)  # which rounding may pass
-        return cast(add(multiply(values, stddev), mean), found)
+        return cast(add(multiply(values, stddev), mean), out_dtype)
 
     @operation
     def exponential(self, shape: Any = None, rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
@@ -189,24 +189,24 @@ class Source:
 
         Raises ArgumentError for a number below 0 as ``rate``.
         """
-        found = float_dtype(dtype, "random.exponential")
-        wide = dtypes.compute_dtype(found)
+        out_dtype = float_dtype(dtype, "random.exponential")
+        wide = dtypes.compute_dtype(out_dtype)
         check_scale("random.exponential", "rate", rate)
         shape, rate = parameters_of("random.exponential", shape, wide, rate=rate)
         (unit,) = self._units(shape, wide)
-        return cast(negative(log(subtract(1.0, unit))) / rate, found)
+        return cast(negative(log(subtract(1.0, unit))) / rate, out_dtype)
 
     @operation
     def laplace(self, shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
         """Floats of the double exponential distribution around ``mean``, whose standard deviation is ``scale`` times
         sqrt(2).  Raises ArgumentError for a number below 0 as ``scale``."""
-        found = float_dtype(dtype, "random.laplace")
-        wide = dtypes.compute_dtype(found)
+        out_dtype = float_dtype(dtype, "random.laplace")
+        wide = dtypes.compute_dtype(out_dtype)
         check_scale("random.laplace", "scale", scale)
         shape, mean, scale = parameters_of("random.laplace", shape, wide, mean=mean, scale=scale)
         t = self._around_zero(shape, wide)
         values = negative(multiply(sign(t), log1p(negative(abs(t)))))
-        return cast(add(multiply(values, scale), mean), found)
+        return cast(add(multiply(values, scale), mean), out_dtype)
 
     @operation
     def gamma(self, shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = default_float) -> Tensor:
@@ -215,12 +215,12 @@ class Source:
         Gradients flow to both parameters.  Raises ArgumentError where ``alpha`` is negative,
         infinite or NaN.
         """
-        found = float_dtype(dtype, "random.gamma")
-        wide = dtypes.compute_dtype(found)
+        out_dtype = float_dtype(dtype, "random.gamma")
+        wide = dtypes.compute_dtype(out_dtype)
         check_scale("random.gamma", "alpha", alpha)
         check_scale("random.gamma", "beta", beta)
         shape, alpha, beta = parameters_of("random.gamma", shape, wide, alpha=alpha, beta=beta)
-        return cast(self._sampled("random_gamma", shape, alpha) / beta, found)
+        return cast(self._sampled("random_gamma", shape, alpha) / beta, out_dtype)
 
     # ---- discrete distributions
 
@@ -241,10 +241,10 @@ class Source:
 
         Raises ArgumentError where ``lam`` is negative, NaN or above 2**53.
         """
-        found = number_dtype(dtype, "random.poisson")
+        out_dtype = number_dtype(dtype, "random.poisson")
         check_scale("random.poisson", "lam", lam)
         shape, lam = parameters_of("random.poisson", shape, dtypes.float64, lam=lam)
-        return cast(self._sampled("random_poisson", shape, lam), found)
+        return cast(self._sampled("random_poisson", shape, lam), out_dtype)
 
     @operation
     def binomial(self, shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: Any = default_int) -> Tensor:
@@ -252,9 +252,9 @@ class Source:
 
         Raises ArgumentError where a count is negative or no whole number, or a probability lies outside [0, 1].
         """
-        found = number_dtype(dtype, "random.binomial")
+        out_dtype = number_dtype(dtype, "random.binomial")
         shape, counts, probs = parameters_of("random.binomial", shape, dtypes.float64, counts=counts, probs=probs)
-        return cast(self._sampled("random_binomial", shape, counts, probs), found)
+        return cast(self._sampled("random_binomial", shape, counts, probs), out_dtype)
 
     @operation
     def randint(self, shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
@@ -266,19 +266,19 @@ class Source:
         Bounds may be tensors of integers that broadcast to the shape; then the numbers are 64 random bits modulo their
         count however many they are, and an empty range raises DivisionError.
         """
-        found = to_dtype(dtype, "random.randint")
-        if not dtypes.is_integer(found):
-            raise DTypeError("random.randint", f"{found} is not an integer dtype.")
+        out_dtype = to_dtype(dtype, "random.randint")
+        if not dtypes.is_integer(out_dtype):
+            raise DTypeError("random.randint", f"{out_dtype} is not an integer dtype.")
         if isinstance(minval, Operators) or isinstance(maxval, Operators):
-            return self._between(minval, maxval, to_shape(shape, "random.randint"), found)
+            return self._between(minval, maxval, to_shape(shape, "random.randint"), out_dtype)
         low, high = (
             type_rules.integer("random.randint", name, v) for name, v in (("minval", minval), ("maxval", maxval))
         )
-        limits = np.iinfo(found)
+        limits = np.iinfo(out_dtype)
         if not (low < high and limits.min <= low and high - 1 <= limits.max):
-            raise ArgumentError("random.randint", f"[{low}, {high}) is empty or does not fit {found}.")
+            raise ArgumentError("random.randint", f"[{low}, {high}) is empty or does not fit {out_dtype}.")
         offsets = self._below(high - low, to_shape(shape, "random.randint"))
-        return add(cast(offsets, found), scalar(low, found, "random.randint"))
+        return add(cast(offsets, out_dtype), scalar(low, out_dtype, "random.randint"))
 
     def _between(self, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> Tensor:
         """``randint`` with bounds whose values need not be known."""
@@ -308,7 +308,7 @@ class Source:
         ``shape`` extents come in front.  A class whose logit is -inf is never drawn.
         """
         stage = "random.categorical"
-        found = number_dtype(dtype, stage)
+        out_dtype = number_dtype(dtype, stage)
         logits = as_tensor(logits, stage)
         if not dtypes.is_float(logits.dtype) or not logits.ndim:
             raise DTypeError(stage, f"logits are {logits.type}; they must be floats with a last axis.")
@@ -317,7 +317,7 @@ class Source:
         wide = cast(logits, dtypes.float64)
         largest = max(wide, -1, keepdims=True)
         weights = where(equal(wide, largest), 1.0, exp(subtract(wide, largest)))  # infinite ones, too
-        return cast(self._of_weights(weights, (*to_shape(shape, stage), *logits.shape[:-1])), found)
+        return cast(self._of_weights(weights, (*to_shape(shape, stage), *logits.shape[:-1])), out_dtype)
 
     @operation
     def _of_weights(self, weights: Tensor, shape: Shape) -> Tensor:
@@ -377,12 +377,12 @@ class Source:
             how = "with" if replace else "without"
             raise ArgumentError(stage, f"{size} elements cannot be chosen from {count} {how} replacement.")
         if replace:
-            found = self._of_weights(weights, wanted) if weights is not None else self._below(count, wanted)
-            found = cast(found, default_int)
+            indices = self._of_weights(weights, wanted) if weights is not None else self._below(count, wanted)
+            indices = cast(indices, default_int)
         else:
             order = self._order(count) if weights is None else self._weighted_order(weights)
-            found = reshape(order[:size], wanted)
-        return found if values is None else apply(TABLE["take"], values, found, axis=0)
+            indices = reshape(order[:size], wanted)
+        return indices if values is None else apply(TABLE["take"], values, indices, axis=0)
 
     @operation
     def _weighted_order(self, weights: Tensor) -> Tensor:
@@ -428,10 +428,10 @@ def _counted(count: Extent) -> Tensor:
 
 def _weights(p: Any, count: Any, needed: Extent, stage: str) -> Tensor:
     """Probabilities of ``count`` elements as float64, checked where they are known."""
-    given = as_tensor(p, stage)
-    if given.dtype == dtypes.bool_ or given.ndim != 1 or given.shape[0] != count:
-        raise ShapeError(stage, f"p is {given.type}; it must hold a number for each of the {count} elements.")
-    values = getattr(given, "_array", None)
+    weights = as_tensor(p, stage)
+    if weights.dtype == dtypes.bool_ or weights.ndim != 1 or weights.shape[0] != count:
+        raise ShapeError(stage, f"p is {weights.type}; it must hold a number for each of the {count} elements.")
+    values = getattr(weights, "_array", None)
     if isinstance(values, np.ndarray):
         wide = values.astype(np.float64)
         if not ((wide >= 0) & (wide < np.inf)).all():
@@ -439,7 +439,7 @@ def _weights(p: Any, count: Any, needed: Extent, stage: str) -> Tensor:
         possible = int((wide > 0).sum())
         if isinstance(needed, int) and possible < needed:
             raise ArgumentError(stage, f"p is above 0 for {possible} elements, and {needed} are to be chosen.")
-    return cast(given, dtypes.float64)
+    return cast(weights, dtypes.float64)
 
 
 def _blocks(size: Extent, words: int) -> Extent:

@@ -76,11 +76,11 @@ class TransformedDistributions(Source):
             ArgumentError: for a number below 0 as ``scale``.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("cauchy", dtype)
+        stage, out_dtype, wide = _dtypes("cauchy", dtype)
         check_scale(stage, "scale", scale)
         shape, loc, scale = parameters_of(stage, shape, wide, loc=loc, scale=scale)
         values = tan(multiply(self._around_zero(shape, wide), math.pi / 2))
-        return cast(add(multiply(values, scale), loc), found)
+        return cast(add(multiply(values, scale), loc), out_dtype)
 
     @operation
     def gumbel(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
@@ -99,12 +99,12 @@ class TransformedDistributions(Source):
             ArgumentError: for a number below 0 as ``scale``.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("gumbel", dtype)
+        stage, out_dtype, wide = _dtypes("gumbel", dtype)
         check_scale(stage, "scale", scale)
         shape, loc, scale = parameters_of(stage, shape, wide, loc=loc, scale=scale)
         least = 2.0**-25 if wide == dtypes.float32 else 2.0**-54  # where the exponential number is 0
         values = negative(log(maximum(self._exponentials(shape, wide), least)))
-        return cast(add(multiply(values, scale), loc), found)
+        return cast(add(multiply(values, scale), loc), out_dtype)
 
     @operation
     def logistic(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
@@ -123,11 +123,11 @@ class TransformedDistributions(Source):
             ArgumentError: for a number below 0 as ``scale``.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("logistic", dtype)
+        stage, out_dtype, wide = _dtypes("logistic", dtype)
         check_scale(stage, "scale", scale)
         shape, loc, scale = parameters_of(stage, shape, wide, loc=loc, scale=scale)
         t = self._around_zero(shape, wide)
-        return cast(add(multiply(subtract(log1p(t), log1p(negative(t))), scale), loc), found)
+        return cast(add(multiply(subtract(log1p(t), log1p(negative(t))), scale), loc), out_dtype)
 
     @operation
     def weibull(
@@ -148,12 +148,12 @@ class TransformedDistributions(Source):
             ArgumentError: for a number below 0 as a parameter.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("weibull", dtype)
+        stage, out_dtype, wide = _dtypes("weibull", dtype)
         check_scale(stage, "concentration", concentration)
         check_scale(stage, "scale", scale)
         shape, concentration, scale = parameters_of(stage, shape, wide, concentration=concentration, scale=scale)
         values = pow(self._exponentials(shape, wide), divide(1.0, concentration))
-        return cast(multiply(values, scale), found)
+        return cast(multiply(values, scale), out_dtype)
 
     @operation
     def pareto(self, shape: Any = None, alpha: Any = 1.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
@@ -172,11 +172,11 @@ class TransformedDistributions(Source):
             ArgumentError: for a number below 0 as a parameter.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("pareto", dtype)
+        stage, out_dtype, wide = _dtypes("pareto", dtype)
         check_scale(stage, "alpha", alpha)
         check_scale(stage, "scale", scale)
         shape, alpha, scale = parameters_of(stage, shape, wide, alpha=alpha, scale=scale)
-        return cast(multiply(exp(divide(self._exponentials(shape, wide), alpha)), scale), found)
+        return cast(multiply(exp(divide(self._exponentials(shape, wide), alpha)), scale), out_dtype)
 
     @operation
     def rayleigh(self, shape: Any = None, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
@@ -194,10 +194,10 @@ class TransformedDistributions(Source):
             ArgumentError: for a number below 0 as ``scale``.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("rayleigh", dtype)
+        stage, out_dtype, wide = _dtypes("rayleigh", dtype)
         check_scale(stage, "scale", scale)
         shape, scale = parameters_of(stage, shape, wide, scale=scale)
-        return cast(multiply(sqrt(multiply(self._exponentials(shape, wide), 2.0)), scale), found)
+        return cast(multiply(sqrt(multiply(self._exponentials(shape, wide), 2.0)), scale), out_dtype)
 
     @operation
     def triangular(
@@ -219,7 +219,7 @@ class TransformedDistributions(Source):
             ArgumentError: for numbers that are not in this order.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("triangular", dtype)
+        stage, out_dtype, wide = _dtypes("triangular", dtype)
         if all(isinstance(x, (int, float)) for x in (left, mode, right)) and not left <= mode <= right:
             raise ArgumentError(stage, f"left, mode and right are {left}, {mode} and {right}. Expected this order.")
         shape, left, mode, right = parameters_of(stage, shape, wide, left=left, mode=mode, right=right)
@@ -231,7 +231,7 @@ class TransformedDistributions(Source):
         )
         some = area > 0.0
         length = where(some, sqrt(where(some, area, 1.0)), 0.0)
-        return cast(where(rising, add(left, length), subtract(right, length)), found)
+        return cast(where(rising, add(left, length), subtract(right, length)), out_dtype)
 
     @operation
     def geometric(self, shape: Any = None, p: Any = 0.5, dtype: Any = default_int) -> Tensor:
@@ -249,13 +249,13 @@ class TransformedDistributions(Source):
             ArgumentError: for a number that is no such probability.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        found = number_dtype(dtype, "random.geometric")
+        out_dtype = number_dtype(dtype, "random.geometric")
         if isinstance(p, (int, float)) and not 0 < p <= 1:
             raise ArgumentError("random.geometric", f"p is {p}. Expected a probability above 0.")
         shape, chance = parameters_of("random.geometric", shape, dtypes.float64, p=p)
         rate = negative(log1p(negative(chance)))
         trials = add(floor(divide(self._exponentials(shape, dtypes.float64), rate)), 1.0)
-        return cast(broadcast_to(where(equal(chance, 1.0), 1.0, trials), shape), found)
+        return cast(broadcast_to(where(equal(chance, 1.0), 1.0, trials), shape), out_dtype)
 
     # ---- of normal numbers
 
@@ -276,8 +276,8 @@ class TransformedDistributions(Source):
             ArgumentError: for a number below 0 as ``stddev``.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        _stage, found, wide = _dtypes("lognormal", dtype)
-        return cast(exp(self.normal(shape, mean, stddev, wide)), found)
+        _stage, out_dtype, wide = _dtypes("lognormal", dtype)
+        return cast(exp(self.normal(shape, mean, stddev, wide)), out_dtype)
 
     @operation
     def maxwell(self, shape: Any = None, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
@@ -295,11 +295,11 @@ class TransformedDistributions(Source):
             ArgumentError: for a number below 0 as ``scale``.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("maxwell", dtype)
+        stage, out_dtype, wide = _dtypes("maxwell", dtype)
         check_scale(stage, "scale", scale)
         shape, scale = parameters_of(stage, shape, wide, scale=scale)
         length = sqrt(sum(square(self.normal((3, *shape), dtype=wide)), axis=0))
-        return cast(multiply(length, scale), found)
+        return cast(multiply(length, scale), out_dtype)
 
     @operation
     def wald(self, shape: Any = None, mean: Any = 1.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
@@ -320,7 +320,7 @@ class TransformedDistributions(Source):
             ArgumentError: for a number below 0 as a parameter.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("wald", dtype)
+        stage, out_dtype, wide = _dtypes("wald", dtype)
         check_scale(stage, "mean", mean)
         check_scale(stage, "scale", scale)
         shape, mean, scale = parameters_of(stage, shape, wide, mean=mean, scale=scale)
@@ -330,7 +330,7 @@ class TransformedDistributions(Source):
         root = add(add(y, 1.0), sqrt(multiply(y, add(y, 2.0))))
         small = divide(mean, root)
         (unit,) = self._units(shape, wide)
-        return cast(where(less_equal(multiply(unit, add(mean, small)), mean), small, multiply(mean, root)), found)
+        return cast(where(less_equal(multiply(unit, add(mean, small)), mean), small, multiply(mean, root)), out_dtype)
 
     @operation
     def multivariate_normal(self, mean: Any, cov: Any, shape: Any = None, dtype: Any = default_float) -> Tensor:
@@ -349,7 +349,7 @@ class TransformedDistributions(Source):
             LinAlgError: for a covariance that is not positive definite.
             ShapeError: where the parameters do not fit each other.
         """
-        stage, found, wide = _dtypes("multivariate_normal", dtype)
+        stage, out_dtype, wide = _dtypes("multivariate_normal", dtype)
         mean, cov = as_tensor(mean, stage, wide), as_tensor(cov, stage, wide)
         if mean.ndim < 1 or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
             raise ShapeError(stage, f"mean is {mean.type}, and cov is {cov.type}. Expected a vector and its matrix.")
@@ -357,7 +357,7 @@ class TransformedDistributions(Source):
         factor = cholesky(cast(cov, wide))
         z = self.normal((*rows, mean.shape[-1]), dtype=wide)
         moved = squeeze(matmul(factor, expand_dims(z, -1)), -1)
-        return cast(add(moved, cast(mean, wide)), found)
+        return cast(add(moved, cast(mean, wide)), out_dtype)
 
     @operation
     def orthogonal(self, n: int, shape: Any = (), dtype: Any = default_float) -> Tensor:
@@ -374,9 +374,9 @@ class TransformedDistributions(Source):
         Raises:
             ShapeError: for a negative extent.
         """
-        stage, found, wide = _dtypes("orthogonal", dtype)
+        stage, out_dtype, wide = _dtypes("orthogonal", dtype)
         q, r = qr(self.normal((*to_shape(shape, stage), *to_shape((n, n), stage)), dtype=wide))
-        return cast(multiply(q, expand_dims(where(less(diagonal(r), 0.0), -1.0, 1.0), -2)), found)
+        return cast(multiply(q, expand_dims(where(less(diagonal(r), 0.0), -1.0, 1.0), -2)), out_dtype)
 
     # ---- of gamma numbers
 
@@ -407,12 +407,12 @@ class TransformedDistributions(Source):
             ArgumentError: where a parameter is negative, infinite or NaN.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("beta", dtype)
+        stage, out_dtype, wide = _dtypes("beta", dtype)
         check_scale(stage, "a", a)
         check_scale(stage, "b", b)
         shape, a, b = parameters_of(stage, shape, wide, a=a, b=b)
         x, y = self._log_gammas(shape, a), self._log_gammas(shape, b)
-        return cast(sigmoid(subtract(x, y)), found)
+        return cast(sigmoid(subtract(x, y)), out_dtype)
 
     @operation
     def dirichlet(self, alpha: Any, shape: Any = (), dtype: Any = default_float) -> Tensor:
@@ -432,13 +432,13 @@ class TransformedDistributions(Source):
             ArgumentError: where a concentration is negative, infinite or NaN.
             ShapeError: for concentrations without an axis.
         """
-        stage, found, wide = _dtypes("dirichlet", dtype)
+        stage, out_dtype, wide = _dtypes("dirichlet", dtype)
         alpha = cast(as_tensor(alpha, stage, wide), wide)
         if not alpha.ndim or alpha.shape[-1] == 0:
             raise ShapeError(stage, f"alpha is {alpha.type}. Expected an axis of concentrations.")
         logs = self._log_gammas((*to_shape(shape, stage), *alpha.shape), alpha)
         parts = exp(subtract(logs, max(logs, -1, keepdims=True)))
-        return cast(divide(parts, sum(parts, -1, keepdims=True)), found)
+        return cast(divide(parts, sum(parts, -1, keepdims=True)), out_dtype)
 
     @operation
     def chi_square(self, shape: Any = None, df: Any = 1.0, dtype: Any = default_float) -> Tensor:
@@ -458,10 +458,10 @@ class TransformedDistributions(Source):
             ArgumentError: where ``df`` is negative, infinite or NaN.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("chi_square", dtype)
+        stage, out_dtype, wide = _dtypes("chi_square", dtype)
         check_scale(stage, "df", df)
         shape, df = parameters_of(stage, shape, wide, df=df)
-        return cast(multiply(self._sampled("random_gamma", shape, multiply(df, 0.5)), 2.0), found)
+        return cast(multiply(self._sampled("random_gamma", shape, multiply(df, 0.5)), 2.0), out_dtype)
 
     @operation
     def f(self, shape: Any = None, dfnum: Any = 1.0, dfden: Any = 1.0, dtype: Any = default_float) -> Tensor:
@@ -482,12 +482,12 @@ class TransformedDistributions(Source):
             ArgumentError: where a parameter is negative, infinite or NaN.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("f", dtype)
+        stage, out_dtype, wide = _dtypes("f", dtype)
         check_scale(stage, "dfnum", dfnum)
         check_scale(stage, "dfden", dfden)
         shape, dfnum, dfden = parameters_of(stage, shape, wide, dfnum=dfnum, dfden=dfden)
         above, below = (self._log_gammas(shape, multiply(df, 0.5)) for df in (dfnum, dfden))
-        return cast(multiply(exp(subtract(above, below)), divide(dfden, dfnum)), found)
+        return cast(multiply(exp(subtract(above, below)), divide(dfden, dfnum)), out_dtype)
 
     @operation
     def student_t(
@@ -511,14 +511,14 @@ class TransformedDistributions(Source):
             ArgumentError: where ``df`` is negative, infinite or NaN, or ``scale`` is below 0.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("student_t", dtype)
+        stage, out_dtype, wide = _dtypes("student_t", dtype)
         check_scale(stage, "df", df)
         check_scale(stage, "scale", scale)
         shape, df, loc, scale = parameters_of(stage, shape, wide, df=df, loc=loc, scale=scale)
         half = multiply(df, 0.5)
         stretch = exp(multiply(subtract(log(half), self._log_gammas(shape, half)), 0.5))
         values = multiply(self.normal(shape, dtype=wide), stretch)
-        return cast(add(multiply(values, scale), loc), found)
+        return cast(add(multiply(values, scale), loc), out_dtype)
 
     @operation
     def ball(self, d: int, p: float = 2.0, shape: Any = (), dtype: Any = default_float) -> Tensor:
@@ -537,7 +537,7 @@ class TransformedDistributions(Source):
             ArgumentError: for a norm below 1.
             ShapeError: for a negative extent.
         """
-        stage, found, wide = _dtypes("ball", dtype)
+        stage, out_dtype, wide = _dtypes("ball", dtype)
         if not 1 <= p < math.inf:
             raise ArgumentError(stage, f"p is {p}. Expected a finite number of 1 or more.")
         rows = to_shape(shape, stage)
@@ -546,7 +546,7 @@ class TransformedDistributions(Source):
         (unit,) = self._units(size, wide)
         points = multiply(pow(powers, 1 / p), where(less(unit, 0.5), -1.0, 1.0))
         whole = add(sum(powers, -1), self._exponentials(rows, wide))
-        return cast(divide(points, expand_dims(pow(whole, 1 / p), -1)), found)
+        return cast(divide(points, expand_dims(pow(whole, 1 / p), -1)), out_dtype)
 
     # ---- samplers of their own, and what is made of them
 
@@ -571,12 +571,12 @@ class TransformedDistributions(Source):
             ArgumentError: where ``concentration`` is negative, infinite or NaN.
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
-        stage, found, wide = _dtypes("von_mises", dtype)
+        stage, out_dtype, wide = _dtypes("von_mises", dtype)
         check_scale(stage, "concentration", concentration)
         shape, loc, concentration = parameters_of(stage, shape, wide, loc=loc, concentration=concentration)
         angle = add(self._sampled("random_von_mises", shape, concentration), loc)
         turned = subtract(remainder(add(angle, math.pi), 2 * math.pi), math.pi)
-        return cast(where(less_equal(abs(angle), math.pi), angle, turned), found)
+        return cast(where(less_equal(abs(angle), math.pi), angle, turned), out_dtype)
 
     @operation
     def hypergeometric(
@@ -599,9 +599,9 @@ class TransformedDistributions(Source):
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage = "random.hypergeometric"
-        found = number_dtype(dtype, stage)
+        out_dtype = number_dtype(dtype, stage)
         shape, *urn = parameters_of(stage, shape, dtypes.float64, ngood=ngood, nbad=nbad, nsample=nsample)
-        return cast(self._sampled("random_hypergeometric", shape, *urn), found)
+        return cast(self._sampled("random_hypergeometric", shape, *urn), out_dtype)
 
     @operation
     def negative_binomial(self, shape: Any = None, n: Any = 1.0, p: Any = 0.5, dtype: Any = default_int) -> Tensor:
@@ -621,10 +621,10 @@ class TransformedDistributions(Source):
             ShapeError: for a negative extent, or where parameters do not broadcast to ``shape``.
         """
         stage = "random.negative_binomial"
-        found = number_dtype(dtype, stage)
+        out_dtype = number_dtype(dtype, stage)
         shape, n, p = parameters_of(stage, shape, dtypes.float64, n=n, p=p)
         mean = multiply(self._sampled("random_gamma", shape, n), divide(subtract(1.0, p), p))
-        return cast(self._sampled("random_poisson", shape, mean), found)
+        return cast(self._sampled("random_poisson", shape, mean), out_dtype)
 
     @operation
     def multinomial(self, counts: Any, probs: Any, shape: Any = None, dtype: Any = default_int) -> Tensor:
@@ -644,7 +644,7 @@ class TransformedDistributions(Source):
             ShapeError: for probabilities without an axis.
         """
         stage = "random.multinomial"
-        found = number_dtype(dtype, stage)
+        out_dtype = number_dtype(dtype, stage)
         probs = cast(float_operand(probs, stage), dtypes.float64)
         if not probs.ndim or not isinstance(probs.shape[-1], int) or probs.shape[-1] == 0:
             raise ShapeError(stage, f"probs are {probs.type}. Expected an axis with a known number of outcomes.")
@@ -657,11 +657,11 @@ class TransformedDistributions(Source):
             number = self._sampled("random_binomial", rows, left, share)
             drawn.append(number)
             left = subtract(left, number)
-        return cast(stack([*drawn, left], axis=-1), found)
+        return cast(stack([*drawn, left], axis=-1), out_dtype)
 
 
 def _dtypes(name: str, dtype: Any) -> tuple[str, np.dtype[Any], np.dtype[Any]]:
     """The stage of errors, the dtype of the result, and that in which it is computed."""
     stage = f"random.{name}"
-    found = float_dtype(dtype, stage)
-    return stage, found, dtypes.compute_dtype(found)
+    out_dtype = float_dtype(dtype, stage)
+    return stage, out_dtype, dtypes.compute_dtype(out_dtype)

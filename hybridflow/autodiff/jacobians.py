@@ -43,7 +43,7 @@ def _split(stage: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
 def _tensors(stage: str, result: Any) -> tuple[list[Tensor], pytree.Structure]:
     """What a function returned as tensors, and how they are nested."""
     leaves, structure = pytree.flatten(result)
-    made: list[Tensor] = []
+    tensors: list[Tensor] = []
     for k, leaf in enumerate(leaves):
         if isinstance(leaf, Variable) or weak_kind(leaf) is not None:
             leaf = as_tensor(leaf, stage)  # the derivative of a number is zero
@@ -53,8 +53,8 @@ def _tensors(stage: str, result: Any) -> tuple[list[Tensor], pytree.Structure]:
                 stage, f"{path} is a {type(leaf).__name__}; the function must return tensors. With has_aux=True it may "
                 "return a pair (tensors, anything else)."
             )  # fmt: skip
-        made.append(leaf)
-    return made, structure
+        tensors.append(leaf)
+    return tensors, structure
 
 
 def _zeros(found: Sequence[Tensor | None], like: Sequence[Any]) -> list[Tensor]:
@@ -95,13 +95,13 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
     (<Tensor f32[] cpu> 15.0, <Tensor f32[] cpu> 35.0)
     """
     _check("jvp", function)
-    given = _primals("jvp", primals)
-    moved = _matching("jvp", given, tuple(tangents) if isinstance(tangents, list) else tangents, "primals")
-    with ForwardAccumulator(pytree.flatten(given)[0], moved) as accumulator:
-        result, aux = _split("jvp", function(*given), has_aux)
+    inputs = _primals("jvp", primals)
+    moved = _matching("jvp", inputs, tuple(tangents) if isinstance(tangents, list) else tangents, "primals")
+    with ForwardAccumulator(pytree.flatten(inputs)[0], moved) as accumulator:
+        result, aux = _split("jvp", function(*inputs), has_aux)
         leaves, structure = _tensors("jvp", result)
-    found = _zeros(accumulator.jvp(leaves), leaves)
-    pair = pytree.unflatten(structure, leaves), pytree.unflatten(structure, found)
+    tangents_out = _zeros(accumulator.jvp(leaves), leaves)
+    pair = pytree.unflatten(structure, leaves), pytree.unflatten(structure, tangents_out)
     return (*pair, aux) if has_aux else pair
 
 
@@ -123,12 +123,12 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     (<Tensor f32[2] cpu> [ 2. 40.],)
     """
     _check("vjp", function)
-    given = _primals("vjp", primals)
+    inputs = _primals("vjp", primals)
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        tape.watch(given)
-        result, aux = _split("vjp", function(*given), has_aux)
+        tape.watch(inputs)
+        result, aux = _split("vjp", function(*inputs), has_aux)
         leaves, structure = _tensors("vjp", result)
-    made = pytree.unflatten(structure, leaves)
+    arguments = pytree.unflatten(structure, leaves)
 
     @entered
     def pull(cotangents: Any) -> Any:
@@ -141,9 +141,9 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
         seeds = [
             None if x is None else checked_tangent("vjp", x, g, path) for x, (_, g), path in zip(floats, parts, paths)
         ]
-        return tape.gradient(leaves, given, seeds, unconnected_gradients="zero")
+        return tape.gradient(leaves, inputs, seeds, unconnected_gradients="zero")
 
-    return (made, pull, aux) if has_aux else (made, pull)
+    return (arguments, pull, aux) if has_aux else (arguments, pull)
 
 
 @entered
@@ -164,20 +164,20 @@ def linearize(function: Function, *primals: Any, has_aux: bool = False) -> tuple
     <Tensor f32[] cpu> 2.0
     """
     _check("linearize", function)
-    given = _primals("linearize", primals)
+    inputs = _primals("linearize", primals)
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        tape.watch(given)
-        result, aux = _split("linearize", function(*given), has_aux)
+        tape.watch(inputs)
+        result, aux = _split("linearize", function(*inputs), has_aux)
         leaves, structure = _tensors("linearize", result)
-    made = pytree.unflatten(structure, leaves)
+    arguments = pytree.unflatten(structure, leaves)
 
     @entered
     def push(*tangents: Any) -> Any:
-        moved = _matching("linearize", given, tangents, "primals")
-        seeds = list(zip(pytree.flatten(given)[0], moved))
+        moved = _matching("linearize", inputs, tangents, "primals")
+        seeds = list(zip(pytree.flatten(inputs)[0], moved))
         return pytree.unflatten(structure, _zeros(_pushed(tape, seeds, leaves), leaves))
 
-    return (made, push, aux) if has_aux else (made, push)
+    return (arguments, push, aux) if has_aux else (arguments, push)
 
 
 def _pushed(tape: GradientTape, seeds: Sequence[tuple[Any, Tensor]], targets: Sequence[Tensor]) -> list[Any]:
@@ -291,21 +291,21 @@ def _jacobian(stage: str, function: Function, argnums: Any, has_aux: bool, ways:
 
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         positions = positions_of(numbers, len(args), stage)
-        given = list(args)
+        arguments = list(args)
         for position in positions:
-            given[position] = apart(args[position], position, stage)
-        chosen = tuple([given[position] for position in positions])
+            arguments[position] = apart(args[position], position, stage)
+        chosen = tuple([arguments[position] for position in positions])
         sources, structure = pytree.flatten(chosen)
         with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
             tape.watch(chosen)
-            result, aux = _split(stage, function(*given, **kwargs), has_aux)
+            result, aux = _split(stage, function(*arguments, **kwargs), has_aux)
             leaves, shape = _tensors(stage, result)
         entries = []
         for row in ways(tape, leaves, sources):
             entry = pytree.unflatten(structure, row)
             entries.append(entry if several else entry[0])
-        found = pytree.unflatten(shape, entries)
-        return (found, aux) if has_aux else found
+        jacobian = pytree.unflatten(shape, entries)
+        return (jacobian, aux) if has_aux else jacobian
 
     return named(entered(jacobian_of), function, stage)
 
@@ -323,7 +323,7 @@ def _examples() -> Any:
 
 def _columns(tape: GradientTape, results: Sequence[Tensor], sources: Sequence[Any]) -> list[list[Tensor]]:
     examples = _examples()
-    found: list[list[Tensor]] = [[] for _ in results]
+    by_result: list[list[Tensor]] = [[] for _ in results]
     for source in sources:
         seeds = examples.one_hots(source.type)
         size = seeds.shape[0]
@@ -331,8 +331,8 @@ def _columns(tape: GradientTape, results: Sequence[Tensor], sources: Sequence[An
         def tangents(seed: list[Tensor], source: Any = source) -> list[Any]:
             return _pushed(tape, [(source, seed[0])], results)
 
-        columns, own = examples.over_examples("jacfwd", tangents, [seeds], size)
-        for row, result, column, flag in zip(found, results, columns, own):
+        columns, own_columns = examples.over_examples("jacfwd", tangents, [seeds], size)
+        for row, result, column, flag in zip(by_result, results, columns, own_columns):
             shape = (*result.shape, *source.shape)
             if column is None:
                 row.append(builder.full(0, result.type.with_shape(shape)))
@@ -340,4 +340,4 @@ def _columns(tape: GradientTape, results: Sequence[Tensor], sources: Sequence[An
             wide = axis_to_front(builder, column, flag, size)
             rank = len(wide.shape)
             row.append(builder.reshape(builder.transpose(wide, perm=(*range(1, rank), 0)), shape=shape))
-    return found
+    return by_result

@@ -41,10 +41,10 @@ class Map(Node):
         return MapRun(self.source, self.function, self.text)
 
     def spec(self) -> Any:
-        given = self.source.spec()
+        source_spec = self.source.spec()
         for element in self.source.runner().run():
-            found = applied(self.function, element, self.text)
-            return spec_of_result(elements.spec_of(found), given, element)
+            mapped = applied(self.function, element, self.text)
+            return spec_of_result(elements.spec_of(mapped), source_spec, element)
         raise ArgumentError("Dataset.map", "there is no element, so it is unknown of which kind results are.")
 
     def cardinality(self) -> int:
@@ -68,8 +68,8 @@ def spec_of_result(found: Any, given: Any, element: Any) -> Any:
 def applied(function: Function, element: Any, text: str) -> Any:
     """What a function makes of an element, as an element.  Errors say which function it was."""
     try:
-        found = function(*element) if type(element) is tuple else function(element)
-        return found if type(found) is Tensor else elements.converted(found, "Dataset.map")
+        mapped = function(*element) if type(element) is tuple else function(element)
+        return mapped if type(mapped) is Tensor else elements.converted(mapped, "Dataset.map")
     except Exception as error:
         add_note(error, text)
         raise
@@ -80,13 +80,13 @@ def results(some: Iterable[Any], function: Function, text: str) -> Elements:
     converted = elements.converted
     for element in some:
         try:
-            found = function(*element) if type(element) is tuple else function(element)
-            if type(found) is not Tensor:
-                found = converted(found, "Dataset.map")
+            mapped = function(*element) if type(element) is tuple else function(element)
+            if type(mapped) is not Tensor:
+                mapped = converted(mapped, "Dataset.map")
         except Exception as error:
             add_note(error, text)
             raise
-        yield found
+        yield mapped
 
 
 class MapRun(Stepwise):
@@ -106,8 +106,8 @@ class MapRun(Stepwise):
             result = []
             try:
                 for element in take(count):
-                    found = function(*element) if type(element) is tuple else function(element)
-                    result.append(found if type(found) is Tensor else converted(found, "Dataset.map"))
+                    mapped = function(*element) if type(element) is tuple else function(element)
+                    result.append(mapped if type(mapped) is Tensor else converted(mapped, "Dataset.map"))
             except Exception as error:
                 add_note(error, self.text)
                 raise
@@ -179,15 +179,15 @@ class ScanRun(Stepwise):
     def run(self) -> Elements:
         for element in self.source.run():
             try:
-                found = self.function(self.value, element)
-                if type(found) is not tuple or len(found) != 2:
+                stepped = self.function(self.value, element)
+                if type(stepped) is not tuple or len(stepped) != 2:
                     raise ArgumentTypeError("Dataset.scan", "the function must return (state, element).")
-                value, made = [elements.converted(part, "Dataset.scan") for part in found]
+                value, element_out = [elements.converted(part, "Dataset.scan") for part in stepped]
             except Exception as error:
                 add_note(error, self.text)
                 raise
             self.value = value
-            yield made
+            yield element_out
 
 
 class Interleave(Node):
@@ -251,12 +251,12 @@ class InterleaveRun(OneSource):
         self.turn = self.given = 0  # whose turn it is, and how many elements of it were given
 
     def run(self) -> Elements:
-        found = self.source.run()
+        runner = self.source.run()
         try:
             while True:
                 slot = self.slots[self.turn]
                 if slot is None:
-                    if not self._filled(found):
+                    if not self._filled(runner):
                         return
                     continue
                 for element in slot.elements:
@@ -340,16 +340,17 @@ class GeneratedRun(PipelineIterator):
     def run(self) -> Elements:
         node = self.node
         check = checker(node.wanted, node.stage)
-        made = node.make()
-        if not isinstance(made, Iterable) and not hasattr(made, "__getitem__"):
+        iterable = node.make()
+        if not isinstance(iterable, Iterable) and not hasattr(iterable, "__getitem__"):
             raise ArgumentTypeError(
-                node.stage, f"the function returned {type(made).__name__}, which is no iterable. Let it yield elements."
+                node.stage,
+                f"the function returned {type(iterable).__name__}, which is no iterable. Let it yield elements.",
             )
-        found = iter(made)
+        iterator = iter(iterable)
         if self.position:
-            skip(found, self.position)
+            skip(iterator, self.position)
         try:
-            for value in found:
+            for value in iterator:
                 try:
                     element = check(value)
                 except Exception as error:
@@ -358,8 +359,8 @@ class GeneratedRun(PipelineIterator):
                 self.position += 1
                 yield element
         finally:
-            if hasattr(found, "close"):
-                found.close()
+            if hasattr(iterator, "close"):
+                iterator.close()
 
 
 def checker(spec: Any, stage: str) -> Callable[[Any], Any]:
@@ -411,10 +412,10 @@ class Zip(Node):
         return pytree.unflatten(self.structure, [source.spec() for source in self.sources])
 
     def cardinality(self) -> int:
-        found = [source.cardinality() for source in self.sources]
-        if UNKNOWN in found:
-            return 0 if 0 in found else UNKNOWN
-        return min([length for length in found if length != INFINITE], default=INFINITE)
+        cardinalities = [source.cardinality() for source in self.sources]
+        if UNKNOWN in cardinalities:
+            return 0 if 0 in cardinalities else UNKNOWN
+        return min([length for length in cardinalities if length != INFINITE], default=INFINITE)
 
 
 class ZipRun(PipelineIterator):

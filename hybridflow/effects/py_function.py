@@ -161,8 +161,10 @@ class _Wanted(NamedTuple):
         if self.is_single or (len(self.dtypes) == 1 and not isinstance(returned, (list, tuple))):
             returned = [returned]
         if not isinstance(returned, (list, tuple)) or len(returned) != len(self.dtypes):
-            found = f"{len(returned)} values" if isinstance(returned, (list, tuple)) else type(returned).__name__
-            raise ArgumentTypeError(self.stage, f"{name} returned {found}. Expected {len(self.dtypes)}, as Tout says.")
+            description = f"{len(returned)} values" if isinstance(returned, (list, tuple)) else type(returned).__name__
+            raise ArgumentTypeError(
+                self.stage, f"{name} returned {description}. Expected {len(self.dtypes)}, as Tout says."
+            )
         return [self._one(name, k, value) for k, value in enumerate(returned)]
 
     def _one(self, name: str, k: int, value: Any) -> Tensor:
@@ -198,9 +200,9 @@ def _on_arrays(func: Callable[..., Any], wanted: _Wanted, named: Any) -> Callabl
 
     def call(*arrays: np.ndarray) -> Any:
         with suspended():
-            found = wanted.checked(named, func(*map(wrap, arrays)))
-            made = [x.numpy() for x in found]
-        return made[0] if len(made) == 1 else made
+            returned = wanted.checked(named, func(*map(wrap, arrays)))
+            arrays_out = [x.numpy() for x in returned]
+        return arrays_out[0] if len(arrays_out) == 1 else arrays_out
 
     return call
 
@@ -214,9 +216,9 @@ def _shapeless(
 
     def call(*arrays: np.ndarray) -> Any:
         with suspended():
-            found = [x.numpy() for x in wanted.checked(named, func(*map(wrap, arrays)))]
-            made = late.chosen(name, wanted.stage, found)
-        return made[0] if len(made) == 1 else made
+            returned = [x.numpy() for x in wanted.checked(named, func(*map(wrap, arrays)))]
+            chosen = late.chosen(name, wanted.stage, returned)
+        return chosen[0] if len(chosen) == 1 else chosen
 
     call_in_order(call, inputs, ())
     late = DeferredCall(trace, trace.read_variable(ORDER)._node.inputs[0])
@@ -256,8 +258,8 @@ def _recorded(func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, order:
     called, types = _on_arrays(func, wanted, func), wanted.types()
     if order == _MOST and isinstance(trace, SubTrace):
         return ask(called, inputs, types, is_last=True)
-    found = ask(called, inputs, types) if order else call_in_order(called, inputs, types)
-    return _with_derivative(func, inputs, wanted, found, order, trace, current.tapes)
+    results = ask(called, inputs, types) if order else call_in_order(called, inputs, types)
+    return _with_derivative(func, inputs, wanted, results, order, trace, current.tapes)
 
 
 def _with_derivative(
@@ -265,16 +267,16 @@ def _with_derivative(
 ) -> list[Tensor]:
     """The results ``found`` of calling ``func`` in a trace, which knows then, as do tapes, how they are derived."""
     kept = [k for k, x in enumerate(inputs) if is_inexact(x.dtype)]
-    made = [k for k, x in enumerate(found) if is_inexact(x.dtype)]
-    if not kept or not made:
+    inexact = [k for k, x in enumerate(found) if is_inexact(x.dtype)]
+    if not kept or not inexact:
         return found
 
     def vjp(*cotangents: Tensor | None) -> list[Tensor | None]:
-        given = [builder.full(0, found[k].type) if cotangents[k] is None else cotangents[k] for k in made]
-        return _derivative(func, inputs, wanted, kept, made, given, order + 1)
+        dense = [builder.full(0, found[k].type) if cotangents[k] is None else cotangents[k] for k in inexact]
+        return _derivative(func, inputs, wanted, kept, inexact, dense, order + 1)
 
     with tracing(trace):
-        found = [builder.stop_gradient(x) if k in made else x for k, x in enumerate(found)]
+        found = [builder.stop_gradient(x) if k in inexact else x for k, x in enumerate(found)]
     trace.add_custom_vjp(tuple(inputs), tuple(found), vjp)
     for tape in tapes:
         tape.record_custom(tuple(inputs), tuple(found), vjp)
@@ -296,12 +298,12 @@ def _derivative(
             outs = wanted.checked(func, func(*xs))
         targets = [outs[k] for k in made]
         sources = [xs[k] for k in kept]
-        found = tape.gradient(targets, sources, output_gradients=list(gs), unconnected_gradients="zero")
-        return list(found)
+        gradients = tape.gradient(targets, sources, output_gradients=list(gs), unconnected_gradients="zero")
+        return list(gradients)
 
     backward.__name__ = f"the derivative of {getattr(func, '__name__', 'func')}"
     types = tuple([inputs[k].type for k in kept])
     mine = _Wanted(wanted.stage, tuple([t.dtype for t in types]), tuple([t.shape for t in types]), False)
     given = (*inputs, *cotangents)
-    found = iter(_recorded(backward, given, mine, order))
-    return [next(found) if k in kept else None for k in range(count)]
+    gradients = iter(_recorded(backward, given, mine, order))
+    return [next(gradients) if k in kept else None for k in range(count)]

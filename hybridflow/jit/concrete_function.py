@@ -160,8 +160,8 @@ class ConcreteFunction:
         >>> double.get_concrete_function(hf.TensorSpec([None, 3])).structured_outputs
         {'y': TensorSpec((None, 3), 'float32')}
         """
-        made = pytree.unflatten(self.results, [self._result_spec(*entry) for entry in self.plan])
-        return made if self.setting is None else made[0]  # what it sets is no result of it
+        result = pytree.unflatten(self.results, [self._result_spec(*entry) for entry in self.plan])
+        return result if self.setting is None else result[0]  # what it sets is no result of it
 
     def _result_spec(self, kind: int, value: Any) -> Any:
         if kind == RESULT:
@@ -266,8 +266,8 @@ class ConcreteFunction:
 
     def compile_for(self, leaves: Sequence[Any]) -> None:
         """Compile for the device on which a call with these argument leaves runs."""
-        given = [leaves[k] for k in self.tensor_leaves]
-        device = self.staged.device_for(leaf if isinstance(leaf, Tensor) else None for leaf in given)
+        tensors = [leaves[k] for k in self.tensor_leaves]
+        device = self.staged.device_for(leaf if isinstance(leaf, Tensor) else None for leaf in tensors)
         self.staged.compile(device, giving=self.donation is not None and not current.tapes)
 
     def assemble(self, outputs: Sequence[Tensor], arguments: Sequence[Tensor] = ()) -> Any:
@@ -285,8 +285,8 @@ class ConcreteFunction:
             else:
                 # An array could be changed by the caller, who must not see that change in the next result.
                 leaves.append(value.copy() if isinstance(value, np.ndarray) else value)
-        made = pytree.unflatten(self.results, leaves)
-        return made if self.setting is None else self.setting(made)
+        result = pytree.unflatten(self.results, leaves)
+        return result if self.setting is None else self.setting(result)
 
     def _extent(self, extent: Dim, arguments: Sequence[Tensor]) -> Extent:
         """A number of the result; an extent of the trace that goes on where that calls this function."""
@@ -298,12 +298,12 @@ class ConcreteFunction:
         Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature.
         """
         structure, keys = self.key.structure, self.key.leaves
-        leaves, given = pytree.flatten(interop.adopted(self.known.bind(args, kwargs), self.name))
+        leaves, structure_of_call = pytree.flatten(interop.adopted(self.known.bind(args, kwargs), self.name))
         paths = self._binder.paths(structure)
         for path, leaf, key in zip(paths, leaves, keys):
             self._check(path, leaf, key, leaves)
         check_names(self.name, paths, keys, leaves)
-        return self._serving(leaves, given).call_leaves(leaves)
+        return self._serving(leaves, structure_of_call).call_leaves(leaves)
 
     def _serving(self, leaves: Sequence[Any], structure: pytree.Structure) -> ConcreteFunction:
         """The concrete function for leaves that fit: this one, or another of the same function."""
@@ -332,8 +332,8 @@ class ConcreteFunction:
             if leaf.dtype != key.dtype:
                 raise DTypeError(self.name, f"{path} has dtype {leaf.dtype}; this concrete function takes {key}.")
             if not key.accepts_shape(leaf.shape):
-                given = TensorType(tuple(leaf.shape), leaf.dtype)
-                raise ShapeError(self.name, f"{path} is {given}; this concrete function takes {key}.")
+                actual = TensorType(tuple(leaf.shape), leaf.dtype)
+                raise ShapeError(self.name, f"{path} is {actual}; this concrete function takes {key}.")
         elif isinstance(key, NumberKey):
             if not key.accepts(leaf):
                 raise ArgumentTypeError(self.name, f"{path} is {leaf!r}; this concrete function takes {key}.")
@@ -380,17 +380,17 @@ class _Symbols:
         self.shapes: list[tuple[int | str, ...]] = []
         self.examples: dict[str, int] | None = {}
         self._taken = {e for k in key.leaves if isinstance(k, TensorKey) for e in k.shape if isinstance(e, str)}
-        for position, (path, leaf, own) in enumerate(zip(paths, leaves, key.leaves)):
-            if isinstance(own, TensorKey):
-                self._add(own, path, leaf, position)
-            elif isinstance(own, NumberKey):
-                self._add_number(own, path, leaf, position)
+        for position, (path, leaf, key_here) in enumerate(zip(paths, leaves, key.leaves)):
+            if isinstance(key_here, TensorKey):
+                self._add(key_here, path, leaf, position)
+            elif isinstance(key_here, NumberKey):
+                self._add_number(key_here, path, leaf, position)
 
     def leaves_of(self, name: str, values: Mapping[str, Extent]) -> list[tuple[int, int]]:
         """Where a symbol was read; for one that an extent turned out to be a multiple of, where that was."""
         if name in self.leaves:
             return [self.leaves[name]]
-        return [place for given, place in self.leaves.items() if name in extents.symbols(values.get(given, 0))]
+        return [place for node, place in self.leaves.items() if name in extents.symbols(values.get(node, 0))]
 
     def _add_number(self, key: NumberKey, path: str, value: float, position: int) -> None:
         name = self.numbers[position] = self._name(path)
@@ -585,9 +585,9 @@ def _run(
             if trace.wants_sizes:
                 raise SizesWantedError from None
             raise
-        found = _undone(error, trace)
-        if found is not None:
-            raise found from None
+        fault = _undone(error, trace)
+        if fault is not None:
+            raise fault from None
         if _comes_after_effects(error, trace):
             raise RaisedError(error) from None
         raise
@@ -602,18 +602,18 @@ def _run(
     setting = AttributeWrites([(place.reference(), place.name) for place, _ in left]) if left else None
     if left:
         result = (result, *(value for _, value in left))
-    given = [node for node in trace.inputs if node.attrs["role"] is Role.ARGUMENT]
+    arguments = [node for node in trace.inputs if node.attrs["role"] is Role.ARGUMENT]
     inputs = [k for k in keys if isinstance(k, (TensorKey, NumberKey))]
-    positions = {node: k for k, (node, own) in enumerate(zip(given, inputs)) if isinstance(own, TensorKey)}
+    positions = {node: k for k, (node, own) in enumerate(zip(arguments, inputs)) if isinstance(own, TensorKey)}
     outputs: dict[Node, int] = {}
     result_leaves, results = pytree.flatten(result)
     try:
         plan = [_source(trace, leaf, leaves, positions, outputs) for leaf in result_leaves]
     except ConcretizationError as error:
-        found = _undone(error, trace)
-        if found is None:
+        fault = _undone(error, trace)
+        if fault is None:
             raise
-        raise found from None
+        raise fault from None
     staged = CompiledTrace(trace, tuple(outputs), fastmath)
     donation = None
     if donated:
@@ -660,7 +660,7 @@ def _check_result(trace: Trace, value: Any, arguments: Sequence[Any]) -> None:
     what means something to a trace alone."""
     if hasattr(type(value), "why_no_result"):
         raise value.why_no_result()
-    if not isinstance(value, Iterator) or any(value is own for own in arguments):
+    if not isinstance(value, Iterator) or any(value is argument for argument in arguments):
         return
     if trace.guard_builder is None or trace.guard_builder.slot_of(value) is None:
         raise TraceError(

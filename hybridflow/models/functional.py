@@ -127,26 +127,26 @@ class Functional(Model):
         values: list[Any] = [None] * count
         for place, value in zip(starts, self._matched(inputs)):
             values[place] = value
-        for layer, given, others, structure, made in self._plan:
-            leaves = [other if place is None else values[place] for place, other in zip(given, others)]
+        for layer, inputs_of, others, structure, outputs_of in self._plan:
+            leaves = [other if place is None else values[place] for place, other in zip(inputs_of, others)]
             args, kwargs = pytree.unflatten(structure, leaves)
-            for place, value in zip(made, pytree.flatten(layer(*args, **kwargs))[0]):
+            for place, value in zip(outputs_of, pytree.flatten(layer(*args, **kwargs))[0]):
                 values[place] = value
         return pytree.unflatten(self._output_structure, [values[place] for place in ends])
 
     def _matched(self, inputs: Any) -> list[Any]:
         """The values of the inputs, in their order."""
         if isinstance(inputs, Tensor):
-            found = [inputs]
+            values = [inputs]
         elif isinstance(inputs, Mapping):
-            found = self._named(inputs)
+            values = self._named(inputs)
         elif issubclass(self._input_structure.kind or object, (list, tuple)):
-            found = self._in_order(inputs)
+            values = self._in_order(inputs)
         else:
-            found = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
-        if len(found) != len(self.inputs):
-            raise ArgumentError(self.name, f"the model takes {len(self.inputs)} inputs, and was given {len(found)}.")
-        return [fitting(value, symbol, self.name) for value, symbol in zip(found, self.inputs)]
+            values = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        if len(values) != len(self.inputs):
+            raise ArgumentError(self.name, f"the model takes {len(self.inputs)} inputs, and was given {len(values)}.")
+        return [fitting(value, symbol, self.name) for value, symbol in zip(values, self.inputs)]
 
     def _named(self, inputs: Mapping[Any, Any]) -> list[Any]:
         if self._input_structure.kind in pytree.MAPPINGS:
@@ -159,8 +159,8 @@ class Functional(Model):
 
     def _in_order(self, inputs: Any) -> list[Any]:
         """The values of the inputs, of what is nested as they are, in the order of ``self.inputs``."""
-        found = {id(symbol): value for symbol, value in self._nested(self.input, inputs, "inputs")}
-        return [found[id(symbol)] for symbol in self.inputs]
+        by_symbol = {id(symbol): value for symbol, value in self._nested(self.input, inputs, "inputs")}
+        return [by_symbol[id(symbol)] for symbol in self.inputs]
 
     def _nested(self, wanted: Any, given: Any, path: str) -> list[tuple[Symbol, Any]]:
         """Nested symbols, each with its value in what is nested alike; dicts may hold more."""
@@ -222,7 +222,7 @@ class Functional(Model):
         """A model with such layers, without their weights."""
         if "calls" not in config:
             return cls(**config)
-        return cls.connect(config, [as_layer(given) for given in config["layers"]], cls)
+        return cls.connect(config, [as_layer(entry) for entry in config["layers"]], cls)
 
     @staticmethod
     def connect(config: Mapping[str, Any], layers: Sequence[Any], kind: Any) -> Any:

@@ -134,22 +134,22 @@ class Trainer(_Base):
         """The mean loss, the metrics of ``compile`` as one called "compile_metrics", whose result is a dict, and those
         that are attributes of the model or of layers in it.  Subclasses may say otherwise; what is listed starts anew
         with each epoch."""
-        own = _metrics_within(self)
+        layer_metrics = _metrics_within(self)
         settings = self._compiled
         if settings is None:
-            return own
+            return layer_metrics
         compiled = [AllMetrics(settings.metrics, self._output_names())] if settings.metrics.given else []
-        return [settings.tracker, *compiled, *settings.trackers.values(), *own]
+        return [settings.tracker, *compiled, *settings.trackers.values(), *layer_metrics]
 
     @property
     def metrics_names(self) -> list[str]:
         """The names of what is logged, in the order in which ``evaluate`` returns it."""
         settings = self._compiled
-        own = [metric.name for metric in _metrics_within(self)]
+        layer_metrics = [metric.name for metric in _metrics_within(self)]
         if settings is None:
-            return own
+            return layer_metrics
         trackers = [metric.name for metric in (settings.tracker, *settings.trackers.values())]
-        return [*trackers, *settings.metrics.labels, *own]
+        return [*trackers, *settings.metrics.labels, *layer_metrics]
 
     def reset_metrics(self) -> None:
         """Let all metrics start anew."""
@@ -196,18 +196,18 @@ class Trainer(_Base):
         """The loss of a batch: that of ``compile``, and ``losses``, those of regularizers and of ``add_loss``."""
         settings = self._settings
         more = self.losses
-        found: list[Any] = []
+        losses: list[Any] = []
         if settings.loss is not None:
-            by_output, found = settings.loss(y, y_pred, sample_weight, self._output_names())
-            if len(found) > 1:
+            by_output, losses = settings.loss(y, y_pred, sample_weight, self._output_names())
+            if len(losses) > 1:
                 for name, value in by_output.items():
                     settings.tracker_of(str(name)).update_state(_of_whole_batch(value), sample_weight=_samples(x))
         # Each replica of a strategy has its share of what does not depend on its samples: the loss is their sum.
-        found += [value / replica_count() for value in more] if replica_count() > 1 else more
-        if not found:
+        losses += [value / replica_count() for value in more] if replica_count() > 1 else more
+        if not losses:
             raise ArgumentError(self.name, "there is no loss: give one to compile(), or call add_loss in a layer.")
-        total = found[0]
-        for value in found[1:]:
+        total = losses[0]
+        for value in losses[1:]:
             total = total + value
         return total
 
@@ -226,8 +226,8 @@ class Trainer(_Base):
             results[metric.name] = metric.result()
         results.update(settings.metrics.results())
         for metric in _metrics_within(self):
-            found = metric.result()
-            results.update(found if isinstance(found, dict) else {metric.name: found})
+            result = metric.result()
+            results.update(result if isinstance(result, dict) else {metric.name: result})
         return results
 
     def _logs(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, loss: Any) -> dict[str, Any]:
@@ -296,11 +296,11 @@ class Trainer(_Base):
                     self._ran_out(epoch, "the data")
                     break
                 if validation is not None and _is_due(epoch + 1, validation_freq):
-                    found = self._evaluate(validation, told)
-                    if found is None:
+                    val_logs = self._evaluate(validation, told)
+                    if val_logs is None:
                         self._ran_out(epoch, "the validation data")
                         validation = None
-                    logs.update({f"val_{name}": value for name, value in (found or {}).items()})
+                    logs.update({f"val_{name}": value for name, value in (val_logs or {}).items()})
                 told.on_epoch_end(epoch, logs)
                 if self.stop_training:
                     break
@@ -386,8 +386,8 @@ class Trainer(_Base):
             raise ArgumentError("evaluate", "the data gave no batch: it is empty, or a generator that has ended.")
         if return_dict:
             return logs
-        found = list(logs.values())
-        return found[0] if len(found) == 1 else found
+        values = list(logs.values())
+        return values[0] if len(values) == 1 else values
 
     def _evaluate(self, source: Feed, told: CallbackList) -> dict[str, float] | None:
         """What an evaluation logged; None if there was no batch."""
@@ -402,9 +402,9 @@ class Trainer(_Base):
             told.on_test_batch_begin(number)
             logs = _checked(step(*batch), "test_step")
             told.on_test_batch_end(number, logs)
-        found = {} if logs is None else floats(logs)
-        told.on_test_end(found)
-        return found if logs is not None else None
+        results = {} if logs is None else floats(logs)
+        told.on_test_end(results)
+        return results if logs is not None else None
 
     def predict(
         self,
@@ -418,7 +418,7 @@ class Trainer(_Base):
         source = feed("predict", x, batch_size=batch_size, steps=steps, once=True)
         told = CallbackList(callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False)
         step = self._predictor()
-        found: list[list[Any]] = []
+        batches: list[list[Any]] = []
         structure = None
         try:
             told.on_predict_begin()
@@ -428,7 +428,7 @@ class Trainer(_Base):
                 told.on_predict_batch_begin(number)
                 outputs = step(batch.x)
                 leaves, structure = pytree.flatten(outputs)
-                found.append(leaves)
+                batches.append(leaves)
                 told.on_predict_batch_end(number, {"outputs": outputs})
             told.on_predict_end()
         finally:
@@ -436,7 +436,7 @@ class Trainer(_Base):
             told.close()
         if structure is None:
             raise ArgumentError("predict", "the data gave no batch: it is empty, or a generator that has ended.")
-        return pytree.unflatten(structure, [_joined(leaves) for leaves in zip(*found)])
+        return pytree.unflatten(structure, [_joined(leaves) for leaves in zip(*batches)])
 
     def _predictor(self) -> Any:
         if self._compiled is not None:
@@ -478,8 +478,8 @@ class Trainer(_Base):
     def _one(self, source: Feed, step: Any, return_dict: bool) -> Any:
         self.reset_metrics()
         logs = floats(_checked(step(*next(source.epoch())), "the step"))
-        found = list(logs.values())
-        return logs if return_dict else found[0] if len(found) == 1 else found
+        values = list(logs.values())
+        return logs if return_dict else values[0] if len(values) == 1 else values
 
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for one batch, as NumPy arrays."""
@@ -539,10 +539,10 @@ class CompileSettings:
         for kind, step in (("train", model._train), ("test", model._test), ("predict", model._predict)):
             name = f"{model.name}.{kind}_step"
             if self.strategy is not None:
-                made: Any = ReplicatedStep(self.strategy, step, name, not self.run_eagerly, kind == "predict")
+                compiled: Any = ReplicatedStep(self.strategy, step, name, not self.run_eagerly, kind == "predict")
             else:
-                made = step if self.run_eagerly else function(step, name=name)
-            setattr(self, f"{kind}_step", made)
+                compiled = step if self.run_eagerly else function(step, name=name)
+            setattr(self, f"{kind}_step", compiled)
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles, whose models make steps of their own."""
@@ -628,12 +628,12 @@ def _metrics_within(layer: Layer) -> list[Any]:
 def children(value: Any) -> list[Any]:
     """The layers and metrics that are attributes, each once: those in lists, tuples and dicts too, and in modules that
     are no layers."""
-    found: dict[int, Any] = {}
+    by_id: dict[int, Any] = {}
 
     def visit(part: Any) -> None:
-        if id(part) in found:
+        if id(part) in by_id:
             return
-        found[id(part)] = part
+        by_id[id(part)] = part
         if isinstance(part, Module) and not isinstance(part, Layer):
             part = dict(part._attributes())
         for one in part.values() if isinstance(part, dict) else part if isinstance(part, (list, tuple)) else ():
@@ -643,7 +643,7 @@ def children(value: Any) -> list[Any]:
     for name, part in value._attributes():
         if isinstance(part, _HOLDERS) and name not in ("_compiled", "_run"):
             visit(part)
-    return [one for one in found.values() if isinstance(one, (Layer, Metric))]
+    return [one for one in by_id.values() if isinstance(one, (Layer, Metric))]
 
 
 _HOLDERS = Module, Metric, list, tuple, dict

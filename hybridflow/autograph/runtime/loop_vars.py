@@ -244,30 +244,30 @@ class _LoopVar:
         same = True
         for k, value in enumerate(ends):
             if isinstance(value, Tensor) and view.has_changed(value):
-                found: Any = TypeMismatch("changed", self.start, end)
+                widened: Any = TypeMismatch("changed", self.start, end)
             else:
-                found = _widen_leaf(self.leaves[k], value)
-            if isinstance(found, TypeMismatch) and found.kind in ("kind", "object"):
-                found = self._leaf_of_choice(k, value, found)
-            if isinstance(found, TypeMismatch):
-                self.conflict = found
+                widened = _widen_leaf(self.leaves[k], value)
+            if isinstance(widened, TypeMismatch) and widened.kind in ("kind", "object"):
+                widened = self._leaf_of_choice(k, value, widened)
+            if isinstance(widened, TypeMismatch):
+                self.conflict = widened
                 return False
-            if isinstance(found, Choice):
+            if isinstance(widened, Choice):
                 leaves = [leaf.start if isinstance(leaf, _Leaf) else leaf for leaf in self.leaves]
-                self.start = pytree.unflatten(self.structure, [*leaves[:k], found, *leaves[k + 1 :]])
+                self.start = pytree.unflatten(self.structure, [*leaves[:k], widened, *leaves[k + 1 :]])
                 self._flatten(self._opaque)
                 return False
-            if found is not self.leaves[k]:
-                self.leaves[k], same = found, False
+            if widened is not self.leaves[k]:
+                self.leaves[k], same = widened, False
         return same
 
     def _grows(self, end: list[Any]) -> bool:
         """Whether what is carried from now on is a list whose length a tensor decides."""
         is_decided = not self._is_known or dynamic_list.is_dynamic(end) or dynamic_list.is_dynamic(self.start)
-        found = dynamic_list.widen(self.start, end, self._max_iterations) if self._may_grow and is_decided else None
-        if found is None:
+        widened = dynamic_list.widen(self.start, end, self._max_iterations) if self._may_grow and is_decided else None
+        if widened is None:
             return False
-        self.start = found
+        self.start = widened
         self._ends = None
         self._flatten({})
         return True
@@ -275,15 +275,15 @@ class _LoopVar:
     def _leaf_of_choice(self, number: int, end: Any, conflict: TypeMismatch) -> Choice | TypeMismatch:
         leaf = self.leaves[number]
         start = leaf.start if isinstance(leaf, _Leaf) else leaf
-        found = _widen_to_choice(start, end) if self._may_choose and can_be_choice(start, end) else None
-        return conflict if found is None else found
+        widened = _widen_to_choice(start, end) if self._may_choose and can_be_choice(start, end) else None
+        return conflict if widened is None else widened
 
     def is_invariant(self, end: Any, view: Branch) -> bool:
         """Whether a turn leaves just what it found."""
         end = self.fit(end, view)
         ends, structure = view.flatten(end, self._opaque)
-        found = [x.at_start() if isinstance(x, _Leaf) else x for x in self.leaves]
-        return self.conflict is None and structure == self.structure and all(map(same_constant, found, ends))
+        starts = [x.at_start() if isinstance(x, _Leaf) else x for x in self.leaves]
+        return self.conflict is None and structure == self.structure and all(map(same_constant, starts, ends))
 
     def drop_invariants(self, end: Any, view: Branch) -> bool:
         """Whether there are tensors that a turn which leaves ``end`` has not changed; they are carried no longer."""
@@ -337,26 +337,26 @@ def _with_choices(start: Any, end: Any) -> Any:
     if isinstance(start, Choice) or isinstance(end, Choice):
         if all(any(can_merge(option, other) for other in options_of(start)) for option in options_of(end)):
             return start if isinstance(start, Choice) else Choice(code_of(start, [0]), [start])
-        found = _widen_to_choice(start, end)
-        return start if found is None else found
+        widened = _widen_to_choice(start, end)
+        return start if widened is None else widened
     one, other = object_trees.parts_of(start), object_trees.parts_of(end)
     if one is None or other is None or type(start) is not type(end) or one[0] != other[0]:
         grows = isinstance(start, tuple) and isinstance(end, tuple)
         needs = (one is not None or other is not None) and not grows and can_be_choice(start, end)
-        found = _widen_to_choice(start, end) if needs else None
-        return start if found is None else found
+        widened = _widen_to_choice(start, end) if needs else None
+        return start if widened is None else widened
     ones, others = list(one[1]), list(other[1])
-    made = list(map(_with_choices, ones, others))
-    if len(ones) != len(others) or all(x is y for x, y in zip(made, ones)):
+    merged = list(map(_with_choices, ones, others))
+    if len(ones) != len(others) or all(x is y for x, y in zip(merged, ones)):
         return start
-    return pytree.unflatten(pytree.structure_of(start, one[0], [pytree.LEAF] * len(made)), made)
+    return pytree.unflatten(pytree.structure_of(start, one[0], [pytree.LEAF] * len(merged)), merged)
 
 
 def _placeholder(value: Any) -> Any:
     """Something of the type of a value, where nobody looks at the value."""
     leaves, structure = object_trees.flatten(value)
-    made = [_zero(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-    return pytree.unflatten(structure, made)
+    zeros = [_zero(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    return pytree.unflatten(structure, zeros)
 
 
 def _zero(x: Tensor) -> Any:
@@ -376,22 +376,22 @@ def _fit_choices(model: Any, end: Any) -> Any:
     ones, others = list(one[1]), list(other[1])
     if len(ones) != len(others):
         return end
-    made = list(map(_fit_choices, ones, others))
-    if all(x is y for x, y in zip(made, others)):
+    fitted = list(map(_fit_choices, ones, others))
+    if all(x is y for x, y in zip(fitted, others)):
         return end
-    structure = pytree.structure_of(end, other[0], [pytree.LEAF] * len(made))
-    return pytree.unflatten(structure, made)
+    structure = pytree.structure_of(end, other[0], [pytree.LEAF] * len(fitted))
+    return pytree.unflatten(structure, fitted)
 
 
 def _fit_to_options(model: Choice, end: Any) -> Any:
     """``end`` as a choice with the options of ``model``, which keep what they were where it is another."""
     options, places = list(model.options), []
     for option in options_of(end):
-        found = next((k for k, other in enumerate(model.options) if can_merge(option, other)), None)
-        if found is None or found in places:
+        number = next((k for k, other in enumerate(model.options) if can_merge(option, other)), None)
+        if number is None or number in places:
             return end
-        options[found] = option
-        places.append(found)
+        options[number] = option
+        places.append(number)
     return Choice(code_of(end, places), options)
 
 
@@ -532,8 +532,8 @@ class LoopVars:
         self, names: dict[str, Any], places: Sequence[tuple[Location, Any]], is_new: IsNew | None = None
     ) -> list[tuple[Any, ...]]:
         """The objects that ``built`` made, with what they are in turns, see there."""
-        made = [*names.values(), *(value for _, value in places)]
-        return [group for held, value in zip(self._all_vars(), made) for group in held.alias_pairs(value, is_new)]
+        values = [*names.values(), *(value for _, value in places)]
+        return [group for held, value in zip(self._all_vars(), values) for group in held.alias_pairs(value, is_new)]
 
     def unify(self, values: dict[str, Any] | None, side: Branch, asks: bool) -> bool:
         """Whether a turn that leaves ``values`` (None if none goes on) keeps all types.  The ``side`` of the turn was
@@ -591,9 +591,9 @@ class LoopVars:
     def numbers_change(self, counts: str) -> bool:
         """Whether turns differ in numbers that Python could tell apart, but for that of the name that ``counts``
         them."""
-        found = [held for name, held in self._names.items() if name != counts]
-        found += [held for _, held in self._locations.values()]
-        return any(leaf.is_counted for held in found for leaf in held.carried_leaves())
+        loop_vars = [held for name, held in self._names.items() if name != counts]
+        loop_vars += [held for _, held in self._locations.values()]
+        return any(leaf.is_counted for held in loop_vars for leaf in held.carried_leaves())
 
     def unbound(self) -> list[str]:
         """The names that held nothing before the first turn, and then something."""
@@ -641,8 +641,8 @@ class _ExitLeaf(NamedTuple):
     weak: Weak | None
 
     def rebuild(self, tensors: Sequence[Tensor]) -> Any:
-        found = tensors[self.number]
-        return found if self.weak is None else self.weak.scalar(found)
+        tensor = tensors[self.number]
+        return tensor if self.weak is None else self.weak.scalar(tensor)
 
 
 class ExitValues:

@@ -170,9 +170,12 @@ class Flow(ast.NodeTransformer):
         names = self._outer_names()
         if not names:
             return []
-        found = self._temporary()
-        taken = self._set(at, found, self._call(at, "left", self._names(at, names)))
-        return [taken, self._if(at, self._is_some(at, found), self._assign_names(at, names, self._load(at, found)))]
+        temporary = self._temporary()
+        taken = self._set(at, temporary, self._call(at, "left", self._names(at, names)))
+        return [
+            taken,
+            self._if(at, self._is_some(at, temporary), self._assign_names(at, names, self._load(at, temporary))),
+        ]
 
     def _is_some(self, at: ast.AST, name: str) -> ast.expr:
         """Whether a temporary is not None."""
@@ -330,10 +333,10 @@ class Flow(ast.NodeTransformer):
 
     def _restore_names(self, at: ast.AST, fork: str, node: ast.expr, value: ast.expr) -> ast.expr:
         """``value``, where names that ``node`` binds hold what they held before it."""
-        own = [name for name in self._bound_names(node) if name not in self._inner]
-        if not own:
+        bound = [name for name in self._bound_names(node) if name not in self._inner]
+        if not bound:
             return value
-        both = self._at(at, ast.Tuple([self._take_from_fork(at, fork, "before", own), value], ast.Load()))
+        both = self._at(at, ast.Tuple([self._take_from_fork(at, fork, "before", bound), value], ast.Load()))
         result: ast.expr = self._at(at, ast.Subscript(both, self._at(at, ast.Constant(1)), ast.Load()))
         return result
 
@@ -393,7 +396,7 @@ class Flow(ast.NodeTransformer):
             return node
         at, loop = node.test, self._temporary()
         names = self._bound_names(node.test, *node.body, *node.orelse)
-        made = [self._set(at, loop, self._begin_loop(at, "loop", names, node))]
+        statements = [self._set(at, loop, self._begin_loop(at, "loop", names, node))]
         is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
         if is_endless:
             asked = self._of(at, loop, "endless")
@@ -407,9 +410,9 @@ class Flow(ast.NodeTransformer):
         head.append(self._if(at, self._not(at, asked), [self._at(at, ast.Break())]))
         head.append(self._new_loop(at, loop, names))
         body = self._loop_body(node.body, loop)
-        made.append(self._at(node, ast.While(self._of(at, loop, "more"), [*head, *body], [])))
-        made.append(self._new_loop(at, loop, names))
-        return [*made, *self._after_loop(at, loop, names, node.orelse)]
+        statements.append(self._at(node, ast.While(self._of(at, loop, "more"), [*head, *body], [])))
+        statements.append(self._new_loop(at, loop, names))
+        return [*statements, *self._after_loop(at, loop, names, node.orelse)]
 
     def _after_loop(self, at: ast.AST, loop: str, names: Sequence[str], orelse: Sequence[ast.stmt]) -> list[ast.stmt]:
         """``else``, which runs unless there was a ``break``, and the end of what began with the loop."""
@@ -426,19 +429,21 @@ class Flow(ast.NodeTransformer):
         at, loop = node.iter, self._temporary()
         names = self._bound_names(node.target, *node.body, *node.orelse)
         targets = set(self._bound_names(node.target)) - self._inner
-        own = {name for name in early_exits.appended_names(node.body) if self._scope.kind(self._mangled(name)) == LOCAL}
-        lists = sorted(own - self._inner - targets)
+        appended = {
+            name for name in early_exits.appended_names(node.body) if self._scope.kind(self._mangled(name)) == LOCAL
+        }
+        lists = sorted(appended - self._inner - targets)
         each = self._begin_loop(at, "each", names, node, self._names(at, lists), self._visit(node.iter))
-        made = [self._set(at, loop, each)]
+        statements = [self._set(at, loop, each)]
         body = [self._new_loop(at, loop, [name for name in names if name not in targets])]
         again = self._at(at, ast.Attribute(self._load(at, loop), "again", ast.Load()))
         body.append(self._if(at, again, [self._at(at, ast.Continue())]))
         body += self._loop_body(node.body, loop)
         target, unpacking = self._loop_statement(node.target)
         body = [*unpacking, self._try_loop_body(node, loop, body)]
-        made.append(self._at(node, ast.For(target, self._load(at, loop), body, [])))
-        made.append(self._new_loop(at, loop, names))
-        return [*made, *self._after_loop(at, loop, names, node.orelse)]
+        statements.append(self._at(node, ast.For(target, self._load(at, loop), body, [])))
+        statements.append(self._new_loop(at, loop, names))
+        return [*statements, *self._after_loop(at, loop, names, node.orelse)]
 
     def _try_loop_body(self, at: ast.AST, loop: str, body: list[ast.stmt]) -> ast.stmt:
         """The body of a ``for``, which may be traced as a loop of the program and turn out to be none."""
@@ -506,8 +511,8 @@ class Flow(ast.NodeTransformer):
             first.optional_vars, unpacking = self._loop_statement(first.optional_vars)
         self.visit(first)
         one, error = self._temporary(), self._temporary()
-        given = *lines, self._names(node, names), self._loop_around(node)
-        managed = self._set(node, one, self._call(node, "managed", first.context_expr, *given))
+        arguments = *lines, self._names(node, names), self._loop_around(node)
+        managed = self._set(node, one, self._call(node, "managed", first.context_expr, *arguments))
         first.context_expr = self._load(node, one)
         if not (early_exits.leaves(node.body) or early_exits.may_raise(node.body)):
             node.body = [*unpacking, *self._statements(node.body)]
@@ -535,17 +540,17 @@ class Flow(ast.NodeTransformer):
         if .f is not True and .f is not False: a, b = .f.joined()
         """
         names, fork = sorted(self._bound_names()), self._temporary()
-        made: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         if names:
             common = self._call(at, "common", self._load(at, pause), self._names(at, names))
-            made.append(self._if(at, self._is_some(at, pause), self._assign_names(at, names, common)))
+            statements.append(self._if(at, self._is_some(at, pause), self._assign_names(at, names, common)))
         asked = self._call(at, "leaving", self._load(at, one), self._names(at, names))
-        made.append(self._set(at, fork, asked))
+        statements.append(self._set(at, fork, asked))
         between = self._assign_names(at, names, self._of(at, fork, "begin_else"))
         left = self._at(at, ast.Expr(self._of(at, one, "leaves")))
-        made.append(self._if(at, self._load(at, fork), [left, self._if(at, self._is(at, fork, True), between)]))
+        statements.append(self._if(at, self._load(at, fork), [left, self._if(at, self._is(at, fork, True), between)]))
         joined = self._assign_names(at, names, self._of(at, fork, "merge"))
-        return [*made, self._if(at, self._is(at, fork, True, False), joined)]
+        return [*statements, self._if(at, self._is(at, fork, True, False), joined)]
 
     def _pause_around(
         self, at: ast.stmt, names: Sequence[str], ends: ast.stmt | None = None, first: int = 0, one: str | None = None
@@ -592,8 +597,8 @@ class Flow(ast.NodeTransformer):
         """The names that the blocks of a ``try`` bind, but for ``finally``."""
         blocks = [node.body, node.orelse, *(handler.body for handler in node.handlers)]
         names = set(self._bound_names(*(part for block in blocks for part in block)))
-        own = [handler.name for handler in node.handlers if handler.name]
-        return sorted(names | {name for name in own if self._scope.kind(self._mangled(name)) == LOCAL})
+        caught = [handler.name for handler in node.handlers if handler.name]
+        return sorted(names | {name for name in caught if self._scope.kind(self._mangled(name)) == LOCAL})
 
     def _with_clauses(self, node: ast.Try | ast.TryStar) -> list[ast.stmt]:
         """``try``, ``except`` and ``else``.  The clauses are there once more for errors that a tensor decides about:
@@ -616,8 +621,8 @@ class Flow(ast.NodeTransformer):
         """
         names, depth, one = self._names_of_try(node), self._temporary(), self._temporary()
         clauses, is_group = copy.deepcopy(node.handlers), isinstance(node, ast.TryStar)
-        given: tuple[Any, ...] = (node.body[0].lineno, node.body[-1].end_lineno, _caught_exceptions(node))
-        values = [*(self._at(node, ast.Constant(value)) for value in given), self._names(node, names)]
+        arguments: tuple[Any, ...] = (node.body[0].lineno, node.body[-1].end_lineno, _caught_exceptions(node))
+        values = [*(self._at(node, ast.Constant(value)) for value in arguments), self._names(node, names)]
         values += [self._at(node, ast.Constant(is_group)), self._loop_around(node)]
         begun = [
             self._set(node, one, self._call(node, "tries", *values)),
@@ -632,8 +637,8 @@ class Flow(ast.NodeTransformer):
             orelse = self._statements(node.orelse)
         else:
             orelse = self._arrivals(clauses, one, names, node.orelse)
-        made: ast.stmt = self._at(node, type(node)(body, handlers, orelse, []))
-        return [*begun, made]
+        statement: ast.stmt = self._at(node, type(node)(body, handlers, orelse, []))
+        return [*begun, statement]
 
     def _arrivals(
         self, clauses: list[ast.ExceptHandler], one: str, names: Sequence[str], orelse: Sequence[ast.stmt]
@@ -653,11 +658,11 @@ class Flow(ast.NodeTransformer):
         turns = self._at(at, ast.For(target, self._load(at, one), turn, []))
         asked = self._set(at, arrived, self._call(at, "arrived", self._load(at, one)))
         goes_on = self._assign_names(at, names, self._of(at, one, "goes_on"))
-        made = [asked, self._if(at, self._load(at, arrived), [turns, *goes_on])]
+        statements = [asked, self._if(at, self._load(at, arrived), [turns, *goes_on])]
         if orelse:
-            made.append(self._if(at, self._call(at, "live"), self._statements(orelse)))
+            statements.append(self._if(at, self._call(at, "live"), self._statements(orelse)))
         ends = self._assign_names(at, names, self._of(at, one, "ends"))
-        return [*made, self._if(at, self._load(at, arrived), ends)]
+        return [*statements, self._if(at, self._load(at, arrived), ends)]
 
     # ---- errors
 
@@ -679,20 +684,20 @@ class Flow(ast.NodeTransformer):
         if not all(map(_is_simple, message)):
             negated = self._call(node, "negated", self._truth(node.test))
             return self._conditional(node.test, negated, [self._at(node, Failure.of(message))], [])
-        found = self._temporary()
-        given = list(map(self._visit, message))
-        later = self._call(node, "require", self._load(node, found), *given)
-        begun = self._set(node, found, self._truth(node.test))
-        node.test = self._call(node, "test", self._load(node, found))
-        node.msg = copy.deepcopy(given[0]) if given else None
-        asked = self._call(node, "is_open", self._load(node, found))
+        temporary = self._temporary()
+        message_parts = list(map(self._visit, message))
+        later = self._call(node, "require", self._load(node, temporary), *message_parts)
+        begun = self._set(node, temporary, self._truth(node.test))
+        node.test = self._call(node, "test", self._load(node, temporary))
+        node.msg = copy.deepcopy(message_parts[0]) if message_parts else None
+        asked = self._call(node, "is_open", self._load(node, temporary))
         return [begun, self._if(node, asked, [self._at(node, ast.Expr(later))], [node])]
 
     def visit_Failure(self, node: Failure) -> Any:
         """An assertion that does not hold, in a branch of its own."""
-        made = self._call(node, "assertion", *map(self._visit, node.message))
-        raises = self._at(node, ast.Raise(copy.deepcopy(made), None))
-        later = self._call(node, "raises_later", made, self._none(node))
+        call = self._call(node, "assertion", *map(self._visit, node.message))
+        raises = self._at(node, ast.Raise(copy.deepcopy(call), None))
+        later = self._call(node, "raises_later", call, self._none(node))
         return self._if(node, self._call(node, "is_staged"), [self._at(node, ast.Expr(later))], [raises])
 
 

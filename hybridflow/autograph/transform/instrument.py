@@ -128,8 +128,8 @@ class _Instrumenter(Flow):
         return self._at(at, ast.Constant(self._recorder))
 
     def _at(self, at: Any, node: N) -> N:
-        made: Any = node  # ``ast.copy_location`` takes several times as long
-        made.lineno, made.col_offset, made.end_lineno, made.end_col_offset = (
+        copied: Any = node  # ``ast.copy_location`` takes several times as long
+        copied.lineno, copied.col_offset, copied.end_lineno, copied.end_col_offset = (
             at.lineno,
             at.col_offset,
             at.end_lineno,
@@ -178,15 +178,15 @@ class _Instrumenter(Flow):
         return self._block(nodes)
 
     def _statements_of(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
-        return [made for node in nodes for made in self._statement(node)]
+        return [statement for node in nodes for statement in self._statement(node)]
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
         before, self._written = self._written, {}
         try:
-            made = self.visit(node)
-            made = made if isinstance(made, list) else [made]
+            statements = self.visit(node)
+            statements = statements if isinstance(statements, list) else [statements]
             notes = [self._note_write(node, name, kind) for name, kind in self._written.items()]
-            return [*notes, *made]
+            return [*notes, *statements]
         finally:
             self._written = before
 
@@ -262,8 +262,8 @@ class _Instrumenter(Flow):
         """``[f(x) for x in xs if g(x)]`` as ``R.listed(lambda .o, .i: R.walk(.i, lambda x: .o.append(f(x)) if g(x) else
         None), xs)``, so that the condition may be a tensor."""
         number = self._temporary()  # those of the functions inside begin anew
-        made, items = f"{number}.list", f"{number}.items"
-        append = self._at(node, ast.Attribute(self._load(node, made), "append", ast.Load()))
+        list_name, items = f"{number}.list", f"{number}.items"
+        append = self._at(node, ast.Attribute(self._load(node, list_name), "append", ast.Load()))
         body: ast.expr = self._at(node, ast.Call(append, [node.elt], []))
         for k, part in reversed(list(enumerate(node.generators))):
             for test in reversed(part.ifs):
@@ -272,7 +272,7 @@ class _Instrumenter(Flow):
             body = self._at(
                 part.iter, LoopIterable.of(over, self._at(node, ast.Lambda(self._of_target(part.target), body)))
             )
-        both = ast.arguments([], [ast.arg(made), ast.arg(items)], None, [], [], None, [])
+        both = ast.arguments([], [ast.arg(list_name), ast.arg(items)], None, [], [], None, [])
         for each in both.args:
             self._at(node, each)
         function = self._visit(self._at(node, ast.Lambda(both, body)))
@@ -281,8 +281,8 @@ class _Instrumenter(Flow):
     def _of_target(self, target: ast.expr) -> ast.arguments:
         """The parameters of what is called with an item: one, or all of those in a tuple."""
         names = [target] if isinstance(target, ast.Name) else target.elts  # type: ignore[attr-defined]
-        made = [self._at(name, ast.arg(name.id)) for name in names]
-        return ast.arguments([], made, None, [], [], None, [])
+        parameters = [self._at(name, ast.arg(name.id)) for name in names]
+        return ast.arguments([], parameters, None, [], [], None, [])
 
     def visit_LoopIterable(self, node: LoopIterable) -> ast.AST:
         value, body = self._visit(node.value), node.body
@@ -312,8 +312,8 @@ class _Instrumenter(Flow):
         return self._call(value, "iterate", value, *levels)
 
     def _made_by_comprehension(self, node: Any) -> ast.AST:
-        found: Any = self._comprehension(node)
-        return self._call(node, "made", found)
+        expression: Any = self._comprehension(node)
+        return self._call(node, "made", expression)
 
     visit_GeneratorExp = _comprehension
     visit_ListComp = visit_SetComp = visit_DictComp = _made_by_comprehension
@@ -397,9 +397,9 @@ class _Instrumenter(Flow):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         function = node.func
         if isinstance(function, ast.Name) and function.id in _TAKING_ALL and len(node.args) == 1 and not node.keywords:
-            (given,) = node.args
-            if isinstance(given, ast.GeneratorExp) and self._may_bind and may_loop_over(given):
-                node.args = [self._at(given, ast.ListComp(given.elt, given.generators))]
+            (argument,) = node.args
+            if isinstance(argument, ast.GeneratorExp) and self._may_bind and may_loop_over(argument):
+                node.args = [self._at(argument, ast.ListComp(argument.elt, argument.generators))]
         if isinstance(function, ast.Name) and function.id == "super" and not node.args and not node.keywords:
             return node  # the compiler knows it by its form
         if isinstance(function, ast.Attribute):
@@ -462,8 +462,8 @@ class _Instrumenter(Flow):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
-            found = self._call(node, "contains", self._visit(node.left), self._visit(node.comparators[0]))
-            return self._call(node, "negated", found) if isinstance(node.ops[0], ast.NotIn) else found
+            test = self._call(node, "contains", self._visit(node.left), self._visit(node.comparators[0]))
+            return self._call(node, "negated", test) if isinstance(node.ops[0], ast.NotIn) else test
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             return self._identity_of(node)
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
@@ -481,10 +481,10 @@ class _Instrumenter(Flow):
         if isinstance(left, ast.Constant) and left.value is None:
             left, right = right, left
         if isinstance(right, ast.Constant) and right.value is None:
-            found = self._call(node, "is_none", self._visit(left))
+            test = self._call(node, "is_none", self._visit(left))
         else:
-            found = self._call(node, "identical", self._visit(left), self._visit(right))
-        return self._call(node, "negated", found) if isinstance(node.ops[0], ast.IsNot) else found
+            test = self._call(node, "identical", self._visit(left), self._visit(right))
+        return self._call(node, "negated", test) if isinstance(node.ops[0], ast.IsNot) else test
 
     def _use(self, node: ast.expr) -> ast.expr:
         return node if isinstance(node, ast.Constant) else self._call(node, "use", self._visit(node))
@@ -570,13 +570,15 @@ class _Instrumenter(Flow):
 
     def _named_in_patterns(self, node: ast.Match) -> list[ast.expr]:
         """Functions that read the constants and classes in patterns, which cannot be calls in a pattern itself."""
-        found: list[ast.expr] = []
+        expressions: list[ast.expr] = []
         for part in (part for case in node.cases for part in ast.walk(case.pattern)):
             if isinstance(part, ast.MatchValue) and isinstance(part.value, ast.Attribute):
-                found.append(part.value)
+                expressions.append(part.value)
             elif isinstance(part, ast.MatchClass):
-                found.append(part.cls)
-        return [self._at(node, ast.Lambda(self._no_arguments(), self._visit(copy.deepcopy(part)))) for part in found]
+                expressions.append(part.cls)
+        return [
+            self._at(node, ast.Lambda(self._no_arguments(), self._visit(copy.deepcopy(part)))) for part in expressions
+        ]
 
     def _pattern_value(self, node: Any) -> ast.AST:
         return node  # dotted names of patterns stay: they may not be calls

@@ -143,8 +143,18 @@ def _clipped(function: Function, clip: float | None) -> Function:
     return lambda x: function(ew.minimum(ew.maximum(x, -clip), clip))
 
 
+def _plus(product: Function, bias: Tensor | None) -> Function:
+    """The product of rows with a weight, and a bias if there is one."""
+    return product if bias is None else lambda rows: product(rows) + bias
+
+
+def _gates(rows: Tensor, units: Any, count: int) -> list[Tensor]:
+    """The parts of rows that belong to each gate."""
+    return [rows[:, j * units : (j + 1) * units] for j in range(count)]
+
+
 class Settings(NamedTuple):
-    """The attributes that say how sequences are walked."""
+    """The attributes that say how sequences are gone through."""
 
     direction: str
     activations: Any
@@ -152,6 +162,14 @@ class Settings(NamedTuple):
     betas: Any
     clip: float | None
     layout: int
+
+    def functions(self, call: Call, usual: list[str], directions: int, clipped: int) -> list[list[Function]]:
+        """The activations of each direction, of which the first ``clipped`` have their arguments clipped."""
+        activations = _activations(call, self.activations, self.alphas, self.betas, usual, directions)
+        return [
+            [_clipped(function, self.clip if k < clipped else None) for k, function in enumerate(functions)]
+            for functions in activations
+        ]
 
 
 def lstm_of(
@@ -171,26 +189,18 @@ def lstm_of(
     The gates are input, output, forget, cell.
     """
     run = Sequences(call, x, lengths, len(products), settings.direction, settings.layout)
-    functions = _activations(
-        call, settings.activations, settings.alphas, settings.betas, ["Sigmoid", "Tanh", "Tanh"], run.directions
-    )
+    functions = settings.functions(call, ["Sigmoid", "Tanh", "Tanh"], run.directions, clipped=2)
     parts = []
     for k, (of_inputs, of_hidden) in enumerate(products):
         f, g, last = functions[k]
-        f, g = _clipped(f, settings.clip), _clipped(g, settings.clip)
         bias = None if b is None else b[k, : 4 * units] + b[k, 4 * units :]
         peep = None if p is None else [p[k, j * units : (j + 1) * units] for j in range(3)]
-
-        def inputs(rows: Tensor, of_inputs: Any = of_inputs, bias: Any = bias) -> Tensor:
-            found = of_inputs(rows)
-            return found if bias is None else found + bias
 
         def step(
             state: Any, row: Any, of_hidden: Any = of_hidden, f: Any = f, g: Any = g, last: Any = last, peep: Any = peep
         ) -> Any:
             hidden, cell = state
-            gates = row + of_hidden(hidden)
-            i, o, forget, new = (gates[:, j * units : (j + 1) * units] for j in range(4))
+            i, o, forget, new = _gates(row + of_hidden(hidden), units, 4)
             if peep is not None:
                 i, forget = i + peep[0] * cell, forget + peep[2] * cell
             i = f(i)
@@ -201,7 +211,7 @@ def lstm_of(
             return f(o) * last(cell), cell
 
         first = tuple([run.start(state, k, units, x.dtype) for state in states])
-        parts.append(run.direction(k, inputs, step, first))
+        parts.append(run.direction(k, _plus(of_inputs, bias), step, first))
     return run.results(parts)
 
 
@@ -257,37 +267,30 @@ def gru(
     """The gates are update, reset, hidden."""
     run = Sequences(call, x, lengths, w.shape[0], direction, layout)
     units = r.shape[-1]
-    functions = _activations(call, activations, activation_alpha, activation_beta, ["Sigmoid", "Tanh"], run.directions)
+    settings = Settings(direction, activations, activation_alpha, activation_beta, clip, layout)
+    functions = settings.functions(call, ["Sigmoid", "Tanh"], run.directions, clipped=2)
     parts = []
     for k in range(run.directions):
-        f, g = (_clipped(function, clip) for function in functions[k])
+        f, g = functions[k]
         weight, recurrent = _weight(call, w, k), _weight(call, r, k)
         wb = None if b is None else b[k, : 3 * units]
         rb = None if b is None else b[k, 3 * units :]
 
-        def inputs(rows: Tensor, weight: Any = weight, wb: Any = wb) -> Tensor:
-            found = matmul(rows, weight)
-            return found if wb is None else found + wb
-
         def step(state: Any, row: Any, recurrent: Any = recurrent, rb: Any = rb, f: Any = f, g: Any = g) -> Any:
             (hidden,) = state
+            gates = 3 if linear_before_reset else 2  # that are made of the hidden state as it is
+            some = None if rb is None else rb[: gates * units]
+            of_hidden = _gates(_plus(_product(recurrent[:, : gates * units]), some)(hidden), units, gates)
+            z, reset = (f(of_row + part) for of_row, part in zip(_gates(row, units, 2), of_hidden))
             if linear_before_reset:
-                seen = matmul(hidden, recurrent)
-                seen = seen if rb is None else seen + rb
-                z, reset = (
-                    f(row[:, j * units : (j + 1) * units] + seen[:, j * units : (j + 1) * units]) for j in (0, 1)
-                )
-                new = g(row[:, 2 * units :] + reset * seen[:, 2 * units :])
+                inner = reset * of_hidden[2]
             else:
-                seen = matmul(hidden, recurrent[:, : 2 * units])
-                seen = seen if rb is None else seen + rb[: 2 * units]
-                z, reset = (
-                    f(row[:, j * units : (j + 1) * units] + seen[:, j * units : (j + 1) * units]) for j in (0, 1)
-                )
-                inner = matmul(reset * hidden, recurrent[:, 2 * units :])
-                new = g(row[:, 2 * units :] + (inner if rb is None else inner + rb[2 * units :]))
+                rest = None if rb is None else rb[2 * units :]
+                inner = _plus(_product(recurrent[:, 2 * units :]), rest)(reset * hidden)
+            new = g(row[:, 2 * units :] + inner)
             return ((1 - z) * new + z * hidden,)
 
+        inputs = _plus(_product(weight), wb)
         parts.append(run.direction(k, inputs, step, (run.start(h, k, units, x.dtype),)))
     return run.results(parts)
 
@@ -312,19 +315,17 @@ def rnn(
 ) -> tuple[Tensor, ...]:
     run = Sequences(call, x, lengths, w.shape[0], direction, layout)
     units = r.shape[-1]
-    functions = _activations(call, activations, activation_alpha, activation_beta, ["Tanh"], run.directions)
+    settings = Settings(direction, activations, activation_alpha, activation_beta, clip, layout)
+    functions = settings.functions(call, ["Tanh"], run.directions, clipped=1)
     parts = []
     for k in range(run.directions):
-        f = _clipped(functions[k][0], clip)
+        (f,) = functions[k]
         weight, recurrent = _weight(call, w, k), _weight(call, r, k)
         bias = None if b is None else b[k, :units] + b[k, units:]
-
-        def inputs(rows: Tensor, weight: Any = weight, bias: Any = bias) -> Tensor:
-            found = matmul(rows, weight)
-            return found if bias is None else found + bias
 
         def step(state: Any, row: Any, recurrent: Any = recurrent, f: Any = f) -> Any:
             return (f(row + matmul(state[0], recurrent)),)
 
+        inputs = _plus(_product(weight), bias)
         parts.append(run.direction(k, inputs, step, (run.start(h, k, units, x.dtype),)))
     return run.results(parts)
