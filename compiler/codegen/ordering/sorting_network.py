@@ -12,6 +12,7 @@ touch nothing else is left out.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -34,15 +35,55 @@ def mirror_negatives(e: Emitter, bits: Val) -> Val:
 def sort_columns(c: KernelBuilder, rows: str, count: Ref, key: np.dtype, lanes: int) -> None:
     """Sort the lanes of the ``count`` rows of ``lanes`` keys at ``rows``.  Memory reaches to the next power of two, at
     least ROWS, and is filled with the largest key there."""
-    symbol = rows_function(c.e, "sort_columns", key, lanes, _write_sort)
-    c.e.line(f"call void {symbol}(ptr {rows}, i64 {count})")
+    if not isinstance(count, int) or count > _BLOCK:
+        symbol = rows_function(c.e, "sort_columns", key, lanes, _write_sort)
+        c.e.line(f"call void {symbol}(ptr {rows}, i64 {count})")
+        return
+    small = rows_function(c.e, "sort_rows", key, lanes, _write_sort_rows)
+    c.e.line(f"call void {small}(ptr {rows}, i64 {count})")
+    for level in range(_LEVELS + 1, _BLOCK.bit_length()):
+        _merge_stage(c, rows, count, level, True, key, lanes)
 
 
 def merge_lanes(c: KernelBuilder, rows: str, count: Ref, key: np.dtype, lanes: int) -> None:
     """Merge the sorted lanes of ``count`` rows, a power of two not below ROWS: lane 0 then has the smallest keys, in
     order, and so on."""
-    symbol = rows_function(c.e, "merge_lanes", key, lanes, _write_merge_lanes)
-    c.e.line(f"call void {symbol}(ptr {rows}, i64 {count})")
+    level = bits(c, count)
+    for step in range(lanes.bit_length() - 1):
+        symbol = rows_function(c.e, f"cross_lanes{step}", key, lanes, functools.partial(_write_cross_lanes, step=step))
+        c.e.line(f"call void {symbol}(ptr {rows}, i64 {count})")
+        _merge_stage(c, rows, count, level, False, key, lanes)
+
+
+def _merge_stage(c: KernelBuilder, rows: str, count: Ref, level: Ref, flip: bool, key: np.dtype, lanes: int) -> None:
+    """Merge runs that are together 2**level rows; with ``flip`` the second ones are taken from their ends.  Where it is
+    known how many rows there are, nothing but what they need is written."""
+    e = c.e
+    if not isinstance(count, int) or not isinstance(level, int):
+        name = "merge_flipped" if flip else "merge_straight"
+        write = functools.partial(_write_stage, flip=flip)
+        symbol = rows_function(e, name, key, lanes, write, "i64 %count, i64 %level")
+        e.line(f"call void {symbol}(ptr {rows}, i64 {count}, i64 {level})")
+        return
+    size, first = 1 << level, (level - 1) % _LEVELS + 1
+    limit = (count + size // 2 - 1) // size * size  # where the second run has no row, the first one is in order
+    if limit > 0:
+        _call_levels(e, rows, limit, size, first, flip, key, lanes)
+        if level - first == _LEVELS:
+            symbol = rows_function(e, "last_four", key, lanes, _write_last_four, "i64 %limit")
+            e.line(f"call void {symbol}(ptr {rows}, i64 {limit})")
+        elif level > first:
+            symbol = rows_function(e, "last_levels", key, lanes, _write_last_levels, "i64 %limit, i64 %left")
+            e.line(f"call void {symbol}(ptr {rows}, i64 {limit}, i64 {level - first})")
+
+
+def _call_levels(
+    e: Emitter, rows: str, limit: Ref, size: Ref, levels: int, flip: bool, key: np.dtype, lanes: int
+) -> None:
+    name = f"first_levels{levels}{'f' if flip else 's'}"
+    write = functools.partial(_write_first_levels, levels=levels, flip=flip)
+    symbol = rows_function(e, name, key, lanes, write, "i64 %limit, i64 %size")
+    e.line(f"call void {symbol}(ptr {rows}, i64 {limit}, i64 {size})")
 
 
 def power_above(c: KernelBuilder, count: Ref) -> Ref:
@@ -54,6 +95,8 @@ def power_above(c: KernelBuilder, count: Ref) -> Ref:
 
 def bits(c: KernelBuilder, count: Ref) -> Ref:
     """How many bits count - 1 has."""
+    if isinstance(count, int):
+        return (count - 1).bit_length()
     c.e.declare("declare i64 @llvm.ctlz.i64(i64, i1)")
     zeros = c.e.fresh("i")
     c.e.line(f"{zeros} = call i64 @llvm.ctlz.i64(i64 {c.sub(count, 1)}, i1 false)")
@@ -139,14 +182,13 @@ class NetworkRows:
 def _write_sort(r: NetworkRows) -> None:
     c, e = r.c, r.e
     small = rows_function(e, "sort_rows", r.key, r.lanes, _write_sort_rows)
-    stage = _stage_function(r)
     with c.loop(0, "%count", _BLOCK) as block:
         base, remainder = r.at(block.index), c.min(c.sub("%count", block.index), _BLOCK)
         e.line(f"call void {small}(ptr {base}, i64 {remainder})")
         for level in range(_LEVELS + 1, _BLOCK.bit_length()):
-            e.line(f"call void {stage}(ptr {base}, i64 {remainder}, i64 {level}, i1 true)")
+            _merge_stage(c, base, remainder, level, True, r.key, r.lanes)
     with c.loop(_BLOCK.bit_length(), c.add(bits(c, c.max("%count", 1)), 1)) as at:
-        e.line(f"call void {stage}(ptr %rows, i64 %count, i64 {at.index}, i1 true)")
+        _merge_stage(c, "%rows", "%count", at.index, True, r.key, r.lanes)
 
 
 def _write_sort_rows(r: NetworkRows) -> None:
@@ -181,7 +223,7 @@ def _write_merge_rows(r: NetworkRows) -> None:
     r.store(values, places)
 
 
-def _write_stage(r: NetworkRows) -> None:
+def _write_stage(r: NetworkRows, flip: bool) -> None:
     """Blocks of 2**%level rows: one to four levels, so that the others can be done four by four."""
     c, e = r.c, r.e
     size, half = _shift(c, 1, "%level"), _shift(c, 1, c.sub("%level", 1))
@@ -189,18 +231,17 @@ def _write_stage(r: NetworkRows) -> None:
     blocks = e.lshr(c.value(c.add("%count", c.sub(half, 1))), c.value("%level")).ref
     limit = c.mul(blocks, size)
     first = c.add(e.and_(c.value(c.sub("%level", 1)), _LEVELS - 1).ref, 1)
+    last = rows_function(e, "last_levels", r.key, r.lanes, _write_last_levels, "i64 %limit, i64 %left")
     with c.when(c.compare("sgt", limit, 0)):
         for levels in range(1, _LEVELS + 1):
-            chosen = c.compare("eq", first, levels)
-            for flip in (True, False):
-                with c.when(c.both(chosen, "%flip" if flip else c.negation("%flip"))):
-                    _first_levels(r, limit, size, levels, flip)
-        _last_levels(r, limit, c.sub("%level", first))
+            with c.when(c.compare("eq", first, levels)):
+                _call_levels(e, "%rows", limit, size, levels, flip, r.key, r.lanes)
+        e.line(f"call void {last}(ptr %rows, i64 {limit}, i64 {c.sub('%level', first)})")
 
 
-def _last_levels(r: NetworkRows, limit: Ref, left: Ref) -> None:
+def _write_last_levels(r: NetworkRows) -> None:
     """Four by four; the last eight block by block."""
-    c = r.c
+    c, limit, left = r.c, "%limit", "%left"
     with c.loop(0, c.sub(left, 2 * _LEVELS), _LEVELS) as done:
         distance = _shift(c, 1, c.sub(c.sub(left, _LEVELS), done.index))
         with c.loop(0, limit, c.mul(distance, ROWS)) as block, c.loop(0, distance) as row:
@@ -212,7 +253,12 @@ def _last_levels(r: NetworkRows, limit: Ref, left: Ref) -> None:
         with c.loop(0, ROWS) as row:
             _merge(r, c.add(block.index, c.mul(row.index, ROWS)), 1)
     one = c.both(c.negation(two), c.compare("sge", left, _LEVELS))
-    with c.when(one), c.loop(0, limit, ROWS) as block:
+    with c.when(one):
+        _write_last_four(r)
+
+
+def _write_last_four(r: NetworkRows) -> None:
+    with r.c.loop(0, "%limit", ROWS) as block:
         _merge(r, block.index, 1)
 
 
@@ -222,9 +268,9 @@ def _merge(r: NetworkRows, row: Ref, distance: Ref) -> None:
     r.e.line(f"call void {symbol}(ptr {r.at(row)}, i64 {distance})")
 
 
-def _first_levels(r: NetworkRows, limit: Ref, size: Ref, levels: int, flip: bool) -> None:
-    """The first levels of blocks of ``size`` rows."""
-    c, half = r.c, 1 << levels - 1
+def _write_first_levels(r: NetworkRows, levels: int, flip: bool) -> None:
+    """The first levels of blocks of %size rows."""
+    c, half, limit, size = r.c, 1 << levels - 1, "%limit", "%size"
     apart = r.e.lshr(c.value(size), levels).ref
     step = c.mul(apart, r.lanes * r.key.itemsize)
     with c.loop(0, limit, size) as block, c.loop(0, apart) as row:
@@ -242,34 +288,25 @@ def _first_levels(r: NetworkRows, limit: Ref, size: Ref, levels: int, flip: bool
         r.store(values, places)
 
 
-def _write_merge_lanes(r: NetworkRows) -> None:
-    """Runs of 1, 2, 4 ... lanes: first pairs of rows and of lanes, then the lanes of each row, then rows."""
+def _write_cross_lanes(r: NetworkRows, step: int) -> None:
+    """Runs of 2**step lanes: first pairs of rows and of lanes, then the lanes of each row; rows come next."""
     c, e, lanes = r.c, r.e, r.lanes
-    level = bits(c, "%count")
-    stage = _stage_function(r)
-    for step in range(lanes.bit_length() - 1):
-        mirror = [lane ^ (2 << step) - 1 for lane in range(lanes)]
-        low = _lanes_without(e, 1 << step)
-        with c.loop(0, c.div("%count", 2)) as row:
-            places = [r.at(row.index), r.at(c.sub(c.sub("%count", 1), row.index))]
-            a, b = r.load(places)
-            b = e.shuffle(b, None, mirror)
-            least, most = in_order(e, a, b)
-            values = [e.select(low, least, most), e.shuffle(e.select(low, most, least), None, mirror)]
-            for bit in reversed(range(step)):
-                below = _lanes_without(e, 1 << bit)
-                for k, value in enumerate(values):
-                    other = e.shuffle(value, None, [lane ^ 1 << bit for lane in range(lanes)])
-                    values[k] = e.select(below, *in_order(e, value, other))
-            r.store(values, places)
-        e.line(f"call void {stage}(ptr %rows, i64 %count, i64 {level}, i1 false)")
+    mirror = [lane ^ (2 << step) - 1 for lane in range(lanes)]
+    low = _lanes_without(e, 1 << step)
+    with c.loop(0, c.div("%count", 2)) as row:
+        places = [r.at(row.index), r.at(c.sub(c.sub("%count", 1), row.index))]
+        a, b = r.load(places)
+        b = e.shuffle(b, None, mirror)
+        least, most = in_order(e, a, b)
+        values = [e.select(low, least, most), e.shuffle(e.select(low, most, least), None, mirror)]
+        for bit in reversed(range(step)):
+            below = _lanes_without(e, 1 << bit)
+            for k, value in enumerate(values):
+                other = e.shuffle(value, None, [lane ^ 1 << bit for lane in range(lanes)])
+                values[k] = e.select(below, *in_order(e, value, other))
+        r.store(values, places)
 
 
 def _lanes_without(e: Emitter, bit: int) -> Val:
     """The mask of the lanes whose numbers lack a bit."""
     return e.eq(e.and_(e.iota(dt.int32), bit), 0)
-
-
-def _stage_function(r: NetworkRows) -> str:
-    """Merges runs that are together 2**level rows; with ``flip`` the second ones are taken from their ends."""
-    return rows_function(r.e, "merge_stage", r.key, r.lanes, _write_stage, "i64 %count, i64 %level, i1 %flip")
