@@ -10,6 +10,7 @@ from typing import Any
 from hybridflow.array.random import Generator
 from hybridflow.core.serialization import snake_case
 from hybridflow.core.variable import Variable
+from hybridflow.module_parts import by_name, traverse
 
 
 class Module:
@@ -55,19 +56,17 @@ class Module:
 
     def named_variables(self) -> dict[str, Variable]:
         """All variables by their path from here: ``{"layers.0.kernel": ...}``."""
-        return {
-            path: variable for path, variable, _ in traverse(self, "", True, set()) if isinstance(variable, Variable)
-        }
+        return {path: variable for path, variable, _ in traverse(self, Module) if isinstance(variable, Variable)}
 
     @property
     def variables(self) -> list[Variable]:
         """All variables."""
-        return [found for _, found, _ in traverse(self, "", True, set()) if isinstance(found, Variable)]
+        return [found for _, found, _ in traverse(self, Module) if isinstance(found, Variable)]
 
     @property
     def trainable_variables(self) -> list[Variable]:
         """The variables that are trainable, of modules that are."""
-        return [v for _, v, free in traverse(self, "", True, set()) if isinstance(v, Variable) and free and v.trainable]
+        return [v for _, v, free in traverse(self, Module) if isinstance(v, Variable) and free and v.trainable]
 
     @property
     def non_trainable_variables(self) -> list[Variable]:
@@ -78,11 +77,11 @@ class Module:
     @property
     def submodules(self) -> list[Module]:
         """All modules within this one, at any depth."""
-        return [m for _, m, _ in traverse(self, "", True, set()) if isinstance(m, Module) and m is not self]
+        return [m for _, m, _ in traverse(self, Module) if isinstance(m, Module) and m is not self]
 
     def _named_modules(self) -> Iterator[tuple[str, Module]]:
         """This module, whose path is empty, and all within it by their paths from here."""
-        return ((path, m) for path, m, _ in traverse(self, "", True, set()) if isinstance(m, Module))
+        return ((path, m) for path, m, _ in traverse(self, Module) if isinstance(m, Module))
 
     _has_deferred_build = False  # whether it makes variables when it is first called, and was not
 
@@ -98,28 +97,4 @@ class Module:
 
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         """What the module holds, in the order in which it is visited."""
-        yield from sorted(vars(self).items())
-
-
-def traverse(value: Any, path: str, free: bool, seen: set[int]) -> Iterator[tuple[str, Any, bool]]:
-    """The variables and modules in one of ``_HOLDERS``: with their paths, and whether all around are trainable."""
-    if isinstance(value, Generator):
-        value = value.state
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, Variable):
-        yield path, value, free
-        return
-    if isinstance(value, Module):
-        free = free and value.trainable
-        yield path, value, free
-        parts: Any = value._attributes()
-    else:
-        parts = value.items() if isinstance(value, dict) else enumerate(value)
-    for name, part in parts:
-        if isinstance(part, _HOLDERS):  # most attributes are none: traces record each call
-            yield from traverse(part, f"{path}.{name}" if path else str(name), free, seen)
-
-
-_HOLDERS = Generator, Variable, Module, list, tuple, dict
+        yield from by_name(vars(self))

@@ -41,6 +41,7 @@ from hybridflow.guards.container_reads import (
 )
 from hybridflow.guards.guard_builder import GuardBuilder
 from hybridflow.guards.instrumented_code import follow
+from hybridflow.guards.module_reads import NOTED
 from hybridflow.guards.opaque_calls import Consuming, is_pure, is_python, is_stateful, unknown
 from hybridflow.runtime.calls.entry import Dispatcher
 
@@ -92,6 +93,9 @@ def _python(recording: GuardBuilder, f: types.FunctionType) -> Any:
     if is_recorded(f.__code__):
         follow(recording, f)
         return f
+    noted = NOTED.get(f)
+    if noted is not None:
+        return functools.partial(noted, recording)
     wrapped = getattr(f, "__wrapped__", None)  # a library's decorator around the user's function
     if isinstance(wrapped, types.FunctionType):
         prepare(recording, wrapped)

@@ -28,7 +28,8 @@ from hybridflow.layers.activation_functions import name_of_activation
 from hybridflow.layers.dtype_policy import Policy, as_policy, policy_of
 from hybridflow.layers.input_spec import check_inputs
 from hybridflow.layers.keras_tensor import Symbol, first_symbol
-from hybridflow.module import Module, traverse
+from hybridflow.module import Module
+from hybridflow.module_parts import trained_first, traverse
 from hybridflow.tracing.replica_axes import outside_replicas
 
 
@@ -395,7 +396,7 @@ class Layer(Module, Configured):
         """What is to be added to the loss: what this layer and those in it added in their last call, and what
         regularizers make of their weights."""
         marks, regularized = [], []
-        for _, one, free in traverse(self, "", True, set()):  # once: traces record each step of it
+        for _, one, free in traverse(self, Module):  # once: traces record each step of it
             if isinstance(one, Layer):
                 marks.append(one._mark)
             elif isinstance(one, Variable) and free and one.trainable and one.regularizer is not None:
@@ -486,19 +487,13 @@ class Layer(Module, Configured):
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         # As Keras does: its own variables, those that are trained first, before those of layers in it; all in the order
         # in which they were made, kernels before biases.
-        held = [pair for pair in vars(self).items() if pair[0] not in self._without_variables]
-        yield from sorted(held, key=_rank)
+        yield from trained_first(vars(self), self._without_variables)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}{'' if self.built else ', not built'}>"
 
 
 _OF_WEIGHTS = "initializer", "regularizer", "constraint"
-
-
-def _rank(attribute: tuple[str, Any]) -> int:
-    value = attribute[1]
-    return 2 if not isinstance(value, Variable) else 0 if value.trainable else 1
 
 
 def _is_array(value: Any) -> bool:

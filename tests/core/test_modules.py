@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,63 @@ def test_frozen_modules_hide_what_is_in_them() -> None:
     assert deep.trainable_variables == [] and len(deep.non_trainable_variables) == 9
     deep.trainable = True
     assert len(deep.trainable_variables) == 6
+
+
+class _Choosy(hf.Module):
+    """Which variables it has is decided by code of its own."""
+
+    is_open = True
+
+    def __init__(self) -> None:
+        self.first, self.parts = hf.Variable(1.0), _Swapped(a=hf.Variable(2.0), b=hf.Variable(3.0))
+
+    @property
+    def trainable(self) -> bool:
+        return self.is_open
+
+    def _attributes(self) -> Any:
+        yield from [pair for pair in super()._attributes() if pair[0] not in HIDDEN]
+
+
+class _Swapped(dict[str, Any]):
+    def items(self) -> Any:
+        return [("c", self[NAME])]
+
+
+HIDDEN: list[str] = []
+NAME = "a"
+
+
+def test_traces_follow_what_decides_which_variables_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, inner = hf.Module(), _Choosy()
+    module.held = [inner]  # type: ignore[attr-defined]
+
+    @hf.function
+    def total(x: hf.Tensor) -> hf.Tensor:
+        return x + sum(module.trainable_variables, hf.zeros(()))
+
+    def answers() -> float:
+        eager = float(hf.zeros(()) + sum(module.trainable_variables, hf.zeros(())))
+        assert float(total(hf.zeros(()))) == float(total(hf.zeros(()))) == eager
+        return eager
+
+    assert answers() == 3.0
+    monkeypatch.setattr(sys.modules[__name__], "NAME", "b")
+    assert answers() == 4.0
+    HIDDEN.append("first")
+    assert answers() == 3.0
+    inner.is_open = False
+    assert answers() == 0.0
+    inner.is_open = True
+    HIDDEN.clear()
+    inner.parts["b"].trainable = False
+    assert answers() == 1.0
+    inner.more = hf.Variable(10.0)  # type: ignore[attr-defined]
+    assert answers() == 11.0
+    module.held.append(hf.Variable(100.0))  # type: ignore[attr-defined]
+    assert answers() == 111.0
+    module.held[0] = hf.Variable(5.0)  # type: ignore[attr-defined]
+    assert answers() == 105.0
 
 
 def test_names() -> None:

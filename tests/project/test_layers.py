@@ -133,6 +133,7 @@ SUBJECTS = (
         (
             "hybridflow.array",
             "hybridflow.module",
+            "hybridflow.module_parts",
             "hybridflow.fft",
             "hybridflow.random",
         ),
