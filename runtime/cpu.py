@@ -57,8 +57,9 @@ class Executable:
     the program's callbacks call by their numbers; ``named`` finds the others.
 
     Two words are for native code.  ``plain`` is the address of the entry.  ``shared`` is that of the entry for a host;
-    ``CORE_QUERY`` while it is not there but can be made (see ``share``), 0 where it cannot.  Both may change at any
-    time: what is loaded quickly is replaced by better code as soon as there is some (see ``tiers``).
+    ``CORE_QUERY`` while it is not there but can be made (see ``share``), 0 where it cannot, or comes with better code.
+    Both may change at any time: what is loaded quickly is replaced by better code as soon as there is some (see
+    ``tiers``).
     """
 
     def __init__(
@@ -241,6 +242,8 @@ def load(
         text, symbols = text + program.sharing, [*symbols, shared_entry(program.entry)]
     loaded = _compiled(program, text, *symbols)
     executable = Executable(program, loaded.code, functions, named)
+    if len(symbols) > len(loaded.code.addresses):
+        executable.shared.value = 0  # until there is better code
     executable.tiers.add(loaded)
     return executable
 
@@ -251,8 +254,12 @@ def _imports() -> dict[str, int]:
 
 
 def _compiled(program: Program, text: str, *symbols: str) -> code_store.Loaded:
-    asked = text, program.target, symbols, lambda: int(_team().threads()), _imports, program.name
+    more = lambda: int(_team().threads()), _imports, program.name
     if tiers.starts_quickly(program, text):
-        quick: code_store.Loaded = _store().load_quickly(*asked)
+        quick: code_store.Loaded
+        if len(symbols) > 1 and tiers.shares_later(program):
+            quick = _store().load_quickly(program.text, program.target, symbols[:1], *more, later=(text, symbols))
+        else:
+            quick = _store().load_quickly(text, program.target, symbols, *more)
         return quick
-    return _store().Loaded(_store().load(*asked), machine_code.level_of())
+    return _store().Loaded(_store().load(text, program.target, symbols, *more), machine_code.level_of())

@@ -51,6 +51,12 @@ def starts_quickly(program: Program, text: str) -> bool:
     return not isinstance(program.work, int) or program.work < _WORK_FOR_LINE * text.count("\n")
 
 
+def shares_later(program: Program) -> bool:
+    """Whether what a program that starts quickly has for several threads comes with its better code: compiling it takes
+    longer than what threads save in the first run."""
+    return isinstance(program.work, int) and program.work < _WORK_FOR_LINE * program.sharing.count("\n")
+
+
 class Tiers:
     """The tiers of one executable, which ``take``s better code."""
 

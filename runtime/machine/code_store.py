@@ -241,22 +241,25 @@ def load_quickly(
     threads: Callable[[], int] = lambda: 1,
     imports: Imports = dict,
     label: str = "",
+    later: tuple[str, Sequence[str]] | None = None,
 ) -> Loaded:
-    """The same as soon as it can be had: functions that are not to be found are compiled at the level ``QUICK``."""
+    """The same as soon as it can be had: functions that are not to be found are compiled at the level ``QUICK``.
+    ``later`` is a module and its functions, these among them, of which better code is to be: the others come then."""
     asked = _Asked(text, target, tuple(symbols), threads, imports, label or symbols[0])
-    return uninterruptible.run_uninterruptible(lambda: _loaded_quickly(asked))
+    last = asked if later is None else _Asked(later[0], target, tuple(later[1]), threads, imports, asked.label)
+    return uninterruptible.run_uninterruptible(lambda: _loaded_quickly(asked, last))
 
 
-def _loaded_quickly(asked: _Asked) -> Loaded:
+def _loaded_quickly(asked: _Asked, last: _Asked) -> Loaded:
     level = machine_code.level_of()
-    code = None if level == machine_code.QUICK else _Loading(asked, level).known()
+    code = None if level == machine_code.QUICK else _Loading(last, level).known()
     if code is not None or level == machine_code.QUICK:
-        return Loaded(code or _Loading(asked, level).module(), level)
+        return Loaded(code or _Loading(last, level).module(), level)
     code = _Loading(asked, machine_code.QUICK).module()
     done: dict[str, bytes] = {}
 
     def better(check: Callable[[], None] | None) -> Code:
-        return uninterruptible.run_uninterruptible(lambda: _Loading(asked, level, check, done).module())
+        return uninterruptible.run_uninterruptible(lambda: _Loading(last, level, check, done).module())
 
     return Loaded(code, machine_code.QUICK, better)
 

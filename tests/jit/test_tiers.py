@@ -430,3 +430,22 @@ print(len(background._waiting) > 20, time.time())
     assert done.returncode == 0, done.stderr
     many, moment = done.stdout.split()
     assert many == "True" and ended - float(moment) < 10 and not done.stderr
+
+
+def test_what_a_short_program_has_for_threads_comes_with_its_better_code() -> None:
+    f = hf.function(lambda x: hf.sum(x * x))
+    x = hf.asarray(np.random.default_rng(1).random(1 << 18, np.float32))
+    with held():
+        first, second = bits([f(x)]), bits([f(x)])
+        executable = f.concrete_functions()[0].executable
+        assert executable.shared.value == 0 and tiers_of(f).level == machine_code.QUICK
+    background.wait()
+    assert executable.shared.value > 1 and tiers_of(f).is_last
+    assert first == second == bits([f(x)])
+
+
+def test_a_long_program_has_it_from_the_start() -> None:
+    f = hf.function(lambda x: hf.sum(hf.sin(x)))
+    with held():
+        f(hf.ones(1 << 23))
+        assert f.concrete_functions()[0].executable.shared.value > 1
