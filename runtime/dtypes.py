@@ -17,6 +17,15 @@ NUMPY: dict[str, np.dtype[Any]] = {
     **{f"f{bits}": np.dtype(f"float{bits}") for bits in (16, 32, 64)},
     **{f"c{bits}": np.dtype(f"complex{bits}") for bits in (64, 128)},
     "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "f8e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "f8e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    "f4e2m1fn": np.dtype(ml_dtypes.float4_e2m1fn),
+    "i4": np.dtype(ml_dtypes.int4),
+    "i2": np.dtype(ml_dtypes.int2),
+    "u4": np.dtype(ml_dtypes.uint4),
+    "u2": np.dtype(ml_dtypes.uint2),
 }
 
 

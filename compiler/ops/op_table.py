@@ -211,11 +211,12 @@ class OpDef:
         return result
 
     @functools.cached_property
-    def numpy_kinds(self) -> str:
-        """The kinds (``dtype.kind``) of the arrays for which ``numpy`` is as good as the op; no letter of bfloat16's,
-        whose arithmetic is not NumPy's."""
+    def numpy_chars(self) -> str:
+        """The letters (``dtype.char``) of the arrays for which ``numpy`` is as good as the op; none of bfloat16 and
+        what else is not NumPy's own."""
         known = () if self.numpy is None else self.dtypes
-        return "".join(sorted({dtype.kind for dtype in known if dtype.kind in "biuf"}))
+        own = "?bBhHiIlLqQefd"
+        return "".join(char for char in own if np.dtype(char) in known)
 
     def may_raise(self, types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> bool:
         return self.raises is not None and self.raises(types, attrs)

@@ -23,6 +23,10 @@ def convert(x: np.ndarray, dtype: dt.DType) -> np.ndarray:
     x = np.asarray(x)
     if x.dtype == dtype:
         return x
+    if dt.is_stored(x.dtype):
+        return convert(x.astype(dt.wide_dtype(x.dtype)), dtype)
+    if dt.is_stored(dtype):
+        return _stored(x, dtype)
     if dt.is_bool(dtype):
         return np.asarray(x != 0)
     if dt.is_complex(dtype):
@@ -43,6 +47,18 @@ def convert(x: np.ndarray, dtype: dt.DType) -> np.ndarray:
             truncated = np.where(inside, x, 0).astype(dtype)
             return np.where(x >= above, dtype.type(info.max), np.where(x <= low, dtype.type(info.min), truncated))
         return x.astype(dtype)
+
+
+def _stored(x: np.ndarray, dtype: dt.DType) -> np.ndarray:
+    """By ml_dtypes, from float32; integers saturate and have NaN as 0, which it leaves open."""
+    how = dt.DEF[dtype].stored
+    with np.errstate(all="ignore"):
+        if isinstance(how, dt.MiniInt):
+            x = x.real if dt.is_complex(x.dtype) else x
+            if dt.is_float(x.dtype):
+                x = np.clip(np.nan_to_num(x.astype(np.float64), nan=0.0), *how.limits)
+            return np.asarray(x.astype(np.int64).astype(np.uint8) & np.uint8((1 << how.bits) - 1)).view(dtype)
+        return convert(x, dt.float32).astype(dtype)
 
 
 def in_double(function: Callable[..., Any]) -> Reference:

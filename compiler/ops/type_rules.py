@@ -27,6 +27,7 @@ BOOL = (dt.bool_,)
 
 _CLASSES = {
     frozenset(dt.ALL): "any dtype",
+    frozenset(dt.REAL + dt.COMPLEX): "a dtype that can be computed with",
     frozenset(dt.REAL): "a real dtype",
     frozenset(NUMERIC + dt.COMPLEX): "an integer or float dtype, or a complex one",
     frozenset(dt.FLOATS + dt.COMPLEX): "a float dtype, or a complex one",
@@ -51,6 +52,8 @@ def check_dtype(name: str, x: TensorType, allowed: frozenset[Any], what: str = "
         hint = "Convert it with astype first."
         if dt.is_complex(x.dtype):
             hint = "Take real(x), imag(x) or abs(x) of the complex numbers first."
+        if dt.is_stored(x.dtype):
+            hint = f"Numbers of {x.dtype} are stored and moved only: convert them to {dt.wide_dtype(x.dtype)} first."
         raise DTypeError(name, f"{what} is {x}. Expected {_CLASSES[allowed]}. {hint}")
 
 

@@ -395,15 +395,15 @@ def arange(
 def _check_ends(first: Any, last: Any, dtype: np.dtype[Any], is_float: bool) -> None:
     """Raise ArgumentError unless the first and the last number of a range are some that the dtype holds, or, of ints
     that become floats, int64."""
-    if not dtypes.is_integer(dtype):
+    if not dtypes.is_integer(dtypes.wide_dtype(dtype)):
         if is_float:
             return
         dtype = default_int
-    limits = np.iinfo(dtype)
+    least, most = dtypes.limits(dtype)
     for end in (first, last):
         if isinstance(end, Dim):
-            if limits.bits < 64 and not (end <= int(limits.max) and end >= int(limits.min)):
-                raise ArgumentError("arange", f"{end} does not fit {dtype} ({limits.min} to {limits.max}).")
+            if dtype.itemsize < 8 and not (end <= most and end >= least):
+                raise ArgumentError("arange", f"{end} does not fit {dtype} ({least} to {most}).")
         else:
             check_integral(int(end), dtype, "arange")
 

@@ -20,7 +20,7 @@ _KINDS = {
     "integral": dtypes.is_integer,
     "real floating": dtypes.is_float,
     "complex floating": dtypes.is_complex,
-    "numeric": lambda dtype: not dtypes.is_bool(dtype),
+    "numeric": lambda dtype: not dtypes.is_bool(dtype) and not dtypes.is_stored(dtype),
 }
 
 
@@ -131,7 +131,7 @@ def finfo(dtype: Any, /) -> FloatInfo:
     1.1920928955078125e-07
     """
     found = _dtype_of(dtype, "finfo")
-    if not dtypes.is_inexact(found):
+    if not dtypes.is_inexact(dtypes.wide_dtype(found)):
         raise DTypeError("finfo", f"{found} is not a float dtype.")
     found = dtypes.part_dtype(found)
     limits = ml_dtypes.finfo(found)
@@ -164,6 +164,6 @@ def iinfo(dtype: Any, /) -> Any:
     127
     """
     found = _dtype_of(dtype, "iinfo")
-    if not dtypes.is_integer(found):
+    if not dtypes.is_integer(dtypes.wide_dtype(found)):
         raise DTypeError("iinfo", f"{found} is not an integer dtype.")
-    return np.iinfo(found)
+    return ml_dtypes.iinfo(found) if dtypes.is_stored(found) else np.iinfo(found)

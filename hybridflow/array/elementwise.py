@@ -195,8 +195,9 @@ def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
     x = as_tensor(x, op.name)
     if dtypes.is_inexact(x.dtype):
         return apply(op, x)
+    floats = dtypes.is_float(dtypes.wide_dtype(x.dtype))  # which are stored
     x = cast(x, default_float)
-    return apply(TABLE["equal" if of_integers else "not_equal"], x, x)
+    return apply(op, x) if floats else apply(TABLE["equal" if of_integers else "not_equal"], x, x)
 
 
 # ---- arithmetic
@@ -1774,7 +1775,7 @@ def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, negi
     x = as_tensor(x, "nan_to_num")
     if dtypes.is_complex(x.dtype):
         return complex(*[nan_to_num(part, nan, posinf, neginf) for part in (real(x), imag(x))])
-    if not dtypes.is_float(x.dtype):
+    if not dtypes.is_float(dtypes.wide_dtype(x.dtype)):
         return exclusive(x)
     largest = _largest(x.dtype)
     x = where(isnan(x), nan, x)

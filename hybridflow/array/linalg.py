@@ -25,9 +25,29 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, Shap
 
 def _operands(stage: str, *values: Any) -> list[Tensor]:
     tensors = common_dtype(stage, values)
+    if dtypes.is_stored(tensors[0].dtype):
+        tensors = [cast(t, _stored_sum_dtype(t.dtype)) for t in tensors]
     if dtypes.is_bool(tensors[0].dtype):
         raise DTypeError(stage, f"{tensors[0].type} is bool; convert it to a number with hf.astype first.")
     return tensors
+
+
+def _stored_sum_dtype(dtype: DType) -> DType:
+    """In which products of stored numbers are summed."""
+    return dtypes.float32 if dtypes.is_float(dtypes.wide_dtype(dtype)) else dtypes.int32
+
+
+def _factors(stage: str, x1: Any, x2: Any, sum_dtype: Any) -> tuple[Tensor, Tensor, DType]:
+    """The operands of a product, and the dtype of its sums.  Stored numbers are read as they are: the conversion is a
+    part of the product."""
+    x, y = common_dtype(stage, (x1, x2))
+    if not dtypes.is_stored(x.dtype):
+        x, y = _operands(stage, x, y)
+        return x, y, x.dtype if sum_dtype is None else to_dtype(sum_dtype, stage)
+    wanted = _stored_sum_dtype(x.dtype) if sum_dtype is None else to_dtype(sum_dtype, stage)
+    wide = dtypes.wide_dtype(x.dtype)
+    wide = dtypes.int8 if dtypes.is_unsigned(wide) and dtypes.is_signed(wanted) else wide  # which holds four bits
+    return cast(x, wide), cast(y, wide), wanted
 
 
 @operation
@@ -36,7 +56,8 @@ def matmul(x1: Any, x2: Any, /, sum_dtype: Any = None, precision: str | None = N
 
     A one-dimensional operand counts as a row on the left, as a column on the right, and that axis goes from the result.
     ``sum_dtype`` is the dtype in which products are summed and which the result has, one that holds all values of the
-    operands' dtype: int32 for exact products of int8, float32 for those of bfloat16 without a last rounding.
+    operands' dtype: int32 for exact products of int8, float32 for those of bfloat16 without a last rounding. Products
+    of floats of 8 bits have sums in float32, those of integers of 4 bits in int32.
 
     With the ``precision`` "high" a GPU may round elements of float32 to TF32, which has 10 bits behind the point. It
     may then use its tensor cores, also for derivatives; its bits are not a CPU's. "highest" is the default.
@@ -57,8 +78,7 @@ def matmul(x1: Any, x2: Any, /, sum_dtype: Any = None, precision: str | None = N
     [[ 1 20]
      [ 3 40]]
     """
-    x, y = _operands("matmul", x1, x2)
-    wanted = x.dtype if sum_dtype is None else to_dtype(sum_dtype, "matmul")
+    x, y, wanted = _factors("matmul", x1, x2, sum_dtype)
     if not x.ndim or not y.ndim:
         raise ShapeError("matmul", f"scalars have no matrix product: x is {x.type}, y is {y.type}. Use x * y.")
     inner = y.shape[-2] if y.ndim > 1 else y.shape[0]
@@ -126,7 +146,7 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor
     >>> hf.vecdot([[1, 2], [3, 4]], [10, 1])
     <Tensor i64[2] cpu> [12 34]
     """
-    x, y = _operands("vecdot", x1, x2)
+    x, y, wanted = _factors("vecdot", x1, x2, sum_dtype)
     if not x.ndim or not y.ndim:
         raise ShapeError("vecdot", f"scalars have no axis to sum over: {x.type}, {y.type}.")
     counted = axis if axis < 0 else axis - max(x.ndim, y.ndim)
@@ -135,7 +155,6 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor
     if x.shape[counted] != y.shape[counted]:
         raise ShapeError("vecdot", f"axis {axis} differs: {x.type} and {y.type}.")
     x, y = broadcast_all("vecdot", (conj(x) if dtypes.is_complex(x.dtype) else x, y))
-    wanted = x.dtype if sum_dtype is None else to_dtype(sum_dtype, "vecdot")
     return apply(TABLE["vecdot"], x, y, axes=(x.ndim + counted,), sum_dtype=wanted)
 
 

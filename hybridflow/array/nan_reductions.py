@@ -208,7 +208,7 @@ def nanmin(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def _extreme(reduce: Any, x: Tensor, least: float, axis: Any, keepdims: bool) -> Tensor:
-    if not dtypes.is_float(x.dtype):
+    if not dtypes.is_float(dtypes.wide_dtype(x.dtype)):
         return reduce(x, axis, keepdims)
     missing = isnan(x)
     result = reduce(where(missing, least, x), axis, keepdims)
@@ -267,7 +267,7 @@ def nanargmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) 
 
 def _position(stage: str, find: Any, least: float, x: ArrayLike, axis: int | None, keepdims: bool) -> Tensor:
     x = as_tensor(x, stage)
-    if not dtypes.is_float(x.dtype):
+    if not dtypes.is_float(dtypes.wide_dtype(x.dtype)):
         return find(x, axis, keepdims)
     result = _position_or_none(x, find is argmax, least, axis, keepdims)
     if now().trace is None and bool(any(result < 0)):

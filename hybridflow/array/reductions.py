@@ -51,7 +51,8 @@ def keep_axes(out: Tensor, x: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Small integers and bools are summed in 64 bits."""
+    """Small integers and bools are summed in 64 bits, floats that are stored only in float32."""
+    dtype = dtypes.wide_dtype(dtype)
     if dtypes.is_inexact(dtype):
         return dtype
     return dtypes.uint64 if dtypes.is_unsigned(dtype) else dtypes.int64

@@ -158,7 +158,7 @@ def numbers(values: Any, stage: str) -> Tensor:
     found = as_tensor(values, stage)
     if isinstance(values, (list, tuple)) and found.size == 0:
         return cast(found, default_int)
-    if dtypes.is_float(found.dtype):
+    if dtypes.is_float(dtypes.wide_dtype(found.dtype)):
         raise DTypeError(stage, f"the numbers are {found.type}; they must be integers. Convert them with hf.astype.")
     if found.dtype == dtypes.uint64:
         most = np.iinfo(np.int64).max

@@ -50,7 +50,14 @@ _NAMES: dict[str, np.dtype[Any]] = {
     "F32": np.dtype(np.float32),
     "F64": np.dtype(np.float64),
     "C64": np.dtype(np.complex64),
-    "C128": np.dtype(np.complex128),  # for which safetensors has no name
+    "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "F8_E5M2": np.dtype(ml_dtypes.float8_e5m2),
+    # For these safetensors has no name, or (four bits) another layout.
+    "C128": np.dtype(np.complex128),
+    "F8_E4M3FNUZ": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "F8_E5M2FNUZ": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    **{f"{t}_IN_BYTES".upper(): np.dtype(getattr(ml_dtypes, t)) for t in ("int2", "int4", "uint2", "uint4")},
+    "FLOAT4_E2M1FN_IN_BYTES": np.dtype(ml_dtypes.float4_e2m1fn),
 }
 _SHORT = {dtype: name for name, dtype in _NAMES.items()}
 _LONGEST = 100_000_000  # bytes of a header

@@ -1,7 +1,8 @@
 """Memory shared with other libraries through DLPack, by NumPy's exporter and importer.
 
-These two do not know bfloat16, whose elements travel as unsigned integers of 16 bits between NumPy and the capsule, in
-which the dtype is set right: see ``_Header``.
+These two do not know bfloat16 and floats of 8 bits, whose elements travel as unsigned integers between NumPy and the
+capsule, in which the dtype is set right: see ``_Header``.  Numbers of 4 and 2 bits lie side by side in a byte there,
+and each in its own here, so that they cannot be shared.
 """
 
 from __future__ import annotations
@@ -11,11 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.dtypes import bfloat16
+from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, SharingError
 
 CPU = 1  # kDLCPU
-_UNSIGNED, _BFLOAT = 1, 4  # kDLUInt, kDLBfloat
+_UNSIGNED = 1  # kDLUInt
+_CODES = {  # kDLBfloat, kDLFloat8_e4m3fn …
+    dtypes.bfloat16: 4,
+    dtypes.float8_e4m3fn: 10,
+    dtypes.float8_e4m3fnuz: 11,
+    dtypes.float8_e5m2: 12,
+    dtypes.float8_e5m2fnuz: 13,
+}
+_DTYPES = {(code, 8 * dtype.itemsize, 1): dtype for dtype, code in _CODES.items()}
 _READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 _NO_READ_ONLY = (
     "tensors are immutable, and before DLPack 1.0 there is no way to say so. Allow a copy, or ask with "
@@ -72,14 +81,16 @@ def exported(
     knows_read_only = max_version is not None and max_version[0] >= 1
     if not knows_read_only and copy is False:
         raise SharingError("dlpack", _NO_READ_ONLY)
-    is_bfloat16 = array.dtype == bfloat16
-    if is_bfloat16:
-        array = array.view(np.uint16)
+    code = _CODES.get(array.dtype)
+    if code is not None:
+        array = array.view(f"u{array.dtype.itemsize}")
+    elif dtypes.is_stored(array.dtype):
+        raise SharingError("dlpack", f"DLPack has no {array.dtype} with one number in a byte. Convert it with astype.")
     if copy or not knows_read_only:
         array = array.copy()
     capsule = array.__dlpack__(max_version=max_version if knows_read_only else None)
-    if is_bfloat16:
-        _header(capsule).code = _BFLOAT
+    if code is not None:
+        _header(capsule).code = code
     return capsule
 
 
@@ -115,7 +126,7 @@ class _Producer:
 
     def __init__(self, value: Any) -> None:
         self._value = value
-        self.is_bfloat16 = False
+        self.dtype: np.dtype[Any] | None = None  # where NumPy does not know it
 
     def __dlpack_device__(self) -> Any:
         return self._value.__dlpack_device__()
@@ -123,9 +134,9 @@ class _Producer:
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self._value.__dlpack__(**options)
         header = _header(capsule)
-        if (header.code, header.bits, header.lanes) == (_BFLOAT, 16, 1):
+        self.dtype = _DTYPES.get((header.code, header.bits, header.lanes))
+        if self.dtype is not None:
             header.code = _UNSIGNED
-            self.is_bfloat16 = True
         elif header.code not in _KINDS or header.lanes != 1:
             lanes = f" in vectors of {header.lanes}" if header.lanes != 1 else ""
             kind = _KINDS.get(header.code, f"code {header.code}")
@@ -137,7 +148,7 @@ def imported(value: Any, **options: Any) -> np.ndarray:
     """An array over the memory of what exports DLPack on the CPU.  Raises whatever it or NumPy raises."""
     producer = _Producer(value)
     array = np.from_dlpack(producer, **options)
-    return array.view(bfloat16) if producer.is_bfloat16 else array
+    return array if producer.dtype is None else array.view(producer.dtype)
 
 
 def no_stream(stream: Any) -> None:

@@ -81,7 +81,8 @@ def _kind_of(dtype: np.dtype[Any]) -> type | None:
         return None
     if dtypes.is_complex(dtype):
         return complex
-    return bool if dtypes.is_bool(dtype) else int if dtypes.is_integer(dtype) else float
+    whole = dtypes.is_integer(dtypes.wide_dtype(dtype))
+    return bool if dtypes.is_bool(dtype) else int if whole else float
 
 
 def lone_dtype(value: Any, kind: type) -> np.dtype[Any]:
@@ -102,7 +103,7 @@ def scalar_array(value: Any, dtype: np.dtype[Any], stage: str) -> np.ndarray:
         value = value.item()
     if isinstance(value, complex) and not dtypes.is_complex(dtype):
         raise DTypeError(stage, f"the complex number {value!r} is no {dtype}. Give a complex dtype, or its real part.")
-    if dtypes.is_integer(dtype):
+    if dtypes.is_integer(dtypes.wide_dtype(dtype)):
         value = check_integral(value, dtype, stage)
     elif isinstance(value, int) and not -(2**63) <= value < 2**63:
         try:
@@ -143,9 +144,9 @@ def check_integral(value: float, dtype: np.dtype[Any], stage: str) -> int:
     """A Python number as an int that ``dtype`` holds; raises ArgumentError when it is none."""
     if isinstance(value, float) and not value.is_integer():
         raise ArgumentError(stage, f"the Python float {value!r} is not a whole number, so it is no {dtype}.")
-    limits = np.iinfo(dtype)
-    if not limits.min <= value <= limits.max:
-        raise ArgumentError(stage, f"the Python number {value} does not fit {dtype} ({limits.min} to {limits.max}).")
+    least, most = dtypes.limits(dtype)
+    if not least <= value <= most:
+        raise ArgumentError(stage, f"the Python number {value} does not fit {dtype} ({least} to {most}).")
     return int(value)
 
 
@@ -180,6 +181,10 @@ def _combined(stage: str, values: Sequence[Any], dtype: np.dtype[Any] | None, we
     if dtype is None:
         assert weak is not None
         return _of_scalars(stage, values, weak)
+    if dtypes.is_stored(dtype):
+        if weak is not None and _RANK[weak] > (2 if dtypes.is_float(dtypes.wide_dtype(dtype)) else 1):
+            raise DTypeError(stage, f"{dtype} holds no Python {weak.__name__}. Convert the tensor with hf.astype.")
+        return dtype
     if weak is complex:
         return dtypes.complex_dtype(dtype)
     if weak is float and not dtypes.is_inexact(dtype):

@@ -93,7 +93,7 @@ def try_unary(op: Any, x: Any) -> Tensor | None:
     if op.numpy is None or type(x) is not Tensor:
         return None
     a = x._array
-    if type(a) is not np.ndarray or a.dtype.kind not in op.numpy_kinds:
+    if type(a) is not np.ndarray or a.dtype.char not in op.numpy_chars:
         return None
     out = _quiet.run(op.numpy, a)
     note_use(out.nbytes)
@@ -127,7 +127,7 @@ def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
             return None
     else:
         return None
-    if dtype.kind not in op.numpy_kinds:
+    if dtype.char not in op.numpy_chars:
         return None
     try:
         out = _quiet.run(op.numpy, a, b)

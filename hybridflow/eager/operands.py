@@ -182,7 +182,7 @@ def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str
         # One stand-in per Python type and dtype: promotion does not depend on how many there are.
         kinds = {_kind_of_leaf(leaf): leaf for leaf in leaves}
         dtype = result_dtype(stage, [strong(leaf, stage) for leaf in kinds.values()]) if kinds else default_float
-    if dtypes.is_integer(dtype):
+    if dtypes.is_integer(dtypes.wide_dtype(dtype)):
         for leaf in leaves:
             if isinstance(leaf, (int, float)):
                 check_integral(leaf, dtype, stage)
@@ -204,7 +204,7 @@ def _of_numbers(value: Sequence[Any], dtype: np.dtype[Any] | None) -> np.ndarray
         return None
     if dtype is None:
         dtype = PYTHON_DTYPE[max(kinds, key=list(PYTHON_DTYPE).index)]
-    elif dtypes.is_integer(dtype):  # has to be asked whether they fit
+    elif dtypes.is_integer(dtypes.wide_dtype(dtype)):  # has to be asked whether they fit
         return None
     try:
         with np.errstate(over="ignore"):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.onnx.element_types import dtype_of
 
@@ -131,7 +132,7 @@ def _mod(version: int, a: Any, b: Any, fmod: int = 0) -> Any:
 @rule("Cast")
 def _cast(version: int, a: Any, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
     dtype = dtype_of(to)
-    if dtype.kind not in "iubf":
+    if dtype.kind not in "iubf" or dtypes.is_stored(dtype):
         return None
     if a.dtype == object:
         if dtype in (np.int32, np.int64):

@@ -23,10 +23,14 @@ class Conversions(Avx512):
         """``a`` as ``dtype``.
 
         Float to integer truncates, saturates, and turns NaN into 0, so that no lane is undefined.  Narrowing rounds to
-        nearest even.  To bool is "unequal to zero".  bfloat16 goes through float32, as in ml_dtypes.
+        nearest even.  To bool is "unequal to zero".  bfloat16 and smaller floats go through float32, as in ml_dtypes.
         """
         if a.dtype == dtype:
             return a
+        if dt.is_stored(a.dtype):
+            return self.convert(self._widen_stored(a), dtype)
+        if dt.is_stored(dtype):
+            return self._narrow_stored(a, dtype)
         if dt.is_narrow_float(a.dtype):
             wide = self._widen_half(a) if a.dtype == dt.float16 else self._widen_bfloat(a)
             return self.convert(wide, dtype)
@@ -112,6 +116,63 @@ class Conversions(Avx512):
         nan = self.or_(self.and_(self.lshr(magnitude, 13), 0x3FF), 0x7E00)
         result = self.or_(self.select(self.gt(magnitude, 0x7F800000), nan, finite), sign)
         return self.bitcast(self._cast("trunc", result, dt.uint16), dt.float16)
+
+    def _widen_stored(self, a: Val) -> Val:
+        """A byte's number in the wide dtype of its format."""
+        how = dt.DEF[a.dtype].stored
+        byte = Val(a.ref, dt.uint8, a.width)
+        if isinstance(how, dt.MiniInt):
+            rest = 8 - how.bits
+            if not how.signed:
+                return self.and_(byte, (1 << how.bits) - 1)
+            return self.ashr(self.bitcast(self.shl(byte, rest), dt.int8), rest)
+        assert how is not None
+        bits, rest = self._cast("zext", byte, dt.uint32), 23 - how.mantissa
+        magnitude = self.shl(self.and_(bits, how.sign - 1), rest)
+        sign = self.shl(self.and_(bits, how.sign), 32 - how.bits)
+        # As for float16: the product puts the exponent right, and normalises subnormals.
+        wide = self.bitcast(self.mul(self.bitcast(magnitude, dt.float32), 2.0 ** (127 - how.bias)), dt.uint32)
+        if how.one_zero:
+            wide = self.select(self.eq(self.and_(bits, 0xFF), how.beyond), 0x7FC00000, wide)
+        elif how.nan is not None:
+            wide = self.select(self.gt(magnitude, how.largest << rest), 0x7FC00000, wide)
+            if how.beyond != how.nan:
+                wide = self.select(self.eq(magnitude, how.beyond << rest), 0x7F800000, wide)
+        return self.bitcast(self.or_(wide, sign), dt.float32)
+
+    def _narrow_stored(self, a: Val, dtype: np.dtype) -> Val:
+        how = dt.DEF[dtype].stored
+        if isinstance(how, dt.MiniInt):
+            if dt.is_float(a.dtype):  # saturating, NaN as 0
+                a = self.convert(a, dt.float32) if dt.is_narrow_float(a.dtype) else a
+                low, high = how.limits
+                a = self.select(self.gt(a, high), high, a)
+                a = self.select(self.lt(a, low), low, a)
+                a = self.truncate_to_int(self.select(self.is_nan(a), 0.0, a), dt.int32)
+            byte = self.and_(self.convert(a, dt.uint8), (1 << how.bits) - 1)
+            return Val(byte.ref, dtype, byte.width)
+        assert how is not None
+        a = self.convert(a, dt.float32)
+        bits, rest = self.bitcast(a, dt.uint32), 23 - how.mantissa
+        magnitude, sign = self.and_(bits, 0x7FFFFFFF), self.lshr(self.and_(bits, 0x80000000), 32 - how.bits)
+        # As for float16, see there.
+        odd = self.and_(self.lshr(magnitude, rest), 1)
+        below = (1 << (rest - 1)) - 1 - ((127 - how.bias) << 23)
+        normal = self.lshr(self.add(self.add(magnitude, odd), below % (1 << 32)), rest)
+        beside = 2.0 ** (1 - how.bias + rest)  # whose unit in the last place is that of the subnormals
+        subnormal = self.bitcast(self.add(self.bitcast(magnitude, dt.float32), beside), dt.uint32)
+        subnormal = self.sub(subnormal, (127 + 1 - how.bias + rest) << 23)
+        code = self.select(self.lt(magnitude, (128 - how.bias) << 23), subnormal, normal)
+        code = self.select(self.gt(code, how.largest), how.beyond, code)
+        is_nan = self.gt(magnitude, 0x7F800000)
+        if how.nan is not None:
+            code = self.select(is_nan, how.nan, code)
+        else:  # without NaN it is a zero of the other sign, as in ml_dtypes
+            code, sign = self.select(is_nan, 0, code), self.select(is_nan, self.xor(sign, how.sign), sign)
+        if how.one_zero:
+            sign = self.select(self.eq(self.and_(code, how.sign - 1), 0), 0, sign)
+        result = self._cast("trunc", self.or_(code, sign), dt.uint8)
+        return Val(result.ref, dtype, a.width)
 
     def _widen_bfloat(self, a: Val) -> Val:
         bits = self._cast("zext", Val(a.ref, dt.uint16, a.width), dt.uint32)

@@ -2,7 +2,7 @@
 
 Representation: bool is i1 (i8 in memory), integers iN, float16 half, bfloat16 its 16 bits (storage only: convert to
 float32 to compute), float32 float, float64 double.  Complex numbers are storage, too: the bits of both parts as
-one integer, the real part's the lower ones.
+one integer, the real part's the lower ones.  Floats of 8 bits and integers of 4 are storage as well: bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LLVM = {
     dt.bfloat16: "i16",
     dt.float32: "float",
     dt.float64: "double",
-    **{d: f"i{8 * d.itemsize}" for d in dt.COMPLEX},
+    **{d: f"i{8 * d.itemsize}" for d in (*dt.COMPLEX, *dt.STORED)},
 }
 _MANGLED = {d: {"half": "f16", "float": "f32", "double": "f64"}.get(text, text) for d, text in LLVM.items()}
 _BIT = re.compile("true|false")
@@ -98,6 +98,6 @@ def literal_text(value: Number | np.generic, dtype: np.dtype) -> str:
             return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
     if dtype == dt.bfloat16:
         return str(int(np.asarray(value).astype(dtype).view(np.uint16)))
-    if dt.is_complex(dtype):
+    if dt.is_complex(dtype) or dt.is_stored(dtype):
         return str(int.from_bytes(np.asarray(value, dtype).tobytes(), sys.byteorder))
     return str(int(value))

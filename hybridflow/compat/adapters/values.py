@@ -126,7 +126,7 @@ class _Text(DType):
 
 
 string = _Text(object)
-_BY_DTYPE = {dtype: DType(dtype) for dtype in dtypes.ALL}
+_BY_DTYPE = {dtype: DType(dtype) for dtype in (*dtypes.REAL, *dtypes.COMPLEX)}
 bool_, float16, bfloat16 = (_BY_DTYPE[d] for d in (dtypes.bool_, dtypes.float16, dtypes.bfloat16))
 float32, float64 = _BY_DTYPE[dtypes.float32], _BY_DTYPE[dtypes.float64]
 complex64, complex128 = (_BY_DTYPE[d] for d in dtypes.COMPLEX)

@@ -10,6 +10,7 @@ import numpy as np
 
 from hybridflow.array import elementwise as ew
 from hybridflow.array.creation import asarray
+from hybridflow.array.datatypes import finfo
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.nn import functional
@@ -165,18 +166,30 @@ def clip_by_attributes(
     return ew.minimum(ew.maximum(x, number(x, min)), number(x, max))
 
 
-def converted(x: Tensor, to: Any) -> Tensor:
-    return x if x.dtype == to else ew.astype(x, to)
+def converted(x: Tensor, to: Any, saturate: bool = True) -> Tensor:
+    """``x`` as another dtype.  What a small float is too small for becomes its largest number, where it saturates; an
+    integer of few bits has the lowest of a larger one's."""
+    if x.dtype == to:
+        return x
+    stored = dtypes.DEF[to].stored
+    if isinstance(stored, dtypes.MiniFloat) and saturate:
+        wide = ew.astype(x, dtypes.float32)
+        largest = finfo(to).max
+        held = ew.minimum(ew.maximum(wide, -largest), largest)
+        x = ew.where(ew.isnan(wide), wide, held)
+    if isinstance(stored, dtypes.MiniInt) and dtypes.is_float(x.dtype):
+        x = ew.astype(x, dtypes.int32)
+    return ew.astype(x, to)
 
 
 @operator("Cast", since=6, elementwise=True)
 def cast(call: Call, x: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
-    return converted(x, dtype_of(to))
+    return converted(x, dtype_of(to), bool(saturate))
 
 
 @operator("CastLike", since=15, elementwise=True)
 def cast_like(call: Call, x: Tensor, like: Tensor, *, saturate: int = 1, round_mode: str = "up") -> Tensor:
-    return converted(x, like.dtype)
+    return converted(x, like.dtype, bool(saturate))
 
 
 @operator("BitCast", since=26)

@@ -12,6 +12,7 @@ from hybridflow.array.linalg import matmul
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.onnx.element_types import dtype_of
+from hybridflow.onnx.meanings.elementwise import converted
 from hybridflow.onnx.meanings.shapes import axis_of
 from hybridflow.onnx.meanings.windows import laid, pairs_of
 from hybridflow.onnx.operators import operator
@@ -31,11 +32,15 @@ def _along(call: Call, x: Tensor, part: Tensor, axis: int, block: int) -> Tensor
 
 
 def _limits(dtype: Any) -> tuple[int, int]:
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
+    return dtypes.limits(dtype)
 
 
-def quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: Any) -> Tensor:
+def quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: Any, saturate: bool = True) -> Tensor:
+    if dtypes.is_float(dtypes.wide_dtype(dtype)):
+        wide = ew.divide(x, scale)
+        if zero is not None:
+            wide = wide + ew.astype(zero, wide.dtype)
+        return converted(wide, dtype, saturate)
     low, high = _limits(dtype)
     wide = ew.round(ew.divide(x, scale))
     if zero is not None:
@@ -64,7 +69,7 @@ def quantize(
     by = dtype_of(precision) if precision else scale.dtype
     scale = _along(call, x, scale, axis, block_size)
     zero = None if zero is None else _along(call, x, zero, axis, block_size)
-    return quantized(ew.astype(x, by), ew.astype(scale, by), zero, dtype)
+    return quantized(ew.astype(x, by), ew.astype(scale, by), zero, dtype, bool(saturate))
 
 
 @operator("DequantizeLinear", since=10)
@@ -82,8 +87,10 @@ def dequantize(
     by = _along(call, x, scale, axis, block_size)
     if zero is not None:
         origin = _along(call, x, zero, axis, block_size)
-        if dtypes.is_integer(x.dtype):
+        if dtypes.is_integer(dtypes.wide_dtype(x.dtype)):
             x = ew.astype(x, dtypes.int32) - ew.astype(origin, dtypes.int32)
+        elif dtypes.is_stored(x.dtype):
+            x = ew.astype(x, dtypes.float32) - ew.astype(origin, dtypes.float32)
         else:
             x = x - origin
     return ew.astype(ew.astype(x, scale.dtype) * by, to)

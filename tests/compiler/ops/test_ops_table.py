@@ -192,7 +192,7 @@ def test_incomplete_declarations_are_refused(missing: str) -> None:
 @pytest.mark.parametrize("op", [op for op in OPS if op.numpy is not None], ids=lambda op: op.name)
 def test_numpy_has_the_bits_of_the_reference(op: OpDef) -> None:
     assert op.numpy is not None
-    for dtype in (d for d in op.dtypes if d.kind in op.numpy_kinds):
+    for dtype in (d for d in op.dtypes if d.char in op.numpy_chars):
         for arrays, attrs in op.samples(np.random.default_rng(0), dtype):
             assert not attrs
             with np.errstate(all="ignore"):
