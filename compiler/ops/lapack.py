@@ -36,8 +36,11 @@ from hybridflow.errors import DTypeError, GradientError, ShapeError
 
 _FLOATS = frozenset((dt.float32, dt.float64))
 _NUMBERS = _FLOATS | frozenset(dt.COMPLEX)
-TAKES_COMPLEX = frozenset(("solve", "inv", "det"))
+_HOLOMORPHIC = frozenset(("solve", "triangular_solve", "inv", "det", "slogdet", "lu"))
 """The ops whose derivatives are products with transposes, and so those of complex matrices as they stand."""
+_BY_ADJOINTS = frozenset(("cholesky", "pinv", "lstsq", "qr", "svd", "svdvals", "eigh", "eigvalsh"))
+"""Those whose rules are of cotangents that pair as ``Re(conj(g) * dx)``: the conjugates of ours."""
+TAKES_COMPLEX = _HOLOMORPHIC | _BY_ADJOINTS
 
 
 # ---- declarations
@@ -87,6 +90,8 @@ def _host(
         return HostCall(HostFunction(name, tuple(sorted(attrs.items()))), is_quick)
 
     fields.setdefault("canon", lambda types, attrs: attrs)
+    if name in _BY_ADJOINTS:
+        fields["vjp"] = _of_conjugates(fields["vjp"])
     define(
         name,
         Kind.CONTROL,
@@ -106,7 +111,24 @@ def _host(
 def _in_dtype(part: Any, dtype: np.dtype) -> np.ndarray:
     """Numbers in the dtype of the operands; positions stay integers."""
     array = np.asarray(part)
-    return array if array.dtype == dt.int64 else array.astype(dtype, copy=False)
+    if array.dtype == dt.int64:
+        return array
+    return array.astype(dtype if np.iscomplexobj(array) else dt.part_dtype(dtype), copy=False)
+
+
+def _of_conjugates(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The derivative rule whose cotangents are the conjugates of those of ``rule``; the same for real ones."""
+
+    def turned(b: Builder, g: Any) -> Any:
+        if callable(g):
+            return lambda: turned(b, g())
+        return g if g is None else _conj(b, g)
+
+    def vjp(b: Builder, gs: Any, outs: Any, *inputs: Any, **attrs: Any) -> Any:
+        found = rule(b, tuple([turned(b, g) for g in gs]), outs, *inputs, **attrs)
+        return tuple([turned(b, g) for g in found])
+
+    return vjp
 
 
 def _batch(arity: int | None, b: Any, op: Any, size: Any, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
@@ -121,6 +143,24 @@ def _batch(arity: int | None, b: Any, op: Any, size: Any, batched: Sequence[bool
 def _t(b: Builder, x: Any) -> Any:
     n = len(x.type.shape)
     return b.transpose(x, perm=(*range(n - 2), n - 1, n - 2))
+
+
+def _conj(b: Builder, x: Any) -> Any:
+    return b.conj(x) if dt.is_complex(x.type.dtype) else x
+
+
+def _h(b: Builder, x: Any) -> Any:
+    """The adjoint: the transpose of real matrices."""
+    return _conj(b, _t(b, x))
+
+
+def _as(b: Builder, x: Any, like: Any) -> Any:
+    """Real numbers as those of a dtype that may be complex."""
+    return type_rules.as_dtype(b, x, like.dtype)
+
+
+def _real(x: TensorType) -> TensorType:
+    return x.with_dtype(dt.part_dtype(x.dtype))
 
 
 def _mul(b: Builder, *factors: Any) -> Any:
@@ -168,7 +208,7 @@ def _lower_half(b: Builder, x: Any) -> Any:
 
 
 def _symmetric(b: Builder, x: Any) -> Any:
-    return _scaled(b, b.add(x, _t(b, x)), 0.5)
+    return _scaled(b, b.add(x, _h(b, x)), 0.5)
 
 
 def _zero_or(b: Builder, g: Any, like: Any) -> Any:
@@ -195,7 +235,7 @@ def _reciprocal(b: Builder, x: Any, v: Any) -> Any:
 
 
 def _antisymmetric(b: Builder, x: Any) -> Any:
-    return _scaled(b, b.subtract(x, _t(b, x)), 0.5)
+    return _scaled(b, b.subtract(x, _h(b, x)), 0.5)
 
 
 def _by_differences(b: Builder, v: Any, turns: Any, size: Any) -> Any:
@@ -205,7 +245,7 @@ def _by_differences(b: Builder, v: Any, turns: Any, size: Any) -> Any:
     any number: it is 0, though it has a derivative.  Of values that are so close that they may have been equal, the
     derivatives of both would be divided twice and cancel in no digit: there they are left out.
     """
-    like, eps = turns.type, float(np.finfo(turns.type.dtype).eps)
+    like, eps = _real(turns.type), float(np.finfo(turns.type.dtype).eps)
     x = _antisymmetric(b, turns)
     if v.type.shape[-1] == 0:
         return x
@@ -216,15 +256,19 @@ def _by_differences(b: Builder, v: Any, turns: Any, size: Any) -> Any:
 
     error = _scaled(b, b.add(_across(b, size, like, -1), _across(b, size, like, -2)), eps)
     nothing = b.logical_and(within(eps**0.5), b.less_equal(b.abs(x), error))
-    x = b.subtract(x, b.stop_gradient(b.where(nothing, x, b.full(0, like=like))))
-    quotients = b.multiply(x, _reciprocal(b, differences, v))
+    x = b.subtract(x, b.stop_gradient(b.where(nothing, x, b.full(0, like=x.type))))
+    quotients = b.multiply(x, _as(b, _reciprocal(b, differences, v), x.type))
     return b.where(within(eps**0.75), b.stop_gradient(quotients), quotients)
 
 
 def _size(b: Builder, g: Any) -> Any:
     """The lengths of columns, of which no derivative is taken."""
     axis = len(g.type.shape) - 2
-    return b.sqrt(b.sum(b.square(b.stop_gradient(g)), axes=(axis,)))
+    return b.sqrt(b.sum(b.square(_magnitude(b, b.stop_gradient(g))), axes=(axis,)))
+
+
+def _magnitude(b: Builder, x: Any) -> Any:
+    return b.abs(x) if dt.is_complex(x.type.dtype) else x
 
 
 def _sums(b: Builder, v: Any, like: Any) -> Any:
@@ -238,10 +282,13 @@ def _sums(b: Builder, v: Any, like: Any) -> Any:
 def _cholesky_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
     """Of the symmetric matrix whose lower triangle was read."""
     (factor,), (g,) = outs, gs
-    inner = _lower_half(b, _mul(b, _t(b, factor), g))
-    right = _t(b, _one(b, b.triangular_solve(factor, _t(b, inner), lower=True, transposed=True)))
-    whole = _one(b, b.triangular_solve(factor, right, lower=True, transposed=True))
-    return (_symmetric(b, whole),)
+    inner = _lower_half(b, _mul(b, _h(b, factor), g))
+
+    def left(x: Any) -> Any:
+        """Solved by the adjoint of the factor."""
+        return _conj(b, _one(b, b.triangular_solve(factor, _conj(b, x), lower=True, transposed=True)))
+
+    return (_symmetric(b, left(_h(b, left(_h(b, inner))))),)
 
 
 _host(
@@ -249,7 +296,8 @@ _host(
     1,
     lambda a: (np.linalg.cholesky(a),),
     lambda a: (a,),
-    doc="The lower triangular L with L @ L.T = a, for a symmetric positive definite a, whose lower triangle is read.",
+    doc="The lower triangular L with L @ L.T = a (its adjoint for complex a), for a symmetric (Hermitian) positive "
+    "definite a, whose lower triangle is read.",
     vjp=_cholesky_vjp,
 )
 
@@ -330,13 +378,13 @@ _host("inv", 1, lambda a: (np.linalg.inv(a),), lambda a: (a,), doc="The inverse.
 
 
 def _pinv(a: np.ndarray, tolerance: np.ndarray) -> tuple[np.ndarray]:
-    return (np.ascontiguousarray(np.linalg.pinv(a, rcond=tolerance[..., 0, 0])),)
+    return (np.ascontiguousarray(np.linalg.pinv(a, rcond=tolerance[..., 0, 0].real)),)
 
 
 def _pinv_vjp(b: Builder, gs: Any, outs: Any, a: Any, tolerance: Any) -> Any:
     """For matrices whose rank does not change nearby."""
     (p,), (g,) = outs, gs
-    pt, gt = _t(b, p), _t(b, g)
+    pt, gt = _h(b, p), _h(b, g)
     rows, columns = _mul(b, gt, p, pt), _mul(b, pt, p, gt)
     beyond_rows = b.subtract(rows, _mul(b, a, _mul(b, p, rows)))
     beyond_columns = b.subtract(columns, _mul(b, _mul(b, columns, p), a))
@@ -357,31 +405,36 @@ _host(
 
 def _lstsq(a: np.ndarray, y: np.ndarray, tolerance: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]:
     u, s, vt = np.linalg.svd(a, full_matrices=False)
-    is_seen = s > tolerance[..., 0] * s.max(-1, keepdims=True, initial=0)
+    is_seen = s > tolerance[..., 0].real * s.max(-1, keepdims=True, initial=0)
     weights = np.divide(1, s, out=np.zeros_like(s), where=is_seen | np.isnan(s))
-    return np.swapaxes(vt, -1, -2) @ (weights[..., None] * (np.swapaxes(u, -1, -2) @ y)), s
+    return _adjoint_of(vt) @ (weights[..., None] * (_adjoint_of(u) @ y)), s
+
+
+def _adjoint_of(x: np.ndarray) -> np.ndarray:
+    turned = np.swapaxes(x, -1, -2)
+    return turned.conj() if np.iscomplexobj(x) else turned
 
 
 def _lstsq_types(a: TensorType, y: TensorType, tolerance: TensorType, rank: Extent) -> tuple[TensorType, TensorType]:
     if a.shape[-2] != y.shape[-2]:
         raise ShapeError("lstsq", f"{y} has {y.shape[-2]} rows. Expected {a.shape[-2]}, as {a} has.")
-    return _stacked(a, a.shape[-1], y.shape[-1]), _stacked(a, rank)
+    return _stacked(a, a.shape[-1], y.shape[-1]), _real(_stacked(a, rank))
 
 
 def _lstsq_vjp(b: Builder, gs: Any, outs: Any, a: Any, y: Any, tolerance: Any, rank: Extent) -> Any:
     """For matrices whose rank does not change nearby."""
     x, (gx, gs_values) = outs[0], gs
-    of_values = None if gs_values is None else _svdvals_vjp(b, (gs_values,), outs[1:], a, rank)[0]
+    of_values = None if gs_values is None else _of_singular_values(b, gs_values, a, rank)
     if gx is None:
         return of_values, None, None
     p = _one(b, b.pinv(a, tolerance))
-    pt = _t(b, p)
+    pt = _h(b, p)
     back = _mul(b, pt, gx)
 
     def of_matrix() -> Any:
-        beyond_rows = _mul(b, b.subtract(y, _mul(b, a, x)), _t(b, _mul(b, p, back)))
-        beyond_columns = _mul(b, _mul(b, pt, x), _t(b, b.subtract(gx, _mul(b, _t(b, a), back))))
-        whole = b.subtract(b.add(beyond_rows, beyond_columns), _mul(b, back, _t(b, x)))
+        beyond_rows = _mul(b, b.subtract(y, _mul(b, a, x)), _h(b, _mul(b, p, back)))
+        beyond_columns = _mul(b, _mul(b, pt, x), _h(b, b.subtract(gx, _mul(b, _h(b, a), back))))
+        whole = b.subtract(b.add(beyond_rows, beyond_columns), _mul(b, back, _h(b, x)))
         return whole if of_values is None else b.add(whole, of_values)
 
     return of_matrix, back, None
@@ -606,7 +659,11 @@ _host(
 
 
 def _slogdet_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
-    g = gs[1]
+    of_sign, g = gs
+    if dt.is_complex(a.type.dtype):  # whose sign turns as the logarithm's imaginary part says
+        zero = b.full(0, like=outs[1].type)
+        turned = zero if of_sign is None else b.imag(b.multiply(of_sign, outs[0]))
+        g = b.complex(zero if g is None else g, turned)
     return (None if g is None else b.multiply(_number(b, g, a.type), _t(b, _one(b, b.inv(a)))),)
 
 
@@ -614,7 +671,7 @@ _host(
     "slogdet",
     1,
     lambda a: tuple(np.linalg.slogdet(a)),
-    lambda a: (_stacked(a), _stacked(a)),
+    lambda a: (_stacked(a), _real(_stacked(a))),
     doc="The sign of the determinant (0 for a singular matrix), and the logarithm of its magnitude.",
     vjp=_slogdet_vjp,
 )
@@ -636,11 +693,14 @@ def _qr_types(a: TensorType, complete: bool, rank: Extent) -> tuple[TensorType, 
 
 def _square_qr_cotangent(b: Builder, q: Any, r: Any, gq: Any, gr: Any) -> Any:
     """Of q @ r where r is square."""
-    m = b.subtract(_mul(b, r, _t(b, gr)), _mul(b, _t(b, gq), q))
+    m = b.subtract(_mul(b, r, _h(b, gr)), _mul(b, _h(b, gq), q))
     lower = _masked(b, m, "greater")
-    symmetric = b.add(_masked(b, m, "greater_equal"), _t(b, lower))
+    both = _masked(b, m, "greater_equal")
+    if dt.is_complex(m.type.dtype):  # the diagonal of r is real
+        both = b.where(_diagonal_mask(b, m.type, "equal"), _as(b, b.real(m), m.type), lower)
+    symmetric = b.add(both, _h(b, lower))
     right = b.add(gq, _mul(b, q, symmetric))
-    return _t(b, _one(b, b.triangular_solve(r, _t(b, right), lower=False, transposed=False)))
+    return _h(b, _one(b, b.triangular_solve(r, _h(b, right), lower=False, transposed=False)))
 
 
 def _qr_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Extent) -> Any:
@@ -651,7 +711,7 @@ def _qr_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Extent
         if complete and not equal(m, n):
             raise GradientError("qr", f"the complete form of {a.type} has no derivative. Use mode='reduced'.")
         return (_square_qr_cotangent(b, q, r, gq, gr),)
-    # a is wide: [x, y] = q @ [u, v], with v = q.T @ y
+    # a is wide: [x, y] = q @ [u, v], with v = q.mH @ y
     start, size = (0,) * len(shape), len(shape)
     cut = (*shape[:-1], m)
     steps = (1,) * size
@@ -663,7 +723,7 @@ def _qr_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Extent
         return b.slice(x, start=(*start[:-1], m), stop=x.type.shape, step=steps)
 
     y, gv = right(a), right(gr)
-    gx = _square_qr_cotangent(b, q, left(r), b.add(gq, _mul(b, y, _t(b, gv))), left(gr))
+    gx = _square_qr_cotangent(b, q, left(r), b.add(gq, _mul(b, y, _h(b, gv))), left(gr))
     assert gx.type.shape == cut
     return (b.concat(gx, _mul(b, q, gv), axis=size - 1),)
 
@@ -691,7 +751,7 @@ def _svd_types(a: TensorType, complete: bool, rank: Extent) -> tuple[TensorType,
     m, n = a.shape[-2:]
     return (
         _stacked(a, m, m if complete else rank),
-        _stacked(a, rank),
+        _real(_stacked(a, rank)),
         _stacked(a, n if complete else rank, n),
     )
 
@@ -703,7 +763,7 @@ def _svd_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Exten
         raise GradientError("svd", f"the complete form of {a.type} has no derivative. Use full_matrices=False.")
     total = None
     if gs[1] is not None:
-        total = _mul(b, b.multiply(u, _across(b, gs[1], u.type, -1)), vt)
+        total = _mul(b, b.multiply(u, _across(b, _as(b, gs[1], u.type), u.type, -1)), vt)
     if gs[0] is None and gs[2] is None:
         return (total,)
     # How the bases turn where rows and columns do alike, and where they do not: only the former is infinite where
@@ -712,17 +772,17 @@ def _svd_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Exten
     apart: Any = None
     size: Any = None
     if gs[0] is not None:
-        alike = apart = _mul(b, _t(b, u), gs[0])
+        alike = apart = _mul(b, _h(b, u), gs[0])
         size = _size(b, gs[0])
         total = _plus(b, total, _outside(b, u, gs[0], s, vt))
     if gs[2] is not None:
-        turned = _mul(b, vt, _t(b, gs[2]))
+        turned = _mul(b, vt, _h(b, gs[2]))
         alike, apart = _plus(b, alike, turned), b.negative(turned) if apart is None else b.subtract(apart, turned)
         size = _plus(b, size, _size(b, _t(b, gs[2])))
-        total = _plus(b, total, _t(b, _outside(b, _t(b, vt), _t(b, gs[2]), s, _t(b, u))))
+        total = _plus(b, total, _h(b, _outside(b, _h(b, vt), _h(b, gs[2]), s, _h(b, u))))
     middle = b.add(
         _by_differences(b, s, alike, size),
-        b.multiply(_antisymmetric(b, apart), _sums(b, s, apart.type)),
+        b.multiply(_antisymmetric(b, apart), _as(b, _sums(b, s, _real(apart.type)), apart.type)),
     )
     return (_plus(b, total, _mul(b, u, middle, vt)),)
 
@@ -733,8 +793,8 @@ def _plus(b: Builder, x: Any, y: Any) -> Any:
 
 def _outside(b: Builder, u: Any, g: Any, s: Any, vt: Any) -> Any:
     """What a cotangent of ``u`` says of directions outside of its columns."""
-    beyond = b.subtract(g, _mul(b, u, _mul(b, _t(b, u), g)))
-    return _mul(b, b.multiply(beyond, _across(b, _reciprocal(b, s, s), beyond.type, -1)), vt)
+    beyond = b.subtract(g, _mul(b, u, _mul(b, _h(b, u), g)))
+    return _mul(b, b.multiply(beyond, _across(b, _as(b, _reciprocal(b, s, s), g.type), beyond.type, -1)), vt)
 
 
 _host(
@@ -750,15 +810,19 @@ _host(
 
 
 def _svdvals_vjp(b: Builder, gs: Any, outs: Any, a: Any, rank: Extent) -> Any:
+    return (_of_singular_values(b, gs[0], a, rank),)
+
+
+def _of_singular_values(b: Builder, g: Any, a: Any, rank: Extent) -> Any:
     u, _, vt = b.results(b.svd(a, complete=False, rank=rank))
-    return (_mul(b, b.multiply(u, _across(b, gs[0], u.type, -1)), vt),)
+    return _mul(b, b.multiply(u, _across(b, _as(b, g, u.type), u.type, -1)), vt)
 
 
 _host(
     "svdvals",
     1,
     lambda a, rank: (np.linalg.svd(a, compute_uv=False),),
-    lambda a, rank: (_stacked(a, rank),),
+    lambda a, rank: (_real(_stacked(a, rank)),),
     square=False,
     doc="The singular values in descending order, of which there are ``rank``.",
     vjp=_svdvals_vjp,
@@ -776,34 +840,35 @@ def _eigh_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
     w, v = outs
     inner = b.full(0, like=a.type)
     if gs[0] is not None:
-        inner = b.where(_diagonal_mask(b, a.type, "equal"), _across(b, gs[0], a.type, -1), inner)
+        values = _across(b, _as(b, gs[0], a.type), a.type, -1)
+        inner = b.where(_diagonal_mask(b, a.type, "equal"), values, inner)
     if gs[1] is not None:
-        inner = b.add(inner, _by_differences(b, w, _mul(b, _t(b, v), gs[1]), _size(b, gs[1])))
-    return (_symmetric(b, _mul(b, v, inner, _t(b, v))),)
+        inner = b.add(inner, _by_differences(b, w, _mul(b, _h(b, v), gs[1]), _size(b, gs[1])))
+    return (_symmetric(b, _mul(b, v, inner, _h(b, v))),)
 
 
 _host(
     "eigh",
     1,
     _eigh,
-    lambda a: (_stacked(a, a.shape[-1]), a),
-    doc="The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order, and the eigenvectors "
-    "as columns.",
+    lambda a: (_real(_stacked(a, a.shape[-1])), a),
+    doc="The eigenvalues of a symmetric (Hermitian) matrix, whose lower triangle is read, in ascending order, and the "
+    "eigenvectors as columns.",
     vjp=_eigh_vjp,
 )
 
 
 def _eigvalsh_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
     _, v = b.results(b.eigh(a))
-    return (_symmetric(b, _mul(b, b.multiply(v, _across(b, gs[0], v.type, -1)), _t(b, v))),)
+    return (_symmetric(b, _mul(b, b.multiply(v, _across(b, _as(b, gs[0], v.type), v.type, -1)), _h(b, v))),)
 
 
 _host(
     "eigvalsh",
     1,
     lambda a: (np.linalg.eigvalsh(a),),
-    lambda a: (_stacked(a, a.shape[-1]),),
-    doc="The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order.",
+    lambda a: (_real(_stacked(a, a.shape[-1])),),
+    doc="The eigenvalues of a symmetric (Hermitian) matrix, whose lower triangle is read, in ascending order.",
     vjp=_eigvalsh_vjp,
 )
 

@@ -16,7 +16,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from hybridflow.array.creation import arange, iota, tril, triu
-from hybridflow.array.elementwise import complex, equal, greater, imag, multiply, real, square, subtract, where
+from hybridflow.array.elementwise import (
+    abs,
+    complex,
+    conj,
+    equal,
+    greater,
+    imag,
+    multiply,
+    real,
+    square,
+    subtract,
+    where,
+)
 from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.linalg import matmul
 from hybridflow.array.reductions import count_nonzero, max, sum
@@ -107,7 +119,7 @@ def computed(op: str, *operands: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
         raise DTypeError(op, f"{operands[0].type} is complex. Expected real matrices; eig, {others} take complex ones.")
     wide = dtypes.compute_dtype(dtype)
     found = apply(TABLE[op], *(cast(x, wide) for x in operands), **attrs)
-    return tuple([cast(out, dtype) if dtypes.is_inexact(out.dtype) else out for out in found])
+    return tuple([cast(out, dtype) if out.dtype == wide else out for out in found])
 
 
 def _rank(x: Tensor) -> Extent:
@@ -118,10 +130,10 @@ def _rank(x: Tensor) -> Extent:
 
 @entered
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with ``L @ L.mT == x``, or the upper triangular U with ``U.mT @ U == x``.
+    """The lower triangular L with ``L @ L.mH == x``, or the upper triangular U with ``U.mH @ U == x``.
 
-    ``x`` is symmetric and positive definite; only one triangle of it is read.  The gradient is that of a symmetric
-    matrix.  Raises LinAlgError where it is not positive definite.
+    ``x`` is symmetric (complex: Hermitian) and positive definite; only one triangle of it is read.  The gradient is
+    that of such a matrix.  Raises LinAlgError where it is not positive definite.
 
     Args:
         x: symmetric, positive definite matrices, ``(..., n, n)``.
@@ -134,8 +146,13 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     [[2.0, 0.0], [1.0, 2.0]]
     """
     x = matrix(x, "cholesky")
-    (lower,) = computed("cholesky", matrix_transpose(x) if upper else x)
-    return matrix_transpose(lower) if upper else lower
+    (lower,) = computed("cholesky", _adjoint(x) if upper else x)
+    return _adjoint(lower) if upper else lower
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    """The transpose, whose complex numbers are conjugated."""
+    return conj(matrix_transpose(x)) if dtypes.is_complex(x.dtype) else matrix_transpose(x)
 
 
 def _right_hand_side(stage: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor, bool]:
@@ -227,6 +244,10 @@ def cholesky_solve(x1: Any, x2: Any, /, *, upper: bool = False) -> Tensor:
     [1.0, 0.0]
     """
     a, y, vector = _right_hand_side("cholesky_solve", x1, x2)
+    if dtypes.is_complex(a.dtype):  # the adjoint's triangle is read as it stands
+        other = _adjoint(a)
+        first, second = (other, a) if upper else (a, other)
+        return _in_dtype_of(triangular_solve(second, triangular_solve(first, y), lower=False), vector)
     half = triangular_solve(a, y, lower=not upper, transpose=upper)
     return _in_dtype_of(triangular_solve(a, half, lower=not upper, transpose=not upper), vector)
 
@@ -347,8 +368,9 @@ def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstsqResult:
     if a.shape[-2] != y.shape[-2]:
         raise ShapeError("lstsq", f"{y.type} has {y.shape[-2]} rows. Expected {a.shape[-2]}, as {a.type} has.")
     limit, shape = _tolerance(a, rtol, "lstsq")
-    found, values = computed("lstsq", a, y, reshape_to(limit, shape), rank=_rank(a))
-    residuals = sum(square(subtract(matmul(a, found), y)), axis=-2)
+    found, values = computed("lstsq", a, y, cast(reshape_to(limit, shape), a.dtype), rank=_rank(a))
+    beside = subtract(matmul(a, found), y)
+    residuals = sum(square(abs(beside) if dtypes.is_complex(beside.dtype) else beside), axis=-2)
     rank = _count_above(values, limit)
     return LstsqResult(_in_dtype_of(found, vector), _in_dtype_of(residuals, vector), rank, values)
 
@@ -392,7 +414,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
     [[0.5, 0.0]]
     """
     x = matrix(x, "pinv")
-    return computed("pinv", x, reshape_to(*_tolerance(x, rtol, "pinv")))[0]
+    return computed("pinv", x, cast(reshape_to(*_tolerance(x, rtol, "pinv")), x.dtype))[0]
 
 
 def _tolerance(x: Tensor, rtol: Any, stage: str) -> tuple[Tensor, Any]:
@@ -400,11 +422,11 @@ def _tolerance(x: Tensor, rtol: Any, stage: str) -> tuple[Tensor, Any]:
     front = x.shape[:-2]
     if rtol is None:
         rows, columns = x.shape[-2:]
-        wide = dtypes.compute_dtype(x.dtype)
-        size = cast(scalar(rows if rows >= columns else columns, dtypes.int64, stage), x.dtype)
+        wide = dtypes.part_dtype(dtypes.compute_dtype(x.dtype))
+        size = cast(scalar(rows if rows >= columns else columns, dtypes.int64, stage), dtypes.part_dtype(x.dtype))
         limit: Tensor = multiply(size, _epsilon(wide))
     else:
-        limit = cast(as_tensor(rtol, stage), x.dtype)
+        limit = cast(as_tensor(rtol, stage), dtypes.part_dtype(x.dtype))
     try:
         fits = broadcast_shapes(limit.shape, front) == front
     except ValueError:
@@ -564,8 +586,8 @@ def svdvals(x: Any, /) -> Tensor:
 
 @entered
 def eigh(x: Any, /) -> EighResult:
-    """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order, and the eigenvectors as
-    columns.  The gradient is that of a symmetric matrix.
+    """The eigenvalues of a symmetric (complex: Hermitian) matrix, whose lower triangle is read, in ascending order, and
+    the eigenvectors as columns.  The gradient is that of such a matrix.
 
     Vectors of eigenvalues that are equal, but for rounding, are any basis of their space; how they turn within it is
     left out of derivatives, as in TensorFlow.
