@@ -237,6 +237,7 @@ from hybridflow.array.nan_reductions import (
 from hybridflow.array.polynomials import (
     polyfit as polyfit,
     polyval as polyval,
+    roots as roots,
 )
 from hybridflow.array.quantiles import (
     median as median,

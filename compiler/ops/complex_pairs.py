@@ -174,6 +174,19 @@ def sign(b: Any, x: Pair) -> Pair:
 # ---- products that are summed
 
 
+def convolution(name: str) -> Any:
+    """The rule of an op that is a sum of products of its operands."""
+
+    def pairs(b: Any, x: Pair, y: Pair, **attrs: Any) -> Pair:
+        def product(left: Any, right: Any) -> Any:
+            return getattr(b, name)(left, right, **attrs)
+
+        real = b.subtract(product(x.real, y.real), product(x.imag, y.imag))
+        return Pair(real, b.add(product(x.real, y.imag), product(x.imag, y.real)))
+
+    return pairs
+
+
 def matmul(b: Any, x: Pair, y: Pair, sum_dtype: Any, **attrs: Any) -> Pair:
     """Four real products, each in the order of real ones."""
 

@@ -25,7 +25,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent, required
 from hybridflow.compiler.ir.types import TensorType, is_static
-from hybridflow.compiler.ops import reference_arrays, samples, type_rules
+from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.compiler.ops.lowering import Convolution
 from hybridflow.compiler.ops.op_table import Kind, define
@@ -36,7 +36,7 @@ Extents = tuple[Extent, ...]
 
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-_NUMERIC = frozenset(type_rules.NUMERIC)
+_NUMERIC = frozenset(type_rules.NUMERIC + dt.COMPLEX)
 
 
 def _canon(op: str) -> Callable[..., dict[str, Any]]:
@@ -199,6 +199,8 @@ def _window_patches(x: np.ndarray, size: tuple[int, ...], attrs: Mapping[str, An
 
 
 def _exact(x: np.ndarray) -> np.ndarray:
+    if dt.is_complex(x.dtype):
+        return x.astype(np.complex128)
     return x.astype(np.float64) if dt.is_float(x.dtype) else x
 
 
@@ -337,6 +339,7 @@ define(
     canon=_canon("convolve"),
     infer=_convolve_infer,
     reference=_convolve_reference,
+    pairs=complex_pairs.convolution("convolve"),
     vjp=_convolve_vjp,
     batch=_convolve_batch,
     lower=_lower,
@@ -353,6 +356,7 @@ define(
     canon=_canon("convolve_filter"),
     infer=_filter_infer,
     reference=_filter_reference,
+    pairs=complex_pairs.convolution("convolve_filter"),
     vjp=_filter_vjp,
     batch=_filter_batch,
     lower=_lower,

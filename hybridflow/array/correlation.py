@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hybridflow.array.elementwise import conj
 from hybridflow.array.shapes import expand_dims, flip
+from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.dispatch import builder
@@ -41,7 +43,7 @@ def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> Tensor:
 
 @operation
 def correlate(x1: ArrayLike, x2: ArrayLike, /, mode: str = "valid") -> Tensor:
-    """Cross-correlation of two sequences: sums of products of one with the other, moved along.
+    """Cross-correlation of two sequences: sums of products of one with the other's conjugate, moved along.
 
     Args:
         x1: a tensor of one axis.
@@ -60,6 +62,7 @@ def correlate(x1: ArrayLike, x2: ArrayLike, /, mode: str = "valid") -> Tensor:
     <Tensor i64[5] cpu> [2 5 8 3 0]
     """
     x1, x2 = _sequences("correlate", x1, x2)
+    x2 = conj(x2) if dtypes.is_complex(x2.dtype) else x2
     if x2.shape[0] > x1.shape[0]:
         return flip(_slid("correlate", x2, x1, mode))
     return _slid("correlate", x1, x2, mode)

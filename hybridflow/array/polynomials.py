@@ -6,18 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.array.creation import full_like
-from hybridflow.array.decompositions import pinv
-from hybridflow.array.elementwise import add, divide, equal, multiply, sqrt, square, where
+from hybridflow.array.creation import eye, full_like, zeros
+from hybridflow.array.decompositions import eigvals, pinv
+from hybridflow.array.elementwise import add, divide, equal, multiply, negative, sqrt, square, where
 from hybridflow.array.grids import vander
 from hybridflow.array.linalg import matmul
 from hybridflow.array.reductions import sum
-from hybridflow.array.shapes import known_extent
+from hybridflow.array.shapes import concat, known_extent
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
+from hybridflow.core.context import now
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import as_tensor, cast, common_dtype, reshape_to
+from hybridflow.eager.operands import as_tensor, cast, common_dtype, float_operand, reshape_to
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError
 
@@ -46,6 +47,40 @@ def polyval(p: Any, x: Any) -> Tensor:
     for k in range(known_extent(p, 0, "polyval")):
         result = add(multiply(result, x), p[k])
     return result
+
+
+@operation
+def roots(p: Any) -> Tensor:
+    """The roots of a polynomial, in no order: the eigenvalues of its companion matrix.
+
+    Coefficients of 0 in front are left out; while tracing, when they are not known, the first must not be 0.  Gradients
+    flow where no root comes twice.
+
+    Args:
+        p: the coefficients, of one axis, that of the highest power first.
+
+    Returns:
+        A complex tensor of one axis, with as many elements as the degree.
+
+    Raises:
+        ShapeError: where the coefficients have another number of axes.
+        LinAlgError: where the first is 0 in a compiled function, or one is not finite.
+
+    >>> hf.real(hf.sort(hf.real(hf.roots([1.0, -3.0, 2.0]))))
+    <Tensor f32[2] cpu> [1. 2.]
+    """
+    p = float_operand(p, "roots")
+    if p.ndim != 1:
+        raise ShapeError("roots", f"the coefficients are {p.type}. Expected one axis.")
+    if now().trace is None:
+        known = np.flatnonzero(p.numpy())
+        p = p[known[0] :] if known.size else p[:0]
+    degree = known_extent(p, 0, "roots") - 1
+    if degree < 1:
+        return zeros((0,), dtype=dtypes.complex_dtype(p.dtype))
+    below = eye(degree, k=-1, dtype=p.dtype)[1:]
+    first = reshape_to(divide(negative(p[1:]), p[0]), (1, degree))
+    return eigvals(concat([first, below], axis=0))
 
 
 @operation

@@ -209,6 +209,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "histogramdd": {"sample": MATRIX},
     "interp": {"xp": [1.0, 2.0], "fp": [3.0, 4.0]},
     "polyval": {"p": [1.0, 2.0]},
+    "roots": {"p": [1.0, -3.0, 2.0]},
     "polyfit": {"x": [1.0, 2.0], "y": [3.0, 4.0], "deg": 1},
     "partition": {"kth": 1},
     "rolling": {"window": 2},
