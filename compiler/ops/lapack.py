@@ -404,6 +404,9 @@ _host(
 
 
 def _lstsq(a: np.ndarray, y: np.ndarray, tolerance: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]:
+    if a.shape[-2] > 2 * a.shape[-1] > 0 and np.isfinite(a).all():  # singular values of the triangle are those of all
+        q, a = np.linalg.qr(a)
+        y = _adjoint_of(q) @ y
     u, s, vt = np.linalg.svd(a, full_matrices=False)
     is_seen = s > tolerance[..., 0].real * s.max(-1, keepdims=True, initial=0)
     weights = np.divide(1, s, out=np.zeros_like(s), where=is_seen | np.isnan(s))

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.creation import eye, full_like, zeros
-from hybridflow.array.decompositions import eigvals, pinv
+from hybridflow.array.decompositions import eigvals, lstsq
 from hybridflow.array.elementwise import add, divide, equal, multiply, negative, sqrt, square, where
 from hybridflow.array.grids import vander
-from hybridflow.array.linalg import matmul
 from hybridflow.array.reductions import sum
 from hybridflow.array.shapes import concat, known_extent
 from hybridflow.compiler.ir import dtypes
@@ -126,6 +125,6 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
         rcond = known_extent(x, 0, "polyfit") * float(np.finfo(dtypes.compute_dtype(x.dtype)).eps)
     length = sqrt(sum(square(powers), axis=0))
     length = where(equal(length, 0), 1.0, length)
-    found = matmul(pinv(divide(powers, length), rtol=rcond), values)
+    found = lstsq(divide(powers, length), values, rtol=rcond).solution
     found = divide(found, reshape_to(length, (degree + 1, 1)))
     return found if y.ndim == 2 else reshape_to(found, (degree + 1,))
