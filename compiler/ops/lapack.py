@@ -36,11 +36,11 @@ from hybridflow.errors import DTypeError, GradientError, ShapeError
 
 _FLOATS = frozenset((dt.float32, dt.float64))
 _NUMBERS = _FLOATS | frozenset(dt.COMPLEX)
-_HOLOMORPHIC = frozenset(("solve", "triangular_solve", "inv", "det", "slogdet", "lu"))
+_HOLOMORPHIC = frozenset(("solve", "triangular_solve", "inv", "det", "slogdet", "lu", "expm", "sqrtm", "logm"))
 """The ops whose derivatives are products with transposes, and so those of complex matrices as they stand."""
 _BY_ADJOINTS = frozenset(("cholesky", "pinv", "lstsq", "qr", "svd", "svdvals", "eigh", "eigvalsh"))
 """Those whose rules are of cotangents that pair as ``Re(conj(g) * dx)``: the conjugates of ours."""
-TAKES_COMPLEX = _HOLOMORPHIC | _BY_ADJOINTS
+_TAKES_COMPLEX = _HOLOMORPHIC | _BY_ADJOINTS
 
 
 # ---- declarations
@@ -49,7 +49,7 @@ TAKES_COMPLEX = _HOLOMORPHIC | _BY_ADJOINTS
 def _check(name: str, square: bool, *types: TensorType) -> None:
     """All are stacks of matrices of one dtype, the first of square ones if ``square``."""
     for x in types:
-        type_rules.check_dtype(name, x, _NUMBERS if name in TAKES_COMPLEX else _FLOATS)
+        type_rules.check_dtype(name, x, _NUMBERS if name in _TAKES_COMPLEX else _FLOATS)
         if x.ndim < 2:
             raise ShapeError(name, f"the input is {x}. Expected a matrix or a stack of matrices.")
         if x.dtype != types[0].dtype:

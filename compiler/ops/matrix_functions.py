@@ -1,9 +1,9 @@
 """Functions of matrices in NumPy: the exponential, the principal square root and the principal logarithm.
 
-Square root and logarithm are computed in float64.  A matrix is computed by its eigenvalues where its eigenvectors stand
-apart, as those of a symmetric one do, and else by iterations of products and inverses (Higham, "Functions of Matrices",
-2008, chapters 6 and 11).  What is not finite gives NaN; a matrix without a real principal root or logarithm is a
-LinAlgError.
+Square root and logarithm are computed in float64, those of complex matrices in complex128.  A matrix is computed by its
+eigenvalues where its eigenvectors stand apart, as those of a symmetric one do, and else by iterations of products and
+inverses (Higham, "Functions of Matrices", 2008, chapters 6 and 11).  What is not finite gives NaN; a matrix without a
+real principal root or logarithm is a LinAlgError.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def expm(a: np.ndarray) -> np.ndarray:
         size = _norm(a) / _PADE_NORM
         squarings = np.where(np.isfinite(size) & (size > 1), np.ceil(np.log2(size)), 0).astype(np.int64)
         squarings = np.minimum(squarings, _MOST_SQUARINGS)
-        a = np.ldexp(a, -squarings[..., None, None].astype(np.intc))
+        a = _scaled(a, -squarings[..., None, None].astype(np.intc))
         a2 = a @ a
         a4 = a2 @ a2
         a6 = a4 @ a2
@@ -57,26 +57,40 @@ def expm(a: np.ndarray) -> np.ndarray:
     return result
 
 
+def _scaled(a: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+    """Times a power of two."""
+    if not np.iscomplexobj(a):
+        return np.asarray(np.ldexp(a, exponent))
+    result = np.empty_like(a)
+    result.real, result.imag = np.ldexp(a.real, exponent), np.ldexp(a.imag, exponent)
+    return result
+
+
 def _of_each(function: Callable[[np.ndarray], np.ndarray], a: np.ndarray) -> np.ndarray:
-    """A function of one finite matrix in float64, of each in a stack."""
+    """A function of one finite matrix in float64 or complex128, of each in a stack."""
+    wide = np.complex128 if np.iscomplexobj(a) else np.float64
     result = np.empty_like(a)
     for index in np.ndindex(a.shape[:-2]):
-        matrix = a[index].astype(np.float64)
+        matrix = a[index].astype(wide)
         result[index] = function(matrix) if np.isfinite(matrix).all() else np.nan
     return result
 
 
 def _is_symmetric(a: np.ndarray) -> bool:
-    return bool((a == a.T).all())
+    return bool((a == a.T.conj()).all())
 
 
 def _by_eigenvectors(a: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
     """A function of a matrix by its eigenvalues, None where eigenvectors are too near each other for that, or where an
-    eigenvalue is real and not positive."""
+    eigenvalue is 0, or of a real matrix real and not positive."""
     values, vectors = np.linalg.eig(a)
-    if ((values.imag == 0) & (values.real <= 0)).any() or not np.linalg.cond(vectors) < _MOST_SKEW:
+    is_complex = np.iscomplexobj(a)
+    if (values == 0 if is_complex else (values.imag == 0) & (values.real <= 0)).any():
         return None
-    return np.asarray(((vectors * function(values)) @ np.linalg.inv(vectors)).real)
+    if not np.linalg.cond(vectors) < _MOST_SKEW:
+        return None
+    found = (vectors * function(values)) @ np.linalg.inv(vectors)
+    return np.asarray(found if is_complex else found.real)
 
 
 def sqrtm(a: np.ndarray) -> np.ndarray:
@@ -91,8 +105,10 @@ def _square_root(a: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(a)
     least = -len(values) * np.finfo(np.float64).eps * np.abs(values).max(initial=0)
     if values.min(initial=0) < least:
+        if np.iscomplexobj(a):
+            return np.asarray((vectors * np.sqrt(values + 0j)) @ vectors.T.conj())
         raise np.linalg.LinAlgError("an eigenvalue is negative, so that there is no real square root")
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T.conj())
 
 
 def _iterated_root(a: np.ndarray) -> np.ndarray:
@@ -104,7 +120,10 @@ def _iterated_root(a: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError:
         is_root = False
     if not is_root:
-        raise np.linalg.LinAlgError("an eigenvalue is zero or negative, so that there is no real principal square root")
+        real = "" if np.iscomplexobj(a) else " real"
+        raise np.linalg.LinAlgError(
+            f"an eigenvalue is zero or negative, so that there is no{real} principal square root"
+        )
     return x
 
 
@@ -139,9 +158,10 @@ def _log_rule() -> tuple[np.ndarray, np.ndarray]:
 def _logarithm(a: np.ndarray) -> np.ndarray:
     if _is_symmetric(a):
         values, vectors = np.linalg.eigh(a)
-        if values.min(initial=1) <= 0:
+        is_complex = np.iscomplexobj(a)
+        if (values == 0).any() or (values.min(initial=1) < 0 and not is_complex):
             raise np.linalg.LinAlgError("an eigenvalue is zero or negative, so that there is no real logarithm")
-        return np.asarray((vectors * np.log(values)) @ vectors.T)
+        return np.asarray((vectors * np.log(values + 0j if is_complex else values)) @ vectors.T.conj())
     one, roots = np.eye(len(a)), 0
     if _norm(a - one) > _LOG_NORM:
         found = _by_eigenvectors(a, np.log)

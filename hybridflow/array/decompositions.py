@@ -36,11 +36,10 @@ from hybridflow.array.shapes import matrix_transpose
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, broadcast_shapes
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.lapack import TAKES_COMPLEX
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, expand, float_operand, reshape_to, scalar
-from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
+from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
 class EigResult(NamedTuple):
@@ -114,9 +113,6 @@ def matrix(x: Any, stage: str) -> Tensor:
 def computed(op: str, *operands: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
     """The results of a host op, in the dtype of its operands."""
     dtype = operands[0].dtype
-    if dtypes.is_complex(dtype) and op not in TAKES_COMPLEX:
-        others = ", ".join(sorted(TAKES_COMPLEX))
-        raise DTypeError(op, f"{operands[0].type} is complex. Expected real matrices; eig, {others} take complex ones.")
     wide = dtypes.compute_dtype(dtype)
     found = apply(TABLE[op], *(cast(x, wide) for x in operands), **attrs)
     return tuple([cast(out, dtype) if out.dtype == wide else out for out in found])

@@ -51,6 +51,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "svd of wide": (lambda x: projections(*hf.linalg.svd(x, full_matrices=False)), (WIDE,)),
     "eigvalsh": (lambda x: hf.linalg.eigvalsh(hermitian(x)), (SQUARE,)),
     "eigh": (lambda x: projected(*hf.linalg.eigh(hermitian(x))), (SQUARE,)),
+    "expm": (hf.linalg.expm, (SQUARE,)),
+    "sqrtm": (hf.linalg.sqrtm, (SQUARE,)),
+    "logm": (hf.linalg.logm, (SQUARE,)),
     "pinv": (hf.linalg.pinv, (TALL,)),
     "pinv of wide": (hf.linalg.pinv, (WIDE,)),
     "lstsq": (lambda x, y: tuple(hf.linalg.lstsq(x, y)[i] for i in (0, 1, 3)), (TALL, drawn(4, 2))),
@@ -132,6 +135,9 @@ def test_they_are_numpys(front: tuple[int, ...]) -> None:
     near(hf.linalg.eigvalsh(h), np.linalg.eigvalsh(h))
     near(hf.linalg.svdvals(t), np.linalg.svd(t, compute_uv=False))
     near(hf.linalg.pinv(t), np.linalg.pinv(t))
+    for square in (a, h):
+        near(hf.linalg.expm(hf.linalg.logm(square)), square)
+        near(hf.linalg.sqrtm(square) @ hf.linalg.sqrtm(square), square)
     for found, wanted in zip(hf.linalg.slogdet(a), np.linalg.slogdet(a)):
         near(found, np.asarray(wanted))
     for complete in (True, False):
@@ -150,6 +156,15 @@ def test_they_are_numpys(front: tuple[int, ...]) -> None:
     near(solution, np.linalg.pinv(t) @ y)
     near(residuals, (np.abs(t @ (np.linalg.pinv(t) @ y) - y) ** 2).sum(-2))
     assert rank.dtype == np.int64 and values.dtype == np.float64
+
+
+def test_roots_and_logarithms_of_negative_numbers() -> None:
+    for x in (np.diag([-4.0, 1.0]) + 0j, np.array([[-4.0, 1.0], [0.0, -1.0]], complex)):
+        root = hf.linalg.sqrtm(x)
+        np.testing.assert_allclose((root @ root).numpy(), x, atol=1e-12)
+        np.testing.assert_allclose(hf.linalg.expm(hf.linalg.logm(x)).numpy(), x, atol=1e-12)
+    with pytest.raises(hf.errors.LinAlgError):
+        hf.linalg.logm(np.zeros((2, 2), complex))
 
 
 def test_what_has_no_result() -> None:
