@@ -13,6 +13,8 @@ import hybridflow as hf
 from tests.support.bits import same_bits
 
 mpmath = pytest.importorskip("mpmath", reason="the references need mpmath")
+
+pytestmark = pytest.mark.code
 mp = mpmath.mp
 
 INF, NAN = math.inf, math.nan
@@ -74,6 +76,7 @@ def ulps(got: np.ndarray, exact: list[Any], scale: list[Any] | None = None) -> n
     )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", ONE)
 def test_errors_are_within_what_is_stated(name: str) -> None:
     reference, x, bound = ONE[name]

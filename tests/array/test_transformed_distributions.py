@@ -19,6 +19,8 @@ from hybridflow import errors
 
 stats = pytest.importorskip("scipy.stats")
 
+pytestmark = pytest.mark.code
+
 COUNT = 20_000
 ONE = (COUNT,)
 

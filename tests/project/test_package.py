@@ -65,6 +65,7 @@ def test_links_are_the_only_ones() -> None:
     assert sorted(links) == ["compiler", "runtime"]
 
 
+@pytest.mark.code
 def test_wheel_holds_each_file_once(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     assert wheel.name == f"hybridflow-{hybridflow.__version__}-py3-none-any.whl"
@@ -78,6 +79,7 @@ def test_wheel_holds_each_file_once(built: Path) -> None:
     assert wheel.stat().st_size < 11 << 18
 
 
+@pytest.mark.code
 def test_sdist_holds_plain_files(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
@@ -88,6 +90,7 @@ def test_sdist_holds_plain_files(built: Path) -> None:
     assert not any(name.startswith(("compiler/", "runtime/")) for name in inside), "every file twice"
 
 
+@pytest.mark.code
 def test_installed_wheel_runs_from_an_empty_folder(built: Path, tmp_path: Path) -> None:
     (wheel,) = built.glob("*.whl")
     site, empty = tmp_path / "site", tmp_path / "empty"

@@ -646,6 +646,7 @@ def long_lines(dtype, n):
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.uint32, dt.int64, dt.float64], ids=str)
 @pytest.mark.parametrize("bad", [0, 2])
+@pytest.mark.sample(2)
 def test_long_lines_are_parted_where_they_lie(dtype, bad, monkeypatch):
     """By medians, or after too many bad ones always in the middle between the least and the largest key."""
     monkeypatch.setattr(quicksort, "_BAD", bad)
