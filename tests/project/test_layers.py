@@ -186,6 +186,7 @@ SUBJECTS = (
         "special functions, signals and linear algebra",
         ("hybridflow.special", "hybridflow.signal", "hybridflow.linalg", "hybridflow.sparse"),
     ),
+    ("numerical methods", ("hybridflow.optimize", "hybridflow.integrate", "hybridflow.interpolate")),
     (
         "initializers, regularizers, constraints, optimizers",
         (

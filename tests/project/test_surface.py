@@ -62,6 +62,9 @@ MODULES = {
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
         assert_positive assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_shapes assert_type
         check_numerics disable_check_numerics enable_check_numerics""",
+    "optimize": "OptimizeResult RootResult minimize root_scalar",
+    "integrate": "OdeResult QuadResult odeint quad simpson solve_ivp",
+    "interpolate": "CubicSpline",
     "linalg": """LinAlgError block_diag cg cholesky cholesky_solve cond cross det diagonal eig eigh eigvals eigvalsh
         expm gmres inv kron lanczos logm lstsq lu lu_factor lu_solve matmul matrix_norm matrix_power matrix_rank
         matrix_transpose norm outer pinv qr slogdet solve sqrtm svd svdvals tensordot toeplitz trace
