@@ -43,7 +43,7 @@ class CubicSpline:
 
     Example:
         >>> spline = hf.interpolate.CubicSpline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 8.0, 27.0])
-        >>> hf.round(spline([0.5, 2.5]), 3).tolist()
+        >>> [round(v, 3) for v in spline([0.5, 2.5]).tolist()]
         [0.125, 15.625]
     """
 

@@ -194,7 +194,7 @@ def minimize(
 
     Example:
         >>> found = hf.optimize.minimize(lambda x: hf.sum((x - 3.0) ** 2), [0.0, 1.0])
-        >>> hf.round(found.x, 3).tolist()
+        >>> [round(v, 3) for v in found.x.tolist()]
         [3.0, 3.0]
     """
     stage = "optimize.minimize"

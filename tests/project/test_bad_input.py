@@ -117,10 +117,6 @@ def _images(axes: int) -> dict[str, Any]:
 
 # Good arguments of functions to which the names mean something else.
 SPECIAL: dict[str, dict[str, Any]] = {
-    "optimize.": {"fun": lambda x: hf.sum(x * x), "f": lambda x: x - 1.0, "x0": 0.5},
-    "integrate.odeint": {"func": lambda y, t: -y, "y0": 1.0, "t": [0.0, 0.5], "args": ()},
-    "integrate.solve_ivp": {"fun": lambda t, y: -y, "y0": 1.0, "t_span": (0.0, 0.5)},
-    "integrate.quad": {"func": lambda x: x, "a": 0.0, "b": 1.0},
     "integrate.simpson": {"y": [1.0, 2.0]},
     "sparse.from_dense": {"x": MATRIX, "format": "coo"},
     "sparse.matmul": {"a": hf.sparse.from_dense(MATRIX), "b": MATRIX},
@@ -235,7 +231,8 @@ SPECIAL: dict[str, dict[str, Any]] = {
 # What changes the state of the process, takes functions of the user's or writes files: tested by themselves.
 _ELSEWHERE = """
 function custom_gradient GradientTape config. memory. set_seed global_generator list_devices device Generator cond
-from_scipy switch_case case while_loop fori_loop scan foldl foldr map_fn associative_scan plot_model
+from_scipy minimize root_scalar odeint solve_ivp quad
+switch_case case while_loop fori_loop scan foldl foldr map_fn associative_scan plot_model
 """
 ELSEWHERE = _ELSEWHERE.split()
 
