@@ -82,7 +82,8 @@ _WITH_OPERATIONS = (
 _OF_MODELS = (
     *("aot", "applications", "callbacks", "checkpoint", "compat", "constraints", "data", "distribute", "initializers"),
     *("layers", "losses", "metrics", "mixed_precision", "models", "module", "onnx", "optimizers", "regularizers"),
-    *("saved", "serving", "signal", "sparse", "summary", "weights", "optimize", "integrate", "interpolate"),
+    *("saved", "serving", "signal", "sparse", "summary", "weights", "ragged"),
+    *("optimize", "integrate", "interpolate"),
 )
 # What functions need besides, some of them at first calls alone: by then nothing is imported any more but the compiler,
 # where handlers of signals might come upon half of it (see ``runtime.apart``).

@@ -27,6 +27,7 @@ from hybridflow import (
     onnx as onnx,
     optimize as optimize,
     optimizers as optimizers,
+    ragged as ragged,
     random as random,
     regularizers as regularizers,
     saved as saved,

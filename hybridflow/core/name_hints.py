@@ -23,7 +23,7 @@ Mesh: hf.distribute.make_mesh({"data": 4})
 NamedSharding: hf.distribute.NamedSharding(mesh, spec)
 Operation: f.ir(*args) of an hf.function, which shows the nodes
 P: hf.distribute.P
-RaggedTensor: hf.data.Dataset and its padded_batch; there are no ragged tensors
+RaggedTensor: hf.ragged.Ragged(values, row_splits)
 Session: hf.compat.v1.Session(), or call the function: operations run at once
 ShapeDtypeStruct: hf.TensorSpec(shape, dtype)
 SparseTensor: hf.sparse.COO(indices, values, shape)
@@ -353,7 +353,6 @@ quantization: hf.matmul(x, y, sum_dtype=hf.int32) of int8; models are not quanti
 quantize: hf.clip(hf.round(x / scale), -128, 127).astype(hf.int8)
 r_: hf.concat([x, y], axis=0)
 radians: x * (hf.pi / 180)
-ragged: hf.data.Dataset and its padded_batch; there are no ragged tensors
 rand: hf.random.uniform(shape)
 randint: hf.random.randint(shape, low, high)
 randn: hf.random.normal(shape)

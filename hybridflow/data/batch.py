@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow import ragged
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
 from hybridflow.data.pipeline import INFINITE, Elements, Node, OneSource, Passing, PipelineIterator, Positions, Rows
 from hybridflow.data.strings import KINDS, array_of, is_text, leaf_of, spec_of_text, with_shape
 from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.jit.tensor_spec import TensorSpec
 
 
 class Batch(Node):
@@ -390,3 +392,46 @@ class BucketBatch:
     def _bounded(shape: tuple[int, ...], given: Any, limit: int) -> tuple[Any, ...]:
         wanted = given if given is not None else [None] * len(shape)
         return tuple([limit if extent in (None, -1) else extent for extent in wanted])
+
+
+class RaggedBatch(Node):
+    """Elements whose first extents differ, put into ragged tensors ``size`` at a time."""
+
+    def __init__(self, source: Node, size: int, drop_remainder: bool) -> None:
+        self.source, self.size, self.drop_remainder = source, size, drop_remainder
+
+    def runner(self) -> PipelineIterator:
+        return BatchRun(self.source, self.size, self.drop_remainder, ragged_rows)
+
+    def spec(self) -> Any:
+        whole = self.drop_remainder or self.source.cardinality() == INFINITE
+
+        def of_leaf(spec: Any) -> Any:
+            if not spec.shape:
+                return with_shape(spec, (self.size if whole else None,))
+            splits = TensorSpec((self.size + 1 if whole else None,), np.int64)
+            return ragged.made(with_shape(spec, (None, *spec.shape[1:])), splits)
+
+        return elements.mapped_spec(of_leaf, self.source.spec())
+
+    def cardinality(self) -> int:
+        return batches(self.source.cardinality(), self.size, self.drop_remainder)
+
+
+def ragged_rows(some: list[Any]) -> Any:
+    """Elements put together, each the row of a ragged tensor; numbers stacked."""
+    stage = "Dataset.ragged_batch"
+
+    def together(leaves: list[Any]) -> Any:
+        if is_text(leaves[0]):
+            raise ArgumentError(stage, "there are no ragged tensors of texts. Use padded_batch.")
+        arrays = elements.arrays_of(leaves, stage)
+        if not arrays[0].ndim:
+            return elements.stacked(leaves, stage)
+        if len({array.shape[1:] for array in arrays}) > 1:
+            shapes = [array.shape for array in arrays][:5]
+            raise ShapeError(stage, f"elements have the shapes {shapes}. Expected equal ones but for the first axis.")
+        splits = np.concatenate([[0], np.cumsum([len(array) for array in arrays])]).astype(np.int64)
+        return ragged.made(leaf_of(np.concatenate(arrays)), leaf_of(splits))
+
+    return elements.columns(some, together, stage)

@@ -562,17 +562,16 @@ class Dataset(elements.Nested):
     def ragged_batch(
         self, batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = "int64", name: str | None = None
     ) -> Dataset:
-        """Raises ArgumentError: there are no tensors of rows of different lengths.  Use ``padded_batch``.
+        """Batches of elements whose first extents differ, as ragged tensors; numbers are stacked.
 
-        >>> hf.data.Dataset.range(3).ragged_batch(2)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-            ...
-        hybridflow.errors.ArgumentError: [Dataset.ragged_batch] there are no tensors whose rows differ in length. ...
+        >>> data = hf.data.Dataset.range(1, 4).map(lambda n: hf.ones((int(n),)))
+        >>> [x.to_list() for x in data.ragged_batch(2)]
+        [[[1.0], [1.0, 1.0]], [[1.0, 1.0, 1.0]]]
         """
-        raise ArgumentError(
-            "Dataset.ragged_batch",
-            "there are no tensors whose rows differ in length. Use padded_batch, or bucket_by_sequence_length.",
-        )
+        if to_dtype(row_splits_dtype, "Dataset.ragged_batch") != np.int64:
+            raise ArgumentError("Dataset.ragged_batch", f"row_splits_dtype is {row_splits_dtype!r}. Expected int64.")
+        size = arguments.integer("batch_size", batch_size, "ragged_batch")
+        return self._of(batch.RaggedBatch(self._node, size, bool(drop_remainder)))
 
     @entered
     def window(

@@ -36,7 +36,8 @@ from hybridflow.errors import (
     TraceError,
     entered,
 )
-from hybridflow.sparse.products import coo_product, csr_product, in_rows, row_of_each, summed
+from hybridflow.ragged import row_of_each
+from hybridflow.sparse.products import coo_product, csr_product, in_rows, summed
 
 
 def _check(stage: str, holds: Any, kind: type[Exception], message: str) -> None:

@@ -20,8 +20,9 @@ from hybridflow.core.promotion import default_int, promote
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, filled, from_numpy, reshape_to
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
+from hybridflow.ragged import row_of_each
 from hybridflow.sparse.formats import COO, CSR, SparseBase, made
-from hybridflow.sparse.products import dots, row_of_each, summed
+from hybridflow.sparse.products import dots, summed
 
 Sparse = COO | CSR
 

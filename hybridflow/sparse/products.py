@@ -6,7 +6,6 @@ from typing import Any
 
 from hybridflow.array.creation import arange
 from hybridflow.array.indexing import getitem, scatter_add, take
-from hybridflow.array.reductions import cumulative_sum
 from hybridflow.array.searching import searchsorted
 from hybridflow.array.sorting import argsort
 from hybridflow.compiler.ir.extents import Extent
@@ -49,15 +48,6 @@ def in_rows(rows: Tensor, count: Extent) -> tuple[Tensor, Tensor]:
     order = argsort(rows)
     places = arange(count + 1, dtype=rows.dtype)
     return order, cast(searchsorted(take(rows, order, axis=0), places), rows.dtype)
-
-
-def row_of_each(indptr: Tensor, count: Extent) -> Tensor:
-    """The row of each entry: how many rows end before it."""
-    ends = getitem(indptr, slice(1, None))
-    ended = scatter_add(
-        filled(0, ends.dtype, (count + 1,), "sparse"), ends, filled(1, ends.dtype, ends.shape, "sparse")
-    )
-    return getitem(cumulative_sum(cast(ended, ends.dtype)), slice(None, count))
 
 
 def dots(x: Tensor, rows: Tensor, y: Tensor, columns: Tensor) -> Tensor:

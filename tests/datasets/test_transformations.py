@@ -390,7 +390,7 @@ WRONG: list[tuple[Callable[[Dataset], Any], str]] = [
     (lambda d: d.with_options(3), "no hf.data.Options"),
     (lambda d: d.rejection_resample(len, [-1, 2]), "2 numbers"),
     (lambda d: d.rejection_resample(len, [1, 2], [1]), "2 numbers"),
-    (lambda d: d.ragged_batch(2), "Use padded_batch"),
+    (lambda d: d.ragged_batch(2, row_splits_dtype="int32"), "Expected int64"),
 ]
 
 
@@ -442,5 +442,5 @@ def test_arguments_of_newer_versions() -> None:
     assert [x.item() for x in found] == [1, 2, 3]
     with pytest.raises(errors.ArgumentError, match="synchronous=True"):
         data.map(lambda x: x, 2, synchronous=True)
-    with pytest.raises(errors.ArgumentError, match="padded_batch"):
+    with pytest.raises(errors.ArgumentError, match="Expected int64"):
         data.ragged_batch(2, row_splits_dtype="int32")

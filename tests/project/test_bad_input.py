@@ -117,6 +117,11 @@ def _images(axes: int) -> dict[str, Any]:
 
 # Good arguments of functions to which the names mean something else.
 SPECIAL: dict[str, dict[str, Any]] = {
+    "ragged.concat": {"values": [hf.ragged.constant([[1]])]},
+    "ragged.constant": {"pylist": [[1], [2, 3]]},
+    "ragged.lookup": {"params": MATRIX, "ids": hf.ragged.constant([[1]])},
+    "ragged.map_flat_values": {"op": hf.negative, "args": hf.ragged.constant([[1]]), "kwargs": {}},
+    "ragged.row_splits": {"splits": [0, 2]},
     "integrate.simpson": {"y": [1.0, 2.0]},
     "sparse.from_dense": {"x": MATRIX, "format": "coo"},
     "sparse.matmul": {"a": hf.sparse.from_dense(MATRIX), "b": MATRIX},
@@ -237,7 +242,7 @@ switch_case case while_loop fori_loop scan foldl foldr map_fn associative_scan p
 ELSEWHERE = _ELSEWHERE.split()
 
 
-WITH_FUNCTIONS = ("fft", "linalg", "losses", "nn", "signal", "sparse", "optimize", "integrate")
+WITH_FUNCTIONS = ("fft", "linalg", "losses", "nn", "ragged", "signal", "sparse", "optimize", "integrate")
 
 
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:

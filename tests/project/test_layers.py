@@ -173,6 +173,7 @@ SUBJECTS = (
             "hybridflow.summary",
         ),
     ),
+    ("ragged tensors", ("hybridflow.ragged",)),
     ("strategies and meshes", ("hybridflow.distribute",)),
     (
         "neural networks as functions, data, losses",

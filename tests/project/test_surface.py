@@ -103,6 +103,7 @@ MODULES = {
     "signal": """convolve correlate dct fftconvolve frame hamming_window hann_window idct istft
         kaiser_bessel_derived_window
         kaiser_window lfilter linear_to_mel_weight_matrix overlap_and_add spectrogram stft vorbis_window""",
+    "ragged": "Ragged concat constant lookup map_flat_values row_splits_to_segment_ids",
     "sparse": """COO CSR add concat eye from_dense from_scipy matmul multiply reduce_max reduce_min reduce_sum reorder
         sddmm softmax sparse_dense_matmul to_dense transpose""",
     "special": """beta betainc betaln digamma entr erf erfc erfcinv erfcx erfinv exp1 expi expit exprel gamma gammainc

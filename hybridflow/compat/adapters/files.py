@@ -426,9 +426,9 @@ def _manager(
 CheckpointManager = Facade(hf.checkpoint.CheckpointManager, _manager)
 
 
-def ragged_batch(*args: Any, **options: Any) -> Any:
-    """``tf.data.experimental.dense_to_ragged_batch``: there is none."""
-    raise ArgumentError("dense_to_ragged_batch", "there are no ragged tensors; use Dataset.padded_batch.")
+def ragged_batch(batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = "int64") -> Any:
+    """``tf.data.experimental.dense_to_ragged_batch``: what ``Dataset.apply`` takes."""
+    return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
 
 
 def from_list(elements: Any, name: str | None = None) -> Any:

@@ -41,7 +41,7 @@ io decode_compressed: there are no tensors of texts; use Python's zlib
 io write_graph: print f.ir() of a tf.function
 io parse_sequence_example: use tf.io.parse_single_example with FixedLenSequenceFeature
 io parse_single_sequence_example: use tf.io.parse_single_example with FixedLenSequenceFeature
-io RaggedFeature: there are no ragged tensors; use tf.io.VarLenFeature
+io RaggedFeature: use tf.io.VarLenFeature, and tf.RaggedTensor of what it gives
 io SparseFeature: use tf.io.VarLenFeature, and tf.SparseTensor of what it gives
 . sets: use Python's sets, tf.unique, or tf.compat.v1.setdiff1d
 . queue: use tf.data.Dataset, or Python's queue
@@ -73,8 +73,13 @@ keras.applications NASNetMobile: write tf.keras.applications.MobileNetV3Large
 distribute TPUStrategy: the devices are the CPU and NVIDIA GPUs; write tf.distribute.MirroredStrategy
 distribute MultiWorkerMirroredStrategy: one process computes; write tf.distribute.MirroredStrategy
 distribute ParameterServerStrategy: one process computes; write tf.distribute.MirroredStrategy
-. RaggedTensor: there are no ragged tensors; pad the rows (tf.data.Dataset.padded_batch) and mask them
-. ragged: there are no ragged tensors; pad the rows (tf.data.Dataset.padded_batch) and mask them
+ragged boolean_mask: write tf.boolean_mask, and tf.RaggedTensor.from_row_lengths
+ragged constant_value: write tf.ragged.constant
+ragged range: write tf.range of each row, and tf.ragged.constant
+ragged stack: write tf.ragged.constant of the rows
+ragged stack_dynamic_partitions: write tf.dynamic_partition, and tf.ragged.constant
+ragged cross: compute the numbers of the crossings in Python
+ragged segment_ids_to_row_splits: write tf.RaggedTensor.from_value_rowids(ids, ids).row_splits
 sparse map_values: write x.with_values(f(x.values))
 sparse mask: take the rows of x.indices and x.values that are wanted
 sparse retain: take the rows of x.indices and x.values that are wanted

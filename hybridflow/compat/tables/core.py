@@ -2,6 +2,7 @@
 
 NAMES = """
 [.]
+RaggedTensor: ragged.Ragged
 SparseTensor: sparse.COO
 Tensor: Tensor
 Variable: ~values.Variable

@@ -213,6 +213,11 @@ sparse_dense_matmul: sparse.sparse_dense_matmul(sp_a, b, adjoint_a, adjoint_b)
 to_dense: sparse.to_dense(sp_input>x, default_value, validate_indices)
 transpose: sparse.transpose(sp_input>x, perm)
 
+[ragged]
+constant: ragged.constant(pylist, dtype)
+map_flat_values: ragged.map_flat_values
+row_splits_to_segment_ids: ragged.row_splits_to_segment_ids(splits)
+
 [signal]
 dct: ~signals.dct
 fft2d: ~signals.fft2d

@@ -1,0 +1,529 @@
+"""Ragged tensors: rows of different lengths, as their values one behind another and where each row ends.
+
+``Ragged`` is a dataclass of two tensors, so that functions, ``vmap``, datasets and checkpoints take it leaf by leaf.
+Names are those of ``tf.RaggedTensor`` and ``tf.ragged``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
+
+import numpy as np
+
+from hybridflow.array.creation import arange
+from hybridflow.array.elementwise import add, divide, less, logical_and, maximum, multiply, negative, subtract, where
+from hybridflow.array.indexing import getitem, scatter_add, take
+from hybridflow.array.reductions import all as _all, cumulative_sum
+from hybridflow.array.segment_ops import segment_max, segment_mean, segment_min, segment_sum
+from hybridflow.array.shapes import concat as _concat
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ops import TABLE, type_rules
+from hybridflow.core import name_hints as _name_hints
+from hybridflow.core.promotion import default_int, promote, to_dtype
+from hybridflow.core.tensor import Tensor
+from hybridflow.eager.dispatch import apply
+from hybridflow.eager.operands import as_tensor, cast, expand, filled, float_operand, reshape_to
+from hybridflow.effects.runtime_raise import check_all
+from hybridflow.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    IndexRangeError,
+    ShapeError,
+    TraceError,
+    entered,
+)
+
+__all__ = ["Ragged", "concat", "constant", "lookup", "map_flat_values", "row_splits_to_segment_ids"]
+
+if not _TYPE_CHECKING:  # a checker would take every name for one of ours
+    __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
+
+
+def row_of_each(splits: Tensor, count: Extent) -> Tensor:
+    """The row of each value: how many rows end before it."""
+    ends = getitem(splits, slice(1, None))
+    ended = scatter_add(
+        filled(0, ends.dtype, (count + 1,), "ragged"), ends, filled(1, ends.dtype, ends.shape, "ragged")
+    )
+    return getitem(cumulative_sum(cast(ended, ends.dtype)), slice(None, count))
+
+
+def _integers(stage: str, value: Any, name: str) -> Tensor:
+    x = as_tensor(value, stage)
+    if not x.size and isinstance(value, (list, tuple)):
+        x = cast(x, default_int)
+    if not dtypes.is_integer(x.dtype):
+        raise DTypeError(stage, f"{name} are {x.type}. Expected integers.")
+    if x.ndim != 1:
+        raise ShapeError(stage, f"{name} are {x.type}. Expected one axis.")
+    return cast(x, default_int)
+
+
+def _known(stage: str, x: Tensor, what: str) -> np.ndarray:
+    """The elements of a tensor, where they decide about a shape."""
+    found = x._known()
+    if found is None:
+        raise TraceError(stage, f"{what} depends on values that a compiled function does not know. Call it outside.")
+    return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, init=False)
+class Ragged:
+    """Rows of different lengths: row ``i`` has the values ``row_splits[i]`` to before ``row_splits[i + 1]``.
+
+    ``tf.RaggedTensor`` is this class.
+
+    Args:
+        values: a tensor ``[total, ...]``: the values of all rows.
+        row_splits: integers ``[rows + 1]`` that do not fall, from 0 to ``total``.
+
+    Raises:
+        ShapeError: where the parts do not fit each other.
+        DTypeError: for splits that are no integers.
+        ArgumentError: for splits that go backwards, or do not begin at 0 and end at the number of values.
+
+    Example:
+        >>> hf.ragged.Ragged([1, 2, 3], [0, 2, 2, 3])
+        <Ragged i64[3,None] [[1, 2], [], [3]]>
+    """
+
+    values: Tensor
+    row_splits: Tensor
+
+    @entered
+    def __init__(self, values: Any, row_splits: Any) -> None:
+        stage = "Ragged"
+        held, splits = as_tensor(values, stage), _integers(stage, row_splits, "row_splits")
+        if not held.ndim or (isinstance(splits.shape[0], int) and splits.shape[0] < 1):
+            raise ShapeError(stage, f"values are {held.type}, row_splits {splits.type}. Expected an axis and a split.")
+        ends = logical_and(getitem(splits, 0) == 0, getitem(splits, -1) == held.shape[0])
+        forwards = _all(getitem(splits, slice(1, None)) >= getitem(splits, slice(None, -1)))
+        said = "row_splits go backwards, or do not begin at 0 and end at the number of values."
+        check_all(logical_and(ends, forwards), ArgumentError, lambda: ArgumentError(stage, said), (), said)
+        object.__setattr__(self, "values", held)
+        object.__setattr__(self, "row_splits", splits)
+
+    # ---- construction
+
+    @classmethod
+    def from_row_splits(cls, values: Any, row_splits: Any, name: str | None = None, validate: bool = True) -> Ragged:
+        """The same as ``Ragged(values, row_splits)``."""
+        return Ragged(values, row_splits)
+
+    @classmethod
+    @entered
+    def from_row_lengths(cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True) -> Ragged:
+        """Rows of given lengths.  Raises ArgumentError where these do not add up to the number of values."""
+        lengths = _integers("Ragged", row_lengths, "row_lengths")
+        zero = filled(0, default_int, (1,), "Ragged")
+        return Ragged(values, _concat([zero, cumulative_sum(lengths)]))
+
+    @classmethod
+    @entered
+    def from_value_rowids(
+        cls, values: Any, value_rowids: Any, nrows: Any = None, name: str | None = None, validate: bool = True
+    ) -> Ragged:
+        """Rows by the number of the row of each value, which may not fall.  Compiled functions need ``nrows``."""
+        stage = "Ragged"
+        rows = _integers(stage, value_rowids, "value_rowids")
+        if nrows is None:
+            known = _known(stage, rows, "the number of rows")
+            count = int(known[-1]) + 1 if known.size else 0
+        else:
+            count = type_rules.integer(stage, "nrows", nrows)
+        inside = logical_and(_all(rows >= 0), _all(rows < count))
+        rises = _all(getitem(rows, slice(1, None)) >= getitem(rows, slice(None, -1)))
+        outside, falls = f"a row is out of range for {count} rows.", "value_rowids go backwards."
+        check_all(inside, IndexRangeError, lambda: IndexRangeError(stage, outside), (), outside)
+        check_all(rises, ArgumentError, lambda: ArgumentError(stage, falls), (), falls)
+        lengths = segment_sum(filled(1, default_int, rows.shape, stage), rows, count)
+        return cls.from_row_lengths(values, lengths)
+
+    @classmethod
+    @entered
+    def from_tensor(cls, tensor: Any, lengths: Any = None, padding: Any = None, name: str | None = None) -> Ragged:
+        """The rows of a dense tensor, cut to ``lengths``, or without the ``padding`` at their ends."""
+        stage = "Ragged"
+        x = as_tensor(tensor, stage)
+        if x.ndim < 2:
+            raise ShapeError(stage, f"the tensor is {x.type}. Expected two axes or more.")
+        rows, width = x.shape[:2]
+        if lengths is None and padding is None:
+            splits = arange(rows + 1) * width
+            return Ragged(reshape_to(x, (rows * width, *x.shape[2:])), splits)
+        if lengths is None:
+            array = _known(stage, x, "the length of a row")
+            there = (array != padding).reshape(rows, width, -1).any(-1)
+            known = np.where(there.any(1), width - np.argmax(there[:, ::-1], axis=1), 0)
+        else:
+            known = np.clip(_known(stage, _integers(stage, lengths, "lengths"), "the length of a row"), 0, width)
+        if len(known) != rows:
+            raise ShapeError(stage, f"there are {len(known)} lengths for {x.type}. Expected one for each row.")
+        kept = np.flatnonzero(np.arange(width) < known[:, None])
+        return cls.from_row_lengths(take(reshape_to(x, (rows * width, *x.shape[2:])), kept, axis=0), known)
+
+    # ---- what it is
+
+    @property
+    def flat_values(self) -> Tensor:
+        """The values of all rows, one behind another."""
+        return self.values
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The extents, None for that of rows."""
+        return (self.row_splits.shape[0] - 1, None, *self.values.shape[1:])
+
+    @property
+    def ragged_rank(self) -> int:
+        """The number of axes whose extents differ: 1."""
+        return 1
+
+    def nrows(self) -> Any:
+        """The number of rows."""
+        return self.row_splits.shape[0] - 1
+
+    def __len__(self) -> int:
+        return int(self.nrows())
+
+    def row_lengths(self) -> Tensor:
+        """The length of each row: int64."""
+        return subtract(getitem(self.row_splits, slice(1, None)), getitem(self.row_splits, slice(None, -1)))
+
+    def value_rowids(self) -> Tensor:
+        """The row of each value: int64."""
+        return row_of_each(self.row_splits, self.values.shape[0])
+
+    @entered
+    def __getitem__(self, key: Any) -> Any:
+        """A row, or rows from one to another; not in compiled functions, where lengths are not known."""
+        stage = "Ragged"
+        splits = _known(stage, self.row_splits, "the length of a row")
+        count = len(splits) - 1
+        if isinstance(key, slice):
+            if key.step not in (None, 1):
+                raise ArgumentTypeError(stage, f"rows are {key!r}. Expected a slice of step 1.")
+            first, last, _ = key.indices(count)
+            part = splits[first : max(first, last) + 1]
+            return Ragged(getitem(self.values, slice(int(part[0]), int(part[-1]))), part - part[0])
+        row = type_rules.integer(stage, "the row", key)
+        if not -count <= row < count:
+            raise IndexRangeError(stage, f"row {row} is out of range for {count} rows.")
+        row %= count
+        return getitem(self.values, slice(int(splits[row]), int(splits[row + 1])))
+
+    def __iter__(self) -> Any:
+        return (self[k] for k in range(len(self)))
+
+    # ---- conversion
+
+    def to_list(self) -> list[Any]:
+        """The rows as nested lists."""
+        return [row.tolist() for row in self]
+
+    tolist = to_list
+
+    @entered
+    def to_tensor(self, default_value: Any = 0, name: str | None = None, shape: Any = None) -> Tensor:
+        """The rows side by side in a dense tensor, filled up at their ends.
+
+        Args:
+            default_value: what fills up.
+            name: ignored.
+            shape: extents of the result, None where they follow: ``(None, width)`` is what compiled functions need.
+
+        Returns:
+            A tensor ``(rows, width, ...)``, where longer rows are cut.
+
+        Raises:
+            TraceError: in a compiled function without a width.
+
+        Example:
+            >>> hf.ragged.constant([[1, 2], [3]]).to_tensor().tolist()
+            [[1, 2], [3, 0]]
+        """
+        stage = "Ragged.to_tensor"
+        width = shape[1] if isinstance(shape, (list, tuple)) and len(shape) > 1 else None
+        lengths = self.row_lengths()
+        if width is None:
+            known = _known(stage, lengths, "the width")
+            width = int(known.max()) if known.size else 0
+        width = type_rules.integer(stage, "the width", width)
+        rows, total = self.nrows(), self.values.shape[0]
+        fill = cast(as_tensor(default_value, stage), self.dtype)
+        whole = (rows, width, *self.values.shape[1:])
+        if 0 in (width, rows, total):
+            return expand(reshape_to(fill, (1,) * len(whole)), whole)
+        columns = arange(width)
+        starts = getitem(self.row_splits, slice(None, -1))
+        there = less(columns, reshape_to(lengths, (rows, 1)))
+        places = where(there, reshape_to(starts, (rows, 1)) + columns, 0)
+        found = take(self.values, places, axis=0)
+        return where(reshape_to(there, (rows, width, *[1] * (self.values.ndim - 1))), found, fill)
+
+    def numpy(self) -> np.ndarray:
+        """The rows as a NumPy array of arrays."""
+        found = np.empty(len(self), object)
+        for k, row in enumerate(self):
+            found[k] = row.numpy()
+        return found
+
+    # ---- computing
+
+    def with_values(self, values: Any) -> Ragged:
+        """The same rows of other values, as many."""
+        new = as_tensor(values, "with_values")
+        if not new.ndim or new.shape[0] != self.values.shape[0]:
+            raise ShapeError("with_values", f"values are {new.type}. Expected as many as {self.values.type}.")
+        return made(new, self.row_splits)
+
+    with_flat_values = with_values
+
+    def map(self, function: Callable[[Tensor], Any]) -> Ragged:
+        """``function`` of the values of all rows at once."""
+        return self.with_values(function(self.values))
+
+    def _reduced(self, fold: Callable[..., Tensor], axis: Any) -> Tensor:
+        if axis != 1:
+            raise ArgumentError("Ragged", f"axis is {axis!r}. Expected 1, the axis of rows.")
+        return fold(self.values, self.value_rowids(), self.nrows())
+
+    def sum(self, axis: int = 1) -> Tensor:
+        """The sum of each row."""
+        return self._reduced(segment_sum, axis)
+
+    def mean(self, axis: int = 1) -> Tensor:
+        """The mean of each row; 0 of an empty one."""
+        return self._reduced(segment_mean, axis)
+
+    def max(self, axis: int = 1) -> Tensor:
+        """The largest value of each row; the smallest number of the dtype for an empty one."""
+        return self._reduced(segment_max, axis)
+
+    def min(self, axis: int = 1) -> Tensor:
+        """The smallest value of each row; the largest number of the dtype for an empty one."""
+        return self._reduced(segment_min, axis)
+
+    def _with(self, function: Callable[[Any, Any], Tensor], other: Any) -> Ragged:
+        if isinstance(other, Ragged):
+            if other.values.shape[:1] != self.values.shape[:1] or other.row_splits.shape != self.row_splits.shape:
+                raise ShapeError(
+                    "Ragged", f"shapes are {self.shape} and {other.shape}. Expected rows of equal lengths."
+                )
+            same, said = _all(other.row_splits == self.row_splits), "rows have different lengths."
+            check_all(same, ShapeError, lambda: ShapeError("Ragged", said), (), said)
+            return self.with_values(function(self.values, other.values))
+        x = as_tensor(other, "Ragged")
+        if x.ndim:
+            raise ShapeError("Ragged", f"the operand is {x.type}. Expected a number, or a ragged tensor.")
+        return self.with_values(function(self.values, other))
+
+    def __add__(self, other: Any) -> Ragged:
+        return self._with(add, other)
+
+    def __sub__(self, other: Any) -> Ragged:
+        return self._with(subtract, other)
+
+    def __mul__(self, other: Any) -> Ragged:
+        return self._with(multiply, other)
+
+    def __truediv__(self, other: Any) -> Ragged:
+        return self._with(divide, other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Ragged:
+        return self.map(negative)
+
+    def __repr__(self) -> str:
+        if not isinstance(self.values, Tensor):  # of specs
+            return f"Ragged({self.values!r}, {self.row_splits!r})"
+        extents = ",".join(map(str, self.shape))
+        known = self.row_splits._known()
+        rows = "" if known is None or self.values._known() is None or known[-1] > 20 else f" {self.to_list()}"
+        return f"<Ragged {dtypes.SHORT[self.dtype]}[{extents}]{rows}>"
+
+
+def made(values: Any, row_splits: Any) -> Ragged:
+    """A ragged tensor of parts that fit each other; of their specs, the spec of one."""
+    result: Ragged = object.__new__(Ragged)
+    object.__setattr__(result, "values", values)
+    object.__setattr__(result, "row_splits", row_splits)
+    return result
+
+
+@entered
+def constant(pylist: Sequence[Any], dtype: Any = None) -> Ragged:
+    """The ragged tensor of a list of rows.
+
+    Args:
+        pylist: rows: lists, arrays or tensors of different lengths.
+        dtype: the dtype; that of the rows by default.
+
+    Returns:
+        A ``Ragged`` tensor.
+
+    Raises:
+        ArgumentTypeError: for anything but a list of rows.
+
+    Example:
+        >>> hf.ragged.constant([[1.0, 2.0], []]).row_lengths().tolist()
+        [2, 0]
+    """
+    stage = "ragged.constant"
+    if not isinstance(pylist, (list, tuple)):
+        raise ArgumentTypeError(stage, f"{pylist!r} is no list of rows.")
+    rows = [as_tensor(row, stage) for row in pylist]
+    if any(not row.ndim for row in rows):
+        raise ArgumentTypeError(stage, "a row is a number. Expected a list for each row.")
+    some = [row for row in rows if row.shape[0] != 0]
+    found = None if dtype is None else to_dtype(dtype, stage)
+    if found is None:
+        found = np.dtype(np.float32) if not some else some[0].dtype
+        for row in some[1:]:
+            found = promote(found, row.dtype, stage)
+    values = _concat([cast(row, found) for row in some]) if some else filled(0, found, (0,), stage)
+    return Ragged.from_row_lengths(values, np.array([row.shape[0] for row in rows], np.int64))
+
+
+@entered
+def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Ragged:
+    """A function of the values of ragged tensors, whose rows have the same lengths.
+
+    Args:
+        op: a function that takes values of all rows at once, and returns as many.
+        *args: arguments: of ragged ones it is given the values.
+        **kwargs: more arguments, handed on as they are.
+
+    Returns:
+        A ``Ragged`` tensor.
+
+    Raises:
+        ArgumentTypeError: where no argument is ragged.
+        ShapeError: where the numbers of values differ.
+
+    Example:
+        >>> hf.ragged.map_flat_values(hf.add, hf.ragged.constant([[1], [2, 3]]), 10).to_list()
+        [[11], [12, 13]]
+    """
+    stage = "ragged.map_flat_values"
+    given = [x for x in args if isinstance(x, Ragged)]
+    if not given or not callable(op):
+        raise ArgumentTypeError(stage, "no argument is ragged, or the function is none.")
+    for other in given[1:]:
+        given[0]._with(lambda x, y: x, other)
+    return given[0].with_values(op(*[x.values if isinstance(x, Ragged) else x for x in args], **kwargs))
+
+
+@entered
+def concat(values: Sequence[Any]) -> Ragged:
+    """The rows of ragged tensors, one behind another.
+
+    Args:
+        values: ragged tensors.
+
+    Returns:
+        A ``Ragged`` tensor.
+
+    Raises:
+        ArgumentTypeError: for anything but a list of ragged tensors.
+
+    Example:
+        >>> hf.ragged.concat([hf.ragged.constant([[1]]), hf.ragged.constant([[2, 3]])]).to_list()
+        [[1], [2, 3]]
+    """
+    if not isinstance(values, (list, tuple)) or not values or not all(isinstance(x, Ragged) for x in values):
+        raise ArgumentTypeError("ragged.concat", "expected a list of ragged tensors.")
+    return Ragged.from_row_lengths(_concat([x.values for x in values]), _concat([x.row_lengths() for x in values]))
+
+
+@entered
+def row_splits_to_segment_ids(splits: Any) -> Tensor:
+    """The row of each value, by where rows end.
+
+    Args:
+        splits: integers that do not fall, from 0.
+
+    Returns:
+        An int64 tensor.
+
+    Raises:
+        ArgumentError: for splits that go backwards.
+        TraceError: in a compiled function, where the number of values is not known.
+
+    Example:
+        >>> hf.ragged.row_splits_to_segment_ids([0, 2, 3]).tolist()
+        [0, 0, 1]
+    """
+    stage = "ragged.row_splits_to_segment_ids"
+    ends = _integers(stage, splits, "splits")
+    known = _known(stage, ends, "the number of values")
+    count = int(known[-1]) if known.size else 0
+    return Ragged(filled(0, dtypes.int8, (max(count, 0),), stage), ends).value_rowids()
+
+
+@entered
+def lookup(params: Any, ids: Any, weights: Any = None, combiner: str = "sum") -> Tensor:
+    """Rows of a table put together: for each row of numbers the sum, or mean, of the rows of the table.
+
+    The rows that are looked up are not kept: the sum is one kernel.
+
+    Args:
+        params: a table ``(n, ...)`` of floats.
+        ids: a ragged tensor of numbers of rows of the table.
+        weights: a factor for each number: ragged, of the same lengths.
+        combiner: "sum", or "mean", which divides by the sum of the weights.
+
+    Returns:
+        A tensor ``(rows, ...)``; 0 for rows without numbers.
+
+    Raises:
+        ArgumentTypeError: where ``ids`` are dense.
+        ArgumentError: for another combiner.
+        DTypeError: for numbers that are no integers.
+        IndexRangeError: for one out of range.
+
+    Example:
+        >>> table = [[1.0, 2.0], [3.0, 4.0]]
+        >>> hf.ragged.lookup(table, hf.ragged.constant([[0, 1], [1]])).tolist()
+        [[4.0, 6.0], [3.0, 4.0]]
+    """
+    stage = "ragged.lookup"
+    if combiner not in ("sum", "mean"):
+        raise ArgumentError(stage, f"combiner is {combiner!r}. Expected 'sum' or 'mean'.")
+    if not isinstance(ids, Ragged) or not (weights is None or isinstance(weights, Ragged)):
+        raise ArgumentTypeError(stage, "ids and weights are dense. Expected ragged tensors.")
+    table, numbers = float_operand(params, stage), ids.values
+    if not table.ndim or numbers.ndim != 1:
+        raise ShapeError(stage, f"params are {table.type}, the numbers {numbers.type}. Expected a table, and numbers.")
+    if numbers.shape[0] == 0:
+        numbers = cast(numbers, default_int)
+    if not dtypes.is_integer(numbers.dtype):
+        raise DTypeError(stage, f"the numbers are {numbers.type}. Expected integers.")
+    numbers = cast(numbers, default_int)
+    inside = logical_and(_all(numbers >= 0), _all(numbers < table.shape[0]))
+    said = f"a number is out of range for a table of {table.shape[0]} rows."
+    check_all(inside, IndexRangeError, lambda: IndexRangeError(stage, said), (), said)
+    if weights is None:
+        factors = filled(1, table.dtype, numbers.shape, stage)
+    else:
+        ids._with(lambda x, y: x, weights)
+        factors = cast(weights.values, table.dtype)
+    starts, ends = getitem(ids.row_splits, slice(None, -1)), getitem(ids.row_splits, slice(1, None))
+    total: Tensor = apply(TABLE["csr_matmul"], table, factors, numbers, starts, ends)
+    if combiner == "sum":
+        return total
+    if weights is None:
+        shares = maximum(cast(ids.row_lengths(), table.dtype), 1)
+    else:
+        shares = segment_sum(factors, ids.value_rowids(), ids.nrows())
+        shares = where(shares == 0, 1, shares)
+    return divide(total, reshape_to(cast(shares, table.dtype), (*shares.shape, *[1] * (total.ndim - 1))))
