@@ -28,6 +28,7 @@ from hybridflow.compiler.ops.replica_tree import canonical_nodes, finished
 from hybridflow.core import processes
 from hybridflow.errors import ArgumentError, CollectiveTimeout, ReplicaError, WorkerLost, short_location, user_location
 from hybridflow.runtime import interrupt_checks, process_exchange, process_exchange_words as words
+from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.threads import thread_count
 
 VARIABLE = "HF_GROUP"  # the environment variable that says what was inherited
@@ -303,7 +304,7 @@ class Group(Processes):
 
     def gathered(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
         """The values of all replicas, stacked, of those of this process."""
-        result = np.empty((replicas, *shape), mine.dtype)
+        result = memory_pool.empty((replicas, *shape), mine.dtype)
         record = self._known_record("gather", what, tuple(shape), mine.dtype, replicas, where)
         with self._lock:
             self._run(what, record, np.ascontiguousarray(mine), result)
@@ -311,7 +312,7 @@ class Group(Processes):
 
     def summed(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
         """The root of the tree over all replicas, of the nodes of this process, stacked."""
-        result = np.empty(shape, mine.dtype)
+        result = memory_pool.empty(tuple(shape), mine.dtype)
         record = self._known_record("sum", what, tuple(shape), mine.dtype, replicas, where)
         if record is None:
             return super().summed(what, mine, shape, replicas, where)

@@ -24,6 +24,7 @@ import numpy as np
 from hybridflow.distribute.group import Processes
 from hybridflow.distribute.meeting_place import Meeting
 from hybridflow.errors import ArgumentError, CollectiveTimeout, ReplicaError, WorkerLost, short_location
+from hybridflow.runtime.memory import memory_pool
 
 _LENGTH = struct.Struct("<I")
 _PIECE = 1 << 20  # bytes of one call
@@ -199,7 +200,7 @@ class _Link:
             if not _agree(self.header, mine):
                 self.is_read, self.out = True, [] if self._has_said else self.out[:1]
                 return
-            self.data = np.empty(self.header["bytes"], np.uint8)
+            self.data = memory_pool.empty((self.header["bytes"],), np.dtype(np.uint8))
             self.is_read = not len(self.data)
 
 
