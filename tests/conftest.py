@@ -97,7 +97,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="of a test with more than N cases, N and a twelfth of the others, as the order decides (default: all)",
+        help="of a test with more than N cases, N and a sixteenth of the others, as the order decides (default: all)",
     )
     parser.addoption("--fuzz", type=int, default=120, metavar="N", help="number of random programs (default 120)")
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.case_samples import drawn, shared_values
+from tests.support.case_samples import drawn, has_its_turn, shared_values
 
 pytestmark = pytest.mark.code
 
@@ -41,7 +41,7 @@ def test_the_same_key_draws_the_same_in_order(cases: list[Any]) -> None:
 
 
 def test_the_number_of_cases() -> None:
-    assert len(sample(LONE, 12, "a")) == 12 + 88 // 12
+    assert len(sample(LONE, 12, "a")) == 12 + 88 // 16
 
 
 @pytest.mark.parametrize("key", "abc")
@@ -58,11 +58,16 @@ def test_zeros_of_each_sign_and_type() -> None:
 
 
 def test_all_cases_have_their_turn() -> None:
-    seen = {id(case) for key in range(120) for case in sample(LONE, 12, str(key))}
+    seen = {id(case) for key in range(150) for case in sample(LONE, 12, str(key))}
     assert len(seen) == len(LONE)
 
 
 def test_cases_that_one_test_goes_through(some: Callable[..., list[Any]], pytestconfig: pytest.Config) -> None:
     found = some(range(100), 12)
     assert found == some(range(100), 12)
-    assert len(found) == (12 + 88 // 12 if pytestconfig.option.sample else 100)
+    assert len(found) == (12 + 88 // 16 if pytestconfig.option.sample else 100)
+
+
+def test_half_of_slow_tests_have_their_turn() -> None:
+    turns = [has_its_turn(f"{seed} tests/test_x.py::test_y") for seed in range(200)]
+    assert 70 < sum(turns) < 130

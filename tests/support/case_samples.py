@@ -1,11 +1,11 @@
 """A sample of the cases of each test, which a seed draws, for runs that have little time: ``--sample N``.
 
-A plugin of pytest.  All tests run.  One that has more than ``N`` sets of parameters runs with at least ``N`` of them
-and a twelfth of the others.  Of a parameter whose values come again, four times on average, each value is among them:
-each operation where there are cases of operations and dtypes.  Another seed draws others, and so does another version
-of Python: a case is left out of many runs in a row by chance alone.  A test that looks at one name or file of the
-package in each case has the mark ``every_case``, and runs whole.  Where cases take long, or are very many, the
-mark ``sample(n, part)`` says other numbers.
+A plugin of pytest.  All tests run, but for half of those with the mark ``slow``, which is drawn.  One that has more
+than ``N`` sets of parameters runs with at least ``N`` of them and a sixteenth of the others.  Of a parameter whose
+values come again, four times on average, each value is among them: each operation where there are cases of operations
+and dtypes.  Another seed draws others, and so does another version of Python: a case is left out of many runs in a row
+by chance alone.  A test that looks at one name or file of the package in each case has the mark ``every_case``, and
+runs whole.  Where cases take long, or are very many, the mark ``sample(n, part)`` says other numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-_PART = 12  # of the cases beyond the first ones, one of so many is taken
+_PART = 16  # of the cases beyond the first ones, one of so many is taken
 _AGAIN = 4  # cases that a value has on average, if each value is to be there
 _PLAIN = (str, bytes, int, float, bool, type, type(None))
 
@@ -70,7 +70,7 @@ def _key(config: pytest.Config, nodeid: str) -> str:
 
 @pytest.fixture
 def some(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
-    """``some(cases, n)`` of a test that goes through cases by itself: all of them, in a sample ``n`` and a twelfth of
+    """``some(cases, n)`` of a test that goes through cases by itself: all of them, in a sample ``n`` and a sixteenth of
     the others.  ``values`` as in ``drawn``."""
 
     def of(cases: Iterable[Any], number: int, values: Callable[[Any], set[Hashable]] = lambda case: set()) -> list[Any]:
@@ -78,6 +78,22 @@ def some(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
         return list(cases) if whole else drawn([*cases], number, _key(request.config, request.node.nodeid), values)
 
     return of
+
+
+def has_its_turn(key: str) -> bool:
+    """Half of what is slow."""
+    return hashlib.blake2b(f"{key} slow".encode()).digest()[0] % 2 == 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.option.sample:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow") is not None]
+    left = [item for item in slow if not has_its_turn(_key(config, item.nodeid))]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        gone = set(left)
+        items[:] = [item for item in items if item not in gone]
 
 
 @pytest.hookimpl(wrapper=True)
