@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -134,9 +135,9 @@ def transposed_pair(graph: Graph, rng: np.random.Generator, arrays: list[np.ndar
     return sum(float(x.sum()) for x in terms), sum(float(x.sum()) for x in others), size
 
 
-def test_forward_and_reverse_mode_agree_on_random_programs() -> None:
-    compared = 0
-    for seed in range(120):
+def test_forward_and_reverse_mode_agree_on_random_programs(some: Callable[..., list[int]]) -> None:
+    compared, seeds = 0, some(range(120), 40)
+    for seed in seeds:
         found = traced(seed)
         if found is None or not float_inputs(found[0]):
             continue
@@ -150,7 +151,7 @@ def test_forward_and_reverse_mode_agree_on_random_programs() -> None:
         if np.isfinite(size) and size > 0:
             assert abs(forward - reverse) <= 1e-4 * size, f"program {seed}\n{to_text(graph)}"
             compared += 1
-    assert compared > 20
+    assert compared > len(seeds) // 8
 
 
 def test_ops_that_are_not_differentiable_have_no_rule_for_tangents() -> None:

@@ -43,6 +43,7 @@ pytestmark = pytest.mark.code
 
 
 @pytest.mark.slow
+@pytest.mark.sample(3)
 def test_compiled_programs_do_what_eager_ones_do(seeds: range) -> None:
     with fast_compiler():
         for seed in seeds:
@@ -69,6 +70,7 @@ def interpreted(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray] | ty
     return [*outputs, *(updates[i] for i in sorted(updates))]
 
 
+@pytest.mark.sample(2)
 def test_passes_change_no_bits(seeds: range) -> None:
     skipped = ",".join(name for name in PASSES if np.random.default_rng(seeds.start).random() < 0.3)
     for seed in seeds:

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.code
 
 
 @pytest.mark.slow
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_are_errors_of_ours_or_right(kind: str) -> None:
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.support.fuzz_files", "0", "125", kind]

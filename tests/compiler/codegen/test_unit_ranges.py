@@ -94,6 +94,7 @@ def test_ops(name):
             check_phases(compiled(graph_of(TABLE[name], arrays, attrs), host_target.target()), arrays)
 
 
+@pytest.mark.sample(2)
 def test_random_programs(seeds, monkeypatch):
     monkeypatch.setattr(logging.getLogger("hybridflow"), "level", logging.ERROR)
     cut = 0
