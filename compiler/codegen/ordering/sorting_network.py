@@ -19,7 +19,7 @@ import numpy as np
 
 from hybridflow.compiler.codegen.core.emitter import Emitter
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
-from hybridflow.compiler.codegen.core.llvm_values import Val, mangle
+from hybridflow.compiler.codegen.core.llvm_values import Val, mangle, type_text
 from hybridflow.compiler.ir import dtypes as dt
 
 ROWS = 16  # that are in registers at once
@@ -138,9 +138,23 @@ def in_order(e: Emitter, a: Val, b: Val) -> tuple[Val, Val]:
     """The smaller and the larger one of each lane, of equal floats (0.0 and -0.0) one and the other."""
     if not dt.is_float(a.dtype):
         return e.minimum(a, b), e.maximum(a, b)
+    kind = _AVX.get(a.dtype)
+    if kind and e.target.triple.startswith("x86") and e.target.vector_bits >= 256 == 8 * a.width * a.dtype.itemsize:
+        # What the comparison and selections below become in any case, in fewer steps for the code generator.
+        return _avx(e, "min", kind, a, b), _avx(e, "max", kind, b, a)
     with e.strict():
         less = e.lt(a, b)
         return e.select(less, a, b), e.select(less, b, a)
+
+
+_AVX = {dt.float32: "ps", dt.float64: "pd"}
+
+
+def _avx(e: Emitter, which: str, kind: str, a: Val, b: Val) -> Val:
+    """x86's minimum and maximum: the second one where neither is less, or greater."""
+    name, vector = f"@llvm.x86.avx.{which}.{kind}.256", type_text(a.dtype, a.width)
+    e.declare(f"declare {vector} {name}({vector}, {vector})")
+    return e.assign(f"call {vector} {name}({vector} {a.ref}, {vector} {b.ref})", a.dtype, a.width)
 
 
 class NetworkRows:
