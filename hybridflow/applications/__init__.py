@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from hybridflow.applications import text
 from hybridflow.applications.convnext import ConvNeXtTiny
 from hybridflow.applications.densenet import DenseNet121
 from hybridflow.applications.efficientnet import EfficientNetB0, EfficientNetB1, EfficientNetB2, EfficientNetB3
@@ -36,6 +37,7 @@ __all__ = [
     "Xception",
     "decode_predictions",
     "preprocess_input",
+    "text",
 ]
 
 if not _TYPE_CHECKING:  # a checker would take every name for one of ours

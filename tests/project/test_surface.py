@@ -22,7 +22,7 @@ MODULES = {
     "aot": "Library compile",
     "applications": """ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetB1 EfficientNetB2 EfficientNetB3 InceptionV3
         MobileNetV2 MobileNetV3Large MobileNetV3Small ResNet101 ResNet101V2 ResNet152 ResNet152V2 ResNet50 ResNet50V2
-        VGG16 VGG19 Xception decode_predictions preprocess_input""",
+        VGG16 VGG19 Xception decode_predictions preprocess_input text""",
     "callbacks": """BackupAndRestore CSVLogger Callback CallbackList EarlyStopping History LambdaCallback
         LearningRateScheduler ModelCheckpoint ReduceLROnPlateau RemoteMonitor SwapEMAWeights TensorBoard
         TerminateOnNaN""",

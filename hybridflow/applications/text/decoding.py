@@ -1,0 +1,104 @@
+"""Decoders: the steps that they have seen, kept as keys and values, and text that goes on token by token."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hybridflow.applications.text.pretrained import Pretrained
+from hybridflow.array.creation import arange, asarray, zeros
+from hybridflow.array.elementwise import clip, logical_and, where
+from hybridflow.array.indexing import take
+from hybridflow.array.shapes import expand_dims
+from hybridflow.core.tensor import Tensor
+from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.jit.function import function
+from hybridflow.nn.attention import scaled_dot_product_attention
+
+
+class Cache(NamedTuple):
+    """Keys and values of the steps that a decoder has seen, of each layer, and how many steps these are."""
+
+    keys: tuple[Tensor, ...]  # [batch, heads, places, features] of each layer
+    values: tuple[Tensor, ...]
+    length: Any
+
+
+class Decoder(Pretrained):
+    """A language model that goes on with what it has seen."""
+
+    _cache_shape: tuple[int, int, int]  # layers, heads, features
+    _positions: int
+    _compiled: Any = None
+
+    def start(self, batch: int = 1, places: int | None = None) -> Cache:
+        """An empty cache for so many rows, with room for ``places`` steps: all that the model can see by default."""
+        layers, count, width = self._cache_shape
+        places = self._positions if places is None else places
+        if not 1 <= places <= self._positions:
+            raise ArgumentError(self.name, f"places is {places}; the model has {self._positions} positions.")
+        empty = tuple([zeros((batch, count, places, width)) for _ in range(layers)])
+        return Cache(empty, empty, asarray(0))
+
+    def __call__(self, tokens: Any, cache: Cache | None = None) -> Any:
+        """Logits of the next token at each step; with a cache, a pair of these and the cache that goes on.
+
+        ``tokens`` are integers [batch, steps].  With a cache they follow what it has seen.
+        """
+        tokens = asarray(tokens)
+        if tokens.ndim != 2:
+            raise ShapeError(self.name, f"tokens are [batch, steps]; the shape is {tuple(tokens.shape)}.")
+        return self._forward(tokens, cache)
+
+    def _forward(self, tokens: Any, cache: Cache | None) -> Any:
+        raise NotImplementedError
+
+    def generate(self, tokens: Any, count: int, end: int | None = None) -> np.ndarray:
+        """The likeliest ``count`` tokens after each row of ``tokens``, one after another.
+
+        With ``end`` it stops where all rows have that token; rows that had it before go on with it.
+        """
+        given = np.asarray(tokens)
+        if given.ndim != 2 or given.dtype.kind not in "iu" or not given.shape[1]:
+            raise ShapeError(self.name, f"tokens are integers [batch, steps]; they are {given.dtype}{given.shape}.")
+        if count < 0 or given.shape[1] + count > self._positions:
+            raise ArgumentError(
+                self.name, f"{given.shape[1]} and {count} more tokens are not within {self._positions} positions."
+            )
+        if self._compiled is None:
+            self._compiled = function(self._forward)
+        cache = self.start(len(given), given.shape[1] + count)
+        result, step = [given], given
+        done = np.zeros(len(given), bool)
+        for _ in range(count):
+            logits, cache = self._compiled(asarray(step), cache)
+            step = np.argmax(logits.numpy()[:, -1], -1).astype(given.dtype)[:, None]
+            if end is not None:
+                step[done] = end
+                done |= step[:, 0] == end
+            result.append(step)
+            if end is not None and done.all():
+                break
+        return np.concatenate(result, axis=1)
+
+
+def attended(query: Any, key: Any, value: Any, cache: Cache | None, layer: int, shared: bool) -> tuple[Any, Any, Any]:
+    """Attention to earlier steps; with a cache also to those in it.  Returns the result, and keys and values."""
+    if cache is None:
+        return scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=shared), key, value
+    steps, places = key.shape[2], cache.keys[layer].shape[2]
+    place = arange(places)
+    source = place - cache.length  # the new step that belongs there
+    is_new = expand_dims(logical_and(source >= 0, source < steps), -1)
+    chosen = clip(source, 0, steps - 1)
+    keys = where(is_new, take(key, chosen, axis=2), cache.keys[layer])
+    values = where(is_new, take(value, chosen, axis=2), cache.values[layer])
+    mask = expand_dims(place, 0) <= expand_dims(arange(steps) + cache.length, -1)
+    return scaled_dot_product_attention(query, keys, values, mask, enable_gqa=shared), keys, values
+
+
+def positions_of(tokens: Any, cache: Cache | None) -> Any:
+    """The positions of new steps."""
+    place = arange(tokens.shape[1])
+    return place if cache is None else place + cache.length
