@@ -103,3 +103,16 @@ class History(Callback):
         self.epoch.append(epoch)
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(value)
+
+    def report(self, path: Any) -> None:
+        """Write a page with the curves of what was logged into an HTML file, which asks nothing of the network."""
+        from hybridflow.jit import report  # which few programs need
+
+        model = getattr(self, "model", None)
+        name = getattr(model, "name", None) or "model"
+        optimizer = getattr(model, "optimizer", None)
+        settings = [("model", name), ("epochs", len(self.epoch))]
+        if optimizer is not None:
+            rate = getattr(optimizer, "learning_rate", None)
+            settings += [("optimizer", type(optimizer).__name__), ("learning rate", "" if rate is None else str(rate))]
+        report.write(path, report.of_history(self.history, f"Training of {name}", settings))

@@ -20,6 +20,7 @@ from hybridflow.cli import (
     ir,
     onnx,
     profile,
+    report,
     run as run_script,
     serve,
 )
@@ -37,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"hybridflow {hybridflow.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (run_script, bench, explain, profile, ir, onnx, compile_command, serve, doctor, cache):
+    for module in (run_script, bench, explain, profile, report, ir, onnx, compile_command, serve, doctor, cache):
         module.add_to(commands)
     return top
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import os
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -454,6 +455,26 @@ class Function(Dispatcher, Generic[P, R]):
         variant = self._cache.variant_of(concrete)
         refusal = None if variant is None else self._refusal(variant, args, kwargs)
         return profiling.profile(concrete, request.leaves, runs, refusal)
+
+    @entered
+    def report(self, path: str | os.PathLike[str], *args: Any, runs: int | None = None, **kwargs: Any) -> None:
+        """Write a page about a call with these arguments into an HTML file: times of kernels, those alike in one row,
+        and of lines of the source; memory, and why it was traced again.
+
+        The page holds all that it shows: it runs no scripts, and asks nothing of the network.  The function is run as
+        ``profile`` runs it.
+
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "f.html")
+        >>> hf.function(lambda x: hf.sum(hf.exp(x))).report(path, hf.ones(1000), runs=3)
+        >>> os.path.getsize(path) > 1000
+        True
+        """
+        from hybridflow.jit import report  # which few programs need
+
+        profile = self.profile(*args, runs=runs, **kwargs)
+        request = self._request(*self._import_foreign_arrays(args, kwargs))
+        report.write(path, report.of_function(self._answering(request), self.explain(*args, **kwargs), profile))
 
     def signatures(self) -> inspection.Table:
         """One row per signature in the cache."""

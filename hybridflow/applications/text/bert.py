@@ -106,7 +106,8 @@ class BERT(Pretrained):
 
     def _block(self, x: Any, mask: Any, name: str) -> Any:
         parts = [self._linear(x, f"{name}.attention.self.{part}") for part in ("query", "key", "value")]
-        y = joined(scaled_dot_product_attention(*[heads(part, self._heads) for part in parts], mask))
+        query, key, value = [heads(part, self._heads) for part in parts]
+        y = joined(scaled_dot_product_attention(query, key, value, mask))
         y = self._linear(y, f"{name}.attention.output.dense")
         x = self._normalized(x + y, f"{name}.attention.output.LayerNorm", self._epsilon)
         y = self._linear(gelu(self._linear(x, f"{name}.intermediate.dense")), f"{name}.output.dense")
