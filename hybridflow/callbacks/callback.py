@@ -114,5 +114,6 @@ class History(Callback):
         settings = [("model", name), ("epochs", len(self.epoch))]
         if optimizer is not None:
             rate = getattr(optimizer, "learning_rate", None)
-            settings += [("optimizer", type(optimizer).__name__), ("learning rate", "" if rate is None else str(rate))]
+            shown = f"{rate.item():.6g}" if hasattr(rate, "item") else type(rate).__name__
+            settings += [("optimizer", type(optimizer).__name__), ("learning rate", shown)]
         report.write(path, report.of_history(self.history, f"Training of {name}", settings))

@@ -457,6 +457,24 @@ class Function(Dispatcher, Generic[P, R]):
         return profiling.profile(concrete, request.leaves, runs, refusal)
 
     @entered
+    def diff(self, other: Function[..., Any], *args: Any, stage: str = "optimized", **kwargs: Any) -> inspection.Text:
+        """What the program of these arguments has that ``other``'s has not, and the other way round, as a unified diff.
+
+        It is empty where both compute the same in the same order.  Values are called by how many lines above they are
+        made.  Stages: "traced" and "optimized".
+
+        >>> f, g = hf.function(lambda x: hf.exp(x)), hf.function(lambda x: hf.log(x))
+        >>> [line for line in f.diff(g, hf.ones(2)).splitlines() if "exp" in line]
+        ['-  f32[2] = exp(%0)']
+        """
+        if stage not in ("traced", "optimized"):
+            raise ArgumentError("diff", f"stage is {stage!r}; it is 'traced' or 'optimized'.")
+        if not isinstance(other, Function):
+            raise ArgumentTypeError("diff", f"{other!r:.60} is no function of hf.function.")
+        programs = [one.get_concrete_function(*args, **kwargs) for one in (self, other)]
+        return inspection.diff(programs[0], programs[1], stage)
+
+    @entered
     def report(self, path: str | os.PathLike[str], *args: Any, runs: int | None = None, **kwargs: Any) -> None:
         """Write a page about a call with these arguments into an HTML file: times of kernels, those alike in one row,
         and of lines of the source; memory, and why it was traced again.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -120,6 +122,39 @@ def ir(concrete: ConcreteFunction, stage: str) -> Text:
         return Text(to_text(pipeline.optimize(concrete.graph)))
     program = concrete.executable.program
     return Text(program.text if stage == "llvm" else machine_code.compile_assembly(program.text, program.target))
+
+
+def diff(first: ConcreteFunction, second: ConcreteFunction, stage: str) -> Text:
+    """What two programs differ in, as a unified diff of their texts at ``stage``, without locations and numbers of
+    values; empty where they are alike."""
+    texts = [_anonymous(ir(one, stage)) for one in (first, second)]
+    lines = difflib.unified_diff(*texts, first.name, second.name, lineterm="", n=2)
+    return Text("\n".join(lines))
+
+
+_MAKES = re.compile(r"^(\s*)(%\d+): ")
+_VALUE = re.compile(r"%\d+")
+
+
+def _anonymous(text: str) -> list[str]:
+    """Lines of a program without what says only where they come from.  Values are called by their distance: how many
+    lines above they are made."""
+    lines: list[str] = []
+    made: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines()):
+        shown = re.sub(r"\s*# .*$", "", line) if number else re.sub(r'graph ("[^"]*"|\w+)', "graph", line)
+        start = _MAKES.match(shown)
+        parts = _VALUE.split(shown)
+        names = _VALUE.findall(shown)
+        if number and start is None and "=" in shown and names:
+            made.update(dict.fromkeys(names[:1], number))  # several results, or a body's arguments
+        told = [f"%{made[name] - number}" if name in made else name for name in names]
+        shown = parts[0] + "".join(f"{name}{part}" for name, part in zip(told, parts[1:]))
+        if start is not None:
+            made[start[2]] = number
+            shown = start[1] + shown.lstrip().partition(": ")[2]
+        lines.append(shown)
+    return lines
 
 
 @dataclass(frozen=True)

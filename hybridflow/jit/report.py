@@ -6,7 +6,8 @@ import html
 import linecache
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from hybridflow.jit.inspection import Explanation
 from hybridflow.jit.profiling import Profile
 
 _AROUND = 2  # lines of source shown around those that have kernels
+_MANY = 40  # buffers that are listed one by one
 _MOST_ROWS = 400
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --bar: #4a7fd0; --dim: #777; }
@@ -29,7 +31,7 @@ th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; vertical-a
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, pre { font: 13px/1.5 ui-monospace, monospace; } td.note { color: var(--dim); font-size: 13px; }
 .bar { background: var(--bar); display: block; height: .55rem; min-width: 1px; border-radius: 2px; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; } td:has(.bar) { min-width: 7rem; }
 dt { font-weight: 600; float: left; clear: left; width: 12rem; } dd { margin-left: 12.5rem; }
 @media print { body { max-width: none; } }
 """
@@ -70,7 +72,10 @@ def section(title: str, content: str) -> str:
 
 
 def table(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows of texts, numbers and bars; see ``Bar``."""
+    """Rows of texts, numbers and bars, see ``Bar``; columns in which nothing is are left out."""
+    rows = list(rows)
+    used = [k for k in range(len(columns)) if any(row[k] is not None for row in rows)]
+    columns, rows = [columns[k] for k in used], [[row[k] for k in used] for row in rows]
     marks = [' class="number"' if column.number else "" for column in columns]
     head = "".join(f'<th scope="col"{mark}>{html.escape(c.title)}</th>' for mark, c in zip(marks, columns))
     lines = []
@@ -119,7 +124,7 @@ class Folded(NamedTuple):
     """Kernels that are alike: the first of them, how many there are, and their time together in microseconds."""
 
     row: dict[str, Any]
-    count: int
+    copies: int
     microseconds: float
 
 
@@ -149,7 +154,7 @@ def of_function(concrete: ConcreteFunction, explanation: Explanation, profile: P
         section("Traced again", _list(explanation.retraces)),
         section("Environment", environment()),
     ]
-    return page(f"{profile.function}({profile.signature})", sections)
+    return page(f"{profile.function}: {profile.total:,.2f} µs", sections)
 
 
 def _summary(explanation: Explanation, profile: Profile) -> str:
@@ -162,8 +167,8 @@ def _summary(explanation: Explanation, profile: Profile) -> str:
             ),
             ("traced", f"{explanation.operations} operations in {explanation.trace_ms:.2f} ms"),
             ("compiled", f"in {explanation.compile_ms:.2f} ms, machine code of LLVM's level {profile.level}"),
-            ("variables", explanation.variables),
-            ("captured tensors", explanation.captures),
+            ("variables", _counted(explanation.variables)),
+            ("captured tensors", _counted(explanation.captures)),
             (
                 "guards",
                 f"{explanation.guards}, {explanation.checks} checks at each call" if explanation.guards else None,
@@ -171,6 +176,11 @@ def _summary(explanation: Explanation, profile: Profile) -> str:
             ("called by way of Python", explanation.in_python),
         ]
     )
+
+
+def _counted(texts: Sequence[str]) -> tuple[str, ...]:
+    """Texts with how often each comes."""
+    return tuple([text if count == 1 else f"{text} ×{count}" for text, count in Counter(texts).items()])
 
 
 def _kernels(kernels: Sequence[Folded], notes: dict[str, dict[str, Any]], count: int) -> str:
@@ -187,7 +197,7 @@ def _kernels(kernels: Sequence[Folded], notes: dict[str, dict[str, Any]], count:
     rows = []
     for one in kernels[:_MOST_ROWS]:
         row, note = one.row, notes.get(one.row["kernel"], {})
-        name = row["kernel"] if one.count == 1 else f"{row['kernel']} ×{one.count}"
+        name = row["kernel"] if one.copies == 1 else f"{row['kernel']} ×{one.copies}"
         said = "; ".join(filter(None, (", ".join(row["ops"]), note.get("note"), note.get("schedule"))))
         share = Bar(one.microseconds / total)
         figures = (row["±%"], row["GB/s"], row["GFLOP/s"], row["bytes"])
@@ -236,10 +246,19 @@ def _source(concrete: ConcreteFunction, profile: Profile) -> str:
 
 
 def _memory(explanation: Explanation) -> str:
-    rows = explanation.memory.rows
-    most = max((row["bytes"] or 0 for row in rows), default=0) or 1
+    """Buffers, those of one kind and type in one row where there are many."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    many = len(explanation.memory) > _MANY
+    for number, row in enumerate(explanation.memory):
+        groups.setdefault((row["kind"], row["type"]) if many else number, []).append(row)
+    most = max((row["bytes"] or 0 for row in explanation.memory), default=0) or 1
     columns = [Column("kind"), Column("name"), Column("type"), Column("bytes", True), Column("share of the largest")]
-    return table(columns, [(r["kind"], r["name"], r["type"], r["bytes"], Bar((r["bytes"] or 0) / most)) for r in rows])
+    rows = []
+    for alike in groups.values():
+        first, size = alike[0], alike[0]["bytes"]
+        name = first["name"] if len(alike) == 1 else f"{first['name']} and {len(alike) - 1} more"
+        rows.append((first["kind"], name, first["type"], size, Bar((size or 0) / most)))
+    return table(columns, rows)
 
 
 def _list(texts: Sequence[str]) -> str:
@@ -256,7 +275,7 @@ def environment() -> str:
 # Training
 
 
-def of_history(history: dict[str, Sequence[float]], title: str, settings: Iterable[tuple[str, Any]]) -> str:
+def of_history(history: Mapping[str, Sequence[float]], title: str, settings: Iterable[tuple[str, Any]]) -> str:
     """The page of a training: a curve of each value that was logged, with that of the validation."""
     names = [name for name in history if not (name.startswith("val_") and name[4:] in history)]
     drawn = []

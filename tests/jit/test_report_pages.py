@@ -71,7 +71,7 @@ def test_a_function(tmp_path: Path) -> None:
     chain.report(tmp_path / "chain.html", hf.ones((40, 30)), runs=2)
     page = read(tmp_path / "chain.html")
     assert [tag for tag in page.tags if tag == "section"]
-    assert "chain(x: f32[40,30])" in page.text
+    assert "x: f32[40,30]" in page.text
     assert re.search(r"×\d", page.text)
     assert "# <the line> & its kernels" in page.text
     assert "argument" in page.text
@@ -84,7 +84,7 @@ def test_kernels_alike_are_one_row() -> None:
     profile = chain.profile(hf.ones((40, 30)), runs=2)
     notes = {row["kernel"]: row for row in chain.explain(hf.ones((40, 30))).kernels}
     rows = report.folded(profile, notes)
-    assert sum(one.count for one in rows) == len(profile.kernels)
+    assert sum(one.copies for one in rows) == len(profile.kernels)
     assert len(rows) < len(profile.kernels)
     assert sum(one.microseconds for one in rows) == pytest.approx(sum(row["µs"] for row in profile.kernels))
     assert [one.microseconds for one in rows] == sorted((one.microseconds for one in rows), reverse=True)

@@ -45,7 +45,7 @@ class Pretrained(Module):
                 array = 0.02 * rng.standard_normal(shape, np.float32)
             else:
                 array = (np.zeros if name.endswith("bias") else np.ones)(shape, np.float32)
-            self.parameters[name] = Variable(array)
+            self.parameters[name] = Variable(array, name=name)
 
     def load(self, path: str | os.PathLike[str]) -> Self:
         """Give the parameters their values: from a ``.safetensors`` or ``.bin`` file, or a folder with such.
