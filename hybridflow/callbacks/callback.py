@@ -113,7 +113,7 @@ class History(Callback):
         optimizer = getattr(model, "optimizer", None)
         settings = [("model", name), ("epochs", len(self.epoch))]
         if optimizer is not None:
-            rate = getattr(optimizer, "learning_rate", None)
+            rate: Any = getattr(optimizer, "learning_rate", None)
             shown = f"{rate.item():.6g}" if hasattr(rate, "item") else type(rate).__name__
             settings += [("optimizer", type(optimizer).__name__), ("learning rate", shown)]
         report.write(path, report.of_history(self.history, f"Training of {name}", settings))

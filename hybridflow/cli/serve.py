@@ -28,6 +28,9 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--max-batch", type=int, default=64, metavar="ROWS", help="computed at once (default: 64)")
     parser.add_argument("--max-delay-ms", type=float, default=0.0, metavar="MS", help="waited for more (default: 0)")
     parser.add_argument("--workers", type=int, default=1, help="threads that compute, for each model (default: 1)")
+    parser.add_argument(
+        "--max-requests", type=int, default=1024, help="requests that are read and answered at a time (default: 1024)"
+    )
     parser.add_argument("--queue", type=int, default=1024, help="requests that may wait (default: 1024)")
     parser.add_argument(
         "--max-body", type=int, default=64 << 20, metavar="BYTES", help="of a request (default: 64 MiB)"
@@ -57,6 +60,7 @@ def _run(options: argparse.Namespace) -> int:
         queue=options.queue,
         max_body=options.max_body,
         deterministic=options.deterministic,
+        max_requests=options.max_requests,
     )
     if options.host != _LOCAL:
         print(f"[serve] everybody who reaches {options.host}:{options.port} may ask: there is no password.", flush=True)
@@ -79,5 +83,7 @@ def _source(given: str) -> tuple[str, Any]:
         return name or path.rpartition("::")[2].rpartition(".")[2], function
     if not os.path.exists(path):
         raise ArgumentError("serve", f"there is no {path}.", "")
+    if path.endswith(".py"):
+        raise ArgumentError("serve", f"{path} is source code: name one of its functions, {path}::function.", "")
     base = os.path.basename(os.path.normpath(path))
     return name or base.partition(".")[0], path

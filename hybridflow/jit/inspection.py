@@ -127,8 +127,8 @@ def ir(concrete: ConcreteFunction, stage: str) -> Text:
 def diff(first: ConcreteFunction, second: ConcreteFunction, stage: str) -> Text:
     """What two programs differ in, as a unified diff of their texts at ``stage``, without locations and numbers of
     values; empty where they are alike."""
-    texts = [_anonymous(ir(one, stage)) for one in (first, second)]
-    lines = difflib.unified_diff(*texts, first.name, second.name, lineterm="", n=2)
+    before, after = [_anonymous(ir(one, stage)) for one in (first, second)]
+    lines = difflib.unified_diff(before, after, first.name, second.name, lineterm="", n=2)
     return Text("\n".join(lines))
 
 

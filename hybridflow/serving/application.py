@@ -18,6 +18,7 @@ from hybridflow.serving.repository import Repository, Served, Settings
 
 _LOG = logging.getLogger("hybridflow.serving")
 _JSON = b"application/json"
+_SHORT = 1 << 16  # bytes of JSON, and elements of results, that are dealt with at once, in the loop of events
 _READ_SECONDS = 60.0  # from the first to the last byte of a request's body
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -33,6 +34,7 @@ def app(
     queue: int = 1024,
     max_body: int = 64 << 20,
     deterministic: bool = False,
+    max_requests: int = 1024,
 ) -> Application:
     """Serve models: an ASGI application, for ``uvicorn`` and as a part of others.
 
@@ -48,6 +50,8 @@ def app(
         queue: requests of a model that may wait; more are answered 503 with Retry-After.
         max_body: bytes of a request, at most; more are answered 413 before they are read.
         deterministic: whether an answer may not depend on what else is asked: each request is computed by itself.
+        max_requests: requests of all models that are read and answered at a time; more are answered 503 with
+            Retry-After, before their bodies are read.
 
     Returns:
         The application. Models are loaded when it is started.
@@ -67,12 +71,13 @@ def app(
         ("workers", workers, 1),
         ("queue", queue, 1),
         ("max_body", max_body, 1),
+        ("max_requests", max_requests, 1),
     ):
         if not value >= least:
             raise errors.ArgumentError("serving.app", f"{name} is {value!r}; it must be {least} or more.")
     if not models:
         raise errors.ArgumentError("serving.app", "there is no model.")
-    settings = Settings(max_batch, max_delay_ms, workers, queue, max_body, deterministic)
+    settings = Settings(max_batch, max_delay_ms, workers, queue, max_body, deterministic, max_requests)
     return Application(models, settings)
 
 
@@ -91,6 +96,7 @@ class Application:
         self.metrics = Metrics()
         self.settings: Settings = settings
         self.repository = Repository(models, settings, self.metrics)
+        self._in_flight = 0
 
     def __repr__(self) -> str:
         return f"<Application of {', '.join(self.repository.names)}>"
@@ -201,22 +207,34 @@ class Application:
         begin = time.perf_counter()
         name, version = _name_and_version(path)
         code = 500
+        self._in_flight += 1
         try:
+            if self._in_flight > self.settings.max_requests:
+                raise RequestError(503, f"{self.settings.max_requests} requests are being answered.", retry=1)
             served = self.repository.find(name, version)
             body = await self._body(scope, receive)
             begin = time.perf_counter()
             length = _json_length(scope)
             endpoint = served.endpoint
-            request = protocol.parse(body, length, endpoint.inputs, endpoint.outputs)
+            given = (body, length, endpoint.inputs, endpoint.outputs)
+            if (len(body) if length is None else length) > _SHORT:  # others are answered while it is parsed
+                request = await asyncio.to_thread(protocol.parse, *given)
+            else:
+                request = protocol.parse(*given)
             endpoint.check(request.arrays)
             answering, future = self._submit(served, version, request.arrays)
             outputs = await asyncio.wrap_future(future)
-            text, json_length = protocol.answer(name, answering.version, request, endpoint.outputs, outputs)
+            told = (name, answering.version, request, endpoint.outputs, outputs)
+            if sum(getattr(one, "size", 0) for one in outputs) > _SHORT:
+                text, json_length = await asyncio.to_thread(protocol.answer, *told)
+            else:
+                text, json_length = protocol.answer(*told)
             code = 200
         except RequestError as error:
             code = error.status
             raise
         finally:
+            self._in_flight -= 1
             known = name if name in self.repository.names else "unknown"
             self.metrics.add("hf_requests_total", model=known, code=str(code))
         self.metrics.observe("hf_request_seconds", time.perf_counter() - begin, model=name)

@@ -27,6 +27,7 @@ class Settings(NamedTuple):
     queue: int = 1024
     max_body: int = 64 << 20
     deterministic: bool = False
+    max_requests: int = 1024
 
 
 class Served(NamedTuple):

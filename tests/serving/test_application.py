@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow import errors
+from hybridflow.cli import serve
 from hybridflow.serving.application import Application
 
 
@@ -267,6 +269,37 @@ def test_deterministic_answers_do_not_depend_on_others(path: Path) -> None:
     during(app, talk)
 
 
+def test_as_many_requests_as_are_allowed_at_a_time() -> None:
+    """One whose body is still on its way counts; others are refused before theirs are read, and taken after it."""
+    double = hf.function(lambda x: 2 * x, input_signature=[hf.TensorSpec((None,), "float32")])
+    app = hf.serving.app({"twice": double}, max_requests=1)
+
+    async def talk() -> None:
+        name = app.repository.find("twice").endpoint.inputs[0].name
+        body = {"inputs": [_json_input(np.ones(1), name)]}
+        app._in_flight += 1
+        refused = await ask(app, "POST", "/v2/models/twice/infer", body)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        app._in_flight -= 1
+        assert (await ask(app, "POST", "/v2/models/twice/infer", body)).status == 200
+        assert app._in_flight == 0
+
+    during(app, talk)
+
+
+def test_long_texts_are_parsed_beside_other_requests() -> None:
+    double = hf.function(lambda x: 2 * x, input_signature=[hf.TensorSpec((None,), "float32")])
+    app = hf.serving.app({"twice": double})
+    x = np.arange(70_000.0, dtype=np.float32)
+
+    async def talk() -> None:
+        name = app.repository.find("twice").endpoint.inputs[0].name
+        found = await ask(app, "POST", "/v2/models/twice/infer", {"inputs": [_json_input(x, name)]})
+        np.testing.assert_array_equal(found.json["outputs"][0]["data"], 2 * x)
+
+    during(app, talk)
+
+
 def test_a_full_queue_is_answered_503_with_when_to_ask_again() -> None:
     begun, may_go = threading.Event(), threading.Event()
     app = hf.serving.app(
@@ -444,6 +477,7 @@ def test_wrong_use(tmp_path: Path) -> None:
     for options, text in (
         ({"max_batch": 0}, "max_batch"),
         ({"queue": 0}, "queue"),
+        ({"max_requests": 0}, "max_requests"),
         ({"max_delay_ms": -1}, "max_delay"),
         ({"max_delay_ms": float("nan")}, "max_delay"),
     ):
@@ -462,3 +496,9 @@ def test_wrong_use(tmp_path: Path) -> None:
             during(hf.serving.app({"a": source}), nothing)
     with pytest.raises(hf.errors.ArgumentError, match="address"):
         hf.serving.Client("localhost:8000")
+
+
+def test_source_code_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("")
+    with pytest.raises(errors.ArgumentError, match=r"t\.py is source code: name one of .*t\.py::function"):
+        serve._source(str(tmp_path / "t.py"))
