@@ -17,7 +17,7 @@ import numpy as np
 from hybridflow.array.creation import ones
 from hybridflow.array.elementwise import add, divide, maximum
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, cast, float_operand
@@ -249,9 +249,14 @@ def _cut(x: Tensor, axis: int, first: int, stop: Extent, step: int) -> Tensor:
 
 
 def _padded(x: Tensor, low: Sequence[Extent], high: Sequence[Extent], value: Any) -> Tensor:
-    if not any(n != 0 for n in (*low, *high)):
+    if not _is_padded(low, high):
         return x
     return builder.pad(x, low=(0, *low, 0), high=(0, *high, 0), interior=(0,) * x.ndim, value=value)
+
+
+def _is_padded(low: Sequence[Extent], high: Sequence[Extent]) -> bool:
+    """Whether anything may be put around: of what depends on open extents, as on whether they are odd, nobody asks."""
+    return any(isinstance(n, Dim) or n != 0 for n in (*low, *high))
 
 
 def _over_windows(combine: Callable[[Any, Any], Tensor], x: Tensor, size: Each, step: Each) -> Tensor:
@@ -294,7 +299,7 @@ def average(
     size, step, low, high = _geometry(stage, x, given.extents, ksize, strides, padding, given.first)
     wide = cast(given.x, dtypes.compute_dtype(x.dtype))
     total = _over_windows(add, _padded(wide, low, high, 0), size, step)
-    if any(n != 0 for n in (*low, *high)):
+    if _is_padded(low, high):
         counted = _padded(ones((1, *given.extents, 1), dtype=wide.dtype), low, high, 0)
         mean = divide(total, _over_windows(add, counted, size, step))
     else:

@@ -112,6 +112,8 @@ def padding_of(
 
 def same_padding(extent: Extent, span: int, step: int) -> tuple[Extent, Extent]:
     """Before and behind an axis; the larger half behind."""
+    if span == 1:
+        return 0, 0
     total: Any = (-(-extent // step) - 1) * step + span - extent
     if extent == 0 or not holds(total):
         total = 0

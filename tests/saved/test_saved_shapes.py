@@ -367,3 +367,18 @@ def test_windows_over_pictures(tmp_path: Path, name: str) -> None:
             assert same(wanted, got), (height, width, wanted, got)
         else:
             assert isinstance(got, errors.ShapeError), (height, width, wanted, got)
+
+
+def test_the_stem_of_a_network(tmp_path: Path) -> None:
+    """Nobody asks whether an extent is odd that follows from others."""
+    wide, narrow = filters(7, 7, 1, 2), filters(1, 1, 2, 2)
+
+    def stem(x: Any) -> Any:
+        x = hf.nn.max_pool2d(hf.nn.conv2d(x, wide, strides=2, padding="SAME"), 3, 2, "SAME")
+        return hf.nn.avg_pool2d(hf.nn.conv2d(x, narrow, strides=2, padding="SAME"), 2, 2, "SAME")
+
+    f = hf.function(stem, input_signature=[hf.TensorSpec((1, None, 9, 1), "float32")])
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    for height in (1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 18, 33):
+        x = filters(1, height, 9, 1)
+        assert same(np.asarray(stem(x)), np.asarray(loaded(x))), height
