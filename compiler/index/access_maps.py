@@ -161,7 +161,7 @@ class _Recorder:
     def repeated(self, start: Sequence[Any], iteration: Callable[..., Sequence[Any]], again: Any) -> Sequence[Any]:
         return iteration(*start)
 
-    def folded(self, first: Any, last: Any, extent: Any, start: Any, add: Callable[..., Any]) -> Any:
+    def folded(self, first: Any, last: Any, extent: Any, of: Any, start: Any, add: Callable[..., Any]) -> Any:
         return add(computed(first, extent), start)
 
     def clamped(self, value: Any, extent: Any) -> IndexExpr:

@@ -81,6 +81,7 @@ class Elements:
         # Whether lanes that are off may be far from the array: a masked load takes processors a microsecond where all
         # lanes are off and there is no memory at all.
         self.is_far = False
+        self.are_there = False  # whether the axes that indices are looked up in have elements for certain
         self._values: dict[tuple[Node, IndexExpr], Val] = {}
         self._refs: dict[IndexExpr, Ref] = {}
 
@@ -118,7 +119,7 @@ class Elements:
         if (pointer, position) in self.transposed:
             return e.load(self.transposed[pointer, position], dtype)
         looked_up = [extent for extent in position.gathered if extent == 0 or isinstance(extent, Dim)]
-        if looked_up:
+        if looked_up and not self.are_there:
             return self._load_gathered(pointer, dtype, position, looked_up)
         if lane is not None and not position.depends_on(lane):
             lane = None
@@ -448,15 +449,22 @@ class _Source:
         e.label(after)
         return values
 
-    def folded(self, first: Val, last: Val, extent: Extent, start: Val, add: Callable[[IndexExpr, Val], Val]) -> Val:
+    def folded(
+        self, first: Val, last: Val, extent: Extent, of: Extent, start: Val, add: Callable[[IndexExpr, Val], Val]
+    ) -> Val:
         """A loop for all lanes where they begin and end as one; else each has its positions, until the last is done."""
         e, code, elements = self.e, self.elements.code, self.elements
         known = dict(elements._values), dict(elements._refs)
         if e.width == 1 or (self._alike(first) and self._alike(last)):
             alike = e.width > 1
             begin, behind = (e.convert(e.extract(v, 0) if alike else v, dt.int64).ref for v in (first, last))
-            with code.loop(code.max(begin, 0), code.min(behind, code.extent(extent)), carry=(start,)) as loop:
+            end_ = code.min(behind, code.extent(extent))
+            if isinstance(of, Dim):
+                end_ = code.choose(code.compare("ne", code.extent(of), 0), end_, 0)
+            before, elements.are_there = elements.are_there, True
+            with code.loop(code.max(begin, 0), end_, carry=(start,)) as loop:
                 loop.next = [add(computed(code.value(loop.index), extent, alike), loop.carried[0])]
+            elements.are_there = before
             (total,) = loop.carried
         else:
             end = e.minimum(e.convert(last, dt.int64), e.splat(code.value(code.extent(extent))))
