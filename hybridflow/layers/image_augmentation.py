@@ -18,8 +18,10 @@ from hybridflow.nn.image_resize import SAMPLERS, resized
 
 
 def _checked(layer: Layer, x: Any) -> Any:
-    if x.ndim not in (3, 4) or any(not isinstance(extent, int) for extent in x.shape[-3:-1]):
+    if x.ndim not in (3, 4):
         raise ShapeError(layer.name, f"the input is {x.type}; it must be [batch, rows, columns, channels].")
+    if any(not isinstance(extent, int) for extent in x.shape[-3:-1]):
+        raise ShapeError(layer.name, f"the input is {x.type}, whose rows or columns are open. Give hf.Input numbers.")
     return x
 
 
