@@ -7,6 +7,8 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import config, errors
+from hybridflow.compiler.ops import TABLE
+from hybridflow.eager.dispatch import apply
 from hybridflow.sparse import COO, CSR
 
 RNG = np.random.default_rng(7)
@@ -234,3 +236,25 @@ def test_softmax_sddmm_and_extremes() -> None:
 def test_bad_parts(make: object, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("inner", [(), (5,), (64,), (None,)])
+def test_products_of_open_sizes_read_nothing_that_is_not_there(inner: tuple[int | None, ...]) -> None:
+    def open_(*shape: int | None, dtype: str = "float32") -> hf.TensorSpec:
+        return hf.TensorSpec(shape, dtype)
+
+    many = open_(None, dtype="int32")
+    product = hf.function(
+        lambda x, v, columns, starts, ends: apply(TABLE["csr_matmul"], x, v, columns, starts, ends),
+        input_signature=[open_(None, *inner), open_(None), many, many, many],
+    )
+    shape = tuple(7 if extent is None else extent for extent in inner)
+
+    def found(rows: int, columns: list[int], starts: list[int], ends: list[int]) -> np.ndarray:
+        x, v = np.ones((rows, *shape), np.float32), np.ones(len(columns), np.float32)
+        return product(x, v, *(np.array(part, np.int32) for part in (columns, starts, ends))).numpy()
+
+    assert found(0, [0, 5], [0, 1], [1, 2]).sum() == 0
+    assert found(3, [], [0, 0], [0, 9]).sum() == 0
+    np.testing.assert_array_equal(found(3, [-4, 9], [-3, 1], [1, 99]), np.ones((2, *shape)))
+    assert found(3, [0, 1], [], []).shape == (0, *shape)
