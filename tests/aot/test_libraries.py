@@ -22,7 +22,7 @@ from hybridflow.compiler import target as targets
 from hybridflow.runtime.machine import host_target
 from tests.support.c_programs import COMPILER, called, needs_compiler, same_bits
 
-pytestmark = pytest.mark.code
+pytestmark = [pytest.mark.code, pytest.mark.slow]  # libraries are compiled at the last level, for several targets
 
 RNG = np.random.default_rng(26)
 LIBC = {"memmove", "memcpy", "memset"}
