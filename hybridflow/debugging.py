@@ -18,6 +18,7 @@ from hybridflow.core import name_hints as _name_hints
 from hybridflow.core.context import current
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager import nan_checks
 from hybridflow.eager.operands import as_tensor, common_dtype
 from hybridflow.effects.runtime_raise import check_all
@@ -400,7 +401,7 @@ def _check_rank(stage: str, x: Any, fits: Callable[[int], bool], wanted: str, me
 
 
 @entered
-def assert_type(x: Any, dtype: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_type(x: Any, dtype: DTypeLike, message: str | None = None, name: str | None = None) -> None:
     """Assert that a tensor has a dtype.
 
     Args:

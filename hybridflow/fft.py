@@ -515,7 +515,7 @@ def irfft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | Non
     return _several_to_real(a, s, axes, norm, "irfft2")
 
 
-def _frequencies(n: Any, d: Any, dtype: Any, device: Any, stage: str, first: Any) -> Tensor:
+def _frequencies(n: Any, d: Any, dtype: DTypeLike | None, device: Any, stage: str, first: Any) -> Tensor:
     count = _type_rules.integer(stage, "n", n)
     if count < 1:
         raise ArgumentError(stage, f"n is {count}. Expected 1 or more.")

@@ -25,6 +25,7 @@ from hybridflow.core.context import reasons
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.serialization import Configured, identified
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, entered
 from hybridflow.jit.function import function
 from hybridflow.linalg import diagonal, qr
@@ -78,7 +79,7 @@ class Initializer(Configured):
     <Tensor f32[2] cpu> [0.5 0.5]
     """
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         """A tensor of the shape and dtype."""
         raise NotImplementedError(f"{type(self).__name__} has to define __call__(self, shape, dtype)")
 
@@ -91,7 +92,7 @@ class Zeros(Initializer):
     <Tensor f32[2] cpu> [0. 0.]
     """
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         return creation.zeros(shape, dtype=dtype)
 
 
@@ -103,7 +104,7 @@ class Ones(Initializer):
     <Tensor f32[2] cpu> [1. 1.]
     """
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         return creation.ones(shape, dtype=dtype)
 
 
@@ -120,7 +121,7 @@ class Constant(Initializer):
 
     value: float = 0.0
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         return creation.full(shape, self.value, dtype=dtype)
 
 
@@ -140,7 +141,7 @@ class Identity(Initializer):
 
     gain: float = 1.0
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         if len(shape) != 2:
             raise ArgumentError("Identity", f"the shape is {tuple(shape)}; it must have two extents.")
         return creation.eye(shape[0], shape[1], dtype=dtype) * self.gain
@@ -163,7 +164,7 @@ class RandomNormal(Initializer):
     stddev: float = 0.05
     seed: int | None = None
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         return _drawn(self.seed, "normal", shape, self.mean, self.stddev, dtype)
 
 
@@ -184,7 +185,7 @@ class RandomUniform(Initializer):
     maxval: float = 0.05
     seed: int | None = None
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         return _drawn(self.seed, "uniform", shape, self.minval, self.maxval, dtype)
 
 
@@ -206,7 +207,7 @@ class TruncatedNormal(Initializer):
     stddev: float = 0.05
     seed: int | None = None
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         return _drawn(self.seed, "truncated_normal", shape, self.mean, self.stddev, dtype)
 
 
@@ -247,7 +248,7 @@ class VarianceScaling(Initializer):
                 "'uniform'.",
             )
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         fan_in, fan_out = _fans(shape)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
         deviation = math.sqrt(self.scale / max(1.0, fan))
@@ -265,7 +266,7 @@ class _Scaled(Initializer):
     _arguments: tuple[float, str, str]
     seed: int | None
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         return VarianceScaling(*self._arguments, self.seed)(shape, dtype)
 
 
@@ -386,7 +387,7 @@ class Orthogonal(Initializer):
     gain: float = 1.0
     seed: int | None = None
 
-    def __call__(self, shape: Sequence[int], dtype: Any = default_float) -> Tensor:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
         if len(shape) < 2:
             raise ArgumentError("Orthogonal", f"the shape is {tuple(shape)}; it must have two extents or more.")
         rows, columns = math.prod(shape[:-1]), shape[-1]
@@ -428,7 +429,7 @@ _LEAST = 64  # numbers that a program is asked for
 
 
 def _drawn(
-    seed: int | None, distribution: _Distribution, shape: Sequence[int], first: float, second: float, dtype: Any
+    seed: int | None, distribution: _Distribution, shape: Sequence[int], first: float, second: float, dtype: DTypeLike
 ) -> Tensor:
     """What a generator draws, eagerly by one program for all shapes and parameters: models have weights of many."""
     source, shape = random.global_generator() if seed is None else random.Generator(seed), tuple(shape)

@@ -13,6 +13,7 @@ from hybridflow.core.context import current, now
 from hybridflow.core.method_install import give
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, cast
@@ -23,7 +24,9 @@ from hybridflow.runtime.calls.variable_locks import with_locks
 _AS_IT_IS = frozenset((Tensor, float, int))  # types of most of what is added: operators take them as they are
 
 
-def _start(self: Variable, initial: Any, trainable: bool = True, dtype: Any = None, name: str | None = None) -> None:
+def _start(
+    self: Variable, initial: Any, trainable: bool = True, dtype: DTypeLike | None = None, name: str | None = None
+) -> None:
     """A variable that starts as ``initial``: anything that ``hf.asarray`` takes, or a function that returns such.
 
     Inside a traced function it must be guarded so that it is made once; raises TraceError otherwise.

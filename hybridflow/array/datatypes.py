@@ -11,6 +11,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.promotion import Typed, result_dtype, to_dtype, weak_kind
 from hybridflow.core.tensor import Operators
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, DTypeError, entered
 
 _KINDS = {
@@ -72,7 +73,7 @@ def can_cast(source: Any, target: Any, /) -> bool:
 
 
 @entered
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Whether ``dtype`` is of a ``kind``.
 
     Kinds are a dtype, a name, or a tuple of those. Names are "bool", "signed integer", "unsigned integer", "integral",
@@ -113,7 +114,7 @@ class FloatInfo:
 
 
 @entered
-def finfo(dtype: Any, /) -> FloatInfo:
+def finfo(dtype: DTypeLike, /) -> FloatInfo:
     """The limits of a float dtype (or of a tensor's): bits, eps, max, min, smallest_normal; numbers are Python floats.
 
     Those of a complex dtype are its parts'.
@@ -148,7 +149,7 @@ def finfo(dtype: Any, /) -> FloatInfo:
 
 
 @entered
-def iinfo(dtype: Any, /) -> Any:
+def iinfo(dtype: DTypeLike, /) -> Any:
     """The limits of an integer dtype (or of a tensor's): bits, max, min.
 
     Args:

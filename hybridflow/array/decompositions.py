@@ -37,6 +37,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, broadcast_shapes
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, expand, float_operand, reshape_to, scalar
 from hybridflow.errors import ArgumentError, ShapeError, entered
@@ -432,7 +433,7 @@ def _tolerance(x: Tensor, rtol: Any, stage: str) -> tuple[Tensor, Any]:
     return expand(limit, front), (*front, 1, 1)
 
 
-def _epsilon(dtype: Any) -> float:
+def _epsilon(dtype: DTypeLike) -> float:
     return 2.0**-23 if dtype == dtypes.float32 else 2.0**-52
 
 

@@ -39,6 +39,7 @@ from hybridflow.compiler.ir.types import Extent, Shape, product
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_float, default_int, to_dtype, weak_kind
 from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
 from hybridflow.eager.public_op import operation
@@ -117,7 +118,9 @@ class Source:
     # ---- continuous distributions
 
     @operation
-    def uniform(self, shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def uniform(
+        self, shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: DTypeLike = default_float
+    ) -> Tensor:
         """Floats in [``minval``, ``maxval``): ``minval + u * (maxval - minval)``.
 
         u is a multiple of 2**-24 (float32) or 2**-53 (float64) in [0, 1).  Raises DTypeError for integer dtypes, which
@@ -135,7 +138,7 @@ class Source:
         return where(less(values, high), values, low)  # rounding may reach the open end
 
     @operation
-    def normal(self, shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def normal(self, shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Normally distributed floats, by Box and Muller: ``sqrt(-2 log(1 - u)) * cos(2 pi v)`` from two uniforms each.
 
         float32 values lie within 5.8 standard deviations, float64 ones within 8.6.  Complex numbers have the variance
@@ -163,7 +166,7 @@ class Source:
 
     @operation
     def truncated_normal(
-        self, shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float
+        self, shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float
     ) -> Tensor:
         """Normally distributed floats within two standard deviations, as if others were drawn again: by the inverse of
         the distribution's function, from one uniform each.
@@ -184,7 +187,7 @@ class Source:
         return cast(add(multiply(values, stddev), mean), out_dtype)
 
     @operation
-    def exponential(self, shape: Any = None, rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def exponential(self, shape: Any = None, rate: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Exponentially distributed floats with mean ``1 / rate``.
 
         Raises ArgumentError for a number below 0 as ``rate``.
@@ -197,7 +200,7 @@ class Source:
         return cast(negative(log(subtract(1.0, unit))) / rate, out_dtype)
 
     @operation
-    def laplace(self, shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def laplace(self, shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Floats of the double exponential distribution around ``mean``, whose standard deviation is ``scale`` times
         sqrt(2).  Raises ArgumentError for a number below 0 as ``scale``."""
         out_dtype = float_dtype(dtype, "random.laplace")
@@ -209,7 +212,7 @@ class Source:
         return cast(add(multiply(values, scale), mean), out_dtype)
 
     @operation
-    def gamma(self, shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def gamma(self, shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Gamma distributed floats of shape parameter ``alpha`` and rate ``beta``, whose mean is ``alpha / beta``.
 
         Gradients flow to both parameters.  Raises ArgumentError where ``alpha`` is negative,
@@ -236,7 +239,7 @@ class Source:
         return less(self._units(shape, wide.dtype)[0], wide)
 
     @operation
-    def poisson(self, shape: Any = None, lam: Any = 1.0, dtype: Any = default_int) -> Tensor:
+    def poisson(self, shape: Any = None, lam: Any = 1.0, dtype: DTypeLike = default_int) -> Tensor:
         """Numbers of the Poisson distribution with mean ``lam``, in any dtype of numbers.
 
         Raises ArgumentError where ``lam`` is negative, NaN or above 2**53.
@@ -247,7 +250,7 @@ class Source:
         return cast(self._sampled("random_poisson", shape, lam), out_dtype)
 
     @operation
-    def binomial(self, shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: Any = default_int) -> Tensor:
+    def binomial(self, shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: DTypeLike = default_int) -> Tensor:
         """How many of ``counts`` trials succeed, each with probability ``probs``, in any dtype of numbers.
 
         Raises ArgumentError where a count is negative or no whole number, or a probability lies outside [0, 1].
@@ -257,7 +260,7 @@ class Source:
         return cast(self._sampled("random_binomial", shape, counts, probs), out_dtype)
 
     @operation
-    def randint(self, shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
+    def randint(self, shape: Any, minval: int, maxval: int, dtype: DTypeLike = default_int) -> Tensor:
         """Integers in [``minval``, ``maxval``).
 
         Up to 2**32 values are 64 random bits modulo their number, so that the chance of one is off by less than 2**-64;
@@ -280,7 +283,7 @@ class Source:
         offsets = self._below(high - low, to_shape(shape, "random.randint"))
         return add(cast(offsets, out_dtype), scalar(low, out_dtype, "random.randint"))
 
-    def _between(self, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> Tensor:
+    def _between(self, minval: Any, maxval: Any, shape: Shape, dtype: np.dtype[Any]) -> Tensor:
         """``randint`` with bounds whose values need not be known."""
         bounds = [as_tensor(bound, "random.randint") for bound in (minval, maxval)]
         for bound in bounds:
@@ -302,7 +305,7 @@ class Source:
         return remainder(self._words64(shape), scalar(count, dtypes.uint64, "random"))
 
     @operation
-    def categorical(self, logits: Any, shape: Any = (), dtype: Any = default_int) -> Tensor:
+    def categorical(self, logits: Any, shape: Any = (), dtype: DTypeLike = default_int) -> Tensor:
         """Positions along the last axis of ``logits``, drawn with probabilities ``softmax(logits)``.
 
         ``shape`` extents come in front.  A class whose logit is -inf is never drawn.
@@ -471,14 +474,14 @@ def check_scale(stage: str, name: str, value: Any) -> None:
         raise ArgumentError(stage, f"{name} is {value}; it must not be below 0.")
 
 
-def float_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
+def float_dtype(dtype: DTypeLike, stage: str) -> np.dtype[Any]:
     result = to_dtype(dtype, stage)
     if not dtypes.is_float(result):
         raise DTypeError(stage, f"{result} is not a float dtype; use hf.random.randint for integers.")
     return result
 
 
-def number_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
+def number_dtype(dtype: DTypeLike, stage: str) -> np.dtype[Any]:
     result = to_dtype(dtype, stage)
     if dtypes.is_bool(result):
         raise DTypeError(stage, "the numbers are not bools; give an integer or a float dtype.")

@@ -32,7 +32,7 @@ from hybridflow.compiler.ops import type_rules
 from hybridflow.core.context import now
 from hybridflow.core.promotion import default_float, default_int
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.core.type_aliases import ArrayLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled, reshape_to
 from hybridflow.eager.public_op import operation
@@ -342,7 +342,7 @@ def _edges(stage: str, x: Tensor, bins: int, range: Any) -> Tensor:
 
 
 @operation
-def _spaced(low: Tensor, high: Tensor, bins: int, dtype: Any) -> Tensor:
+def _spaced(low: Tensor, high: Tensor, bins: int, dtype: DTypeLike) -> Tensor:
     low, high = cast(low, dtypes.float64), cast(high, dtypes.float64)
     space = where(equal(low, high), 0.5, 0.0)
     return linspace(subtract(low, space), add(high, space), bins + 1, dtype)

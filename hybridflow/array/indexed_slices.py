@@ -11,6 +11,7 @@ from hybridflow.compiler.ir.dtypes import int32, int64, is_integer
 from hybridflow.compiler.ops.indexed_slices import GatheredRows, densify
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import DTypeError, ShapeError, entered
@@ -92,7 +93,7 @@ class IndexedSlices(Operators):
         with suspended():
             return self._whole().numpy()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype) if copy else np.asarray(self.numpy(), dtype)
 
     def __hash__(self) -> int:

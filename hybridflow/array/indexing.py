@@ -22,6 +22,7 @@ from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.context import busy, reasons
 from hybridflow.core.promotion import default_float, default_int, to_dtype
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import (
@@ -544,7 +545,7 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
 
 
 @operation
-def one_hot(indices: Any, depth: int, axis: int = -1, dtype: Any = default_float) -> Tensor:
+def one_hot(indices: Any, depth: int, axis: int = -1, dtype: DTypeLike = default_float) -> Tensor:
     """One-hot encoding: 1 at the position that each index names along a new axis of extent ``depth``, 0 elsewhere.
 
     An index outside [0, depth) gives zeros.

@@ -17,6 +17,7 @@ from hybridflow.compiler.ir.types import Extent, broadcast_shapes, is_one, produ
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_int, to_dtype
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, cast, common_dtype, expand, reshape_to
 from hybridflow.eager.public_op import operation
@@ -317,7 +318,7 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
 
 
 @operation
-def trace(x: Any, /, offset: int = 0, dtype: Any = None) -> Tensor:
+def trace(x: Any, /, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """The sum of the ``offset``-th diagonal of the last two axes, in ``dtype`` where one is given.
 
     Args:

@@ -42,6 +42,7 @@ from hybridflow.array.windows import sliding_window_view
 from hybridflow.compiler.ir.dtypes import is_complex
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ShapeError
 
@@ -60,7 +61,12 @@ def _mask(x: Any, where: Any, identity: Any) -> Any:
 
 
 def sum_of(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = 0, where: Any = True
+    a: Any,
+    axis: Any = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    initial: Any = 0,
+    where: Any = True,
 ) -> Any:
     total = sum(_mask(a, where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
     return total if _is_plain_zero(initial) else add(total, initial)
@@ -71,7 +77,12 @@ def _is_plain_zero(value: Any) -> bool:
 
 
 def prod_of(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = 1, where: Any = True
+    a: Any,
+    axis: Any = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    initial: Any = 1,
+    where: Any = True,
 ) -> Any:
     total = prod(_mask(a, where, 1), axis=axis, dtype=dtype, keepdims=keepdims)
     return total if initial is np._NoValue or (isinstance(initial, int) and initial == 1) else multiply(total, initial)
@@ -220,7 +231,7 @@ def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return diagonal_(moveaxis(a, (axis1, axis2), (-2, -1)), offset)
 
 
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None) -> Any:
     return trace_(moveaxis(a, (axis1, axis2), (-2, -1)), offset, dtype)
 
 
@@ -249,7 +260,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     return multiply(result, 180 / math.pi) if deg else result
 
 
-def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+def cumprod(a: Any, axis: Any = None, dtype: DTypeLike | None = None) -> Any:
     a = as_tensor(a, "cumprod")
     return cumulative_prod(a.ravel() if axis is None else a, axis=0 if axis is None else axis, dtype=dtype)
 

@@ -26,6 +26,7 @@ from hybridflow.core.context import now
 from hybridflow.core.method_install import give
 from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, TraceError
@@ -95,7 +96,7 @@ def _function_of(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
         return None
     ours = getattr(_package(), name)
 
-    def fold(array: Any, axis: Any = 0, dtype: Any = None, **options: Any) -> Any:
+    def fold(array: Any, axis: Any = 0, dtype: DTypeLike | None = None, **options: Any) -> Any:
         if dtype is not None:
             options["dtype"] = dtype
         return ours(array, axis=axis, **options)

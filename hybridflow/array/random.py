@@ -23,6 +23,7 @@ from hybridflow.core.context import suspended
 from hybridflow.core.devices import placing
 from hybridflow.core.promotion import default_float, default_int, to_dtype
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
@@ -133,7 +134,7 @@ class Generator(TransformedDistributions):
         self._state.assign(np.array([key & _MASK, low], np.uint64))
 
     @operation
-    def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: str | None = None) -> Tensor:
+    def uniform_full_int(self, shape: Any, dtype: DTypeLike = dtypes.uint64, name: str | None = None) -> Tensor:
         """Integers of which every value of the dtype is as likely: uint32, uint64, int32 or int64.
 
         Raises DTypeError for another one.
@@ -289,7 +290,7 @@ def bits(shape: Any) -> Tensor:
 
 
 @operation
-def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
     """Floats in [``minval``, ``maxval``); see ``Generator.uniform``.
 
     Args:
@@ -311,7 +312,7 @@ def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any 
 
 
 @operation
-def normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
     """Normally distributed floats; see ``Generator.normal``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
@@ -332,7 +333,7 @@ def normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = d
 
 
 @operation
-def truncated_normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def truncated_normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
     """Normally distributed floats within two standard deviations; see ``Generator.truncated_normal``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
@@ -353,7 +354,7 @@ def truncated_normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtyp
 
 
 @operation
-def exponential(shape: Any = None, rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def exponential(shape: Any = None, rate: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
     """Exponentially distributed floats; see ``Generator.exponential``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
@@ -373,7 +374,7 @@ def exponential(shape: Any = None, rate: Any = 1.0, dtype: Any = default_float) 
 
 
 @operation
-def laplace(shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def laplace(shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
     """Floats of the double exponential distribution; see ``Generator.laplace``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``scale``.
@@ -394,7 +395,7 @@ def laplace(shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = d
 
 
 @operation
-def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
     """Gamma distributed floats of shape parameter ``alpha`` and rate ``beta``; see ``Generator.gamma``.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
@@ -434,7 +435,7 @@ def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
 
 
 @operation
-def poisson(shape: Any = None, lam: Any = 1.0, dtype: Any = default_int) -> Tensor:
+def poisson(shape: Any = None, lam: Any = 1.0, dtype: DTypeLike = default_int) -> Tensor:
     """Numbers of the Poisson distribution with mean ``lam``; see ``Generator.poisson``.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
@@ -454,7 +455,7 @@ def poisson(shape: Any = None, lam: Any = 1.0, dtype: Any = default_int) -> Tens
 
 
 @operation
-def binomial(shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: Any = default_int) -> Tensor:
+def binomial(shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: DTypeLike = default_int) -> Tensor:
     """How many of ``counts`` trials succeed; see ``Generator.binomial``.
 
     Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
@@ -475,7 +476,7 @@ def binomial(shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: Any = 
 
 
 @operation
-def randint(shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
+def randint(shape: Any, minval: int, maxval: int, dtype: DTypeLike = default_int) -> Tensor:
     """Integers in [``minval``, ``maxval``); see ``Generator.randint``.
 
     Raises ShapeError for a negative extent, ArgumentError for an empty range.
@@ -496,7 +497,7 @@ def randint(shape: Any, minval: int, maxval: int, dtype: Any = default_int) -> T
 
 
 @operation
-def categorical(logits: Any, shape: Any = (), dtype: Any = default_int) -> Tensor:
+def categorical(logits: Any, shape: Any = (), dtype: DTypeLike = default_int) -> Tensor:
     """Positions drawn with probabilities ``softmax(logits)``; see ``Generator.categorical``.
 
     Args:
@@ -564,7 +565,7 @@ def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tens
 
 @entered
 def stateless_uniform(
-    shape: Any, seed: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = default_float
+    shape: Any, seed: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: DTypeLike = default_float
 ) -> Tensor:
     """Stateless ``uniform``: a pure function of ``seed``, two integers.
 
@@ -588,7 +589,9 @@ def stateless_uniform(
 
 
 @entered
-def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def stateless_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float
+) -> Tensor:
     """Stateless ``normal``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
@@ -611,7 +614,7 @@ def stateless_normal(shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, 
 
 @entered
 def stateless_truncated_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float
 ) -> Tensor:
     """Stateless ``truncated_normal``: a pure function of ``seed``, two integers.
 
@@ -634,7 +637,7 @@ def stateless_truncated_normal(
 
 
 @entered
-def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
     """Stateless ``exponential``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
@@ -655,7 +658,9 @@ def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: Any = d
 
 
 @entered
-def stateless_laplace(shape: Any, seed: Any, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def stateless_laplace(
+    shape: Any, seed: Any, mean: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float
+) -> Tensor:
     """Stateless ``laplace``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``scale``.
@@ -677,7 +682,7 @@ def stateless_laplace(shape: Any, seed: Any, mean: Any = 0.0, scale: Any = 1.0, 
 
 
 @entered
-def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = 1.0, dtype: Any = default_float) -> Tensor:
+def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
     """Stateless ``gamma``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
@@ -719,7 +724,7 @@ def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
 
 
 @entered
-def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = default_int) -> Tensor:
+def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: DTypeLike = default_int) -> Tensor:
     """Stateless ``poisson``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
@@ -740,7 +745,7 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = default_int)
 
 
 @entered
-def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, dtype: Any = default_int) -> Tensor:
+def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, dtype: DTypeLike = default_int) -> Tensor:
     """Stateless ``binomial``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
@@ -762,7 +767,7 @@ def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, dtype: An
 
 
 @entered
-def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: Any = default_int) -> Tensor:
+def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: DTypeLike = default_int) -> Tensor:
     """Stateless ``randint``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for an empty range.
@@ -784,7 +789,7 @@ def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: An
 
 
 @entered
-def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: Any = default_int) -> Tensor:
+def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: DTypeLike = default_int) -> Tensor:
     """Stateless ``categorical``: a pure function of ``seed``, two integers.
 
     Args:

@@ -76,7 +76,7 @@ def _folded_at_once(name: str, x: Tensor, wanted: np.dtype[Any], axis: Any, keep
     return wrap(np.asarray(fold.reduce(x._array, axis=axes, dtype=wanted, keepdims=bool(keepdims))))
 
 
-def _fold(name: str, x: Any, axis: Any, dtype: Any, keepdims: bool) -> Tensor:
+def _fold(name: str, x: Any, axis: Any, dtype: DTypeLike | None, keepdims: bool) -> Tensor:
     if type(x) is not Tensor:
         x = as_tensor(x, name)
     if axis is None and dtype is None and not keepdims and dtypes.is_inexact(x.dtype):  # the usual loss

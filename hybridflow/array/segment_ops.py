@@ -212,7 +212,7 @@ def _folded(values: Tensor, ids: Tensor, count: Any, fold: str) -> Tensor:
     return _FOLDS[fold](start, IndexedSlices(where(there, values, start[:1]), places))
 
 
-def _neutral(fold: str, dtype: Any) -> Any:
+def _neutral(fold: str, dtype: np.dtype[Any]) -> Any:
     """What changes nothing."""
     if fold == "product":
         return 1

@@ -14,6 +14,7 @@ from hybridflow.array import creation, elementwise, indexing, linalg, reductions
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.method_install import give
 from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime import uninterruptible
@@ -29,19 +30,25 @@ def _row_major(order: str, name: str) -> None:
         raise ArgumentError(name, f"order is {order!r}; tensors are in row-major order, 'C'.")
 
 
-def _sum(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _sum(
+    self: Any, axis: Any = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
+) -> Tensor:
     """See ``hf.sum``."""
     _no_out(out, "sum")
     return reductions.sum(self, axis, dtype, keepdims)
 
 
-def _prod(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _prod(
+    self: Any, axis: Any = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
+) -> Tensor:
     """See ``hf.prod``."""
     _no_out(out, "prod")
     return reductions.prod(self, axis, dtype, keepdims)
 
 
-def _mean(self: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _mean(
+    self: Any, axis: Any = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
+) -> Tensor:
     """See ``hf.mean``."""
     _no_out(out, "mean")
     return reductions.mean(self, axis, dtype, keepdims)
@@ -60,7 +67,12 @@ def _min(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) 
 
 
 def _var(
-    self: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False
+    self: Any,
+    axis: Any = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
 ) -> Tensor:
     """See ``hf.var``; ``ddof`` is NumPy's word for its ``correction``."""
     _no_out(out, "var")
@@ -69,7 +81,12 @@ def _var(
 
 
 def _std(
-    self: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False
+    self: Any,
+    axis: Any = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
 ) -> Tensor:
     """See ``hf.std``; ``ddof`` is NumPy's word for its ``correction``."""
     _no_out(out, "std")
@@ -101,7 +118,7 @@ def _all(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) 
     return reductions.all(self, axis, keepdims)
 
 
-def _cumsum(self: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Tensor:
+def _cumsum(self: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Tensor:
     """See ``hf.cumulative_sum``; None flattens first."""
     _no_out(out, "cumsum")
     return reductions.cumulative_sum(*_along(self, axis, "cumsum"), dtype)
@@ -151,7 +168,7 @@ def _clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Tens
     return elementwise.clip(self, min, max)
 
 
-def _astype(self: Any, dtype: Any, copy: bool = True) -> Tensor:
+def _astype(self: Any, dtype: DTypeLike, copy: bool = True) -> Tensor:
     """See ``hf.astype``."""
     return elementwise.astype(self, dtype, copy=copy)
 

@@ -41,6 +41,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Shape
 from hybridflow.core.promotion import default_float, default_int
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, float_operand, to_shape
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError
@@ -60,7 +61,7 @@ class TransformedDistributions(Source):
         return negative(log(subtract(1.0, unit)))
 
     @operation
-    def cauchy(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def cauchy(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Cauchy distributed floats around ``loc``.
 
         Args:
@@ -83,7 +84,7 @@ class TransformedDistributions(Source):
         return cast(add(multiply(values, scale), loc), out_dtype)
 
     @operation
-    def gumbel(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def gumbel(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Gumbel distributed floats, the limit of largest values.
 
         Args:
@@ -107,7 +108,7 @@ class TransformedDistributions(Source):
         return cast(add(multiply(values, scale), loc), out_dtype)
 
     @operation
-    def logistic(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def logistic(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Floats of the logistic distribution around ``loc``.
 
         Args:
@@ -131,7 +132,7 @@ class TransformedDistributions(Source):
 
     @operation
     def weibull(
-        self, shape: Any = None, concentration: Any = 1.0, scale: Any = 1.0, dtype: Any = default_float
+        self, shape: Any = None, concentration: Any = 1.0, scale: Any = 1.0, dtype: DTypeLike = default_float
     ) -> Tensor:
         """Weibull distributed floats: exponential ones to the power ``1 / concentration``.
 
@@ -156,7 +157,7 @@ class TransformedDistributions(Source):
         return cast(multiply(values, scale), out_dtype)
 
     @operation
-    def pareto(self, shape: Any = None, alpha: Any = 1.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def pareto(self, shape: Any = None, alpha: Any = 1.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Pareto distributed floats from ``scale`` on.
 
         Args:
@@ -179,7 +180,7 @@ class TransformedDistributions(Source):
         return cast(multiply(exp(divide(self._exponentials(shape, wide), alpha)), scale), out_dtype)
 
     @operation
-    def rayleigh(self, shape: Any = None, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def rayleigh(self, shape: Any = None, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Rayleigh distributed floats: the length of two normal numbers.
 
         Args:
@@ -201,7 +202,7 @@ class TransformedDistributions(Source):
 
     @operation
     def triangular(
-        self, shape: Any = None, left: Any = 0.0, mode: Any = 0.5, right: Any = 1.0, dtype: Any = default_float
+        self, shape: Any = None, left: Any = 0.0, mode: Any = 0.5, right: Any = 1.0, dtype: DTypeLike = default_float
     ) -> Tensor:
         """Floats whose density rises from ``left`` to ``mode`` and falls to ``right``.
 
@@ -234,7 +235,7 @@ class TransformedDistributions(Source):
         return cast(where(rising, add(left, length), subtract(right, length)), out_dtype)
 
     @operation
-    def geometric(self, shape: Any = None, p: Any = 0.5, dtype: Any = default_int) -> Tensor:
+    def geometric(self, shape: Any = None, p: Any = 0.5, dtype: DTypeLike = default_int) -> Tensor:
         """How many trials there are up to the first success, each with probability ``p``.
 
         Args:
@@ -260,7 +261,9 @@ class TransformedDistributions(Source):
     # ---- of normal numbers
 
     @operation
-    def lognormal(self, shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def lognormal(
+        self, shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float
+    ) -> Tensor:
         """Floats whose logarithms are normally distributed.
 
         Args:
@@ -280,7 +283,7 @@ class TransformedDistributions(Source):
         return cast(exp(self.normal(shape, mean, stddev, wide)), out_dtype)
 
     @operation
-    def maxwell(self, shape: Any = None, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def maxwell(self, shape: Any = None, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Maxwell distributed floats: the length of three normal numbers.
 
         Args:
@@ -302,7 +305,7 @@ class TransformedDistributions(Source):
         return cast(multiply(length, scale), out_dtype)
 
     @operation
-    def wald(self, shape: Any = None, mean: Any = 1.0, scale: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def wald(self, shape: Any = None, mean: Any = 1.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Floats of Wald's distribution, the inverse Gaussian one: when a random walk first reaches a place.
 
         There are no derivatives.
@@ -333,7 +336,7 @@ class TransformedDistributions(Source):
         return cast(where(less_equal(multiply(unit, add(mean, small)), mean), small, multiply(mean, root)), out_dtype)
 
     @operation
-    def multivariate_normal(self, mean: Any, cov: Any, shape: Any = None, dtype: Any = default_float) -> Tensor:
+    def multivariate_normal(self, mean: Any, cov: Any, shape: Any = None, dtype: DTypeLike = default_float) -> Tensor:
         """Normally distributed vectors, by the Cholesky factor of their covariance.
 
         Args:
@@ -360,7 +363,7 @@ class TransformedDistributions(Source):
         return cast(add(moved, cast(mean, wide)), out_dtype)
 
     @operation
-    def orthogonal(self, n: int, shape: Any = (), dtype: Any = default_float) -> Tensor:
+    def orthogonal(self, n: int, shape: Any = (), dtype: DTypeLike = default_float) -> Tensor:
         """Orthogonal matrices, of which every rotation and reflection is as likely.
 
         Args:
@@ -389,7 +392,7 @@ class TransformedDistributions(Source):
         return add(larger, divide(log(subtract(1.0, unit)), alpha))
 
     @operation
-    def beta(self, shape: Any = None, a: Any = 1.0, b: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def beta(self, shape: Any = None, a: Any = 1.0, b: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Beta distributed floats in [0, 1], whose mean is ``a / (a + b)``.
 
         Gradients flow to ``a`` and ``b``.
@@ -415,7 +418,7 @@ class TransformedDistributions(Source):
         return cast(sigmoid(subtract(x, y)), out_dtype)
 
     @operation
-    def dirichlet(self, alpha: Any, shape: Any = (), dtype: Any = default_float) -> Tensor:
+    def dirichlet(self, alpha: Any, shape: Any = (), dtype: DTypeLike = default_float) -> Tensor:
         """Dirichlet distributed vectors: shares that sum to 1.
 
         Gradients flow to ``alpha``.
@@ -441,7 +444,7 @@ class TransformedDistributions(Source):
         return cast(divide(parts, sum(parts, -1, keepdims=True)), out_dtype)
 
     @operation
-    def chi_square(self, shape: Any = None, df: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def chi_square(self, shape: Any = None, df: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Chi-square distributed floats: the sum of squares of ``df`` normal numbers.
 
         Gradients flow to ``df``.
@@ -464,7 +467,7 @@ class TransformedDistributions(Source):
         return cast(multiply(self._sampled("random_gamma", shape, multiply(df, 0.5)), 2.0), out_dtype)
 
     @operation
-    def f(self, shape: Any = None, dfnum: Any = 1.0, dfden: Any = 1.0, dtype: Any = default_float) -> Tensor:
+    def f(self, shape: Any = None, dfnum: Any = 1.0, dfden: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Floats of Fisher's F distribution: the ratio of two chi-square numbers, each over its degrees of freedom.
 
         Gradients flow to the parameters.
@@ -491,7 +494,7 @@ class TransformedDistributions(Source):
 
     @operation
     def student_t(
-        self, shape: Any = None, df: Any = 1.0, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = default_float
+        self, shape: Any = None, df: Any = 1.0, loc: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float
     ) -> Tensor:
         """Floats of Student's t distribution.
 
@@ -521,7 +524,7 @@ class TransformedDistributions(Source):
         return cast(add(multiply(values, scale), loc), out_dtype)
 
     @operation
-    def ball(self, d: int, p: float = 2.0, shape: Any = (), dtype: Any = default_float) -> Tensor:
+    def ball(self, d: int, p: float = 2.0, shape: Any = (), dtype: DTypeLike = default_float) -> Tensor:
         """Points of the unit ball of ``d`` dimensions, all equally likely.
 
         Args:
@@ -552,7 +555,7 @@ class TransformedDistributions(Source):
 
     @operation
     def von_mises(
-        self, shape: Any = None, loc: Any = 0.0, concentration: Any = 1.0, dtype: Any = default_float
+        self, shape: Any = None, loc: Any = 0.0, concentration: Any = 1.0, dtype: DTypeLike = default_float
     ) -> Tensor:
         """Angles in [-pi, pi] of the von Mises distribution, the normal one on a circle.
 
@@ -580,7 +583,7 @@ class TransformedDistributions(Source):
 
     @operation
     def hypergeometric(
-        self, shape: Any = None, ngood: Any = 1, nbad: Any = 1, nsample: Any = 1, dtype: Any = default_int
+        self, shape: Any = None, ngood: Any = 1, nbad: Any = 1, nsample: Any = 1, dtype: DTypeLike = default_int
     ) -> Tensor:
         """How many good ones are among ``nsample`` that are taken, of ``ngood`` good and ``nbad`` bad ones.
 
@@ -604,7 +607,9 @@ class TransformedDistributions(Source):
         return cast(self._sampled("random_hypergeometric", shape, *urn), out_dtype)
 
     @operation
-    def negative_binomial(self, shape: Any = None, n: Any = 1.0, p: Any = 0.5, dtype: Any = default_int) -> Tensor:
+    def negative_binomial(
+        self, shape: Any = None, n: Any = 1.0, p: Any = 0.5, dtype: DTypeLike = default_int
+    ) -> Tensor:
         """How many trials fail before ``n`` have succeeded, each with probability ``p``.
 
         Args:
@@ -627,7 +632,7 @@ class TransformedDistributions(Source):
         return cast(self._sampled("random_poisson", shape, mean), out_dtype)
 
     @operation
-    def multinomial(self, counts: Any, probs: Any, shape: Any = None, dtype: Any = default_int) -> Tensor:
+    def multinomial(self, counts: Any, probs: Any, shape: Any = None, dtype: DTypeLike = default_int) -> Tensor:
         """How many of ``counts`` trials come to each outcome, whose probabilities ``probs`` are.
 
         Args:
@@ -660,7 +665,7 @@ class TransformedDistributions(Source):
         return cast(stack([*drawn, left], axis=-1), out_dtype)
 
 
-def _dtypes(name: str, dtype: Any) -> tuple[str, np.dtype[Any], np.dtype[Any]]:
+def _dtypes(name: str, dtype: DTypeLike) -> tuple[str, np.dtype[Any], np.dtype[Any]]:
     """The stage of errors, the dtype of the result, and that in which it is computed."""
     stage = f"random.{name}"
     out_dtype = float_dtype(dtype, stage)

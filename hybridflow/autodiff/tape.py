@@ -52,7 +52,7 @@ _NO_RECORDS: tuple[int, list[Record]] = (0, [])
 _CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STOP_GRADIENT, _CONVERT}
 
 
-def passes(op: Any, dtype: Any) -> bool:
+def passes(op: Any, dtype: np.dtype[Any]) -> bool:
     """Whether derivatives pass through an op with a result of that dtype."""
     return op not in _CUTTING or (op is _CONVERT and is_inexact(dtype))
 

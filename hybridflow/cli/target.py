@@ -16,6 +16,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError
 from hybridflow.jit.bound_method import BoundFunction
 from hybridflow.jit.function import Function
@@ -151,7 +152,7 @@ class RandomSpec(TensorSpec):
 
     __slots__ = ("high", "low")
 
-    def __init__(self, shape: Any, dtype: Any, low: int = 0, high: int = 2) -> None:
+    def __init__(self, shape: Any, dtype: DTypeLike, low: int = 0, high: int = 2) -> None:
         super().__init__(shape, dtype)
         self.low, self.high = low, high
 

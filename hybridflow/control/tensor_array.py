@@ -15,6 +15,7 @@ from hybridflow.array.shapes import pad
 from hybridflow.compiler.ir.types import Shape, same_extents
 from hybridflow.core.promotion import to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, reshape_to, to_shape
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError, TraceError, entered
 
@@ -61,7 +62,7 @@ class TensorArray:
     _form: _Form
     _values: Tensor | None
 
-    def __init__(self, dtype: Any, size: Any, element_shape: Any = None, dynamic_size: bool = False) -> None:
+    def __init__(self, dtype: DTypeLike, size: Any, element_shape: Any = None, dynamic_size: bool = False) -> None:
         (extent,) = to_shape(size, "TensorArray")
         self._form = (_Growing if dynamic_size else _Form)(to_dtype(dtype, "TensorArray"), extent)
         self._values = None if element_shape is None else self._zeros(to_shape(element_shape, "TensorArray"))

@@ -12,6 +12,7 @@ import numpy as np
 from hybridflow.core import devices, pytree
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.data import (
     arguments,
     batch,
@@ -159,7 +160,7 @@ class Dataset(elements.Nested):
 
     @classmethod
     @entered
-    def counter(cls, start: int = 0, step: int = 1, dtype: Any = "int64", name: str | None = None) -> Dataset:
+    def counter(cls, start: int = 0, step: int = 1, dtype: DTypeLike = "int64", name: str | None = None) -> Dataset:
         """``start``, ``start + step``, ... without an end.
 
         >>> [x.item() for x in hf.data.Dataset.counter(5, 2).take(3)]

@@ -26,6 +26,7 @@ import numpy as np
 
 from hybridflow.compiler.ops.replica_tree import canonical_nodes, finished
 from hybridflow.core import processes
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, CollectiveTimeout, ReplicaError, WorkerLost, short_location, user_location
 from hybridflow.runtime import interrupt_checks, process_exchange, process_exchange_words as words
 from hybridflow.runtime.memory import memory_pool
@@ -136,7 +137,7 @@ class Processes:
         """The bytes that each process gives this one, which gives each its part.  Raises as ``exchange`` does."""
         raise NotImplementedError
 
-    def record(self, kind: str, what: str, shape: tuple[int, ...], dtype: Any, replicas: int, where: Any) -> Any:
+    def record(self, kind: str, what: str, shape: tuple[int, ...], dtype: DTypeLike, replicas: int, where: Any) -> Any:
         """What says natively how values of replicas are added up ("sum") or put behind each other ("gather"); None
         where that cannot be done natively."""
         return None
@@ -284,7 +285,7 @@ class Group(Processes):
         if call(self.address, record, mine.ctypes.data, result.ctypes.data, 1):
             self.fail(what)
 
-    def record(self, kind: str, what: str, shape: tuple[int, ...], dtype: Any, replicas: int, where: Any) -> Any:
+    def record(self, kind: str, what: str, shape: tuple[int, ...], dtype: DTypeLike, replicas: int, where: Any) -> Any:
         """What says natively how values of replicas are added up ("sum") or put behind each other ("gather"); None
         where that cannot be done natively."""
         dtype = np.dtype(dtype)

@@ -12,6 +12,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops.batching_rules import Share
 from hybridflow.core.context import now, suspended
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.distribute.group import Processes, group
 from hybridflow.tracing.effect_token import ask
 
@@ -37,7 +38,7 @@ def _maker(found: Processes, exchange: Callable[..., np.ndarray]) -> Callable[..
         def call(mine: np.ndarray, *last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return exchange(name, mine, each, replicas, where), _NEXT
 
-        def record(dtype: Any) -> tuple[int, ...]:
+        def record(dtype: DTypeLike) -> tuple[int, ...]:
             if np.dtype(dtype).kind == "c":  # programs have pairs of numbers in their place
                 return ()
             made = found.record("sum" if is_sum else "gather", name, each, dtype, replicas, where)

@@ -147,7 +147,7 @@ def _operand(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else None
 
 
-def _fits(value: Any, dtype: Any) -> bool:
+def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
     """Whether NumPy takes the Python number ``value`` as we do, next to an array of ``dtype``."""
     kind = type(value)
     if kind is float:

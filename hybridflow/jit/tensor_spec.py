@@ -12,6 +12,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType, shape_fault
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.shape import Shape
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, entered
 
 Wanted = int | str | None  # an extent, the name of one, or any
@@ -38,7 +39,7 @@ class TensorSpec:
     __slots__ = ("dtype", "name", "shape")
 
     @entered
-    def __init__(self, shape: Iterable[Wanted], dtype: Any = "float32", name: str | None = None) -> None:
+    def __init__(self, shape: Iterable[Wanted], dtype: DTypeLike = "float32", name: str | None = None) -> None:
         if shape is None or isinstance(shape, (int, str)):
             raise ArgumentError("TensorSpec", f"shape must be a sequence of extents such as (None, 4), got {shape!r}.")
         self.shape = Shape(map(_wanted, shape))

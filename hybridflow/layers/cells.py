@@ -9,6 +9,7 @@ from hybridflow import initializers
 from hybridflow.array import random
 from hybridflow.array.creation import ones, zeros
 from hybridflow.array.shapes import concat, split
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError
 from hybridflow.layers.activation_functions import activation as activation_of
@@ -222,7 +223,7 @@ class LSTMCell(_Gated):
             return super()._bias()
         return self._weight("bias", (4 * self.units,), initializer=self._first_bias)
 
-    def _first_bias(self, shape: Sequence[int], dtype: Any) -> Any:
+    def _first_bias(self, shape: Sequence[int], dtype: DTypeLike) -> Any:
         one = (self.units,)
         start = self.bias_initializer
         return concat([start(one, dtype), initializers.Ones()(one, dtype), start((2 * self.units,), dtype)])
@@ -407,7 +408,7 @@ def output_shape(cell: Any) -> tuple[int, ...]:
     return shape
 
 
-def initial_state(cell: Any, batch: Any, dtype: Any) -> list[Any]:
+def initial_state(cell: Any, batch: Any, dtype: DTypeLike) -> list[Any]:
     """The states that a cell begins with, as a list."""
     if hasattr(cell, "get_initial_state"):
         made = cell.get_initial_state(batch_size=batch)

@@ -9,6 +9,7 @@ from hybridflow import initializers
 from hybridflow.array import random
 from hybridflow.array.creation import ones, zeros
 from hybridflow.array.shapes import concat, reshape, split
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of, name_of_activation
@@ -91,7 +92,7 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
         self._input_shape = tuple(input_shape[1:])
         self._out_shape = self._shape_after(input_shape)
 
-    def _first_bias(self, shape: Sequence[int], dtype: Any) -> Any:
+    def _first_bias(self, shape: Sequence[int], dtype: DTypeLike) -> Any:
         start, n = self.bias_initializer, self.filters
         if not self.unit_forget_bias:
             return start((4 * n,), dtype)

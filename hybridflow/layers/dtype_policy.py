@@ -6,6 +6,7 @@ from typing import Any
 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.promotion import to_dtype
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, DTypeError, entered
 
 _MIXED = "mixed_"
@@ -128,6 +129,6 @@ def as_policy(given: Any) -> Policy:
     return Policy(given)
 
 
-def policy_of(dtype: Any) -> Policy:
+def policy_of(dtype: DTypeLike | Policy | None) -> Policy:
     """The policy of a layer that was given this ``dtype``."""
     return _global if dtype is None else as_policy(dtype)

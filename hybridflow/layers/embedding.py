@@ -10,6 +10,7 @@ from hybridflow.array.indexing import gather
 from hybridflow.array.reductions import any as any_of
 from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.layers.basic import positive
@@ -70,7 +71,7 @@ class Embedding(Layer, one_tensor=True):
         first = {} if self._first is None else {"initializer": self._start}
         self.embeddings = self._weight("embeddings", (self.input_dim, self.output_dim), autocast=False, **first)
 
-    def _start(self, shape: Any, dtype: Any) -> Any:
+    def _start(self, shape: Any, dtype: DTypeLike) -> Any:
         """The vectors to start with, as an initializer."""
         if self._first.shape != shape:
             raise ShapeError(self.name, f"the weights are {self._first.type}; they must have the shape {shape}.")

@@ -17,6 +17,7 @@ from hybridflow.core import pytree
 from hybridflow.core.context import suspended, tracing
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
@@ -93,7 +94,7 @@ class InputLayer(Layer):
         self,
         shape: Any = None,
         batch_size: int | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         name: str | None = None,
         **options: Any,
     ) -> None:
@@ -139,7 +140,7 @@ def _sample(shape: Any) -> tuple[Any, ...]:
 def Input(
     shape: Iterable[int | None],
     batch_size: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Symbol:
     """Symbolic input of a model whose layers are connected before there is data.
@@ -200,7 +201,7 @@ def build_for(layer: Layer, *args: Any) -> None:
         layer(*pytree.unflatten(structure, values))
 
 
-def symbols_of(shape: Any, dtype: Any) -> Any:
+def symbols_of(shape: Any, dtype: DTypeLike) -> Any:
     """Symbols of these shapes: of one tuple, or of lists and dicts of such; extents that are not known are None."""
     if isinstance(shape, dict):
         return {key: symbols_of(part, dtype) for key, part in shape.items()}

@@ -7,6 +7,7 @@ from typing import Any
 
 from hybridflow.core import pytree
 from hybridflow.core.promotion import to_dtype
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, ShapeError
 
 
@@ -43,7 +44,7 @@ class InputSpec:
 
     def __init__(
         self,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         shape: Any = None,
         ndim: int | None = None,
         max_ndim: int | None = None,

@@ -11,6 +11,7 @@ from hybridflow.compiler.ir.extents import known
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
 from hybridflow.core.shape import Shape
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentTypeError
 
 
@@ -77,7 +78,7 @@ class Symbol(Connecting):
     def __bool__(self) -> bool:
         raise ArgumentTypeError(self.name, "a symbolic input has no value, so nothing can depend on it.")
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         raise ArgumentTypeError(
             self.name, "a symbolic input has no value; use layers, or hf.layers.Lambda(lambda x: ...) for functions."
         )

@@ -21,6 +21,7 @@ from hybridflow.core.context import enter_narrow, recorded_by
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.serialization import Configured, described_of, description, snake_case
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, OperandError, ShapeError
@@ -127,7 +128,7 @@ class Layer(Module, Configured):
         *,
         trainable: bool = True,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         input_shape: Any = None,
         input_dim: int | None = None,
         batch_input_shape: Any = None,
@@ -348,7 +349,7 @@ class Layer(Module, Configured):
         self,
         shape: Sequence[int] = (),
         initializer: Any = "glorot_uniform",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         trainable: bool = True,
         name: str | None = None,
         regularizer: Any = None,

@@ -29,6 +29,7 @@ from hybridflow.core import layer_context
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.serialization import Configured, snake_case
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, float_operand
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.nn.ctc import ctc_loss
@@ -64,7 +65,7 @@ class Loss(Configured):
     _takes_numbers = False  # integer labels stay what they are
 
     def __init__(
-        self, name: str | None = None, reduction: str | None = "sum_over_batch_size", dtype: Any = None
+        self, name: str | None = None, reduction: str | None = "sum_over_batch_size", dtype: DTypeLike | None = None
     ) -> None:
         self.reduction = reduction or "none"
         self.name = name or self._kind_name()
@@ -126,7 +127,7 @@ class Loss(Configured):
         return config | self._own_arguments(Loss)
 
 
-def _computed_in(dtype: Any, stage: str) -> Any:
+def _computed_in(dtype: DTypeLike, stage: str) -> Any:
     """The dtype that a loss computes in, of a float dtype or a policy, or the name of one."""
     dtype = getattr(dtype, "compute_dtype", dtype)
     result = to_dtype(dtype.removeprefix("mixed_") if isinstance(dtype, str) else dtype, stage)
@@ -139,7 +140,7 @@ class _Ready(Loss):
     """A loss without arguments of its own.  The order of arguments is Keras's, which differs from that of the base."""
 
     def __init__(
-        self, reduction: str | None = "sum_over_batch_size", name: str | None = None, dtype: Any = None
+        self, reduction: str | None = "sum_over_batch_size", name: str | None = None, dtype: DTypeLike | None = None
     ) -> None:
         super().__init__(name, reduction, dtype)
 
@@ -255,7 +256,7 @@ class Huber(_OfEach):
         delta: float = 1.0,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(reduction, name, dtype)
         self.delta = delta
@@ -350,7 +351,11 @@ class CosineSimilarity(Loss):
     """
 
     def __init__(
-        self, axis: int = -1, reduction: str | None = "sum_over_batch_size", name: str | None = None, dtype: Any = None
+        self,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
         self.axis = axis
@@ -370,7 +375,7 @@ class _Crossentropy(Loss):
         axis: int = -1,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
         if not 0 <= label_smoothing <= 1:
@@ -460,7 +465,7 @@ class SparseCategoricalCrossentropy(Loss):
         reduction: str | None = "sum_over_batch_size",
         axis: int = -1,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
         self.from_logits, self.ignore_class, self.axis = bool(from_logits), ignore_class, axis
@@ -545,7 +550,7 @@ class LossFunctionWrapper(Loss):
         fn: Any,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(name or getattr(fn, "__name__", None), reduction, dtype)
@@ -611,7 +616,7 @@ class BinaryFocalCrossentropy(_Crossentropy):
         axis: int = -1,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.apply_class_balancing, self.alpha, self.gamma = bool(apply_class_balancing), alpha, gamma
@@ -658,7 +663,7 @@ class CategoricalFocalCrossentropy(_Crossentropy):
         axis: int = -1,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.alpha, self.gamma = alpha, gamma
@@ -694,7 +699,11 @@ class CategoricalGeneralizedCrossEntropy(Loss):
     _takes_numbers = True
 
     def __init__(
-        self, q: float = 0.5, reduction: str | None = "sum_over_batch_size", name: str | None = None, dtype: Any = None
+        self,
+        q: float = 0.5,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
         if not 0 < q < 1:
@@ -735,7 +744,7 @@ class Tversky(Loss):
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
         axis: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
         self.alpha, self.beta, self.axis = alpha, beta, axis
@@ -765,7 +774,7 @@ class Dice(Loss):
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
         axis: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
         self.axis = axis
@@ -837,7 +846,7 @@ class Circle(Loss):
         remove_diagonal: bool = True,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
         self.gamma, self.margin, self.remove_diagonal = gamma, margin, remove_diagonal

@@ -11,6 +11,7 @@ from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError
 from hybridflow.losses.classes import alike, class_numbers
@@ -122,7 +123,7 @@ class Accuracy(OfBatches):
     <Tensor f32[] cpu> 0.75
     """
 
-    def __init__(self, name: str | None = "accuracy", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "accuracy", dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
 
     def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
@@ -141,7 +142,9 @@ class BinaryAccuracy(OfBatches):
     <Tensor f32[] cpu> 0.75
     """
 
-    def __init__(self, name: str | None = "binary_accuracy", dtype: Any = None, threshold: float = 0.5) -> None:
+    def __init__(
+        self, name: str | None = "binary_accuracy", dtype: DTypeLike | None = None, threshold: float = 0.5
+    ) -> None:
         super().__init__(name, dtype)
         if not 0 <= threshold <= 1:
             raise ArgumentError(self.name, f"threshold is {threshold!r}; it must be from 0 to 1.")
@@ -162,7 +165,7 @@ class CategoricalAccuracy(OfBatches):
     <Tensor f32[] cpu> 0.5
     """
 
-    def __init__(self, name: str | None = "categorical_accuracy", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "categorical_accuracy", dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
 
     def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
@@ -180,7 +183,7 @@ class SparseCategoricalAccuracy(OfBatches):
     <Tensor f32[] cpu> 0.5
     """
 
-    def __init__(self, name: str | None = "sparse_categorical_accuracy", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "sparse_categorical_accuracy", dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
 
     def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
@@ -190,7 +193,7 @@ class SparseCategoricalAccuracy(OfBatches):
 class _TopK(OfBatches):
     """``k``: how many of the largest predictions count."""
 
-    def __init__(self, k: int = 5, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, k: int = 5, name: str | None = None, dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
         if k < 1:
             raise ArgumentError(self.name, f"k is {k!r}; it must be 1 or more.")
@@ -209,7 +212,9 @@ class TopKCategoricalAccuracy(_TopK):
     <Tensor f32[] cpu> 0.5
     """
 
-    def __init__(self, k: int = 5, name: str | None = "top_k_categorical_accuracy", dtype: Any = None) -> None:
+    def __init__(
+        self, k: int = 5, name: str | None = "top_k_categorical_accuracy", dtype: DTypeLike | None = None
+    ) -> None:
         super().__init__(k, name, dtype)
 
     def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
@@ -228,7 +233,9 @@ class SparseTopKCategoricalAccuracy(_TopK):
     <Tensor f32[] cpu> 0.5
     """
 
-    def __init__(self, k: int = 5, name: str | None = "sparse_top_k_categorical_accuracy", dtype: Any = None) -> None:
+    def __init__(
+        self, k: int = 5, name: str | None = "sparse_top_k_categorical_accuracy", dtype: DTypeLike | None = None
+    ) -> None:
         super().__init__(k, name, dtype)
 
     def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:

@@ -30,6 +30,7 @@ from hybridflow.array.sorting import top_k as largest
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.allocation_limit import take_room
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.losses.classes import alike
@@ -52,7 +53,7 @@ class _Decisions(Metric):
 
     _kept: tuple[str, ...] = Counts._fields
 
-    def __init__(self, name: str | None, dtype: Any) -> None:
+    def __init__(self, name: str | None, dtype: DTypeLike | None) -> None:
         super().__init__(dtype, name)
         self._thresholds: Any = None
         self._counts: dict[str, Any] = {}
@@ -109,7 +110,7 @@ def _counted(labels: Tensor, predictions: Tensor, weights: Tensor, thresholds: T
 class _AtThresholds(_Decisions):
     """``thresholds``: a number or a list of them, 0.5 unless given; the result has one element for each of a list."""
 
-    def __init__(self, thresholds: Any = None, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, thresholds: Any = None, name: str | None = None, dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
         self.thresholds = thresholds
         self._open(0.5)
@@ -208,7 +209,7 @@ class _OfChosen(_AtThresholds):
         top_k: int | None = None,
         class_id: int | None = None,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         _Decisions.__init__(self, name, dtype)
         if top_k is not None and top_k < 1:
@@ -262,7 +263,7 @@ class Recall(_OfChosen):
 class _OverThresholds(_Decisions):
     """``num_thresholds``: at so many, evenly over 0 to 1 and a little beyond."""
 
-    def __init__(self, num_thresholds: int, class_id: int | None, name: str | None, dtype: Any) -> None:
+    def __init__(self, num_thresholds: int, class_id: int | None, name: str | None, dtype: DTypeLike | None) -> None:
         super().__init__(name, dtype)
         if num_thresholds < 2:
             raise ArgumentError(self.name, f"num_thresholds is {num_thresholds!r}; it must be 2 or more.")
@@ -285,7 +286,7 @@ class _AtBest(_OverThresholds):
         num_thresholds: int = 200,
         class_id: int | None = None,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(num_thresholds, class_id, name, dtype)
         if not 0 <= value <= 1:
@@ -422,7 +423,7 @@ class AUC(_OverThresholds):
         curve: str = "ROC",
         summation_method: str = "interpolation",
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         thresholds: Sequence[float] | None = None,
         multi_label: bool = False,
         num_labels: int | None = None,
@@ -525,7 +526,7 @@ class FBetaScore(Metric):
         beta: float = 1.0,
         threshold: float | None = None,
         name: str | None = "fbeta_score",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(dtype, name)
         if average is not None:
@@ -588,6 +589,6 @@ class F1Score(FBetaScore):
         average: str | None = None,
         threshold: float | None = None,
         name: str | None = "f1_score",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(average, 1.0, threshold, name, dtype)

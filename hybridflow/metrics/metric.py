@@ -16,6 +16,7 @@ from hybridflow.core.context import suspended
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.serialization import Configured, snake_case
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ShapeError
@@ -47,7 +48,7 @@ class Metric(Configured):
     <Tensor f32[] cpu> 2.0
     """
 
-    def __init__(self, dtype: Any = None, name: str | None = None) -> None:
+    def __init__(self, dtype: DTypeLike | None = None, name: str | None = None) -> None:
         self._dtype = default_float if dtype is None else to_dtype(dtype, type(self).__name__)
         self.name = name or snake_case(type(self).__name__)
         self._variables: list[Variable] = []
@@ -67,7 +68,11 @@ class Metric(Configured):
         return {str(index): variable for index, variable in enumerate(self.variables)}
 
     def add_variable(
-        self, shape: Sequence[int] = (), initializer: Any = "zeros", dtype: Any = None, name: str | None = None
+        self,
+        shape: Sequence[int] = (),
+        initializer: Any = "zeros",
+        dtype: DTypeLike | None = None,
+        name: str | None = None,
     ) -> Variable:
         """A new variable of the state, to which ``reset_state`` gives its first value again."""
         chosen = self._dtype if dtype is None else to_dtype(dtype, self.name)
@@ -140,7 +145,7 @@ class Sum(Metric):
     <Tensor f32[] cpu> 4.0
     """
 
-    def __init__(self, name: str | None = "sum", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "sum", dtype: DTypeLike | None = None) -> None:
         super().__init__(dtype, name)
         self.total = self.add_variable(dtype=dtypes.float64, name="total")
 
@@ -155,7 +160,7 @@ class Sum(Metric):
 class Averaging(Metric):
     """The mean of what batches hand to ``_take``; 0 where there is nothing."""
 
-    def __init__(self, name: str | None, dtype: Any) -> None:
+    def __init__(self, name: str | None, dtype: DTypeLike | None) -> None:
         super().__init__(dtype, name)
         self.total = self.add_variable(dtype=dtypes.float64, name="total")
         self.count = self.add_variable(dtype=dtypes.float64, name="count")
@@ -189,7 +194,7 @@ class Mean(Averaging):
     <Tensor f32[] cpu> 4.0
     """
 
-    def __init__(self, name: str | None = "mean", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "mean", dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
 
     def update_state(self, values: Any, sample_weight: Any = None) -> None:
@@ -210,7 +215,9 @@ class MeanMetricWrapper(Averaging):
     <Tensor f32[] cpu> 1.5
     """
 
-    def __init__(self, fn: Callable[..., Any], name: str | None = None, dtype: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], name: str | None = None, dtype: DTypeLike | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(name or getattr(fn, "__name__", None) or snake_case(type(fn).__name__), dtype)
         self._fn, self._fn_kwargs = fn, kwargs
 

@@ -10,6 +10,7 @@ from hybridflow.array.reductions import mean, std, sum, var
 from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.losses import classes as losses
@@ -21,7 +22,7 @@ from hybridflow.nn.functional import l2_normalize
 class _OfLoss(Averaging):
     """The mean of a loss over all samples; the arguments between are the loss's."""
 
-    def __init__(self, loss: losses.Loss, name: str | None, dtype: Any) -> None:
+    def __init__(self, loss: losses.Loss, name: str | None, dtype: DTypeLike | None) -> None:
         super().__init__(name, dtype)
         self._loss = loss
 
@@ -57,7 +58,7 @@ class MeanSquaredError(_OfLoss):
     <Tensor f32[] cpu> 5.0
     """
 
-    def __init__(self, name: str | None = "mean_squared_error", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "mean_squared_error", dtype: DTypeLike | None = None) -> None:
         super().__init__(losses.MeanSquaredError("none"), name, dtype)
 
 
@@ -72,7 +73,7 @@ class RootMeanSquaredError(OfBatches):
     <Tensor f32[] cpu> 5.0
     """
 
-    def __init__(self, name: str | None = "root_mean_squared_error", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "root_mean_squared_error", dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
 
     def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
@@ -94,7 +95,7 @@ class MeanAbsoluteError(_OfLoss):
     <Tensor f32[] cpu> 2.0
     """
 
-    def __init__(self, name: str | None = "mean_absolute_error", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "mean_absolute_error", dtype: DTypeLike | None = None) -> None:
         super().__init__(losses.MeanAbsoluteError("none"), name, dtype)
 
 
@@ -109,7 +110,7 @@ class MeanAbsolutePercentageError(_OfLoss):
     <Tensor f32[] cpu> 37.5
     """
 
-    def __init__(self, name: str | None = "mean_absolute_percentage_error", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "mean_absolute_percentage_error", dtype: DTypeLike | None = None) -> None:
         super().__init__(losses.MeanAbsolutePercentageError("none"), name, dtype)
 
 
@@ -124,7 +125,7 @@ class MeanSquaredLogarithmicError(_OfLoss):
     <Tensor f32[] cpu> 0.0
     """
 
-    def __init__(self, name: str | None = "mean_squared_logarithmic_error", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "mean_squared_logarithmic_error", dtype: DTypeLike | None = None) -> None:
         super().__init__(losses.MeanSquaredLogarithmicError("none"), name, dtype)
 
 
@@ -140,7 +141,7 @@ class CosineSimilarity(OfBatches):
     <Tensor f32[] cpu> 1.0
     """
 
-    def __init__(self, name: str | None = "cosine_similarity", dtype: Any = None, axis: int = -1) -> None:
+    def __init__(self, name: str | None = "cosine_similarity", dtype: DTypeLike | None = None, axis: int = -1) -> None:
         super().__init__(name, dtype)
         self.axis = axis
 
@@ -160,7 +161,7 @@ class LogCoshError(_OfLoss):
     <Tensor f32[] cpu> 0.0
     """
 
-    def __init__(self, name: str | None = "logcosh", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "logcosh", dtype: DTypeLike | None = None) -> None:
         super().__init__(losses.LogCosh("none"), name, dtype)
 
 
@@ -175,7 +176,7 @@ class Hinge(_OfLoss):
     <Tensor f32[] cpu> 1.0
     """
 
-    def __init__(self, name: str | None = "hinge", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "hinge", dtype: DTypeLike | None = None) -> None:
         super().__init__(losses.Hinge("none"), name, dtype)
 
 
@@ -190,7 +191,7 @@ class SquaredHinge(_OfLoss):
     <Tensor f32[] cpu> 1.25
     """
 
-    def __init__(self, name: str | None = "squared_hinge", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "squared_hinge", dtype: DTypeLike | None = None) -> None:
         super().__init__(losses.SquaredHinge("none"), name, dtype)
 
 
@@ -205,7 +206,7 @@ class KLDivergence(_OfLoss):
     <Tensor f32[] cpu> 0.0
     """
 
-    def __init__(self, name: str | None = "kl_divergence", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "kl_divergence", dtype: DTypeLike | None = None) -> None:
         super().__init__(losses.KLDivergence("none"), name, dtype)
 
 
@@ -220,7 +221,7 @@ class Poisson(_OfLoss):
     <Tensor f32[] cpu> 1.5
     """
 
-    def __init__(self, name: str | None = "poisson", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "poisson", dtype: DTypeLike | None = None) -> None:
         super().__init__(losses.Poisson("none"), name, dtype)
 
 
@@ -241,7 +242,7 @@ class BinaryCrossentropy(_OfLoss):
     def __init__(
         self,
         name: str | None = "binary_crossentropy",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         from_logits: bool = False,
         label_smoothing: float = 0.0,
         axis: int = -1,
@@ -266,7 +267,7 @@ class CategoricalCrossentropy(_OfLoss):
     def __init__(
         self,
         name: str | None = "categorical_crossentropy",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         from_logits: bool = False,
         label_smoothing: float = 0.0,
         axis: int = -1,
@@ -293,7 +294,7 @@ class SparseCategoricalCrossentropy(_OfLoss):
     def __init__(
         self,
         name: str | None = "sparse_categorical_crossentropy",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         from_logits: bool = False,
         ignore_class: int | None = None,
         axis: int = -1,
@@ -324,7 +325,7 @@ class R2Score(Metric):
         class_aggregation: str | None = "uniform_average",
         num_regressors: int = 0,
         name: str | None = "r2_score",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(dtype, name)
         if class_aggregation is not None:
@@ -382,7 +383,7 @@ class CategoricalHinge(_OfLoss):
     <Tensor f32[] cpu> 1.25
     """
 
-    def __init__(self, name: str | None = "categorical_hinge", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "categorical_hinge", dtype: DTypeLike | None = None) -> None:
         super().__init__(losses.CategoricalHinge("none"), name, dtype)
 
 
@@ -398,7 +399,9 @@ class PearsonCorrelation(OfBatches):
     <Tensor f32[] cpu> 1.0
     """
 
-    def __init__(self, name: str | None = "pearson_correlation", dtype: Any = None, axis: int = -1) -> None:
+    def __init__(
+        self, name: str | None = "pearson_correlation", dtype: DTypeLike | None = None, axis: int = -1
+    ) -> None:
         super().__init__(name, dtype)
         self.axis = axis
 
@@ -420,7 +423,9 @@ class ConcordanceCorrelation(OfBatches):
     <Tensor f32[] cpu> 1.0
     """
 
-    def __init__(self, name: str | None = "concordance_correlation", dtype: Any = None, axis: int = -1) -> None:
+    def __init__(
+        self, name: str | None = "concordance_correlation", dtype: DTypeLike | None = None, axis: int = -1
+    ) -> None:
         super().__init__(name, dtype)
         self.axis = axis
 

@@ -30,6 +30,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, broadcast_shapes, is_one, same_extents
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, float_operand, reshape_to, scalar
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
@@ -105,7 +106,7 @@ def attention(
     return cast(divide(sums, total), q.dtype), powers, total
 
 
-def _product(x: Tensor, y: Tensor, dtype: Any) -> Tensor:
+def _product(x: Tensor, y: Tensor, dtype: DTypeLike) -> Tensor:
     """``x @ y``.  Where one matrix of ``y`` serves several of ``x``, these are the rows of one product."""
     if x.ndim < 3 or y.ndim < 3 or same_extents(x.shape[-3:-2], y.shape[-3:-2]) or is_one(x.shape[-3]):
         return matmul(x, y, sum_dtype=dtype)

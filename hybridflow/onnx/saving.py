@@ -14,6 +14,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, dividend, products_of
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.core import pytree
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, OnnxError
 from hybridflow.jit.concrete_function import ARGUMENT, RESULT, ConcreteFunction
 from hybridflow.onnx.composites import PATTERNS
@@ -315,7 +316,7 @@ class Writer:
     def transposed(self, name: str, perm: Sequence[int]) -> str:
         return name if list(perm) == list(range(len(perm))) else self.emit("Transpose", name, perm=list(perm))
 
-    def cast(self, name: str, dtype: Any) -> str:
+    def cast(self, name: str, dtype: DTypeLike) -> str:
         return self.emit("Cast", name, to=element_of(np.dtype(dtype)))
 
     def like(self, node: Node, value: float) -> str:

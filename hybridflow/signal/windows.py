@@ -23,7 +23,7 @@ def _length(value: Any, stage: str) -> int:
     return length
 
 
-def _window(values: np.ndarray, dtype: Any, stage: str) -> Tensor:
+def _window(values: np.ndarray, dtype: DTypeLike, stage: str) -> Tensor:
     kind = to_dtype(dtype, stage)
     if not dtypes.is_float(kind):
         raise DTypeError(stage, f"dtype is {kind}. Expected a float dtype.")

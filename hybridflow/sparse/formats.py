@@ -25,6 +25,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_int, promote, to_dtype
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, filled, from_numpy, reshape_to, to_shape
 from hybridflow.effects.runtime_raise import check_all
 from hybridflow.errors import (
@@ -116,7 +117,7 @@ class SparseBase:
             raise ShapeError("with_values", f"values are {new.type}. Expected the shape of {self.values.type}.")
         return self.replaced(new)
 
-    def astype(self, dtype: Any) -> Any:
+    def astype(self, dtype: DTypeLike) -> Any:
         """The tensor with its values converted to a dtype."""
         return self.replaced(cast(self.values, to_dtype(dtype, "astype")))
 

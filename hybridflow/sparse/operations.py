@@ -18,6 +18,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_int, promote
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, filled, from_numpy, reshape_to
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
 from hybridflow.ragged import row_of_each
@@ -501,7 +502,7 @@ def concat(axis: Any, sp_inputs: Any) -> Any:
 
 
 @entered
-def eye(num_rows: Any, num_columns: Any = None, dtype: Any = None) -> COO:
+def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike | None = None) -> COO:
     """The identity matrix.
 
     Args:

@@ -28,7 +28,12 @@ class DeferredShapeTensor(SymbolicTensor):
     _is_shapeless = True
 
     def __init__(
-        self, stage: str, dtype: Any, trace: Tracer, make: Callable[[Any, bool], SymbolicTensor], tapes: Sequence[Any]
+        self,
+        stage: str,
+        dtype: np.dtype[Any],
+        trace: Tracer,
+        make: Callable[[Any, bool], SymbolicTensor],
+        tapes: Sequence[Any],
     ) -> None:
         self._trace, self.is_weak, self.is_argument, self._row = trace, False, False, None
         self._stage, self._dtype, self._make, self._tapes, self._where = stage, dtype, make, tapes, user_location(2)
@@ -122,7 +127,7 @@ class DeferredCall:
         self._trace, self._node = trace, node
         self.wanted: list[tuple[int, tuple[Any, ...], bool]] = []  # which of what is returned, its shape, if reshaped
 
-    def result(self, number: int, dtype: Any, shape: tuple[Any, ...], is_reshaped: bool) -> SymbolicTensor:
+    def result(self, number: int, dtype: np.dtype[Any], shape: tuple[Any, ...], is_reshaped: bool) -> SymbolicTensor:
         """The result of that number as a value of the program: with that shape, or reshaped to it."""
         key = number, shape, is_reshaped
         if key not in self.wanted:

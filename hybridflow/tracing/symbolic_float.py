@@ -20,6 +20,7 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.core import pytree
 from hybridflow.core.promotion import OpenFloat, scalar_array
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import cast, literal
 from hybridflow.tracing import shape_env as judging
@@ -131,7 +132,7 @@ class SymbolicFloat(OpenFloat):
     def __abs__(self) -> SymbolicFloat:
         return self._made("abs", abs(self.example), self)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.value(), dtype)
 
     def __getattr__(self, name: str) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from hybridflow.array.creation import asarray
 from hybridflow.core.file_errors import reading
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, CheckpointError
 
 STAGE = "weights"
@@ -85,7 +86,7 @@ class Weights(Mapping[str, Tensor]):
         return f"<Weights of {self.path.rstrip('/').rpartition('/')[2]} ({self.format}): {arrays}, {count} elements>"
 
 
-def unread(shape: Any, dtype: Any, read: Callable[[], np.ndarray]) -> Entry:
+def unread(shape: Any, dtype: DTypeLike, read: Callable[[], np.ndarray]) -> Entry:
     """An entry whose shape comes from a file.  Raises ValueError for what no array has."""
     extents = tuple([int(extent) for extent in shape])
     native = np.dtype(dtype).newbyteorder("=")

@@ -31,6 +31,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import current
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.effects import runtime_text
 from hybridflow.errors import ConcretizationError
@@ -164,7 +165,7 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, (int, np.integer, Dim)) and not isinstance(value, bool)
 
 
-def _scalar_of_numpy(number: Any, dtype: Any) -> Any:
+def _scalar_of_numpy(number: Any, dtype: DTypeLike) -> Any:
     if type(number) is int:
         return np.dtype(dtype or np.int64).type(number)
     made: Any = symbolic_number.number_tensor(number, int)
@@ -173,7 +174,7 @@ def _scalar_of_numpy(number: Any, dtype: Any) -> Any:
     return SymbolicTensor(made._node, made._trace, is_weak=True)
 
 
-def _tensor_of(number: Any, dtype: Any) -> Tensor:
+def _tensor_of(number: Any, dtype: DTypeLike) -> Tensor:
     made = symbolic_number.number_tensor(number, int)
     return made if dtype is None else elementwise.astype(made, dtype)
 

@@ -129,10 +129,10 @@ class Row:
     def __init__(self, held: Any) -> None:
         self.held = held
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> Any:
         return _answer(equal(self.held, _items_of(other)))
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: object) -> Any:
         return _answer(opposite(equal(self.held, _items_of(other))))
 
     def __lt__(self, other: Any) -> Any:

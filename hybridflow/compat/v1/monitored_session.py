@@ -201,7 +201,7 @@ class MonitoredSession:
             scope.__enter__()
         return self
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         for scope in reversed(self._opened):
             scope.__exit__(None, None, None)
         self._closed(error)

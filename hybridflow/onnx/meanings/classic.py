@@ -13,12 +13,13 @@ from hybridflow.array.indexing import take
 from hybridflow.array.linalg import matmul
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.nn import functional
 from hybridflow.onnx.operators import ML, operator
 from hybridflow.onnx.running import Call
 
 
-def _constant(values: Any, dtype: Any = np.float32) -> Tensor:
+def _constant(values: Any, dtype: DTypeLike = np.float32) -> Tensor:
     return asarray(np.asarray(values, dtype))
 
 
@@ -147,7 +148,7 @@ class _Trees:
     """Trees as tables: for each node a feature, a value, what follows, and the weights of leaves by target."""
 
     def __init__(self, call: Call, modes: list[str], features: Any, values: Any, true: Any, false: Any, roots: Any,
-                 weights: np.ndarray, missing: Any, dtype: Any) -> None:  # fmt: skip
+                 weights: np.ndarray, missing: Any, dtype: DTypeLike) -> None:  # fmt: skip
         kinds = {mode for mode in modes if mode != "LEAF"}
         if not kinds <= set(_COMPARED):
             raise call.fault(f"its nodes compare by {sorted(kinds - set(_COMPARED))}, which is not supported.")

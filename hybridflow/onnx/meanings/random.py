@@ -6,18 +6,19 @@ from typing import Any
 
 from hybridflow.array import elementwise as ew, random
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.onnx.element_types import dtype_of
 from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call
 
 
-def _uniform(seed: float | None, shape: Any, low: float, high: float, dtype: Any) -> Tensor:
+def _uniform(seed: float | None, shape: Any, low: float, high: float, dtype: DTypeLike) -> Tensor:
     if seed is None:
         return random.uniform(shape, low, high, dtype=dtype)
     return random.stateless_uniform(shape, (int(seed), 0), low, high, dtype=dtype)
 
 
-def _normal(seed: float | None, shape: Any, mean: float, scale: float, dtype: Any) -> Tensor:
+def _normal(seed: float | None, shape: Any, mean: float, scale: float, dtype: DTypeLike) -> Tensor:
     if seed is None:
         return random.normal(shape, mean, scale, dtype=dtype)
     return random.stateless_normal(shape, (int(seed), 0), mean, scale, dtype=dtype)

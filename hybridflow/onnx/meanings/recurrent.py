@@ -13,6 +13,7 @@ from hybridflow.array.linalg import matmul
 from hybridflow.compiler.ir import dtypes
 from hybridflow.control.scan import scan
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import expand
 from hybridflow.nn import functional
 from hybridflow.onnx.meanings import elementwise
@@ -80,7 +81,7 @@ class Sequences:
     def directions(self) -> int:
         return len(self.reversed)
 
-    def start(self, state: Tensor | None, k: int, units: Any, dtype: Any) -> Tensor:
+    def start(self, state: Tensor | None, k: int, units: Any, dtype: DTypeLike) -> Tensor:
         if state is None:
             return zeros((self.count, units), dtype=dtype)
         return state[:, k] if self.layout else state[k]

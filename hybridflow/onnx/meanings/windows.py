@@ -168,7 +168,7 @@ def _windows(x: Tensor, size: Any, step: Any, dilation: Any) -> list[Tensor]:
     return found
 
 
-def _lowest(dtype: Any) -> Any:
+def _lowest(dtype: np.dtype[Any]) -> Any:
     return -np.inf if dtypes.is_float(dtype) else int(np.iinfo(dtype).min)
 
 
