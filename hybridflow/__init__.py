@@ -18,16 +18,19 @@ from hybridflow.array import (
     operators as _operators,
     setitem as _setitem,
 )
-from hybridflow.core import name_hints as _name_hints, native_setup as _native_setup, public_names as _public_names
+from hybridflow.core import name_hints as _name_hints, public_names as _public_names
+from hybridflow.core.context import reasons as _reasons
 from hybridflow.core.tensor import Tensor as _Tensor
+from hybridflow.core.variable import Variable as _Variable
 from hybridflow.eager import public_op as _public_op, taped_calls as _taped_calls
 from hybridflow.runtime import uninterruptible as _uninterruptible
+from hybridflow.runtime.calls import front_end as _front_end
 
 _operators.install()
 _assignment.install()
 _setitem.install()
 _numpy_protocols.install()
-_native_setup.introduce()
+_front_end.setup(_Tensor, _Variable, _reasons)
 
 
 @_uninterruptible.loaded
