@@ -11,6 +11,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow import errors
+from tests.support.bits import same_bits
 
 DTYPES = (np.complex64, np.complex128)
 EDGES = (0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e30, 1e-30)
@@ -42,7 +43,7 @@ def both(function: Callable[..., Any], *arrays: Any) -> np.ndarray:
     tensors = [hf.asarray(a) for a in arrays]
     eager = np.asarray(function(*tensors))
     compiled = np.asarray(hf.function(function)(*tensors))
-    assert eager.dtype == compiled.dtype and eager.tobytes() == compiled.tobytes()
+    assert same_bits(eager, compiled)
     return eager
 
 

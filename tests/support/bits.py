@@ -14,6 +14,8 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     """Any NaN is as good as another: neither IEEE 754 nor LLVM fixes their signs and payloads."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
+    if a.dtype.kind == "c":
+        return same_bits(a.real, b.real) and same_bits(a.imag, b.imag)
     if dt.is_float(a.dtype):
         a_nan, b_nan = np.isnan(a), np.isnan(b)
         if not np.array_equal(a_nan, b_nan):
