@@ -17,10 +17,10 @@ from hybridflow.layers.layer import Layer
 from hybridflow.nn.image_resize import SAMPLERS, resized
 
 
-def _checked(layer: Layer, x: Any) -> Any:
+def _checked(layer: Layer, x: Any, open_: bool = False) -> Any:
     if x.ndim not in (3, 4):
         raise ShapeError(layer.name, f"the input is {x.type}; it must be [batch, rows, columns, channels].")
-    if any(not isinstance(extent, int) for extent in x.shape[-3:-1]):
+    if not open_ and any(not isinstance(extent, int) for extent in x.shape[-3:-1]):
         raise ShapeError(layer.name, f"the input is {x.type}, whose rows or columns are open. Give hf.Input numbers.")
     return x
 
@@ -60,7 +60,7 @@ class Resizing(Layer, one_tensor=True):
         self.crop_to_aspect_ratio = bool(crop_to_aspect_ratio)
 
     def call(self, inputs: Any) -> Any:
-        x = _checked(self, inputs)
+        x = _checked(self, inputs, open_=not self.crop_to_aspect_ratio)
         if self.crop_to_aspect_ratio:
             x = _of_ratio(x, self.height, self.width)
         return astype(resized(x, self.height, self.width, self.interpolation), self.compute_dtype)
