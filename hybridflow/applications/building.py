@@ -99,9 +99,9 @@ def beginning(request: Request, size: int, smallest: int = 32, any_size: bool = 
     shape = request.input_shape
     if shape is None:
         shape = (size, size, 3) if request.include_top and not any_size else (None, None, 3)
+    if not isinstance(shape, (list, tuple)) or len(shape) != 3:
+        raise ArgumentError(stage, f"input_shape is {shape!r:.60}; it is height, width and channels.")
     shape = tuple(shape)
-    if len(shape) != 3:
-        raise ArgumentError(stage, f"input_shape is {shape}; it is height, width and channels.")
     if request.weights == PUBLISHED and shape[2] != 3:
         raise ArgumentError(stage, f"the published weights are for 3 channels, and input_shape is {shape}.")
     if any(extent is not None and extent < smallest for extent in shape[:2]):

@@ -92,6 +92,7 @@ def test_published_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ({"pooling": "sum"}, "pooling is 'sum'"),
         ({"input_shape": (31, 64, 3)}, "at least 32x32"),
         ({"input_shape": (64, 64)}, "height, width and channels"),
+        ({"input_shape": 64}, "height, width and channels"),
         ({"input_shape": (None, 64, 3)}, "fixed input_shape"),
         ({"input_tensor": np.zeros((1, 32, 32, 3))}, "input_tensor is made by"),
         ({"weights": "x.h5", "classifier_activation": "relu"}, "None or 'softmax'"),
