@@ -79,11 +79,19 @@ def save(model: Model, path: str, checkpoint: Checkpoint) -> None:
 
 
 def save_weights(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write the weights of a model as a ``.weights.h5`` file of Keras 3's."""
+    """Write the weights of a model as a ``.weights.h5`` file of Keras 3's.
+
+    Raises CheckpointError for weights that such files have no place for.
+    """
     from hybridflow.weights import keras_writing
 
     content = io.BytesIO()
-    keras_writing.write(model, content, os.fspath(path))
+    held = {id(variable) for variable in keras_writing.write(model, content, os.fspath(path))}
+    lost = [name for name, variable in model._named_weights().items() if id(variable) not in held]
+    if lost:
+        raise CheckpointError(
+            model.name, f"Keras's files have no place for {', '.join(lost[:5])}; give a path that ends in .safetensors."
+        )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     replace(path, lambda file: file.write(content.getvalue()))
 
@@ -124,6 +132,8 @@ def assign(model: Model, path: str) -> set[str]:
     if not shapes(path):
         return set()
     report = loading.load_weights(model, path, "keras", skip_mismatch=True)
+    if report.unused:
+        raise CheckpointError("load_model", f"{path} has weights that are not of the model: {report.unused[:5]}.")
     variables = model._named_weights()
     given = {id(variables[name]) for name in report.restored}
     return {name for name, variable in object_paths({"model": model}).items() if id(variable) in given}

@@ -128,8 +128,11 @@ def _restored(
     )
     report = checkpoint.restore(path, partial=not compile or weights is not None)
     lacking = [one for one in report.missing if one not in assigned]
-    if compile and weights is not None and (lacking or report.unused):
-        raise CheckpointError("load_model", f"{name} is damaged: it lacks {lacking[:5]}, and has {report.unused[:5]}.")
+    left = [one for one in report.unused if compile or one.startswith("model.")]  # the optimizer's are not asked for
+    if lacking or left:
+        raise CheckpointError(
+            "load_model", f"{name} is of another model, or damaged: it lacks {lacking[:5]}, and has {left[:5]} besides."
+        )
     return model
 
 

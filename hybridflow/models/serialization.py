@@ -104,6 +104,7 @@ def _created(value: Any, stage: str, objects: Mapping[str, Any]) -> Any:
     if tag is None:
         return {key: _created(part, stage, objects) for key, part in value.items()}
     part = value[tag] if tag in ("$object", "$function", "$array") else _created(value[tag], stage, objects)
+    config = _created(value.get("config"), stage, objects) if tag == "$object" else None
     try:
         if tag == "$tuple":
             return tuple(part)
@@ -118,7 +119,7 @@ def _created(value: Any, stage: str, objects: Mapping[str, Any]) -> Any:
             return asarray(array) if value["tensor"] else array
         if tag == "$object":
             given = {key: value[key] for key in ("class_name", "module") if key in value}
-            return described_of(_ROOMS[part], given | {"config": _created(value["config"], stage, objects)}, stage)
+            return described_of(_ROOMS[part], given | {"config": config}, stage)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, CheckpointError):
             raise

@@ -23,6 +23,9 @@ PROJECTIONS = {
 PROJECTED = "MultiHeadAttention", "GroupQueryAttention"
 # What Keras keeps beside the weights of layers.
 _BESIDE = "optimizer", "seed_generator", "_seed_generator", "seed_gen", "_metrics", "compile_metrics", "_loss_tracker"
+_CONTAINERS = list, tuple, dict
+# Names that say which weight of a layer it is: one alone is not given to another one, as "Variable" may be.
+_SAYING = "kernel", "recurrent_kernel", "bias", "gamma", "beta", "moving_mean", "moving_variance", "embeddings"
 _UNKEPT = "count"  # of a Normalization, whose variables are mean and variance here
 
 
@@ -68,18 +71,39 @@ def of_tree(module: Any, node: _Node, path: str = "") -> Iterator[Assignment]:
         own = []
     for (name, variable), (source, entry) in zip(own, node.variables):
         yield Assignment(_joined(path, name), variable, (source,), entry.shape, entry.read)
-    layers = getattr(module, "layers", None)
-    if isinstance(layers, (list, tuple)) and "layers" in node.children:
-        yield from _of_list(in_keras_order(module), node.children["layers"], _joined(path, "layers"))
-        return
-    for name, value in module._attributes():
+    for name, value in parts(module):
         child = node.children.get(name)
         if child is None:
             continue
         if isinstance(value, Module):
             yield from of_tree(value, child, _joined(path, name))
-        elif isinstance(value, (list, tuple)):
-            yield from _of_list(list(enumerate(value)), child, _joined(path, name))
+        else:
+            yield from _of_list(value, child, _joined(path, name))
+
+
+def parts(module: Any) -> Iterator[tuple[str, Any]]:
+    """What a module holds by the names of its attributes, in the order in which Keras visits them: modules, and what is
+    in lists, tuples and dicts, each with its place or key.
+
+    The layers of a chain or a graph come first, those of another model where "layers" stands in the alphabet; private
+    attributes come last.
+    """
+    attributes = dict(module._attributes())
+    is_model = getattr(module, "_is_model", False)
+    is_first = is_model and "layers" in attributes
+    if is_model:
+        attributes["layers"] = dict(in_keras_order(module))
+    for name in sorted(attributes, key=lambda n: (not (is_first and n == "layers"), n.startswith("_"), n)):
+        value = attributes[name]
+        if isinstance(value, Module):
+            yield name, value
+        elif isinstance(value, _CONTAINERS):
+            yield name, placed(value)
+
+
+def placed(container: Any) -> list[tuple[Any, Any]]:
+    """What is in a list, tuple or dict, each with its place or key."""
+    return list(container.items() if isinstance(container, dict) else enumerate(container))
 
 
 def _projections(own: Sequence[tuple[str, Any]], node: _Node, path: str) -> Iterator[Assignment]:
@@ -91,7 +115,7 @@ def _projections(own: Sequence[tuple[str, Any]], node: _Node, path: str) -> Iter
                 yield Assignment(_joined(path, name), variable, (source,), entry.shape, entry.read)
 
 
-def _of_list(layers: Sequence[tuple[int, Any]], node: _Node, path: str) -> Iterator[Assignment]:
+def _of_list(layers: Sequence[tuple[Any, Any]], node: _Node, path: str) -> Iterator[Assignment]:
     """Layers, each with its place, by the names that they have, where the file knows all of them; else by their
     classes, counted."""
     places = {child.name: child for child in node.children.values() if child.name}
@@ -99,17 +123,19 @@ def _of_list(layers: Sequence[tuple[int, Any]], node: _Node, path: str) -> Itera
     by_name = len(places) == len(node.children) and all(layer.name in places for layer in named)
     for number, key, layer in counted(layers):
         child = places.get(layer.name) if by_name else node.children.get(key)
-        if child is not None:
+        if child is not None and isinstance(layer, Module):
             yield from of_tree(layer, child, f"{path}.{number}")
+        elif child is not None:
+            yield from _of_list(placed(layer), child, f"{path}.{number}")
 
 
-def counted(layers: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, str, Any]]:
-    """The modules among layers with their places, and what Keras calls each in a file: its class, with a number behind
-    it if there were others before."""
+def counted(layers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, str, Any]]:
+    """The modules and containers among layers with their places, and what Keras calls each in a file: its class, or
+    "container", with a number behind it if there were others before."""
     counts: Counter[str] = Counter()
     for number, layer in layers:
-        if isinstance(layer, Module):
-            kind = snake_case(type(layer).__name__)
+        if isinstance(layer, (Module, *_CONTAINERS)):
+            kind = snake_case(type(layer).__name__) if isinstance(layer, Module) else "container"
             yield number, f"{kind}_{counts[kind]}" if counts[kind] else kind, layer
             counts[kind] += 1
 
@@ -179,14 +205,13 @@ def _of_layer(layer: Any, weights: Sequence[tuple[str, str, Entry]], path: str) 
                 yield from _of_layer(one, parts[one.name], f"{path}.layers.{number}")
             return
     own = layer._named_weights()
-    if len(own) == len(weights) == 1:  # whatever it is called
+    if len(own) == len(weights) == 1 and _last_part(weights[0][1]) not in _SAYING:
         ((name, variable),), ((source, _, entry),) = own.items(), weights
         yield Assignment(_joined(path, name), variable, (source,), entry.shape, entry.read)
         return
     waiting: dict[str, list[tuple[str, Entry]]] = {}
     for source, name, entry in weights:
-        base = name.rpartition("/")[2].partition(":")[0]
-        waiting.setdefault(base, []).append((source, entry))
+        waiting.setdefault(_last_part(name), []).append((source, entry))
     for name, variable in own.items():
         leaf = name.rpartition(".")[2]
         fitting = [one for one in waiting if waiting[one] and (leaf == one or leaf.endswith(f"_{one}"))]
@@ -194,6 +219,11 @@ def _of_layer(layer: Any, weights: Sequence[tuple[str, str, Entry]], path: str) 
             base = max(fitting, key=len)  # "recurrent_kernel" before "kernel"
             source, entry = waiting[base].pop(0)
             yield Assignment(_joined(path, name), variable, (source,), entry.shape, entry.read)
+
+
+def _last_part(name: str) -> str:
+    """What a file of Keras 1 or 2 calls a weight within its layer: "kernel" of "dense/kernel:0"."""
+    return name.rpartition("/")[2].partition(":")[0]
 
 
 def legacy_names(layers: Sequence[hdf5.LegacyLayer]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,6 @@ def write(module: Any, file: Any, path: str) -> list[Variable]:
 
 
 def _write(module: Any, group: Any, held: list[Variable], seen: set[int]) -> None:
-    if id(module) in seen:  # a layer that several others have is kept once
-        return
     seen.add(id(module))
     own = direct_variables(module)
     kind = type(module).__name__
@@ -42,20 +40,18 @@ def _write(module: Any, group: Any, held: list[Variable], seen: set[int]) -> Non
     _variables(group, getattr(module, "name", "") or "", kept, held)
     if kind == _OWN_COUNTS and kept:
         group["vars"][str(len(kept))] = np.zeros((), np.int32)
-    layers = getattr(module, "layers", None)
-    if isinstance(layers, (list, tuple)):
-        _list(keras_layout.in_keras_order(module), group.create_group("layers"), held, seen)
-        return
-    for name, value in module._attributes():
-        if isinstance(value, Module):
-            _write(value, group.create_group(name), held, seen)
-        elif isinstance(value, (list, tuple)) and any(isinstance(one, Module) for one in value):
-            _list(list(enumerate(value)), group.create_group(name), held, seen)
+    for name, value in keras_layout.parts(module):
+        for key, layer in [(name, value)] if isinstance(value, Module) else _in_list(name, value):
+            if id(layer) not in seen:  # a layer that several others have is kept once
+                _write(layer, group.create_group(key), held, seen)
 
 
-def _list(layers: Sequence[tuple[int, Any]], group: Any, held: list[Variable], seen: set[int]) -> None:
+def _in_list(place: str, layers: Sequence[tuple[Any, Any]]) -> Iterator[tuple[str, Any]]:
     for _, key, layer in keras_layout.counted(layers):
-        _write(layer, group.create_group(key), held, seen)
+        if isinstance(layer, Module):
+            yield f"{place}/{key}", layer
+        else:
+            yield from _in_list(f"{place}/{key}", keras_layout.placed(layer))
 
 
 def _variables(group: Any, name: str, variables: Sequence[Variable], held: list[Variable]) -> None:

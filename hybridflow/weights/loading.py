@@ -80,7 +80,10 @@ def _from_keras(model: Any, path: str, format: str, skip_mismatch: bool) -> Weig
             names = list(keras_layout.names(node))
     used = {key for one in found for key in one.sources}
     unused = keras_layout.without_counts(model, [key for key in names if key not in used])
-    return assign(path, list(model._named_weights()), found, unused, skip_mismatch)
+    wanted = model._named_weights()
+    paths = {id(variable): name for name, variable in wanted.items()}  # one that several layers have is named once
+    found = [one._replace(path=paths.get(id(one.variable), one.path)) for one in found]
+    return assign(path, list(wanted), found, unused, skip_mismatch)
 
 
 def _renamed(weights: Weights, rename: Any) -> dict[str, str]:

@@ -104,6 +104,87 @@ def test_what_keras_finds_in_a_file(tmp_path: Path) -> None:
         assert sorted(file["layers/batch_normalization/vars"]) == ["0", "1", "2", "3"]
 
 
+class _Own(hf.Model):
+    """Layers as attributes: in dicts and lists, one of them twice, one private."""
+
+    more = False
+
+    def __init__(self, trainable: bool = True, dtype: Any = None, name: str | None = None) -> None:
+        super().__init__(name=name)
+        self.blocks = {"a": layers.Dense(2), "b": layers.Dense(2)}
+        self.nested = [[layers.Dense(2)], ("x",), [layers.Dense(2)]]
+        self.again = self.blocks["a"]
+        self.norms = [layers.BatchNormalization()]
+        self._last = layers.Dense(2)
+        if self.more:
+            self.another = layers.Dense(2)
+
+    def call(self, x: Any) -> Any:
+        x = self.nested[2][0](self.nested[0][0](self.blocks["b"](self.blocks["a"](x))))
+        x = self._last(self.norms[0](x))
+        return self.another(x) if self.more else x
+
+
+def test_models_of_a_class_of_their_own(tmp_path: Path) -> None:
+    model, x = _Own(), np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32)
+    model.compile("sgd", "mse")
+    model(x)
+    model.save(tmp_path / "m.keras")
+    model.save_weights(tmp_path / "m.weights.h5")
+    other = _Own()
+    other(x)
+    assert not other.load_weights(tmp_path / "m.weights.h5").missing
+    np.testing.assert_array_equal(other(x).numpy(), model(x).numpy())
+    for compiled in (True, False):
+        again = hf.models.load_model(tmp_path / "m.keras", {"_Own": _Own}, compile=compiled)
+        np.testing.assert_array_equal(again(x).numpy(), model(x).numpy())
+    with h5py.File(tmp_path / "m.weights.h5") as file:
+        held: list[str] = []
+        file.visit(held.append)
+    # What Keras 3.15 calls them: attributes in the order of the alphabet, among which "layers" has all.
+    first = {"again", "blocks/dense_1", "layers/dense_2", "layers/dense_3", "layers/dense_4"}
+    assert {p.removesuffix("/vars/0") for p in held if p.endswith("/0")} == {*first, "layers/batch_normalization"}
+
+
+@pytest.mark.parametrize("name", ["m.keras", "m.safetensors"])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_files_of_another_model(name: str, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a model is compiled or not, no weight stays random, and none of the file is lost."""
+    for more in (False, True):
+        monkeypatch.setattr(_Own, "more", more)
+        model = _Own()
+        model.compile("sgd", "mse")
+        model(np.ones((1, 3), np.float32))
+        model.save(tmp_path / name)
+        monkeypatch.setattr(_Own, "more", not more)
+        with pytest.raises(errors.CheckpointError, match="another"):
+            hf.models.load_model(tmp_path / name, {"_Own": _Own}, compile=compiled)
+
+
+def test_layers_beside_a_graph(tmp_path: Path) -> None:
+    class Beside(hf.Model):
+        def __init__(self) -> None:
+            start = hf.Input((3,))
+            super().__init__(start, layers.Dense(2)(start))
+            self.other = layers.Dense(2)
+            self.other.build((None, 3))
+
+    one, two = Beside(), Beside()
+    one.save_weights(tmp_path / "m.weights.h5")
+    assert len(two.load_weights(tmp_path / "m.weights.h5").restored) == 4
+    np.testing.assert_array_equal(one.other.kernel.numpy(), two.other.kernel.numpy())
+
+
+def test_functions_that_are_not_kept(tmp_path: Path) -> None:
+    def twice(x: Any) -> Any:
+        return x * 2
+
+    hf.Sequential([hf.Input((3,)), layers.Dense(2, twice)]).save(tmp_path / "m.keras")
+    with pytest.raises(errors.ArgumentError, match=r"^\[load_model\] the function 'twice' is not kept"):
+        hf.models.load_model(tmp_path / "m.keras")
+    assert hf.models.load_model(tmp_path / "m.keras", {"twice": twice}).built
+
+
 def test_the_description_is_keras_s(tmp_path: Path) -> None:
     model = _graph()
     model.compile("adam", "mse")

@@ -307,6 +307,19 @@ def test_weights_files_of_keras_2(named: bool, suffix: str, tmp_path: Path) -> N
     assert all((a == b).all() for a, b in zip(model.get_weights(), w))
 
 
+def test_a_weight_alone_is_not_given_to_one_of_another_name(tmp_path: Path) -> None:
+    model = hf.Sequential([hf.Input((3,)), hf.layers.LayerNormalization(center=False, name="norm")])
+    for name in ("beta", "Variable"):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file.attrs["layer_names"] = np.array(["norm"], "S")
+            file.create_group("norm").attrs["weight_names"] = np.array([f"norm/{name}:0"], "S")
+            file[f"norm/norm/{name}:0"] = np.full(3, 5.0, np.float32)
+    with pytest.raises(hf.errors.CheckpointError, match="gamma"):
+        model.load_weights(tmp_path / "beta.h5")
+    model.load_weights(tmp_path / "Variable.h5")
+    assert model.get_weights()[0].tolist() == [5.0, 5.0, 5.0]
+
+
 def test_checkpoints_of_tensorflow(tmp_path: Path) -> None:
     model, w = _trained()
     names = [
