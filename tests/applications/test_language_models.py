@@ -126,6 +126,10 @@ def test_decoders(name: str) -> None:
         model.generate(TOKENS, 5)
     with pytest.raises(errors.ShapeError):
         model(TOKENS[0])
+    _, full = model(TOKENS[:, :2], model.start(2, 2))
+    for call in (model, hf.function(model)):
+        with pytest.raises(errors.ArgumentError, match="2 places, and no room for 1 more"):
+            call(TOKENS[:, 2:3], full)
 
 
 def test_an_encoder() -> None:
@@ -188,9 +192,9 @@ def test_folders(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": placed}))
     again = text.Llama.from_folder(tmp_path)
     np.testing.assert_array_equal(again(TOKENS).numpy(), model(TOKENS).numpy())
-    for wrong, match in (({"rope_scaling": {"factor": 8}}, "rope_scaling"), ({"hidden_act": "gelu"}, "hidden_act")):
+    for wrong in ({"rope_scaling": {"factor": 8}}, {"hidden_act": "gelu"}, {"model_type": "granite"}):
         (tmp_path / "config.json").write_text(json.dumps(config | wrong))
-        with pytest.raises(errors.ArgumentError, match=match):
+        with pytest.raises(errors.ArgumentError, match=next(iter(wrong))):
             text.Llama.from_folder(tmp_path)
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../x.safetensors"}}))
     with pytest.raises(errors.CheckpointError, match="no file beside it"):

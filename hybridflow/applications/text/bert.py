@@ -40,7 +40,7 @@ class BERT(Pretrained):
 
     _prefix = "bert."
     _ignored = ("position_ids", ".beta", ".gamma")
-    _checked = {"hidden_act": "gelu", "position_embedding_type": "absolute"}
+    _checked = {"model_type": "bert", "is_decoder": False, "hidden_act": "gelu", "position_embedding_type": "absolute"}
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class BERT(Pretrained):
         layer_norm_eps: float = 1e-12,
         seed: int = 0,
     ) -> None:
-        if hidden_size % num_attention_heads:
+        if num_attention_heads < 1 or hidden_size % num_attention_heads:
             raise ArgumentError(
                 "BERT", f"hidden_size is {hidden_size}, which {num_attention_heads} heads do not share."
             )

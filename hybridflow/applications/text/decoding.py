@@ -12,6 +12,7 @@ from hybridflow.array.elementwise import clip, logical_and, where
 from hybridflow.array.indexing import take
 from hybridflow.array.shapes import expand_dims
 from hybridflow.core.tensor import Tensor
+from hybridflow.effects.runtime_raise import check_all
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.jit.function import function
 from hybridflow.nn.attention import scaled_dot_product_attention
@@ -36,19 +37,25 @@ class Decoder(Pretrained):
         """An empty cache for so many rows, with room for ``places`` steps: all that the model can see by default."""
         layers, count, width = self._cache_shape
         places = self._positions if places is None else places
-        if not 1 <= places <= self._positions:
-            raise ArgumentError(self.name, f"places is {places}; the model has {self._positions} positions.")
+        if not isinstance(places, (int, np.integer)) or not 1 <= places <= self._positions:
+            raise ArgumentError(self.name, f"places is {places!r}; the model has {self._positions} positions.")
         empty = tuple([zeros((batch, count, places, width)) for _ in range(layers)])
         return Cache(empty, empty, asarray(0))
 
     def __call__(self, tokens: Any, cache: Cache | None = None) -> Any:
         """Logits of the next token at each step; with a cache, a pair of these and the cache that goes on.
 
-        ``tokens`` are integers [batch, steps].  With a cache they follow what it has seen.
+        ``tokens`` are integers [batch, steps].  With a cache they follow what it has seen; where it has no room for
+        them, an ArgumentError is raised.
         """
         tokens = asarray(tokens)
         if tokens.ndim != 2:
             raise ShapeError(self.name, f"tokens are [batch, steps]; the shape is {tuple(tokens.shape)}.")
+        if cache is not None and cache.keys:
+            steps, places = tokens.shape[1], cache.keys[0].shape[2]
+            message = f"the cache has {places} places, and no room for {steps} more steps."
+            fits = cache.length + steps <= places
+            check_all(fits, ArgumentError, lambda: ArgumentError(self.name, message), (), message)
         return self._forward(tokens, cache)
 
     def _forward(self, tokens: Any, cache: Cache | None) -> Any:
@@ -62,9 +69,9 @@ class Decoder(Pretrained):
         given = np.asarray(tokens)
         if given.ndim != 2 or given.dtype.kind not in "iu" or not given.shape[1]:
             raise ShapeError(self.name, f"tokens are integers [batch, steps]; they are {given.dtype}{given.shape}.")
-        if count < 0 or given.shape[1] + count > self._positions:
+        if not isinstance(count, (int, np.integer)) or count < 0 or given.shape[1] + count > self._positions:
             raise ArgumentError(
-                self.name, f"{given.shape[1]} and {count} more tokens are not within {self._positions} positions."
+                self.name, f"{given.shape[1]} and {count!r} more tokens are not within {self._positions} positions."
             )
         if self._compiled is None:
             self._compiled = function(self._forward)

@@ -39,6 +39,8 @@ class GPT2(Decoder):
     _prefix = "transformer."
     _ignored = (".attn.bias", ".attn.masked_bias", "lm_head.weight")
     _checked = {
+        "model_type": "gpt2",
+        "scale_attn_weights": True,
         "activation_function": "gelu_new",
         "tie_word_embeddings": True,
         "scale_attn_by_inverse_layer_idx": False,
@@ -55,7 +57,7 @@ class GPT2(Decoder):
         layer_norm_epsilon: float = 1e-5,
         seed: int = 0,
     ) -> None:
-        if n_embd % n_head:
+        if n_head < 1 or n_embd % n_head:
             raise ArgumentError("GPT2", f"n_embd is {n_embd}, which {n_head} heads do not share evenly.")
         self._positions, self._heads, self._layers = n_positions, n_head, n_layer
         self._epsilon = layer_norm_epsilon

@@ -43,7 +43,13 @@ class Llama(Decoder):
 
     _prefix = "model."
     _ignored = ("rotary_emb.inv_freq", "lm_head.weight")
-    _checked = {"hidden_act": "silu", "rope_scaling": None, "attention_bias": False, "mlp_bias": False}
+    _checked = {
+        "model_type": "llama",
+        "hidden_act": "silu",
+        "rope_scaling": None,
+        "attention_bias": False,
+        "mlp_bias": False,
+    }
 
     def __init__(
         self,
@@ -61,6 +67,8 @@ class Llama(Decoder):
         seed: int = 0,
     ) -> None:
         count = num_attention_heads if num_key_value_heads is None else num_key_value_heads
+        if num_attention_heads < 1 or count < 1:
+            raise ArgumentError("Llama", f"there are {num_attention_heads} heads, and {count} of keys; give 1 or more.")
         width = hidden_size // num_attention_heads if head_dim is None else head_dim
         if num_attention_heads % count or width % 2:
             raise ArgumentError("Llama", f"{num_attention_heads} heads of {width} do not share {count} of keys evenly.")
