@@ -20,7 +20,7 @@ from __future__ import annotations
     GROUP_WORDS,
 ) = range(14)
 
-LOST, TIMED_OUT, DIFFERENT, INTERRUPTED = range(1, 5)  # statuses
+LOST, TIMED_OUT, DIFFERENT, INTERRUPTED, FORKED = range(1, 6)  # statuses
 
 # Words of a record, which says what is exchanged.  Behind them are the rows of each process; steps, each of which adds
 # the last two nodes (-1) or takes one (``rank << 32 | row``); and a text.

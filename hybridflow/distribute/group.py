@@ -28,7 +28,7 @@ from hybridflow.compiler.ops.replica_tree import canonical_nodes, finished
 from hybridflow.core import processes
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, CollectiveTimeout, ReplicaError, WorkerLost, short_location, user_location
-from hybridflow.runtime import interrupt_checks, process_exchange, process_exchange_words as words
+from hybridflow.runtime import fork_safe_locks, interrupt_checks, process_exchange, process_exchange_words as words
 from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.threads import thread_count
 
@@ -144,6 +144,16 @@ class Processes:
 
     def fail(self, what: str) -> NoReturn:
         """Raise what has happened to the group."""
+        raise NotImplementedError
+
+    def leave_in_child(self) -> None:
+        """In a process that was forked from this one: take no part, and do not keep the others from seeing this one's
+        end."""
+        self._lock = threading.Lock()  # a thread that is not here may have held the other one
+        self.close()
+
+    def close(self) -> None:
+        """Leave the group."""
         raise NotImplementedError
 
     def gathered(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
@@ -346,6 +356,10 @@ class Group(Processes):
                 f"processes do different things: {self._told(one)}, and {self._told(two)}. All must come to the same "
                 "collectives in the same order; nothing that they do may depend on the rank.",
             )
+        if status == words.INTERRUPTED:
+            raise WorkerLost(what, f"rank {self.rank} was interrupted in an exchange.")
+        if status == words.FORKED:
+            raise forked(what, self.rank)
         raise WorkerLost(what, f"rank {who} has ended while others wait for it. {self.roll_call([who])}.")
 
     def _arrived(self, rank: int) -> int:
@@ -372,14 +386,24 @@ class Group(Processes):
             lines.append(f"rank {rank}: {place}{', MISSING' if rank in missing else ''}")
         return "; ".join(lines)
 
+    def leave_in_child(self) -> None:
+        self._words[words.STATUS], self._words[words.HELD] = words.FORKED, 0
+        super().leave_in_child()
+
     def close(self) -> None:
-        """Leave the group."""
         for peer in self._sockets:
             peer.close()
 
 
 class _PollFd(ctypes.Structure):
     _fields_ = (("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short))
+
+
+def forked(what: str, rank: int) -> ReplicaError:
+    """The error of a process that was forked from one of a group."""
+    return ReplicaError(
+        what, f"this process was forked from rank {rank}, and takes no part in what processes exchange."
+    )
 
 
 def _array_of(record: Sequence[int]) -> Any:
@@ -399,6 +423,14 @@ def _note(what: str, where: str | None) -> str:
 
 _group: Processes | None = None
 _begun = False
+
+
+def _leave_in_child() -> None:
+    if _group is not None:
+        _group.leave_in_child()
+
+
+fork_safe_locks.at_fork(after_in_child=_leave_in_child)
 
 
 def group() -> Processes | None:

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from hybridflow.distribute.group import Processes
+from hybridflow.distribute.group import Processes, forked
 from hybridflow.distribute.meeting_place import Meeting
 from hybridflow.errors import ArgumentError, CollectiveTimeout, ReplicaError, WorkerLost, short_location
 from hybridflow.runtime.memory import memory_pool
@@ -134,8 +134,11 @@ class SocketGroup(Processes):
     def fail(self, what: str) -> NoReturn:
         raise self._failure or WorkerLost(what, "the group has ended.")
 
+    def leave_in_child(self) -> None:
+        self._failure = forked("exchange", self.rank)
+        super().leave_in_child()
+
     def close(self) -> None:
-        """Leave the group."""
         for peer in self._peers.values():
             peer.close()
 

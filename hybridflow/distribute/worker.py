@@ -19,6 +19,7 @@ from hybridflow.distribute.group import VARIABLE, Group, Inherited, join
 from hybridflow.distribute.meeting_place import Meeting
 from hybridflow.distribute.socket_group import meet
 from hybridflow.flags import RELEASE
+from hybridflow.runtime import fork_safe_locks
 
 _PR_SET_PDEATHSIG = 1
 
@@ -50,13 +51,17 @@ def main(arguments: list[str]) -> int:
     """Run ``SCRIPT ARGUMENTS ...`` as its ``__main__``; the exit code."""
     inherited = Inherited.read(os.environ.pop(VARIABLE, ""))
     _end_with_parent()
+    reports = [inherited.report]
+    # What is forked keeps nobody from seeing this process's end.
+    fork_safe_locks.at_fork(after_in_child=lambda: os.close(reports.pop()) if reports else None)
 
     def begin() -> int:
         join(Group(inherited) if inherited.size > 1 else None, lambda: _told(arguments[0]))
         return inherited.seed
 
     def report(error: str, is_later: bool) -> None:
-        _report(inherited.report, {"rank": inherited.rank, "error": error, "is_later": is_later})
+        for descriptor in reports:
+            _report(descriptor, {"rank": inherited.rank, "error": error, "is_later": is_later})
 
     return _run(arguments, inherited.rank, begin, report)
 

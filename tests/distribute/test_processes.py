@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -26,7 +27,7 @@ from hybridflow.compiler.ops.replica_tree import canonical_nodes, folded
 from hybridflow.distribute import group as groups
 from hybridflow.distribute.group import Group, Inherited
 from hybridflow.distribute.launcher import launch
-from hybridflow.runtime import process_exchange
+from hybridflow.runtime import process_exchange, process_exchange_words
 from tests.support.bits import same_bits
 from tests.support.paths import ROOT
 
@@ -215,6 +216,17 @@ def make() -> Iterator[Callable[[int], list[Group]]]:
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def threads_of(function: Callable[[], None]) -> Iterator[None]:
+    """A thread beside a block."""
+    thread = threading.Thread(target=function)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
 def together(members: list[Group], function: Callable[[Group], Any]) -> list[Any]:
     """What the function returns, or raises, for each."""
     found: list[Any] = [None] * len(members)
@@ -322,6 +334,54 @@ def test_after_a_failure_nothing_more_is_exchanged(make: Any) -> None:
     for _ in range(2):
         with pytest.raises(errors.WorkerLost, match="rank 1 has ended"):
             one.exchange("sum", np.zeros(1))
+
+
+def test_who_was_interrupted_says_so_from_then_on(make: Any) -> None:
+    one, _ = make(2, DEADLINE)
+
+    def interrupt() -> None:
+        while not one._place(0)[0]:
+            time.sleep(0.001)
+        signal.raise_signal(signal.SIGINT)
+
+    with threads_of(interrupt), pytest.raises(KeyboardInterrupt):
+        one.exchange("sum", np.zeros(1))
+    for _ in range(2):
+        with pytest.raises(errors.WorkerLost, match="rank 0 was interrupted in an exchange"):
+            one.exchange("sum", np.zeros(1))
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_what_was_forked_takes_no_part_and_hides_no_end(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = make(2, DEADLINE)
+    monkeypatch.setattr(groups, "_group", other)
+    reading, writing = os.pipe()
+    told, tell = os.pipe()
+    with other._lock:  # as a thread might that the child does not have
+        other._words[process_exchange_words.HELD] = 1
+        child = os.fork()
+        if not child:
+            said = "nothing"
+            try:
+                other.exchange("sum", np.zeros(1))
+            except errors.ReplicaError as error:
+                said = str(error)
+            finally:
+                os.write(writing, said.encode())
+                os.read(told, 1)
+                os._exit(0)
+        other._words[process_exchange_words.HELD] = 0
+    try:
+        assert b"was forked from rank 1" in os.read(reading, 1000)
+        assert one._arrived(1) == 0, "nobody sees what it did"
+        other.close()
+        with pytest.raises(errors.WorkerLost, match="rank 1 has ended"):
+            one.exchange("sum", np.zeros(1))
+    finally:
+        os.write(tell, b".")
+        os.waitpid(child, 0)
+        for descriptor in (reading, writing, told, tell):
+            os.close(descriptor)
 
 
 def test_one_that_never_comes(make: Any) -> None:
