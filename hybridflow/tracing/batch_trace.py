@@ -52,10 +52,13 @@ def run_graph(graph: Graph, inputs: Sequence[Tensor], functions: Functions = ())
     trace that is going on.
 
     Outside of traces its ops are run one by one at first; graphs that come again, and loops, are compiled.  What is
-    called by number is among the ``functions``; in a trace, its own.  Graphs that call some are compiled at once.
+    called by number is among the ``functions``; in a trace, its own.  Graphs that call some are compiled at once, and
+    kept for exchanges alone: the user's are other functions each time, and hold what is theirs.
     """
     if now().trace is not None:
         return _recorded(graph, inputs)
+    if not all(getattr(function, "is_exchange", False) for function in functions):
+        return _run(_compiled(graph, functions), inputs)
     key = (to_text(graph, locations=False), *functions)
     with _lock:
         entry = _known.pop(key, None) or [0, None]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -177,3 +179,20 @@ def test_another_function_is_called_when_a_name_is_bound_anew() -> None:
 
 
 helper: Any = None
+
+
+def test_a_function_of_an_example_is_not_kept() -> None:
+    class Held:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, x: Any) -> Any:
+            return x * 2
+
+    def doubled(held: Held) -> weakref.ref[Held]:
+        found = hf.vmap(lambda x: hf.py_function(held, [x], x))(hf.ones((3, 2)))
+        assert found.tolist() == [[2.0, 2.0]] * 3
+        return weakref.ref(held)
+
+    gone = doubled(Held())
+    gc.collect()
+    assert gone() is None
