@@ -118,8 +118,11 @@ def _vjp(b: Builder, g: Any, out: Any, x: Any, values: Any, columns: Any, starts
         kept = b.where(inside, values, b.full(0, like=values.type))
         across = product(x.type.shape[1:])
         if isinstance(across, int) and across < _FEW:
-            terms = b.multiply(_over_columns(b, kept, x.type), b.take(g, rows, axis=0))
-            return b.scatter_add(b.full(0, like=x.type), columns, terms, axis=0)
+            wide = dt.compute_dtype(x.type.dtype)
+            factors = (_over_columns(b, kept, x.type), b.take(g, rows, axis=0))
+            terms = b.multiply(*[type_rules.as_dtype(b, part, wide) for part in factors])
+            total = b.scatter_add(b.full(0, like=x.type.with_dtype(wide)), columns, terms, axis=0)
+            return type_rules.as_dtype(b, total, x.type.dtype)
         order = b.argsort(columns, axis=0, descending=False)
         ordered = b.take(columns, order, axis=0)
         numbers = b.iota(shape=(x.type.shape[0],), axis=0, dtype=columns.type.dtype)

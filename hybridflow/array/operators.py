@@ -6,13 +6,14 @@ the same meaning, and cannot differ from it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from hybridflow.array import elementwise, indexing, linalg, reductions, shapes, tensor_methods
 from hybridflow.core.method_install import give
 from hybridflow.core.tensor import Operators, Tensor
-from hybridflow.errors import entered
+from hybridflow.errors import ArgumentTypeError, entered, of_arguments, of_user
 
 _OF_TWO: dict[str, Callable[[Any, Any], Any]] = {
     "add": elementwise.add,
@@ -43,6 +44,19 @@ _OF_ONE: dict[str, Callable[[Any], Tensor]] = {
     "abs": elementwise.abs,
     "invert": elementwise.bitwise_invert,
 }
+
+
+@functools.wraps(linalg.matmul)
+def _matmul(x: Any, y: Any, /) -> Any:
+    # A right operand that wants no array's operators, as NumPy has it, is asked for its own: a sparse matrix.
+    try:
+        return linalg.matmul(x, y)
+    except BaseException as error:
+        kind = type(y)
+        wants_none = getattr(kind, "__array_ufunc__", kind) is None and hasattr(kind, "__rmatmul__")
+        if wants_none and isinstance(error, ArgumentTypeError):
+            return NotImplemented
+        raise of_user(of_arguments(error, linalg.matmul))  # noqa: B904  # the very error
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -106,7 +120,7 @@ def install() -> None:
     """Give the classes their operators; called once, when the package is imported."""
     operators: dict[str, Callable[..., Any]] = {**_OF_TWO, **_COMPARISONS, **_OF_ONE, "getitem": indexing.getitem}
     for name, function in operators.items():
-        setattr(Operators, f"__{name}__", entered(function))
+        setattr(Operators, f"__{name}__", _matmul if name == "matmul" else entered(function))
     for name, function in (*_OF_TWO.items(), ("divmod", _divmod)):
         give(Operators, f"__r{name}__", _reflected(function))
     give(Operators, "__divmod__", _divmod)

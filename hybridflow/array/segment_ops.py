@@ -88,7 +88,7 @@ def segment_max(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
     >>> hf.segment_max([1.0, 2.0, 3.0], [0, 1, 0])
     <Tensor f32[2] cpu> [3. 2.]
     """
-    return _folded(*_parts("segment_max", data, segment_ids, num_segments), "largest")
+    return _extreme("segment_max", *_parts("segment_max", data, segment_ids, num_segments), "largest")
 
 
 @entered
@@ -108,7 +108,7 @@ def segment_min(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
     >>> hf.segment_min([1.0, 2.0, 3.0], [0, 1, 0])
     <Tensor f32[2] cpu> [1. 2.]
     """
-    return _folded(*_parts("segment_min", data, segment_ids, num_segments), "smallest")
+    return _extreme("segment_min", *_parts("segment_min", data, segment_ids, num_segments), "smallest")
 
 
 @entered
@@ -196,6 +196,12 @@ _FOLDS: dict[str, Callable[[Tensor, IndexedSlices], Tensor]] = {
     "smallest": rows_smallest,
     "product": rows_multiplied,
 }
+
+
+def _extreme(stage: str, values: Tensor, ids: Tensor, count: Extent, fold: str) -> Tensor:
+    if not dtypes.is_bool(values.dtype):
+        type_rules.check_dtype(stage, values.type, frozenset(type_rules.NUMERIC))
+    return _folded(values, ids, count, fold)
 
 
 @operation

@@ -18,7 +18,7 @@ import numpy as np
 
 from hybridflow.array.elementwise import logical_and, multiply, negative
 from hybridflow.array.indexing import getitem, take
-from hybridflow.array.reductions import all as all_, sum as sum_
+from hybridflow.array.reductions import all as all_, sum as sum_, sum_dtype
 from hybridflow.array.shapes import concat, permute_dims, stack
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
@@ -45,7 +45,11 @@ def _check(stage: str, holds: Any, kind: type[Exception], message: str) -> None:
     check_all(holds, kind, lambda: kind(stage, message), (), message)
 
 
-def _indices(stage: str, value: Any, name: str, ndim: int) -> Tensor:
+def _fits_int32(extent: Any) -> bool:
+    return not isinstance(extent, int) or extent <= np.iinfo(np.int32).max
+
+
+def _indices(stage: str, value: Any, name: str, ndim: int, bounds: Sequence[Any]) -> Tensor:
     x = as_tensor(value, stage)
     if not x.size and isinstance(value, (list, tuple)):
         x = cast(x, default_int)
@@ -53,7 +57,7 @@ def _indices(stage: str, value: Any, name: str, ndim: int) -> Tensor:
         raise DTypeError(stage, f"{name} are {x.type}. Expected integers.")
     if x.ndim != ndim:
         raise ShapeError(stage, f"{name} are {x.type}. Expected {ndim} {'axis' if ndim == 1 else 'axes'}.")
-    return x if x.dtype == dtypes.int32 else cast(x, default_int)
+    return x if x.dtype == dtypes.int32 and all(_fits_int32(n) for n in bounds) else cast(x, default_int)
 
 
 def _values(stage: str, value: Any, indices: Tensor) -> Tensor:
@@ -65,7 +69,7 @@ def _values(stage: str, value: Any, indices: Tensor) -> Tensor:
 
 def _outline(stage: str, shape: Any, ndim: int | None) -> Tensor:
     """A tensor without elements that says a shape."""
-    found = shape if isinstance(shape, tuple) else to_shape(shape, stage)
+    found = to_shape(shape, stage)
     if not found or (ndim is not None and len(found) != ndim):
         raise ShapeError(stage, f"the shape is {found}. Expected {'one axis or more' if ndim is None else ndim}.")
     return filled(0, dtypes.int8, (*found, 0), stage)
@@ -225,11 +229,11 @@ class COO(SparseBase):
         outline = _outline(stage, dense_shape, None)
         at = as_tensor(indices, stage)
         ndim = outline.ndim - 1
-        at = _indices(stage, reshape_to(at, (0, ndim)) if at.size == 0 and at.ndim < 2 else at, "indices", 2)
+        bounds = outline.shape[:-1]
+        at = _indices(stage, reshape_to(at, (0, ndim)) if at.size == 0 and at.ndim < 2 else at, "indices", 2, bounds)
         if at.shape[1] != ndim:
             raise ShapeError(stage, f"indices are {at.type} for {ndim} axes. Expected a row of {ndim} for each entry.")
         held = _values(stage, values, at)
-        bounds = outline.shape[:-1]
         for axis, extent in enumerate(bounds):
             along = getitem(at, (slice(None), axis))
             inside = all_(logical_and(along >= 0, along < extent))
@@ -344,7 +348,7 @@ class COO(SparseBase):
         return self.transpose()
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """The sums of elements along axes, as a dense tensor.
+        """The sums of elements along axes, as a dense tensor, in the dtype that ``hf.sum`` has.
 
         Args:
             axis: an axis, or several; all by default.
@@ -362,10 +366,11 @@ class COO(SparseBase):
         """
         axes = type_rules.axes("sum", self.outline.type.with_shape(self.shape), axis)
         left = [k for k in range(self.ndim) if k not in axes]
+        values = cast(self.values, sum_dtype(self.dtype))
         if left:
-            total = summed(self.values, self.positions(left), product(tuple(self.shape[k] for k in left)))
+            total = summed(values, self.positions(left), product(tuple(self.shape[k] for k in left)))
         else:
-            total = sum_(self.values, dtype=None if dtypes.is_bool(self.dtype) else self.dtype)
+            total = sum_(values)
         kept = [1 if k in axes else extent for k, extent in enumerate(self.shape) if keepdims or k not in axes]
         return reshape_to(total, tuple(kept))
 
@@ -430,8 +435,8 @@ class CSR(SparseBase):
     def __init__(self, indptr: Any, indices: Any, values: Any, shape: Any) -> None:
         stage = "CSR"
         outline = _outline(stage, shape, 2)
-        columns, splits = _indices(stage, indices, "indices", 1), _indices(stage, indptr, "indptr", 1)
         rows, across = outline.shape[:-1]
+        columns, splits = _indices(stage, indices, "indices", 1, (across,)), _indices(stage, indptr, "indptr", 1, ())
         if splits.shape != (rows + 1,):
             raise ShapeError(stage, f"indptr is {splits.type} for {rows} rows. Expected one more than there are rows.")
         held = _values(stage, values, columns)

@@ -8,6 +8,7 @@ from hybridflow.array.creation import arange
 from hybridflow.array.indexing import getitem, scatter_add, take
 from hybridflow.array.searching import searchsorted
 from hybridflow.array.sorting import argsort
+from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.tensor import Tensor
@@ -27,15 +28,20 @@ def csr_product(indptr: Tensor, columns: Tensor, values: Tensor, x: Tensor) -> T
 def coo_product(rows: Tensor, columns: Tensor, values: Tensor, count: Extent, x: Tensor) -> Tensor:
     """The product of entries in any order and a dense matrix or vector: those of a row add up in their order."""
     if x.ndim == 1 or (isinstance(x.shape[1], int) and x.shape[1] < _FEW):
-        terms = take(x, columns, axis=0)
-        return summed(terms * expand_values(values, terms), rows, count)
+        terms = take(_wide(x), columns, axis=0)
+        return cast(summed(terms * expand_values(_wide(values), terms), rows, count), x.dtype)
     order, indptr = in_rows(rows, count)
     return csr_product(indptr, take(columns, order, axis=0), take(values, order, axis=0), x)
 
 
 def summed(terms: Tensor, rows: Tensor, count: Extent) -> Tensor:
-    """The sums of terms, one for each row, in their order and dtype."""
-    return scatter_add(filled(0, terms.dtype, (count, *terms.shape[1:]), "sparse"), rows, terms)
+    """The sums of terms, one for each row, in their order and the dtype of sums."""
+    wide = _wide(terms)
+    return cast(scatter_add(filled(0, wide.dtype, (count, *terms.shape[1:]), "sparse"), rows, wide), terms.dtype)
+
+
+def _wide(x: Tensor) -> Tensor:
+    return cast(x, dtypes.compute_dtype(x.dtype))
 
 
 def expand_values(values: Tensor, like: Tensor) -> Tensor:

@@ -103,3 +103,6 @@ def test_errors_of_segments() -> None:
         hf.segment_mean(x, [0.0, 1.0, 2.0], 3)
     with pytest.raises(errors.ShapeError):
         hf.segment_min(x, [0, 1, 1], -1)
+    for function in (hf.segment_max, hf.segment_min):
+        with pytest.raises(errors.DTypeError, match=rf"{function.__name__}.*c64"):
+            function([1j, 2j], [0, 0], 1)

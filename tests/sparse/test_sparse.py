@@ -190,6 +190,45 @@ def test_scipy_both_ways() -> None:
     np.testing.assert_array_equal(hf.sparse.from_scipy(given.tocoo()).to_scipy().toarray(), given.toarray())
 
 
+def test_sums_of_narrow_numbers_do_not_stop_growing() -> None:
+    """float16 is added up in float32 and small integers in 64 bits, whatever the format and the number of columns."""
+    count = 5000
+    ones, nowhere = np.ones(count, np.float16), np.zeros((count, 2), np.int32)
+    coo = COO(nowhere, ones, (1, 1))
+    for a in (coo, coo.to_csr()):
+        assert a.to_dense().tolist() == a.sum(0, keepdims=True).tolist() == [[count]] and a.sum().tolist() == count
+        for x in (np.ones(1, np.float16), np.ones((1, 3), np.float16), np.ones((1, 9), np.float16)):
+            assert set(np.ravel((a @ x).numpy())) == {count} and (a @ x).dtype == np.float16
+    rows = coo.to_csr()
+    for across in (3, 9):
+        x = hf.ones((1, across), dtype="float16")
+        assert set(np.ravel(hf.grad(lambda x: hf.sum(rows @ x))(x).numpy())) == {count}
+    small = COO(nowhere[:3], np.full(3, 100, np.int8), (1, 1))
+    assert small.sum(0).tolist() == [300] and small.sum().tolist() == 300
+    assert small.to_dense().dtype == np.int8
+    assert hf.sparse.from_dense([[True, False], [True, True]]).sum(0).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("as_csr", [False, True])
+def test_tensors_from_the_left(as_csr: bool) -> None:
+    coo = entries(4, 3, 7)
+    a, x = coo.to_csr() if as_csr else coo, RNG.normal(size=(2, 4)).astype(np.float32)
+    expected = a.__rmatmul__(x)
+    for left in (x, hf.asarray(x), hf.Variable(x)):
+        assert (left @ a).numpy().tobytes() == expected.numpy().tobytes()
+    assert hf.function(lambda x, a: x @ a)(x, a).numpy().tobytes() == expected.numpy().tobytes()
+    for wrong in (object(), "text", coo.T):
+        with pytest.raises((errors.ArgumentTypeError, errors.ShapeError)):
+            hf.asarray(x) @ wrong
+
+
+def test_large_extents() -> None:
+    far = 2**40
+    a = COO(np.array([[1, 5]], np.int32), [2.0], (3, far))
+    assert a.indices.dtype == np.int64 and hf.sparse.reorder(a).indices.tolist() == [[1, 5]]
+    assert CSR(np.array([0, 1], np.int32), np.array([7], np.int32), [1.0], (1, far)).indices.dtype == np.int64
+
+
 def test_softmax_sddmm_and_extremes() -> None:
     a = hf.sparse.from_dense(np.where(RNG.random((7, 5)) < 0.5, RNG.normal(size=(7, 5)), 0).astype(np.float32))
     whole = a.to_dense().numpy().astype(np.float64)
@@ -216,6 +255,9 @@ def test_softmax_sddmm_and_extremes() -> None:
         (lambda: COO([[0]], [1.0, 2.0], (3,)), errors.ShapeError),
         (lambda: COO([[0]], [1.0], (3, 3)), errors.ShapeError),
         (lambda: COO([[0]], [1.0], ()), errors.ShapeError),
+        (lambda: COO([[0]], [1.0], (-1,)), errors.ShapeError),
+        (lambda: COO([[0, 0]], [1.0], (2**40, 2**40)), errors.ShapeError),
+        (lambda: hf.sparse.reduce_max(COO([[0]], [1j], (2,))), errors.DTypeError),
         (lambda: CSR([0, 2, 1], [0], [1.0], (2, 2)), errors.ArgumentError),
         (lambda: CSR([1, 1, 1], [0], [1.0], (2, 2)), errors.ArgumentError),
         (lambda: CSR([0, 1], [0], [1.0], (2, 2)), errors.ShapeError),
