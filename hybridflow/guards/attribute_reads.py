@@ -264,7 +264,14 @@ def read_plain_attribute(recording: GuardBuilder, value: Any, name: str) -> None
         _not_in_instance(recording, value, name)
     shared = lookup_of(recording, value, name)
     if shared is not MISSING:
+        _stays_behind(recording, shared)
         _follow_descriptor(recording, shared)
+
+
+def _stays_behind(recording: GuardBuilder, shared: Any) -> None:
+    """What a class holds comes before an instance's own as soon as its class has ``__set__`` or ``__delete__``."""
+    for method in ("__set__", "__delete__"):
+        lookup(recording, type(shared), method)
 
 
 def get_plain_attribute(recording: GuardBuilder, value: Any, name: str, get: Callable[[Any, str], Any]) -> Any:
@@ -343,6 +350,8 @@ def _of_class(recording: GuardBuilder, kind: type, name: str, given: Any) -> Non
     found = lookup(recording, kind, name)
     if found is MISSING and given is not MISSING:
         lookup(recording, type(kind), "__getattr__")
+    elif shared is not MISSING:
+        _stays_behind(recording, shared)
 
 
 def _of_super(recording: GuardBuilder, value: Any, name: str) -> None:
