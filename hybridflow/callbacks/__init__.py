@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from hybridflow.callbacks.backup_and_restore import BackupAndRestore
 from hybridflow.callbacks.callback import Callback, History
 from hybridflow.callbacks.callback_list import CallbackList
 from hybridflow.callbacks.logging import CSVLogger, LambdaCallback, RemoteMonitor
-from hybridflow.callbacks.model_checkpoint import BackupAndRestore, ModelCheckpoint
+from hybridflow.callbacks.model_checkpoint import ModelCheckpoint
 from hybridflow.callbacks.stopping import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, TerminateOnNaN
 from hybridflow.callbacks.swap_ema_weights import SwapEMAWeights
 from hybridflow.callbacks.tensorboard import TensorBoard

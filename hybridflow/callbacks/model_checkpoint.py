@@ -1,4 +1,4 @@
-"""Callbacks that save models while they are trained."""
+"""A callback that saves models while they are trained."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hybridflow.array.random import global_generator
-from hybridflow.callbacks.callback import Callback
 from hybridflow.callbacks.stopping import Watching
 from hybridflow.checkpoint import Checkpoint
-from hybridflow.checkpoint.checkpoint import SUFFIX, written
+from hybridflow.checkpoint.checkpoint import written
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 
@@ -95,49 +93,3 @@ class ModelCheckpoint(Watching):
                 Checkpoint(model=self.model, optimizer=self.model.optimizer).write(written(path))
         if self.verbose:
             print(f"Epoch {epoch + 1}: saved {path}")
-
-
-class BackupAndRestore(Callback):
-    """Lets a ``fit`` that was interrupted go on as if nothing had been.
-
-    After each epoch the model, its optimizer, the global random generator and the place in the data are saved. They are
-    restored when ``fit`` begins again, which then starts with the next epoch.
-
-    The place in the data is known of arrays and of datasets; other iterables begin anew, as with each epoch. The file
-    is deleted when ``fit`` ends, unless ``delete_checkpoint`` is False.
-
-    Args:
-        backup_dir: the folder to keep the state in.
-        delete_checkpoint: whether the state is removed at the end of training.
-
-    >>> import tempfile
-    >>> model = hf.Sequential([hf.Input((2,)), hf.layers.Dense(1)])
-    >>> model.compile("adam", "mse")
-    >>> backup = hf.callbacks.BackupAndRestore(tempfile.mkdtemp())
-    >>> _ = model.fit(np.ones((4, 2)), np.ones(4), epochs=2, callbacks=[backup], verbose=0)
-    """
-
-    def __init__(self, backup_dir: Any, delete_checkpoint: bool = True) -> None:
-        self._path = Path(backup_dir) / f"backup{SUFFIX}"
-        self.delete_checkpoint = delete_checkpoint
-
-    def _saved(self, epoch: int) -> Checkpoint:
-        """All that goes on after ``epoch`` epochs."""
-        model = self.model
-        return Checkpoint(
-            model=model, optimizer=model.optimizer, random=global_generator(), data=model._run.source, epoch=epoch
-        )
-
-    def on_train_begin(self, logs: Any = None) -> None:
-        if self._path.exists():
-            self.model._build_for_data()  # restoring needs variables
-            saved = self._saved(0)
-            saved.restore(self._path)
-            self.model._run.first_epoch = saved.epoch
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self._saved(epoch + 1).write(self._path)
-
-    def on_train_end(self, logs: Any = None) -> None:
-        if self.delete_checkpoint:
-            self._path.unlink(missing_ok=True)

@@ -26,6 +26,9 @@ def add_to(commands: Any) -> None:
         "--timeout", type=float, default=300.0, help="seconds that processes wait for each other in a collective (300)"
     )
     parser.add_argument("--threads", type=int, help="threads of each process (the cores, divided by N)")
+    parser.add_argument(
+        "--restarts", type=int, default=0, metavar="K", help="how often all are started again after one has failed (0)"
+    )
     parser.add_argument("script", help="the script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     parser.set_defaults(run=_run)
@@ -39,9 +42,11 @@ def _run(options: argparse.Namespace) -> int:
             "run", "--address is for processes that srun, mpirun or torchrun starts, or that have RANK and WORLD_SIZE."
         )
     if place is not None and place.size > 1:
+        if options.restarts:
+            raise ArgumentError("run", "--restarts is for -n: what has started the processes starts them again.")
         return _take_part(command, place, options)
-    with launcher.stopped_by_sigterm():
-        return launcher.launch(command, 1 if options.n is None else options.n, options.timeout, options.threads)
+    count = 1 if options.n is None else options.n
+    return launcher.launch(command, count, options.timeout, options.threads, restarts=options.restarts)
 
 
 def _take_part(command: list[str], place: meeting_place.Meeting, options: argparse.Namespace) -> int:

@@ -5,14 +5,19 @@ A process that is alone does everything.  ``hf.distribute`` says where there are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
+
+COME_AGAIN = 75  # the exit code of who was told to end, and has saved what it needs to go on: EX_TEMPFAIL
 
 
 class Processes(Protocol):
     """The processes of a run, of which this is one."""
 
     rank: int
+
+    def say(self, what: str, numbers: Sequence[int]) -> list[list[int]]:
+        """The numbers that each process says here."""
 
     def once(self, what: str, do: Callable[[], None]) -> None:
         """Have the first process do something, while the others wait."""
@@ -32,9 +37,19 @@ def is_first() -> bool:
     return _all is None or _all.rank == 0
 
 
+def is_alone() -> bool:
+    """Whether no other process shares the replicas out with this one."""
+    return _all is None
+
+
 def once(what: str, do: Callable[[], None]) -> None:
     """Do something in the first process alone.  It is done when this returns, and where it fails all raise."""
     if _all is None:
         do()
     else:
         _all.once(what, do)
+
+
+def say(what: str, numbers: Sequence[int]) -> list[list[int]]:
+    """The numbers that each process says, in the order of their ranks.  All must come here."""
+    return [list(numbers)] if _all is None else _all.say(what, numbers)

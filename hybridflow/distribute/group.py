@@ -196,6 +196,11 @@ class Processes:
                         what, f"{name} is {value!r} of rank {self.rank}, and {other.get(name)!r} of rank {rank}."
                     )
 
+    def say(self, what: str, numbers: Sequence[int]) -> list[list[int]]:
+        """The numbers that each process says here."""
+        parts = self.exchange(what, np.asarray(numbers, np.int64), user_location())
+        return [part.view(np.int64).tolist() for part in parts]
+
     def once(self, what: str, do: Callable[[], None]) -> None:
         """Have the first process do something, while the others wait.  Where it fails, all raise.
 

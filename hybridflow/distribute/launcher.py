@@ -13,10 +13,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from hybridflow.core import processes
 from hybridflow.distribute.group import VARIABLE, Inherited, board, half_of, outbox
 from hybridflow.errors import ArgumentError
 
@@ -26,21 +28,38 @@ _LATER = 0.5  # seconds in which the one that failed may still say so, after ano
 
 
 def launch(
-    command: Sequence[str], count: int, timeout: float, threads: int | None = None, environment: Any = None
+    command: Sequence[str],
+    count: int,
+    timeout: float,
+    threads: int | None = None,
+    environment: Any = None,
+    restarts: int = 0,
 ) -> int:
     """Run ``SCRIPT ARGUMENTS ...`` in ``count`` processes that share the replicas out; the exit code.
 
-    Raises ArgumentError for a number of processes that cannot be, and a script that is not there.
+    Where one fails, all are started again, ``restarts`` times at the most.  Raises ArgumentError for a number of
+    processes that cannot be, and a script that is not there.
     """
     if not 1 <= count <= MOST:
         raise ArgumentError("run", f"-n is {count}. Expected 1 to {MOST} processes.")
+    if restarts < 0:
+        raise ArgumentError("run", f"--restarts is {restarts}. Expected 0 or more.")
     check(command, timeout)
     own = dict(os.environ if environment is None else environment)
     if threads is None:
         threads = max(1, _cores() // count)
     own.setdefault("HF_NUM_THREADS", str(threads))
-    with _Workers(command, count, timeout, own) as workers:
-        return workers.watch()
+    seed = int.from_bytes(os.urandom(7), "little")
+    with _sigterm_passed_on() as current:
+        while True:
+            with _Workers(command, count, timeout, own, seed) as workers:
+                current[:] = [workers]
+                code = workers.watch()
+            current.clear()
+            if code in (0, processes.COME_AGAIN) or workers.are_told or not restarts:
+                return code
+            restarts -= 1
+            print(f"[run] all are started again; restarts left: {restarts}.", file=sys.stderr, flush=True)
 
 
 def check(command: Sequence[str], timeout: float) -> None:
@@ -58,18 +77,24 @@ def _cores() -> int:
 class _Workers:
     """The processes, from when they are started until all have ended."""
 
-    def __init__(self, command: Sequence[str], count: int, timeout: float, environment: dict[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], count: int, timeout: float, environment: dict[str, str], seed: int
+    ) -> None:
+        self.are_told = False  # to end
         self._reports: list[int] = []
         self._pending: dict[int, bytes] = {}
         self._processes: list[subprocess.Popen[bytes]] = []
         self._errors: list[dict[str, Any]] = []
+        self._is_preempted = False
         try:
-            self._start(command, count, timeout, environment)
+            self._start(command, count, timeout, environment, seed)
         except BaseException:
             self.end()
             raise
 
-    def _start(self, command: Sequence[str], count: int, timeout: float, environment: dict[str, str]) -> None:
+    def _start(
+        self, command: Sequence[str], count: int, timeout: float, environment: dict[str, str], seed: int
+    ) -> None:
         with contextlib.ExitStack() as opened:
             pairs: dict[tuple[int, int], tuple[int, int]] = {}
             for a in range(count):
@@ -79,7 +104,6 @@ class _Workers:
                     opened.callback(two.close)
                     pairs[a, b] = one.fileno(), two.fileno()
             *outboxes, board = _shared_memory(count, opened)
-            seed = int.from_bytes(os.urandom(7), "little")
             for rank in range(count):
                 reading, writing = os.pipe()
                 self._reports.append(reading)
@@ -99,6 +123,13 @@ class _Workers:
 
     def __exit__(self, *error: object) -> None:
         self.end()
+
+    def tell(self) -> None:
+        """Ask all to end: those that can save what they need to go on do so."""
+        self.are_told = True
+        for process in self._processes:
+            if process.poll() is None:
+                process.terminate()
 
     def watch(self) -> int:
         """Wait until all have ended, or one has failed."""
@@ -126,8 +157,14 @@ class _Workers:
     def _note_end(self, rank: int) -> None:
         code = self._processes[rank].wait()
         known = any(error["rank"] == rank for error in self._errors)
-        if code and not known:
-            how, shown = (f"by {_signal(-code)}", 1) if code < 0 else (f"with exit code {code}", code)
+        if code == processes.COME_AGAIN:  # the others are about to end so, too
+            self._is_preempted = True
+        elif code and not known:
+            how, shown = (
+                (f"by {_signal(-code)}", 128 - code if self.are_told else 1)
+                if code < 0
+                else (f"with exit code {code}", code)
+            )
             self._errors.append({"rank": rank, "error": f"ended {how}.", "is_later": False, "code": shown})
 
     def _first_error(self) -> dict[str, Any] | None:
@@ -142,7 +179,7 @@ class _Workers:
                     self._note_end(key.data)
         first = self._first_error() or next(iter(self._errors), None)
         if first is None:
-            return 0
+            return processes.COME_AGAIN if self._is_preempted else 0
         self.end()
         print(f"[run] rank {first['rank']} of {len(self._processes)}: {first['error']}", file=sys.stderr, flush=True)
         return int(first.get("code", 1))
@@ -189,14 +226,21 @@ def _signal(number: int) -> str:
 
 
 @contextlib.contextmanager
-def stopped_by_sigterm() -> Iterator[None]:
-    """A block that SIGTERM ends as Ctrl-C does, so that the processes end with it."""
+def _sigterm_passed_on() -> Iterator[list[_Workers]]:
+    """A block in which SIGTERM is passed on to the processes of the list; where there are none, or were told before, it
+    ends the block as Ctrl-C does."""
+    current: list[_Workers] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield current
+        return
 
-    def stop(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
+    def tell(number: int, frame: object) -> None:
+        if not current or current[0].are_told:
+            raise KeyboardInterrupt
+        current[0].tell()
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = signal.signal(signal.SIGTERM, tell)
     try:
-        yield
+        yield current
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridflow.array.random import global_generator
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core import pytree
 from hybridflow.core.promotion import refuse_mask
@@ -58,24 +60,29 @@ class Feed:
         self._make, self.steps, self._declared_steps = make, steps, own_steps
         self._running: Batches | None = None
         self._begun: Batches | None = None  # of which the first batch was looked at
+        self._going: Batches | None = None  # of an epoch that goes on and ends with its data
+        self.taken = 0  # batches of an epoch that goes on, or is to go on
         self.partial_batch_size = 0  # rows of the last batch, where it is known to have fewer than the others
         self.is_user_iterator = False  # an iterator of the user's, which cannot be begun anew
         self.single_pass = False  # an epoch ends with the data, however many steps it was to have
 
     def epoch(self) -> Iterator[Batch]:
-        """The batches of the next epoch."""
-        if self._declared_steps:
-            yield from self._limited()
-            return
-        count = 0
-        batches, self._begun = self._begun or self._make(), None
+        """The batches of the next epoch; of one that was begun before its state was taken, those that are left."""
         try:
-            for batch in batches:
-                count += 1
-                yield batch
+            if self._declared_steps:
+                yield from self._limited()
+                return
+            batches, self._begun = self._begun or self._make(), None
+            self._going = batches
+            try:
+                for batch in batches:
+                    self.taken += 1
+                    yield batch
+            finally:
+                batches.close()
+            self.steps = self.taken
         finally:
-            batches.close()
-        self.steps = count
+            self.taken, self._going = 0, None
 
     def first(self) -> Batch | None:
         """The first batch of the next epoch, which still begins with it; None if there is none."""
@@ -92,8 +99,8 @@ class Feed:
         return batch
 
     def _limited(self) -> Iterator[Batch]:
-        left, begun_anew = self.steps or 0, False
-        while left:
+        begun_anew = False
+        while self.taken < (self.steps or 0):
             if self._running is None:
                 self._running = self._make()
             try:
@@ -105,7 +112,7 @@ class Feed:
                 begun_anew = True
                 continue
             begun_anew = False
-            left -= 1
+            self.taken += 1
             yield batch
 
     def restart(self) -> None:
@@ -121,18 +128,21 @@ class Feed:
         self._running = self._begun = None
 
     def state_dict(self) -> Any:
-        """Between two epochs: what comes next, for ``load_state_dict`` of a feed of the same data."""
-        batches = self._running or self._begun or self._make()
+        """What comes next, for ``load_state_dict`` of a feed of the same data."""
+        batches = self._going or self._running or self._begun or self._make()
         if self._declared_steps:
             self._running = batches
-        else:
+        elif self._going is None:
             self._begun = batches
-        return {"batches": batches.state()}
+        return {"batches": batches.state(), "taken": self.taken}
 
     def load_state_dict(self, state: Any) -> None:
         """Go on where a state was taken; where none was, begin anew."""
         self.restart()
-        if not isinstance(state, dict) or state.get("batches") is None:
+        if not isinstance(state, dict):
+            return
+        self.taken = state.get("taken", 0)
+        if state.get("batches") is None:
             return
         batches = self._make()
         batches.restore(state["batches"])
@@ -400,11 +410,11 @@ def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: in
             raise ArgumentError(method, f"{name} is given beside {_kind(x)}: its elements hold that.")
     if isinstance(x, Dataset):
         count = int(x.cardinality())
-        result = Feed(lambda: _OfElements(x, parts), count if count >= 0 else None, False)
+        result = Feed(lambda: _OfElements(x, parts, True), count if count >= 0 else None, False)
         result.partial_batch_size = x._node.rest()
         return result
     if hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "__iter__"):
-        return Feed(lambda: _OfElements(_of_sequence(method, x, shuffle), parts), len(x), False)
+        return Feed(lambda: _OfElements(_of_sequence(method, x, shuffle), parts, True), len(x), False)
     if not hasattr(x, "__iter__"):
         raise ArgumentTypeError(
             method, f"{_kind(x)} is no data: give arrays, a Dataset, or an iterable of batches (x, y)."
@@ -415,7 +425,7 @@ def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: in
         is_split = isinstance(element, list) and len(element) in (2, 3) and _holds_arrays(element)
         return parts(tuple(element) if is_split or (is_loader and isinstance(element, list)) else element)
 
-    return Feed(lambda: _OfElements(x, batch_of), _count(x), False)
+    return Feed(lambda: _OfElements(x, batch_of, not hasattr(x, "__next__")), _count(x), False)
 
 
 def _count(data: Any) -> int | None:
@@ -427,22 +437,29 @@ def _count(data: Any) -> int | None:
 
 
 class _OfElements(Batches):
-    """What is given by data that can be iterated over, each element as a batch; datasets know their place.
+    """What is given by data that can be iterated over, each element as a batch; datasets know their place, and others
+    are gone through again up to there.
 
-    An iterator of the user's is the user's to close.
+    An iterator of the user's, which does not begin anew (``repeats``), is the user's to close.
     """
 
-    def __init__(self, data: Any, batch_of: Callable[[Any], Batch]) -> None:
-        self._data, self._batch_of = data, batch_of
+    def __init__(self, data: Any, batch_of: Callable[[Any], Batch], repeats: bool) -> None:
+        self._data, self._batch_of, self._repeats = data, batch_of, repeats
         self._elements: Any = None  # begun when it is asked for: that may draw random numbers
+        self._random: Any = None  # where the global generator was then
+        self._taken = 0
 
     def _begun(self) -> Any:
         if self._elements is None:
+            if not isinstance(self._data, Dataset):
+                self._random = np.array(global_generator().state.numpy())
             self._elements = iter(self._data)
         return self._elements
 
     def __next__(self) -> Batch:
-        return self._batch_of(next(self._begun() if self._elements is None else self._elements))
+        element = next(self._begun() if self._elements is None else self._elements)
+        self._taken += 1
+        return self._batch_of(element)
 
     def close(self) -> None:
         close = getattr(self._elements, "close", None) if self._elements is not self._data else None
@@ -450,10 +467,22 @@ class _OfElements(Batches):
             close()
 
     def state(self) -> Any:
-        return self._begun().state() if isinstance(self._data, Dataset) else None
+        if isinstance(self._data, Dataset):
+            return self._begun().state()
+        return {"taken": self._taken, "random": self._random} if self._repeats and self._taken else None
 
     def restore(self, state: Any) -> None:
-        self._begun().restore(state)
+        if isinstance(self._data, Dataset):
+            self._begun().restore(state)
+            return
+        generator = global_generator().state
+        now = np.array(generator.numpy())
+        generator.assign(state["random"])
+        try:
+            for _ in itertools.islice(self, state["taken"]):
+                pass
+        finally:
+            generator.assign(now)
 
 
 def _of_sequence(method: str, sequence: Any, shuffle: bool) -> Iterator[Any]:

@@ -138,11 +138,12 @@ class Model(Trainer, Layer):
                 reset()
 
     def _build_for_data(self) -> None:
-        """Within ``fit``: make the variables that the first batch would make."""
+        """Within ``fit``: make the variables that the first batch would make, those of metrics too."""
         source = self._run.source
         batch = None if source is None else source.first()
         if batch is not None:
             build_for(self, batch.x)
+            self._make_metrics(batch)
 
     # Files
 

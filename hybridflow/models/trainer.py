@@ -289,7 +289,8 @@ class Trainer(_Base):
             self._run.first_epoch = initial_epoch
             told.on_train_begin()
             for epoch in range(self._run.first_epoch, epochs):
-                self.reset_metrics()
+                if not source.taken:  # else it goes on in the middle of the epoch
+                    self.reset_metrics()
                 told.on_epoch_begin(epoch)
                 logs = self._train_epoch(source, told, settings)
                 if logs is None:
@@ -324,6 +325,12 @@ class Trainer(_Base):
         """The variables that it has updated; the model is searched for them when somebody asks for the first."""
         yield from filter(optimizer.has_trained, self.trainable_variables)
 
+    def _make_metrics(self, batch: Batch) -> None:
+        """Make the metrics that the first step would make, as far as it is no step of a subclass."""
+        kind = type(self)
+        if kind.train_step is Trainer.train_step and kind.test_step is Trainer.test_step and self._compiled is not None:
+            self._test(*batch)
+
     def _ran_out(self, epoch: int, what: str) -> None:
         """An epoch of ``fit`` was given no batch: an error in the first, in later ones the end of a generator."""
         if epoch == self._run.first_epoch:
@@ -335,8 +342,10 @@ class Trainer(_Base):
         """What an epoch logged; None if there was no batch."""
         logs: dict[str, Any] | None = None
         number, every = 0, settings.steps_per_execution
+        if source.taken:  # all of its batches may have been
+            logs = self.get_metrics_result()
         step, before = settings.train_step, None
-        for number, batch in enumerate(source.epoch()):
+        for number, batch in enumerate(source.epoch(), source.taken):
             if source.partial_batch_size:
                 expect_rest(step, source, batch)
             if number % every == 0:
@@ -351,7 +360,7 @@ class Trainer(_Base):
                 told.on_train_batch_end(number, logs)
             if self.stop_training:
                 break
-        if logs is not None and (number + 1) % every:
+        if before is not None and (number + 1) % every:
             told.on_train_batch_end(number, logs)  # of a last group that is not whole
         return None if logs is None else floats(logs)
 

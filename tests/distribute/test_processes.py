@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -42,8 +44,8 @@ EXAMPLE = ROOT / "examples/distributed/digits_on_processes.py"
 DEADLINE, PATIENCE = 300.0, 600.0
 
 
-def command(count: int, script: str, *arguments: str, timeout: float = DEADLINE) -> list[str]:
-    options = ["-n", str(count), "--timeout", str(timeout), "--threads", "1"]
+def command(count: int, script: str, *arguments: str, timeout: float = DEADLINE, restarts: int = 0) -> list[str]:
+    options = ["-n", str(count), "--timeout", str(timeout), "--threads", "1", "--restarts", str(restarts)]
     return [sys.executable, "-m", "hybridflow", "run", *options, str(SCRIPTS / script), *arguments]
 
 
@@ -51,9 +53,9 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "HF_OPT": "0"}
 
 
-def run(count: int, script: str, *arguments: str, timeout: float = DEADLINE) -> Any:
+def run(count: int, script: str, *arguments: str, **options: Any) -> Any:
     return subprocess.run(
-        command(count, script, *arguments, timeout=timeout),
+        command(count, script, *arguments, **options),
         capture_output=True, text=True, timeout=PATIENCE, env=environment(), check=False,
     )  # fmt: skip
 
@@ -93,26 +95,29 @@ def test_the_bits_do_not_depend_on_the_number_of_processes() -> None:
 
 
 def check_files(folder: Path, before: int, after: int) -> None:
-    """A run that is cut off goes on with another number as if nothing had been: weights, and the bytes of all files."""
+    """A run that is told to end within an epoch goes on with another number of processes as if nothing had been, and so
+    does one of which a process is killed: the bits of weights, and the bytes of all files."""
     folders = [folder / "whole", folder / "cut"]
     for each in folders:
         each.mkdir(parents=True)
-    whole = run(1, "resume.py", str(folders[0]), "whole")
-    cut = run(before, "resume.py", str(folders[1]), "cut")
-    assert cut.returncode == 1 and "KeyError: 'cut'" in cut.stderr, cut.stderr
-    resumed = run(after, "resume.py", str(folders[1]), "whole")
-    assert whole.returncode == resumed.returncode == 0, whole.stderr + resumed.stderr
-    assert whole.stdout == resumed.stdout and len(whole.stdout) == 17
+    whole = runpy.run_path(str(SCRIPTS / "resume.py"))["train"](folders[0], "whole")
+    cut = run(before, "resume.py", str(folders[1]), f"5:{before - 1}:SIGTERM")
+    assert cut.returncode == 75 and cut.stderr.startswith("[fit] SIGTERM: ends after epoch 1, batch "), cut.stderr
+    assert len(cut.stderr.splitlines()) == 1, "they are no errors"
+    resumed = run(after, "resume.py", str(folders[1]), f"7:{after - 1}:SIGKILL", restarts=1)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "signal 9, SIGKILL" in resumed.stderr and "restarts left: 0" in resumed.stderr
+    assert resumed.stdout == f"{whole}\n" and len(whole) == 16
     files = [
-        {path.relative_to(each).as_posix(): path.read_bytes() for path in each.rglob("*") if path.is_file()}
+        {path.relative_to(each).as_posix(): path.read_bytes() for path in each.rglob("*") if path.suffix}
         for each in folders
     ]
     assert files[0].keys() == files[1].keys() and not [name for name in files[0] if name.endswith(".part")]
     assert "backup.safetensors" in files[0] and not [name for name in files[0] if files[0][name] != files[1][name]]
 
 
-def test_files_are_written_once_and_read_by_any_number(tmp_path: Path) -> None:
-    check_files(tmp_path, 1, 2)
+def test_a_run_that_was_ended_goes_on_with_any_number(tmp_path: Path) -> None:
+    check_files(tmp_path, 3, 1)
 
 
 def test_the_example_runs_on_two_processes() -> None:
@@ -183,6 +188,7 @@ def test_bad_commands(tmp_path: Path) -> None:
         (([str(script)], 0, 1.0), "-n is 0"),
         (([str(script)], 65, 1.0), "-n is 65"),
         (([str(script)], 2, 0.0), "--timeout is 0"),
+        (([str(script)], 2, 1.0, 1, {}, -1), "--restarts is -1"),
     ):
         with pytest.raises(errors.ArgumentError, match=text):
             launch(*arguments)
@@ -424,7 +430,7 @@ def main() -> None:
             result = run(count, "train.py", size)
             print(count, size, "same" if result.stdout == expected else f"DIFFERS: {result.stdout}{result.stderr}")
     with tempfile.TemporaryDirectory() as folder:
-        for before, after in ((3, 2), (2, 3), (4, 1)):
+        for before, after in itertools.product((1, 2, 3), repeat=2):
             check_files(Path(folder) / f"{before}-{after}", before, after)
             print(f"files of {before}, read by {after}: same")
 

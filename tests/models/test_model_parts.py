@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -181,39 +182,70 @@ def test_training_goes_on_with_a_model_that_is_built_by_its_data(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("kind", "steps"),
-    [("arrays", None), ("arrays", 3), ("dataset", None), ("dataset", 3), ("weighed", 3), ("loader", None)],
+    ("kind", "steps", "every"),
+    [
+        ("arrays", None, "epoch"),
+        ("arrays", 3, 4),
+        ("dataset", None, "SIGTERM"),
+        ("dataset", 3, "epoch"),
+        ("weighed", 3, 1),
+        ("loader", None, 2),
+        ("loader", 3, "SIGTERM"),
+        ("sequence", None, 1),
+    ],
 )
 def test_a_resumed_training_has_the_bits_of_one_that_was_not_interrupted(
-    tmp_path: Path, kind: str, steps: int | None
+    tmp_path: Path, kind: str, steps: int | None, every: Any
 ) -> None:
-    """Orders of samples and what is dropped are those that would have come; an epoch may begin amid the data."""
+    """Orders of samples and what is dropped are those that would have come, and so is what is logged; an epoch may
+    begin amid the data, and a run amid an epoch, be it after its last batch."""
+    is_told, ends = every == "SIGTERM", 0 if every == 2 else 1
+    interruption = SystemExit if is_told else KeyboardInterrupt
 
     class Stop(callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            if is_told and batch == 1 and len(self.model.history.epoch) == 2:
+                signal.raise_signal(signal.SIGTERM)
+
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            if batch == 1 and len(self.model.history.epoch) == 2:
+            if not is_told and batch == ends and len(self.model.history.epoch) == 2:
                 raise KeyboardInterrupt
+
+    class Samples:
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: int) -> Any:
+            return X[4 * index : 4 * index + 4], Y[4 * index : 4 * index + 4]
+
+    def backup() -> Any:
+        return callbacks.BackupAndRestore(tmp_path, "epoch" if is_told else every)
 
     def run(*given: Any) -> Any:
         hf.random.set_seed(3)
         model = hf.Sequential([hf.Input((3,)), layers.Dense(4), layers.Dropout(0.5), layers.Dense(1)])
-        model.compile("adam", "mse")
+        model.compile("adam", "mse", metrics=["mae"])
         options: dict[str, Any] = {"epochs": 5, "steps_per_epoch": steps, "verbose": 0, "callbacks": list(given)}
         rows = hf.data.Dataset.from_tensor_slices((X, Y))
         if kind == "dataset":
             model.fit(rows.shuffle(5).batch(4).prefetch(2), **options)
         elif kind == "loader":
             model.fit(hf.data.DataLoader(list(zip(X, Y)), batch_size=4, shuffle=True), **options)
+        elif kind == "sequence":
+            model.fit(Samples(), **options)
         else:
             weights = {0: 1.0, 1: 3.0} if kind == "weighed" else None
             model.fit(X, Y, batch_size=4, class_weight=weights, **options)
-        return model.get_weights()
+        logged = [values[-3:] for values in model.history.history.values()]  # of epochs that a resumed run has, too
+        return [*model.get_weights(), *map(np.array, logged)]
 
     plain = run()
-    with pytest.raises(KeyboardInterrupt):
-        run(callbacks.BackupAndRestore(tmp_path), Stop())
-    resumed = run(callbacks.BackupAndRestore(tmp_path))
-    assert not os.listdir(tmp_path)
+    with pytest.raises(interruption) as raised:
+        run(backup(), Stop())
+    assert not is_told or raised.value.code == 75
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    resumed = run(backup())
+    assert not os.listdir(tmp_path) and len(plain) == len(resumed)
     for a, b in zip(plain, resumed):
         np.testing.assert_array_equal(a, b)
 
