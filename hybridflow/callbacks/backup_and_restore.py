@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -116,7 +117,7 @@ class _Notice:
     """Whether SIGTERM told this process, or another that shares the replicas out, to end."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._told, self._process = False, os.getpid()
         self._left, self._interval, self._since = 1, 1, time.monotonic()  # until all look at it together
         main = threading.current_thread() is threading.main_thread()
         self._is_listening = main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
@@ -124,7 +125,11 @@ class _Notice:
             signal.signal(signal.SIGTERM, self._tell)
 
     def _tell(self, number: int, frame: object) -> None:
-        self._told = True
+        if os.getpid() == self._process:
+            self._told = True
+        else:  # it was forked from the one that trains, which may end it so
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
 
     def is_given(self, count: int | None) -> bool:
         """After so many steps more, or at once: the same for all processes, who must do the same steps.

@@ -250,6 +250,24 @@ def test_a_resumed_training_has_the_bits_of_one_that_was_not_interrupted(
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_what_was_forked_from_a_training_ends_by_sigterm(tmp_path: Path) -> None:
+    ended: list[int] = []
+
+    class Fork(callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            child = os.fork()
+            if not child:
+                os.kill(os.getpid(), signal.SIGTERM)
+                os._exit(0)
+            ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    model = hf.Sequential([hf.Input((3,)), layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(X, Y, verbose=0, callbacks=[callbacks.BackupAndRestore(tmp_path), Fork()])
+    assert ended == [-signal.SIGTERM] and not os.listdir(tmp_path)
+
+
 def test_iterators_that_were_given_are_not_closed() -> None:
     def batches() -> Iterator[Any]:
         while True:
