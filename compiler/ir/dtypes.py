@@ -164,12 +164,13 @@ def is_bool(dtype: DType) -> bool:
 
 def is_stored(dtype: DType) -> bool:
     """Whether numbers of it are stored and moved, and computed only after a conversion."""
-    return DEF[dtype].stored is not None
+    return dtype in DEF and DEF[dtype].stored is not None
 
 
 def wide_dtype(dtype: DType) -> DType:
-    """The dtype in which a product takes its factors: one that can be computed with and has all their values."""
-    stored = DEF[dtype].stored
+    """The dtype in which a product takes its factors: one that can be computed with and has all their values.  Of what
+    is no dtype of tensors it is that."""
+    stored = DEF[dtype].stored if dtype in DEF else None
     return dtype if stored is None else stored.wide
 
 

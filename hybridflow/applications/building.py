@@ -56,6 +56,8 @@ def documented(channels: int) -> Callable[[Any], Any]:
     """Adds to the docstring of an architecture what its arguments are; ``channels`` are those of its last pictures."""
 
     def with_arguments(build: Any) -> Any:
+        if build.__doc__ is None:  # python -OO
+            return build
         lines = [f"        {name}: {_ARGUMENTS[name]}\n" for name in inspect.signature(build).parameters]
         skip = "  # doctest: +SKIP" if build.__name__ in _SLOW else ""
         rest = _REST.format(name=build.__name__, channels=channels, skip=skip)

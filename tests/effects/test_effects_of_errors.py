@@ -20,7 +20,7 @@ import pytest
 
 import hybridflow as hf
 from hybridflow.errors import TraceError
-from hybridflow.jit import function
+from hybridflow.jit import tracer
 
 pytestmark = pytest.mark.code
 
@@ -600,7 +600,7 @@ def test_threads_leave_what_each_of_them_did(count: int) -> None:
 
 def test_a_body_may_wait_for_a_thread_that_calls_another_such_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both change objects that outlive the call, which calls do one at a time."""
-    monkeypatch.setattr(function, "_PATIENCE", 0.05)
+    monkeypatch.setattr(tracer, "_PATIENCE", 0.05)
     outside: list[Any] = []
     inside: list[Any] = []
     waits: list[bool] = []
