@@ -28,6 +28,7 @@ from hybridflow.array.elementwise import (
     not_equal,
     pow,
     remainder,
+    signbit,
     stop_gradient,
     subtract,
     trunc,
@@ -89,7 +90,9 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """
     x1, x2 = broadcast_all("fmod", common_dtype("fmod", (x1, x2)))
     if dtypes.is_float(x1.dtype):
-        return copysign(remainder(abs(x1), abs(x2)), x1)
+        below = signbit(x1)
+        rest = remainder(where(below, negative(x1), x1), abs(x2))
+        return where(below, negative(rest), rest)
     rest = remainder(x1, x2)
     if dtypes.is_unsigned(x1.dtype):
         return rest

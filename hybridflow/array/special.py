@@ -21,8 +21,6 @@ from hybridflow.array.elementwise import (
     logical_and,
     logical_not,
     logical_or,
-    maximum,
-    minimum,
     sigmoid,
     sin,
     where,
@@ -625,6 +623,18 @@ def entr(x: ArrayLike, /) -> Tensor:
     return where(positive, inside, where(x == 0.0, 0.0, where(x < 0.0, -math.inf, x)))
 
 
+# Quotients whose divisor may be 0 are series near it, as all their derivatives are then.
+_EXPREL = [1 / math.factorial(k + 1) for k in range(19)]
+_SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(11)]
+
+
+def _series(x: Tensor, coefficients: list[float]) -> Tensor:
+    result = x * coefficients[-1] + coefficients[-2]
+    for coefficient in reversed(coefficients[:-2]):
+        result = result * x + coefficient
+    return result
+
+
 @operation
 def exprel(x: ArrayLike, /) -> Tensor:
     """Relative exponential: ``(exp(x) - 1) / x``, which is 1 at 0.
@@ -639,8 +649,8 @@ def exprel(x: ArrayLike, /) -> Tensor:
     <Tensor f32[3] cpu> [1.        1.0005001 1.7182819]
     """
     x = float_operand(x, "exprel")
-    small = abs(x) < 1e-5
-    value = where(small, 1.0 + 0.5 * x, expm1(x) / where(small, 1.0, x))
+    near = abs(x) < 1.0
+    value = where(near, _series(where(near, x, 0.0), _EXPREL), expm1(x) / where(near, 1.0, x))
     return where(x == math.inf, math.inf, value)
 
 
@@ -658,9 +668,10 @@ def sinc(x: ArrayLike, /) -> Tensor:
     <Tensor f32[3] cpu> [ 1.          0.63661975 -0.21220659]
     """
     x = float_operand(x, "sinc")
-    zero = x == 0.0
-    angle = where(zero, 1.0, x) * math.pi
-    return where(zero, 1.0, sin(angle) / angle)
+    angle = x * math.pi
+    near = abs(angle) < 1.0
+    far = where(near, 1.0, angle)
+    return where(near, _series(where(near, angle, 0.0) ** 2, _SINC), sin(far) / far)
 
 
 @operation
@@ -681,7 +692,10 @@ def xlogy(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     <Tensor f32[2] cpu> [0.        2.1972246]
     """
     x1, x2 = _floats("xlogy", x1, x2)
-    return where(logical_and(x1 == 0.0, logical_not(isnan(x2))), 0.0, x1 * log(where(x1 == 0.0, 1.0, x2)))
+    nothing = logical_and(x1 == 0.0, logical_not(isnan(x2)))
+    outside = logical_and(nothing, logical_not(logical_and(x2 > 0.0, x2 < math.inf)))
+    product = x1 * log(where(outside, 1.0, x2))
+    return where(nothing, product + 0.0, product)  # no -0.0; its derivative by x1 is the logarithm
 
 
 @operation
@@ -702,7 +716,10 @@ def xlog1py(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     <Tensor f32[2] cpu> [0.        2.7725887]
     """
     x1, x2 = _floats("xlog1py", x1, x2)
-    return where(logical_and(x1 == 0.0, logical_not(isnan(x2))), 0.0, x1 * log1p(where(x1 == 0.0, 1.0, x2)))
+    nothing = logical_and(x1 == 0.0, logical_not(isnan(x2)))
+    outside = logical_and(nothing, logical_not(logical_and(x2 > -1.0, x2 < math.inf)))
+    product = x1 * log1p(where(outside, 0.0, x2))
+    return where(nothing, product + 0.0, product)
 
 
 @operation
@@ -771,7 +788,8 @@ def betaln(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     <Tensor f32[2] cpu> [  0.28768206 -40.753387  ]
     """
     x1, x2 = _floats("betaln", x1, x2)
-    small, large = minimum(x1, x2), maximum(x1, x2)
+    first = x1 <= x2  # where both are equal, each has a derivative of its own
+    small, large = where(first, x1, x2), where(first, x2, x1)
     total = small + large
     # Where one is large, the difference of two logarithms of gamma is a series, not a difference.
     far = large > 10.0

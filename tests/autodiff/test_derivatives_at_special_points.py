@@ -84,6 +84,12 @@ for name in ("multiply_no_nan", "squared_difference"):
     ELEMENTWISE[f"tf.math.{name}"] = Subject(getattr(tf.math, name), (*PAIRS,))
 for name in ("xlogy", "xdivy", "xlog1py", "divide_no_nan"):  # TensorFlow's have none where the first operand is 0
     ELEMENTWISE[f"tf.math.{name}"] = Subject(getattr(tf.math, name), (*ABOVE[:, ABOVE[0] != 0],))
+for name in ["exprel", "sinc", "entr", "ndtr", "log_ndtr", "erf", "erfc", "i0", "i1", "gammaln", "expit", "spence"]:
+    ELEMENTWISE[f"special.{name}"] = Subject(getattr(hf.special, name), (POINTS,))
+for name in ("xlogy", "xlog1py", "beta", "betaln", "rel_entr", "kl_div"):
+    pairs = ABOVE if name in ("xlogy", "xlog1py") else ABOVE[:, ABOVE[0] > 0]
+    ELEMENTWISE[f"special.{name}"] = Subject(getattr(hf.special, name), (*pairs,))
+ELEMENTWISE["fmod"] = Subject(hf.fmod, (*PAIRS[:, PAIRS[1] != 0],))
 for power in (0, 1, 2, 3, 4, -1, -2, 0.5, 2.0, 2.5):
     ELEMENTWISE[f"x**{power}"] = Subject(lambda x, power=power: x**power, (POINTS,))
 ELEMENTWISE |= {

@@ -30,12 +30,17 @@ def _of_floats(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 lgamma, digamma = _of_floats(hf.special.gammaln, "lgamma"), _of_floats(hf.special.digamma, "digamma")
-zeta, xlog1py = _of_floats(hf.special.zeta, "zeta"), _of_floats(hf.special.xlog1py, "xlog1py")
+zeta, _xlog1py = _of_floats(hf.special.zeta, "zeta"), _of_floats(hf.special.xlog1py, "xlog1py")
 erfc, erfinv, erfcinv = (_of_floats(getattr(hf.special, name), name) for name in ("erfc", "erfinv", "erfcinv"))
 ndtri, betainc = _of_floats(hf.special.ndtri, "ndtri"), _of_floats(hf.special.betainc, "betainc")
 igamma, igammac = _of_floats(hf.special.gammainc, "igamma"), _of_floats(hf.special.gammaincc, "igammac")
 bessel_i0, bessel_i1 = _of_floats(hf.special.i0, "bessel_i0"), _of_floats(hf.special.i1, "bessel_i1")
 bessel_i0e, bessel_i1e = _of_floats(hf.special.i0e, "bessel_i0e"), _of_floats(hf.special.i1e, "bessel_i1e")
+
+
+def xlog1py(x: Any, y: Any, name: str | None = None) -> Any:
+    """``tf.math.xlog1py``: ``x * log(1 + y)``; 0 where ``x`` is, and so are its derivatives."""
+    return hf.where(hf.equal(operand(x), 0), hf.stop_gradient(value := _xlog1py(x, y)), value)
 
 
 def polygamma(a: Any, x: Any, name: str | None = None) -> Any:
