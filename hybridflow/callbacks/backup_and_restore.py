@@ -58,17 +58,18 @@ class BackupAndRestore(Callback):
         self.save_freq, self.delete_checkpoint = save_freq, delete_checkpoint
         self._epoch = self._last = self._unsaved = 0
         self._is_saved = False  # the place where it is now
+        self._place: Any = None
         self._notice: _Notice | None = None
 
     def _saved(self, epoch: int) -> Checkpoint:
         """All that goes on after ``epoch`` epochs, and some batches of the next."""
         model = self.model
-        place = _Place(model)
+        place = self._place = _Place(model, self._unsaved)
         return Checkpoint(model=model, optimizer=model.optimizer, random=global_generator(), data=place, epoch=epoch)
 
     def _save(self, epoch: int) -> None:
         self._saved(epoch).write(self._path)
-        self._unsaved, self._is_saved = 0, True
+        self._is_saved = True
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._notice = _Notice()
@@ -77,6 +78,7 @@ class BackupAndRestore(Callback):
             saved = self._saved(0)
             saved.restore(self._path)
             self.model._run.first_epoch = saved.epoch
+            self._unsaved = self._place.unsaved
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch, self._last = epoch, self.model._run.source.taken
@@ -85,6 +87,7 @@ class BackupAndRestore(Callback):
         count = batch + 1 - self._last
         self._last, self._unsaved, self._is_saved = batch + 1, self._unsaved + count, False
         if self.save_freq != "epoch" and self._unsaved >= self.save_freq:
+            self._unsaved = 0
             self._save(self._epoch)
         if self._notice is not None and self._notice.is_given(count):
             self._end(self._epoch, f"epoch {self._epoch + 1}, batch {batch + 1}")
@@ -92,6 +95,7 @@ class BackupAndRestore(Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         self._is_saved = False
         if self.save_freq == "epoch":
+            self._unsaved = 0
             self._save(epoch + 1)
         if self._notice is not None and self._notice.is_given(None):
             self._end(epoch + 1, f"epoch {epoch + 1}")
@@ -155,10 +159,10 @@ class _Notice:
 
 
 class _Place:
-    """Where ``fit`` is in its data, and what metrics say of the epoch so far."""
+    """Where ``fit`` is in its data, how many batches ago a backup was due, and what metrics say of the epoch so far."""
 
-    def __init__(self, model: Any) -> None:
-        self._model = model
+    def __init__(self, model: Any, unsaved: int) -> None:
+        self._model, self.unsaved = model, unsaved
 
     def _variables(self) -> list[Any]:
         return [variable for metric in self._model.metrics for variable in metric.variables]
@@ -166,10 +170,11 @@ class _Place:
     def state_dict(self) -> Any:
         source = self._model._run.source
         metrics = [variable.numpy() for variable in self._variables()] if source.taken else []
-        return {**source.state_dict(), "metrics": metrics}
+        return {**source.state_dict(), "metrics": metrics, "unsaved": self.unsaved}
 
     def load_state_dict(self, state: Any) -> None:
         self._model._run.source.load_state_dict(state)
+        self.unsaved = state.get("unsaved", 0)
         values, variables = state.get("metrics", []), self._variables()
         if not values:
             return

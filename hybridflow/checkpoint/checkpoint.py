@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.creation import asarray
-from hybridflow.checkpoint import files, object_graph
+from hybridflow.checkpoint import files, object_graph, pieces
 from hybridflow.checkpoint.deferred_restore import Waiting, check_fit
 from hybridflow.core.context import suspended
 from hybridflow.core.file_errors import CONTENT_ERRORS, reading
@@ -121,16 +121,23 @@ class Checkpoint(object_graph.Group):
             if self._waiting is not None:
                 self._waiting.look()
 
-    def save(self, file_prefix: str | os.PathLike[str]) -> str:
+    def save(self, file_prefix: str | os.PathLike[str], *, sharded: bool = False) -> str:
         """Write ``{file_prefix}-{number}.safetensors``, numbered from 1, and return its path.
 
-        When this returns, the file is on the disk, whole.  Raises OSError where it cannot be written.
+        When this returns, the file is on the disk, whole.  Raises OSError where it cannot be written.  Of several
+        processes the first writes it.  With ``sharded`` each writes a piece, in the folder ``{path}.pieces``, and the
+        file says where they are; any number of processes reads it.
         """
         self.save_counter += 1
-        return self.write(f"{os.fspath(file_prefix)}-{self.save_counter}{SUFFIX}")
+        return self.write(f"{os.fspath(file_prefix)}-{self.save_counter}{SUFFIX}", sharded=sharded)
 
-    def write(self, path: str | os.PathLike[str]) -> str:
+    def write(self, path: str | os.PathLike[str], *, sharded: bool = False) -> str:
         """Write a file of just that name, and return its path."""
+        if sharded:
+            begun = in_pieces(path, self._state(), self.save_counter)
+            begun.write()
+            begun.finish()
+            return os.fspath(path)
         return write_state(path, self._state(), self.save_counter)
 
     def _state(self) -> object_graph.State:
@@ -255,15 +262,24 @@ def _reader(file: files.File) -> Callable[[str], Tensor]:
 
 def write_state(path: str | os.PathLike[str], state: object_graph.State, counter: int = 0) -> str:
     """Write a state into a file, and return its path."""
-    texts = {
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, {name: _array(value) for name, value in state.arrays.items()}, _texts(state, counter))
+    return os.fspath(path)
+
+
+def in_pieces(path: str | os.PathLike[str], state: object_graph.State, counter: int) -> pieces.Writing:
+    """What writes a state in pieces, one of each process."""
+    arrays = {name: _array(value) for name, value in state.arrays.items()}
+    return pieces.Writing(path, arrays, _texts(state, counter), state)
+
+
+def _texts(state: object_graph.State, counter: int) -> dict[str, str]:
+    return {
         "kind": _KIND,
         "version": str(_VERSION),
         "plain": json.dumps(state.plain),
         "counter": str(counter),
     }
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    files.write(path, {name: _array(value) for name, value in state.arrays.items()}, texts)
-    return os.fspath(path)
 
 
 def opened(path: str | os.PathLike[str]) -> tuple[files.File, dict[str, Any], int]:
@@ -272,6 +288,8 @@ def opened(path: str | os.PathLike[str]) -> tuple[files.File, dict[str, Any], in
     Raises CheckpointError for a file that is damaged, of another kind or of a later version.
     """
     file = files.File(located(path))
+    if pieces.PIECES in file.texts:
+        file = pieces.Pieces(file.path)
     try:
         version, counter = int(file.texts.get("version", "1")), int(file.texts.get("counter", "0"))
         plain = json.loads(file.texts.get("plain", "{}"))

@@ -79,6 +79,23 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts:
     replace(path, lambda file: _write_into(file, arrays, texts))
 
 
+def write_here(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts: Mapping[str, str]) -> None:
+    """The same of a file that this process alone writes."""
+    _replace(Path(path), lambda file: _write_into(file, arrays, texts))
+
+
+def short_name(dtype: np.dtype[Any]) -> str:
+    """What files call a dtype.  Raises CheckpointError where they have no name for it."""
+    if dtype not in _SHORT:
+        raise CheckpointError("checkpoint", f"an array of dtype {dtype} cannot be kept in a file.")
+    return _SHORT[dtype]
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The dtype of such a name.  Raises KeyError where there is none."""
+    return _NAMES[name]
+
+
 def replace(path: str | os.PathLike[str], write_into: Callable[[Any], Any]) -> None:
     """Write a file beside its place, flush it to the disk and rename it: whoever reads finds the old one or the new
     one, whole, however many threads, processes and machines write there.  Processes that share a program's replicas out

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hybridflow.checkpoint import files
-from hybridflow.checkpoint.checkpoint import SUFFIX, Checkpoint, Report, write_state
+from hybridflow.checkpoint import files, pieces
+from hybridflow.checkpoint.checkpoint import SUFFIX, Checkpoint, Report, in_pieces, write_state
 from hybridflow.core import processes
 from hybridflow.errors import ArgumentError
 
@@ -69,6 +69,7 @@ class CheckpointManager:
         keep_checkpoint_every_n_hours: in how many hours one more file is kept for ever; None for never.
         checkpoint_name: what names of files begin with.
         init_fn: a function without arguments that ``restore_or_initialize`` calls where there is nothing to restore.
+        sharded: whether each process writes a piece, see ``Checkpoint.save``.
 
     >>> import os, tempfile
     >>> step = hf.Variable(0)
@@ -88,12 +89,15 @@ class CheckpointManager:
         keep_checkpoint_every_n_hours: float | None = None,
         checkpoint_name: str = "ckpt",
         init_fn: Callable[[], Any] | None = None,
+        sharded: bool = False,
     ) -> None:
         if max_to_keep is not None and max_to_keep < 1:
             raise ArgumentError("CheckpointManager", f"max_to_keep is {max_to_keep!r}; it must be 1 or more, or None.")
         self.checkpoint, self.directory, self._name = checkpoint, os.fspath(directory), checkpoint_name
         self._max, self._hours, self._init = max_to_keep, keep_checkpoint_every_n_hours, init_fn
         self._kept_at = time.time()
+        self._sharded = sharded
+        self._begun: pieces.Writing | None = None  # a checkpoint in pieces that is there when all have written theirs
         self._writer: threading.Thread | None = None
         self._failure: BaseException | None = None
 
@@ -111,7 +115,7 @@ class CheckpointManager:
         """Save the state that the objects have now, and return the path.
 
         Without ``wait`` a thread writes the file while the program goes on; ``wait()``, or the next ``save``, waits for
-        it and raises what it raised.
+        it and raises what it raised.  One that is sharded is there when all processes have waited.
         """
         self.wait()
         last = self.latest_checkpoint
@@ -122,7 +126,13 @@ class CheckpointManager:
         self.checkpoint.save_counter = counter
         path = os.path.join(self.directory, f"{self._name}-{counter}{SUFFIX}")
         state = self.checkpoint._state()
-        if wait:
+        if self._sharded:
+            self._begun = in_pieces(path, state, counter)
+            self._writer = threading.Thread(target=self._begun.write)
+            self._writer.start()
+            if wait:
+                self.wait()
+        elif wait:
             self._write(path, state, counter)
         else:
             self._writer = threading.Thread(target=self._write_aside, args=(path, state, counter))
@@ -147,6 +157,10 @@ class CheckpointManager:
         if self._writer is not None:
             self._writer.join()
             self._writer = None
+        if self._begun is not None:
+            begun, self._begun = self._begun, None
+            begun.finish()
+            processes.once("removing old checkpoints", lambda: self._drop_old(begun.path))
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -170,8 +184,7 @@ class CheckpointManager:
                 text = json.dumps(kept).encode()
                 files.replace(self._index, lambda file: file.write(text))  # noqa: B023  # it is called at once
                 continue
-            with contextlib.suppress(FileNotFoundError):
-                Path(path).unlink()
+            pieces.remove(path)
 
     @property
     def _index(self) -> Path:

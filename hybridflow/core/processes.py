@@ -15,6 +15,7 @@ class Processes(Protocol):
     """The processes of a run, of which this is one."""
 
     rank: int
+    size: int
 
     def say(self, what: str, numbers: Sequence[int]) -> list[list[int]]:
         """The numbers that each process says here."""
@@ -35,6 +36,11 @@ def join(others: Processes | None) -> None:
 def is_first() -> bool:
     """Whether this process does what is done once for all."""
     return _all is None or _all.rank == 0
+
+
+def place() -> tuple[int, int]:
+    """The rank of this process, and how many there are."""
+    return (0, 1) if _all is None else (_all.rank, _all.size)
 
 
 def is_alone() -> bool:

@@ -26,7 +26,20 @@ class Signal(hf.callbacks.Callback):
             os.kill(os.getpid(), getattr(signal, self.name))
 
 
+def save_in_pieces(folder):
+    x = hf.Variable(np.arange(1000))
+    manager = hf.checkpoint.CheckpointManager(hf.checkpoint.Checkpoint(x=x), folder, sharded=True)
+    manager.save(wait=False)
+    x.assign_add(x)
+    manager.wait()
+    manager.restore()
+    assert x.numpy().tolist() == list(range(1000))
+    assert len(list(folder.glob("*.pieces/*"))) == hf.distribute.process_count() * len(manager.checkpoints)
+    hf.distribute.barrier()  # else one looks into the folder when another has begun anew
+
+
 def train(folder, when):
+    save_in_pieces(folder / f"pieces-{hf.distribute.process_count()}")
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(76, 6)).astype(np.float32), rng.integers(0, 3, 76)
     hf.random.set_seed(4)
