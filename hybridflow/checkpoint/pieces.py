@@ -89,6 +89,7 @@ class Writing:
                 self._mine.unlink()
             with contextlib.suppress(OSError):
                 folder_of(self._path).rmdir()  # unless there are others in it
+            processes.say(f"removing {self._path.name}", [0])  # else the first error may end who has not yet done so
             if failure is not None:
                 raise failure
             first = next(rank for rank, said in enumerate(codes) if said)
