@@ -47,10 +47,10 @@ _OF_ONE: dict[str, Callable[[Any], Tensor]] = {
 
 
 @functools.wraps(linalg.matmul)
-def _matmul(x: Any, y: Any, /) -> Any:
+def _matmul(x: Any, y: Any, /, **options: Any) -> Any:
     # A right operand that wants no array's operators, as NumPy has it, is asked for its own: a sparse matrix.
     try:
-        return linalg.matmul(x, y)
+        return linalg.matmul(x, y, **options)
     except BaseException as error:
         kind = type(y)
         wants_none = getattr(kind, "__array_ufunc__", kind) is None and hasattr(kind, "__rmatmul__")

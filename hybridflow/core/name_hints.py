@@ -383,7 +383,6 @@ reverse_sequence: hf.where of positions and lengths, and hf.take_along_axis
 right_shift: hf.bitwise_right_shift(x, y)
 rint: hf.round(x)
 rollaxis: hf.moveaxis(x, axis, start)
-roots: numpy.roots(p)
 row_stack: hf.concat([x, y], axis=0)
 rsub: hf.subtract(y, x)
 s_: slices and tuples, as they are: x[1:, None]
