@@ -1,3 +1,3 @@
-"""The command line: ``hybridflow run | bench | explain | profile | ir | onnx | compile | serve | doctor | cache``."""
+"""The command line: ``hybridflow run | bench | explain | profile | ir | onnx | train | compile | serve | cache``."""
 
 __traits__ = ("impure",)
