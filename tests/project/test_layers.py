@@ -241,6 +241,7 @@ THIRD_PARTY = {
 USUAL_THIRD_PARTY = {"numpy", "ml_dtypes"}
 # Optional ones, each with the one module that may import it, when it is asked for what needs that.
 OPTIONAL = {
+    "hybridflow.cli.training.datasets": {"PIL"},
     "hybridflow.callbacks.progress": {"tqdm"},
     "hybridflow.compat.adapters.keras_names": {"PIL"},
     "hybridflow.models.graphviz": {"pydot"},
