@@ -226,6 +226,10 @@ class SymbolicExtentError(ShapeError):
     """An op would have to calculate with a symbolic extent: the function needs a trace with known extents."""
 
 
+class SignatureError(ShapeError, TypeError):
+    """An argument has another shape than the ``input_signature`` of a function says."""
+
+
 class LinAlgError(OperandError, ValueError):
     """There is no such decomposition, inverse or solution of the matrix; also NumPy's ``numpy.linalg.LinAlgError``."""
 

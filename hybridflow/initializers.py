@@ -8,7 +8,9 @@ numbers of inputs and outputs of one unit: the last two extents of the shape, ti
 from __future__ import annotations
 
 import functools
+import inspect
 import math
+import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any, Literal
@@ -113,15 +115,17 @@ class Constant(Initializer):
     """One value everywhere.
 
     Args:
-        value: the number that stands everywhere.
+        value: the number that stands everywhere, or an array that has the shape or broadcasts to it.
 
     >>> hf.initializers.Constant(0.25)((2,))
     <Tensor f32[2] cpu> [0.25 0.25]
     """
 
-    value: float = 0.0
+    value: Any = 0.0
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike = default_float) -> Tensor:
+        if np.ndim(self.value):
+            return creation.asarray(np.broadcast_to(np.asarray(self.value), tuple(shape)), dtype=dtype)
         return creation.full(shape, self.value, dtype=dtype)
 
 
@@ -409,7 +413,8 @@ def get(identifier: Any) -> Initializer:
     """An initializer by its name or description.
 
     Args:
-        identifier: a name (``"he_normal"``), a dict with ``class_name`` and ``config``, or an initializer.
+        identifier: a name (``"he_normal"``), a dict with ``class_name`` and ``config``, or an initializer or its class,
+            or a function of a shape and a dtype.
 
     Returns:
         The initializer.
@@ -421,8 +426,18 @@ def get(identifier: Any) -> Initializer:
     >>> hf.initializers.get("glorot_uniform")
     GlorotUniform(seed=None)
     """
+    if isinstance(identifier, type) and issubclass(identifier, Initializer):
+        identifier = identifier()
     result: Initializer = identified(_KINDS, identifier, "initializers.get", "an initializer")
-    return result
+    return _by_keyword(result) if isinstance(result, types.FunctionType) else result
+
+
+def _by_keyword(function: Any) -> Any:
+    """The function called with a shape and a dtype, which goes by its name where it is not the second argument."""
+    names = list(inspect.signature(function).parameters)
+    if "dtype" not in names[2:]:
+        return function
+    return functools.wraps(function)(lambda shape, dtype=default_float: function(shape, dtype=dtype))
 
 
 _LEAST = 64  # numbers that a program is asked for

@@ -82,12 +82,13 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     """
     entries = []
     for name, value in features.items():
-        key = _delimited(1, name.encode())
-        entries.append(_delimited(1, key + _delimited(2, _encoded(name, value))))
-    return _delimited(1, b"".join(entries))
+        key = delimited(1, name.encode())
+        entries.append(delimited(1, key + delimited(2, encoded(name, value))))
+    return delimited(1, b"".join(entries))
 
 
-def _encoded(name: str, value: Any) -> bytes:
+def encoded(name: str, value: Any) -> bytes:
+    """A feature's bytes.  Raises ArgumentTypeError, which has its name, for a value of neither texts nor numbers."""
     if isinstance(value, (str, bytes)):
         value = [value]
     array = value.numpy() if isinstance(value, Tensor) else None
@@ -98,25 +99,27 @@ def _encoded(name: str, value: Any) -> bytes:
             if not all(isinstance(text, (str, bytes)) for text in texts):
                 raise ArgumentTypeError("encode_example", f"{name} is {value!r:.60}: neither texts nor numbers.")
             parts = [text.encode() if isinstance(text, str) else text for text in texts]
-            return _delimited(_BYTES, b"".join([_delimited(1, part) for part in parts]))
+            return delimited(_BYTES, b"".join([delimited(1, part) for part in parts]))
         array = values
     if array.dtype.kind in "bui":
         if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
             raise ArgumentError("encode_example", f"{name} holds {array.max()}, which int64 does not.")
-        packed = b"".join([_varint(number & 0xFFFFFFFFFFFFFFFF) for number in array.ravel().tolist()])
-        return _delimited(_INTS, _delimited(1, packed))
+        packed = b"".join([varint(number & 0xFFFFFFFFFFFFFFFF) for number in array.ravel().tolist()])
+        return delimited(_INTS, delimited(1, packed))
     try:
         floats = array.ravel().astype("<f4", casting="same_kind")
     except TypeError:
         raise ArgumentTypeError("encode_example", f"{name} is of dtype {array.dtype}.") from None
-    return _delimited(_FLOATS, _delimited(1, floats.tobytes()))
+    return delimited(_FLOATS, delimited(1, floats.tobytes()))
 
 
-def _delimited(number: int, data: bytes) -> bytes:
-    return _varint(number << 3 | _LENGTH) + _varint(len(data)) + data
+def delimited(number: int, data: bytes) -> bytes:
+    """A field of bytes."""
+    return varint(number << 3 | _LENGTH) + varint(len(data)) + data
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """A number's bytes."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)

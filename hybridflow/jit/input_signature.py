@@ -10,7 +10,7 @@ from hybridflow.core.call_binding import Binder
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, SignatureError
 from hybridflow.jit.cache_key import Key, TensorKey, check_names, leaf_key
 from hybridflow.jit.tensor_spec import TensorSpec
 
@@ -82,7 +82,7 @@ class InputSignature:
                 f"hf.astype({path}, hf.{spec.dtype})."
             )  # fmt: skip
         if not spec.accepts_shape(tensor.shape):
-            raise ShapeError(
+            raise SignatureError(
                 self._binder.name, f"{path} is {tensor.type}; the input_signature says {spec}. Reshape or pad it, or "
                 "have the input_signature say None for extents that vary."
             )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from hybridflow.array.random import global_generator
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType
-from hybridflow.core import pytree
+from hybridflow.core import layer_context, pytree
 from hybridflow.core.context import suspended, tracing
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.tensor import Tensor
@@ -179,14 +179,21 @@ def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     trace = Trace(layer.name, may_create_variables=True)
     with tracing(trace):
         values = [trace.argument(leaf.type, leaf.name) if isinstance(leaf, Symbol) else leaf for leaf in leaves]
+        for leaf, value in zip(leaves, values):
+            if isinstance(leaf, Symbol) and leaf.mask_type is not None:
+                layer_context.keep_mask(value, trace.argument(leaf.mask_type, f"{leaf.name}_mask"))
         real_args, real_kwargs = pytree.unflatten(structure, values)
         found, call.structure = pytree.flatten(layer(*real_args, **real_kwargs))
+        masks = [layer_context.mask_of(value) if isinstance(value, Tensor) else None for value in found]
     for index, value in enumerate(found):
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(
                 layer.name, f"the layer returned {value!r} for symbolic inputs, which is no tensor."
             )
-        call.outputs.append(Symbol(value.type, call, index))
+        symbol = Symbol(value.type, call, index)
+        mask = masks[index]
+        symbol.mask_type = mask.type if isinstance(mask, Tensor) else None
+        call.outputs.append(symbol)
     layer.__dict__.setdefault("_calls", []).append(call)
     return call.result()
 

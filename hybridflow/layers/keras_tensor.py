@@ -47,12 +47,13 @@ class Symbol(Connecting):
     """What stands for a tensor while layers are connected: it has a shape, None for extents that are not known, and a
     dtype, but no value.  Layers take it, and so do Python's arithmetic and indexing."""
 
-    __slots__ = ("call", "index", "type")
+    __slots__ = ("call", "index", "mask_type", "type")
     __array_ufunc__ = None
     shape_for: ClassVar[Any]  # the shape of what a layer makes of a shape
 
     def __init__(self, type: TensorType, call: Call, index: int) -> None:
         self.type, self.call, self.index = type, call, index
+        self.mask_type: TensorType | None = None  # of its mask, where it has one
 
     @property
     def name(self) -> str:

@@ -87,6 +87,24 @@ class Normalization(Layer, one_tensor=True):
             self.adapt_mean = self.add_weight(extents, "zeros", dtypes.float32, trainable=False, name="mean")
             self.adapt_variance = self.add_weight(extents, "ones", dtypes.float32, trainable=False, name="variance")
 
+    @property
+    def mean(self) -> Tensor:
+        """The mean that is taken off, in the shape that broadcasts with inputs.  Raises ArgumentError before the layer
+        was adapted or called."""
+        return self._statistics()[0]
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance that is divided out, likewise."""
+        return self._statistics()[1]
+
+    def _statistics(self) -> tuple[Tensor, Tensor]:
+        if not self.built:
+            raise ArgumentError(self.name, "there are no mean and variance yet; call adapt first.")
+        if self.input_mean is None:
+            return self.adapt_mean.reshape(self._shape), self.adapt_variance.reshape(self._shape)
+        return self._filled(self.input_mean), self._filled(self.input_variance)
+
     def adapt(self, data: Any) -> None:
         """Find the mean and the variance of data: an array, or an iterable of batches of arrays."""
         if self.input_mean is not None:
@@ -108,10 +126,7 @@ class Normalization(Layer, one_tensor=True):
         self.adapt_variance.assign((squares / count).astype("f4"))
 
     def call(self, inputs: Any) -> Any:
-        if self.input_mean is None:
-            mean, variance = self.adapt_mean.reshape(self._shape), self.adapt_variance.reshape(self._shape)
-        else:
-            mean, variance = self._filled(self.input_mean), self._filled(self.input_variance)
+        mean, variance = self._statistics()
         deviation = maximum(sqrt(astype(variance, inputs.dtype)), 1e-7)
         mean = astype(mean, inputs.dtype)
         return mean + inputs * deviation if self.invert else (inputs - mean) / deviation

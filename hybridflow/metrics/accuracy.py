@@ -50,6 +50,8 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     <Tensor f32[2] cpu> [1. 0.]
     """
     y, p = as_tensor(y_true, "categorical_accuracy"), as_tensor(y_pred, "categorical_accuracy")
+    if dtypes.is_bool(y.dtype):
+        y = cast(y, p.dtype)
     return cast(equal(argmax(y, axis=-1), argmax(p, axis=-1)), default_float)
 
 

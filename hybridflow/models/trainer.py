@@ -151,6 +151,15 @@ class Trainer(_Base):
         trackers = [metric.name for metric in (settings.tracker, *settings.trackers.values())]
         return [*trackers, *settings.metrics.labels, *layer_metrics]
 
+    def compiled_loss(self, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """The loss of ``compile`` and of regularizers, as older ``train_step`` methods ask for it: ``compute_loss``."""
+        return self.compute_loss(y=y, y_pred=y_pred, sample_weight=sample_weight)
+
+    @property
+    def compiled_metrics(self) -> Any:
+        """The metrics of ``compile`` as one, as older ``train_step`` methods ask for them."""
+        return AllMetrics(self._settings.metrics, self._output_names())
+
     def reset_metrics(self) -> None:
         """Let all metrics start anew."""
         with suspended():

@@ -14,6 +14,7 @@ from hybridflow.compat.adapters.values import (
     Extents,
     TensorShape,
     array_of,
+    as_dtype,
     axes,
     check_channels_last,
     convert_to_tensor,
@@ -76,12 +77,12 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
     """``tf.zeros``."""
-    return hf.zeros(extents(shape), dtype)
+    return hf.zeros(extents(shape), as_dtype(dtype).dtype)
 
 
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
     """``tf.ones``."""
-    return hf.ones(extents(shape), dtype)
+    return hf.ones(extents(shape), as_dtype(dtype).dtype)
 
 
 def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Any:
@@ -124,7 +125,10 @@ def one_hot(
 ) -> Any:
     """``tf.one_hot``."""
     kind = dtype or next((operand(x).dtype for x in (on_value, off_value) if x is not None), dtypes.float32)
-    result = hf.one_hot(operand(indices), int(depth), -1 if axis is None else axis, kind)
+    numbers = operand(indices)
+    if dtypes.is_float(numbers.dtype):  # labels of arrays, which Keras's data often are
+        numbers = hf.astype(numbers, dtypes.int64)
+    result = hf.one_hot(numbers, int(depth), -1 if axis is None else axis, kind)
     if on_value is None and off_value is None:
         return result
     on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -280,6 +281,22 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
     """``tf.nest.assert_same_structure``.  Raises ArgumentError where they differ."""
     if hf.tree.structure(nest1) != hf.tree.structure(nest2):
         raise ArgumentError("nest", f"{hf.tree.structure(nest1)} and {hf.tree.structure(nest2)} differ.")
+
+
+def custom_gradient(f: Any) -> Any:
+    """``tf.custom_gradient``: of an argument that is a variable, the function is given the value."""
+    inner = hf.custom_gradient(f)
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = hf.tree.map(_value_of, (args, kwargs))
+        return inner(*args, **kwargs)
+
+    return call
+
+
+def _value_of(x: Any) -> Any:
+    return x.read_value() if isinstance(x, hf.Variable) else x
 
 
 def grad_pass_through(f: Any) -> Any:

@@ -105,6 +105,17 @@ class Dataset(hf.data.Dataset):
         return super().map(partial(_components, map_func) if callable(map_func) else map_func, *args, **kwargs)
 
 
+def _with_texts(kind: type, base: type) -> None:
+    """Methods of the class say what those of its base do, where they have no words of their own."""
+    for name, method in vars(kind).items():
+        method = getattr(method, "__func__", method)
+        if callable(method) and not name.startswith("_") and method.__doc__ is None:
+            method.__doc__ = getattr(getattr(base, name, None), "__doc__", None)
+
+
+_with_texts(Dataset, hf.data.Dataset)
+
+
 def _components(function: Callable[..., Any], *args: Any) -> Any:
     found = function(*args)
     return tuple(found) if type(found) is list else found

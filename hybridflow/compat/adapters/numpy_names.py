@@ -15,7 +15,6 @@ import hybridflow as hf
 from hybridflow.compiler.ir.dtypes import is_bool, is_float
 from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import Operators
-from hybridflow.errors import ArgumentError
 
 _CREATING = (
     "arange array asanyarray asarray ascontiguousarray diag_indices empty eye full geomspace identity ix_ linspace "
@@ -50,8 +49,10 @@ ndarray, float_, int_ = hf.Tensor, np.float64, np.int64
 
 def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: str = "legacy") -> None:
     """``tf.experimental.numpy.experimental_enable_numpy_behavior``: tensors have NumPy's methods anyway."""
-    if prefer_float32:
-        raise ArgumentError("experimental_enable_numpy_behavior", "prefer_float32: give functions dtype=tf.float32.")
+    _settings["prefers_float32"] = bool(prefer_float32)
+
+
+_settings = {"prefers_float32": False}
 
 
 def flatten(a: Any, order: str = "C") -> Any:
@@ -80,7 +81,8 @@ def _function(name: str) -> Callable[..., Any]:
         if isinstance(result, hf.Tensor) and result.dtype == hf.float32 and not _has_floats((given, options)):
             given, options = hf.tree.map(_wide, (given, options))  # what NumPy makes of integers is float64
             result = theirs(*given, **options)
-        return result
+        narrow = _settings["prefers_float32"] and "dtype" not in kwargs and not _has_wide(args)
+        return hf.tree.map(_narrow, result) if narrow else result
 
     functools.update_wrapper(call, theirs, ("__name__", "__qualname__", "__doc__"))
     return call
@@ -118,6 +120,15 @@ def _has_floats(values: Any) -> bool:
 def _wide(value: Any) -> Any:
     is_number = isinstance(value, Operators) and not is_bool(value.dtype)
     return hf.asarray(value, hf.float64) if is_number or isinstance(value, float) else value
+
+
+def _has_wide(args: Any) -> bool:
+    """Whether something that has a dtype of its own is float64."""
+    return any(getattr(x, "dtype", hf.bool_) == hf.float64 for x in hf.tree.leaves(args))
+
+
+def _narrow(x: Any) -> Any:
+    return hf.astype(x, hf.float32) if isinstance(x, Operators) and x.dtype == hf.float64 else x
 
 
 def _dtype(value: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters.values import string
 from hybridflow.compat.facade import Facade
-from hybridflow.data.tf_example import decoded
+from hybridflow.data.tf_example import decoded, delimited, encoded
 from hybridflow.errors import ArgumentError
 
 
@@ -75,6 +75,35 @@ class Feature:
         held = getattr(self, self._kind or "int64_list")
         return np.array(held.value, held.dtype)
 
+    def SerializeToString(self) -> bytes:
+        """The bytes of the feature alone."""
+        return encoded("", self._array()) if self._kind else b""
+
+    def ParseFromString(self, serialized: bytes) -> int:
+        """Become the feature of these bytes; returns their number.  Raises DataError for bytes that are none."""
+        example = Example.FromString(_example_of(bytes(serialized))) if serialized else Example()
+        found = example.features.feature.get("", Feature())
+        self.__dict__.update(found.__dict__)
+        return len(serialized)
+
+    @staticmethod
+    def FromString(serialized: bytes) -> Feature:
+        """The feature of these bytes."""
+        result = Feature()
+        result.ParseFromString(serialized)
+        return result
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Feature) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _example_of(feature: bytes) -> bytes:
+    """The bytes of an example whose only feature, called "", has these."""
+    entry = delimited(1, b"") + delimited(2, feature)
+    return delimited(1, delimited(1, entry))
+
 
 _LISTS = {"bytes_list": BytesList, "float_list": FloatList, "int64_list": Int64List}
 
@@ -84,6 +113,11 @@ class Features:
 
     def __init__(self, feature: Mapping[str, Feature] | None = None) -> None:
         self.feature = dict(feature or {})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Features) and self.feature == other.feature
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"Features(feature={self.feature!r})"
@@ -116,6 +150,11 @@ class Example:
         result.ParseFromString(serialized)
         return result
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Example) and self.features == other.features
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         return f"Example(features={self.features!r})"
 
@@ -143,6 +182,7 @@ class Record(bytes):
     """Bytes among elements, which programs of TensorFlow ask for their bytes."""
 
     __slots__ = ()
+    dtype = string
 
     def numpy(self) -> bytes:
         """The bytes alone."""

@@ -14,6 +14,7 @@ from hybridflow.compat.adapters.control import name_scope
 from hybridflow.errors import DeviceError
 
 VERSION = "2.21.0"  # whose names and arguments these are
+KERAS_VERSION = "3.15.0"
 # Of tf.errors, where Python's own errors say it.
 FileExistsError, FileNotFoundError, MemoryError = FileExistsError, FileNotFoundError, MemoryError
 NotImplementedError, PermissionError, StopIteration = NotImplementedError, PermissionError, StopIteration

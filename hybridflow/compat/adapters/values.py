@@ -48,6 +48,11 @@ class DType:
         return _BY_DTYPE[dtypes.part_dtype(self.dtype)]
 
     @property
+    def as_datatype_enum(self) -> int:
+        """The number of the dtype in messages of TensorFlow."""
+        return _NUMBERS.get(self.name, 0)
+
+    @property
     def size(self) -> int:
         """Bytes of an element."""
         return self.dtype.itemsize
@@ -132,13 +137,22 @@ float32, float64 = _BY_DTYPE[dtypes.float32], _BY_DTYPE[dtypes.float64]
 complex64, complex128 = (_BY_DTYPE[d] for d in dtypes.COMPLEX)
 int8, int16, int32, int64 = (_BY_DTYPE[d] for d in dtypes.SIGNED)
 uint8, uint16, uint32, uint64 = (_BY_DTYPE[d] for d in dtypes.UNSIGNED)
-_BY_NAME = {"float": float32, "half": float16, "double": float64}
+_BY_NAME = {"float": float32, "half": float16, "double": float64, "string": string}
+_NUMBERS = {
+    "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "complex64": 8, "int64": 9,
+    "bool": 10, "bfloat16": 14, "uint16": 17, "complex128": 18, "float16": 19, "uint32": 22, "uint64": 23,
+}  # fmt: skip
+_BY_NUMBER = {number: string if name == "string" else _BY_DTYPE[np.dtype(name)] for name, number in _NUMBERS.items()}
 
 
 def as_dtype(type_value: Any) -> DType:
     """``tf.as_dtype``.  Raises DTypeError for what is none here."""
     if isinstance(type_value, str) and type_value in _BY_NAME:
         return _BY_NAME[type_value]
+    if type(type_value) is int and type_value in _BY_NUMBER:
+        return _BY_NUMBER[type_value]
+    if type_value is string:
+        return string
     try:
         return _BY_DTYPE[
             np.dtype(type_value if isinstance(type_value, type) else getattr(type_value, "dtype", type_value))
@@ -241,7 +255,7 @@ class TensorShape(Shape):
 
     def __new__(cls, dims: Any = ()) -> TensorShape:
         if dims is None:
-            raise ArgumentError("TensorShape", "the number of axes is always known here; give the extents.")
+            return tuple.__new__(_UnknownShape)
         parts = (dims,) if isinstance(dims, int) else dims
         return tuple.__new__(cls, [None if d in (None, -1) else d for d in parts])
 
@@ -268,6 +282,58 @@ class TensorShape(Shape):
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self))}{',' * (len(self) == 1)})"
+
+
+class _UnknownShape(TensorShape):
+    """``tf.TensorShape(None)``: not even the number of axes is known."""
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> None:  # type: ignore[override]
+        """The number of axes, which nobody knows."""
+        return None
+
+    ndims = dims = rank  # type: ignore[assignment]
+
+    def num_elements(self) -> None:
+        return None
+
+    def is_fully_defined(self) -> bool:
+        return False
+
+    def is_compatible_with(self, other: Any) -> bool:
+        return True
+
+    def assert_has_rank(self, rank: int) -> None:
+        return None
+
+    def with_rank(self, rank: int) -> TensorShape:
+        return TensorShape([None] * rank)
+
+    def merge_with(self, other: Any) -> TensorShape:
+        return TensorShape(other)
+
+    def concatenate(self, other: Any) -> TensorShape:
+        return self
+
+    def as_list(self) -> list[Any]:
+        raise ArgumentError("TensorShape", "the number of axes is not known: there is no list of extents.")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _UnknownShape)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(_UnknownShape)
+
+    def __repr__(self) -> str:
+        return "TensorShape(None)"
+
+    def __str__(self) -> str:
+        return "<unknown>"
 
 
 class Extents(tuple):
@@ -438,6 +504,25 @@ class _Slices(Facade):
 
 
 IndexedSlices = _Slices(hf.IndexedSlices, _indexed_slices)
+
+
+class Reference:
+    """What ``x.ref()`` gives: equal where it is of the same object, so that tensors may be keys of dicts."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def deref(self) -> Any:
+        """The tensor or variable."""
+        return self._held
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._held is other._held
+
+    def __hash__(self) -> int:
+        return id(self._held)
 
 
 def is_tensor(x: Any) -> bool:

@@ -33,8 +33,6 @@ image sample_distorted_bounding_box: draw a box by tf.random.uniform, and use tf
 image stateless_sample_distorted_bounding_box: draw a box, and use tf.image.crop_to_bounding_box
 io encode_jpeg: there are no encoders; use tf.keras.utils.save_img
 io encode_png: there are no encoders; use tf.keras.utils.save_img
-io serialize_tensor: there are no tensors of texts; use tf.train.Checkpoint, or x.numpy().tobytes()
-io parse_tensor: there are no tensors of texts; use numpy.frombuffer
 io encode_base64: there are no tensors of texts; use Python's base64
 io decode_base64: there are no tensors of texts; use Python's base64
 io decode_compressed: there are no tensors of texts; use Python's zlib
@@ -112,7 +110,6 @@ sparse to_indicator: write tf.sparse.to_dense of entries of True
 . div: write tf.divide
 . to_float: write tf.cast(x, tf.float32)
 . to_int32: write tf.cast(x, tf.int32)
-keras.utils get_file: nothing is downloaded; give the path of a file that is there
 keras.layers TextVectorization: there are no tensors of texts; turn words into numbers with a dict in Python
 keras.layers StringLookup: there are no tensors of texts; look them up in a dict, and make tensors of the numbers
 keras.layers IntegerLookup: look the numbers up with numpy.searchsorted, and give them to CategoryEncoding

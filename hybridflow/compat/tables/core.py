@@ -82,7 +82,7 @@ clip_by_norm: ~linear.clip_by_norm
 clip_by_global_norm: ~linear.clip_by_global_norm
 matmul: ~linear.matmul
 function: ~control.function
-custom_gradient: custom_gradient
+custom_gradient: ~control.custom_gradient
 recompute_grad: recompute_grad
 grad_pass_through: ~control.grad_pass_through
 map_fn: ~control.map_fn

@@ -17,7 +17,7 @@ device: ~settings.device
 Input: ~models.input_of
 Model: Model
 Sequential: Sequential
-version: ~settings.VERSION
+version, __version__: ~settings.KERAS_VERSION
 
 [keras.models]
 Model: Model
@@ -45,11 +45,22 @@ maximum: ~models.merged_maximum
 minimum: ~models.merged_minimum
 multiply: ~models.merged_multiply
 subtract: ~models.merged_subtract
+Embedding: ~keras_layers.Embedding
+LeakyReLU: ~keras_layers.LeakyReLU
 *: layers
 
 [keras.optimizers optimizers keras.optimizers.legacy optimizers.legacy]
 serialize: ~keras_names.serialize
 deserialize: ~keras_names.deserialize_optimizer
+SGD: ~keras_layers.SGD
+Adam: ~keras_layers.Adam
+AdamW: ~keras_layers.AdamW
+RMSprop: ~keras_layers.RMSprop
+Adagrad: ~keras_layers.Adagrad
+Adadelta: ~keras_layers.Adadelta
+Adamax: ~keras_layers.Adamax
+Nadam: ~keras_layers.Nadam
+Ftrl: ~keras_layers.Ftrl
 *: optimizers
 
 [keras.optimizers.schedules optimizers.schedules]
@@ -215,6 +226,7 @@ pad_sequences: ~models.pad_sequences
 skipgrams: ~sequences.skipgrams
 
 [keras.utils]
+get_file: ~downloads.get_file
 img_to_array: ~keras_names.img_to_array
 array_to_img: ~keras_names.array_to_img
 load_img: ~keras_names.load_img

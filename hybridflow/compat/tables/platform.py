@@ -197,6 +197,9 @@ decode_raw: ~files.decode_raw
 FixedLenFeature: ~records.FixedLenFeature
 FixedLenSequenceFeature: ~records.FixedLenSequenceFeature
 TFRecordWriter: data.TFRecordWriter
+TFRecordOptions: ~texts.TFRecordOptions
+serialize_tensor: ~texts.serialize_tensor
+parse_tensor: ~texts.parse_tensor
 VarLenFeature: ~records.VarLenFeature
 parse_example: ~records.parse_example
 parse_single_example: ~records.parse_single_example
@@ -210,6 +213,12 @@ listdir: ~files.listdir
 rmtree: ~files.rmtree
 remove: ~files.remove
 GFile: ~files.open_file
+
+[compat]
+as_bytes: ~texts.as_bytes
+as_str, as_text: ~texts.as_text
+as_str_any: ~texts.as_str_any
+path_to_str: ~texts.path_to_str
 
 [sysconfig]
 get_build_info: ~settings.get_build_info

@@ -1,0 +1,79 @@
+"""Texts of Python beside tensors: ``tf.compat.as_bytes`` and its kin, tensors as bytes, options of files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import hybridflow as hf
+from hybridflow.compat.adapters.records import Record
+from hybridflow.compat.adapters.values import as_dtype, operand
+from hybridflow.data.tf_example import delimited, fields, varint
+from hybridflow.errors import ArgumentTypeError, DataError
+
+
+def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
+    """``tf.compat.as_bytes``.  Raises TypeError for what is no text."""
+    if isinstance(bytes_or_text, str):
+        return bytes_or_text.encode(encoding)
+    if isinstance(bytes_or_text, (bytes, bytearray)):
+        return bytes(bytes_or_text)
+    raise ArgumentTypeError("as_bytes", f"{bytes_or_text!r:.60} is no text and no bytes.")
+
+
+def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
+    """``tf.compat.as_text`` and ``as_str``.  Raises TypeError for what is no text."""
+    if isinstance(bytes_or_text, (bytes, bytearray)):
+        return bytes(bytes_or_text).decode(encoding)
+    if isinstance(bytes_or_text, str):
+        return bytes_or_text
+    raise ArgumentTypeError("as_text", f"{bytes_or_text!r:.60} is no text and no bytes.")
+
+
+def as_str_any(value: Any, encoding: str = "utf-8") -> str:
+    """``tf.compat.as_str_any``: of anything."""
+    return as_text(value, encoding) if isinstance(value, bytes) else str(value)
+
+
+def path_to_str(path: Any) -> Any:
+    """``tf.compat.path_to_str``."""
+    return as_text(path.__fspath__()) if hasattr(path, "__fspath__") else path
+
+
+def serialize_tensor(tensor: Any, name: str | None = None) -> Record:
+    """``tf.io.serialize_tensor``: the bytes of a ``TensorProto``."""
+    value = operand(tensor)
+    shape = b"".join([delimited(2, _number(1, int(extent))) for extent in value.shape])
+    content = np.ascontiguousarray(value.numpy()).tobytes()
+    return Record(_number(1, as_dtype(value.dtype).as_datatype_enum) + delimited(2, shape) + delimited(4, content))
+
+
+def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any:
+    """``tf.io.parse_tensor``: of what ``serialize_tensor`` gives, here and in TensorFlow.  Raises DataError for other
+    bytes."""
+    parts = {number: value for number, _, value in fields(bytes(serialized))}
+    kind, content = parts.get(1), parts.get(4)
+    dims = [dict(_pairs(dim)) for number, dim in _pairs(parts.get(2, b"")) if number == 2]
+    extents = [int(dim.get(1, 0)) for dim in dims]
+    wanted = as_dtype(out_type)
+    if kind != wanted.as_datatype_enum:
+        raise DataError("parse_tensor", f"the bytes are those of no tensor of {wanted.name}.")
+    if not isinstance(content, bytes) or len(content) != wanted.size * int(np.prod(extents, dtype=np.int64)):
+        raise DataError("parse_tensor", f"the bytes are not those of a tensor of the shape {tuple(extents)}.")
+    return hf.asarray(np.frombuffer(content, wanted.dtype).reshape(extents).copy())
+
+
+def _pairs(message: bytes) -> list[tuple[int, Any]]:
+    return [(number, value) for number, _, value in fields(message)]
+
+
+def _number(number: int, value: int) -> bytes:
+    return varint(number << 3) + varint(value)
+
+
+class TFRecordOptions:
+    """``tf.io.TFRecordOptions``: of which only the compression means something here."""
+
+    def __init__(self, compression_type: Any = None, **options: Any) -> None:
+        self.compression_type = compression_type
