@@ -1,3 +1,4 @@
-"""The command line: ``hybridflow run | bench | explain | profile | ir | onnx | train | compile | serve | cache``."""
+"""The command line: ``hybridflow run | bench | explain | profile | report | ir | onnx | compile | train | eval |
+predict | serve | doctor | cache``."""
 
 __traits__ = ("impure",)
