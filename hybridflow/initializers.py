@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any, Literal
@@ -429,12 +428,15 @@ def get(identifier: Any) -> Initializer:
     if isinstance(identifier, type) and issubclass(identifier, Initializer):
         identifier = identifier()
     result: Initializer = identified(_KINDS, identifier, "initializers.get", "an initializer")
-    return _by_keyword(result) if isinstance(result, types.FunctionType) else result
+    return result if hasattr(result, "get_config") else _by_keyword(result)
 
 
 def _by_keyword(function: Any) -> Any:
     """The function called with a shape and a dtype, which goes by its name where it is not the second argument."""
-    names = list(inspect.signature(function).parameters)
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # it is none of Python's
+        return function
     if "dtype" not in names[2:]:
         return function
     return functools.wraps(function)(lambda shape, dtype=default_float: function(shape, dtype=dtype))

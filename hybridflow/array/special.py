@@ -646,7 +646,7 @@ def exprel(x: ArrayLike, /) -> Tensor:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.special.exprel([0.0, 1e-3, 1.0])
-    <Tensor f32[3] cpu> [1.        1.0005001 1.7182819]
+    <Tensor f32[3] cpu> [1.        1.0005002 1.7182819]
     """
     x = float_operand(x, "exprel")
     near = abs(x) < 1.0

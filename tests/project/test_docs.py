@@ -30,8 +30,11 @@ Python answers with this table, too: `hf.softmax` is an AttributeError that says
 
 
 def names_page() -> str:
+    found = {name: getattr(hf.Tensor, name) for name in dir(hf.ones(1)) if not name.startswith("_")}
     methods = " ".join(
-        name for name in dir(hf.ones(1)) if not name.startswith("_") and callable(getattr(hf.Tensor, name))
+        name  # what importing the names of TensorFlow adds is not ours
+        for name, method in found.items()
+        if callable(method) and not str(getattr(method, "__module__", "")).startswith("hybridflow.compat")
     )
     parts = [HEAD.format(methods=methods)]
     for title, table in (
