@@ -65,7 +65,9 @@ def test_brent_takes_the_same_steps(f: object, theirs: object, bracket: tuple[fl
     found = hf.optimize.root_scalar(f, bracket=np.array(bracket))
     root, report = optimize.brentq(theirs, *bracket, full_output=True)
     np.testing.assert_allclose(found.root, root, rtol=1e-14)
-    assert found.iterations.item() <= report.iterations + 1
+    # SciPy says nothing, and what its memory held, where the root is an end of the bracket.
+    theirs_taken = report.iterations if report.function_calls > 2 else 0
+    assert found.iterations.item() <= theirs_taken + 1
     assert found.converged.item()
 
 
