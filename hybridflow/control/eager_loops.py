@@ -137,6 +137,6 @@ class _Loop:
             with tracing(Trace(self.stage)):
                 body = Body(self.stage, self.carries, types)
                 body.trace_to_fixed_point(iteration)
-                self.output_types = [x.type for x in body.built]
+                self.output_types = [x.type for x in body.stacked]
         except HybridflowError:
             pass

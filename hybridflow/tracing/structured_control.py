@@ -1,8 +1,8 @@
-"""Control flow that is traced into one node: branches, loops while a condition holds, walks over slices.
+"""Control flow that is traced into one node: branches, loops while a condition holds, scans over slices.
 
 These take and return flat lists.  Values are tensors, or Python numbers, which are weak: they take the dtype of what
-they meet, in the other branch or in the next turn.  Names are for messages.  A loop is traced until the types of its
-carries come out as they went in; what it assigns to variables is carried as well.
+they meet, in the other branch or in the next iteration.  Names are for messages.  ``loop_fixed_point`` says when a
+loop's body is traced again.
 """
 
 from __future__ import annotations
@@ -18,27 +18,21 @@ from hybridflow.compiler.ir.dtypes import bool_, int64, is_inexact, is_integer
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
-from hybridflow.core.promotion import Typed, lone_dtype, result_dtype, weak_kind
+from hybridflow.core.promotion import lone_dtype, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, strong, weak_cast
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, TraceError
-from hybridflow.tracing.control_nodes import assign, emit_cond, emit_while
+from hybridflow.tracing.control_nodes import emit_cond, emit_while
 from hybridflow.tracing.effect_token import ORDER
+from hybridflow.tracing.loop_fixed_point import FixedPoint, is_weak, widened_dtype
 from hybridflow.tracing.subtrace import SubTrace, all_operands
 from hybridflow.tracing.symbolic_number import number_of
 
 Value = Any  # a tensor or a weak number
 
 Iteration = Callable[[list[Tensor], list[Tensor]], tuple[Sequence[Value], "Sequence[Value] | None"]]
-
-_MOST_PASSES = 64  # more than dtypes can widen and variables turn up
-
-
-def is_weak(value: Value) -> bool:
-    """Whether a value is a number that takes the dtype of what it meets."""
-    return weak_kind(value) is not None
 
 
 def values_of(stage: str, leaves: Sequence[Any]) -> list[Value]:
@@ -52,9 +46,9 @@ def values_of(stage: str, leaves: Sequence[Any]) -> list[Value]:
 def trace_cond(
     stage: str, which: Tensor, branches: Sequence[Callable[[], Sequence[Value]]], names: Sequence[str] | None = None
 ) -> list[Tensor]:
-    """The results of the branch that ``which`` chooses: a bool the first of two where it is True, an integer the one of
-    that number, or the last one.
+    """The results of the branch that ``which`` selects.
 
+    A bool selects the first of two where it is True; an integer selects the branch of that index, or the last one.
     ``names`` are those of the results.  Raises DTypeError or ShapeError where branches return different types.
     """
     regions, results = [], []
@@ -67,22 +61,22 @@ def trace_cond(
     outputs: list[list[Tensor]] = [[] for _ in branches]
     for k, parts in enumerate(zip(*results)):
         name = names[k] if names is not None else f"result {k}"
-        for own, x in zip(outputs, _merge_results(stage, name, regions, parts)):
-            own.append(x)
+        for branch_outputs, x in zip(outputs, _merge_results(stage, name, regions, parts)):
+            branch_outputs.append(x)
     return emit_cond(which, regions, outputs)
 
 
 def _check_counts(stage: str, results: Sequence[Sequence[Value]]) -> None:
-    for k, own in enumerate(results):
-        if len(own) != len(results[0]):
+    for k, values in enumerate(results):
+        if len(values) != len(results[0]):
             raise ArgumentTypeError(
                 stage,
-                f"branch 0 returns {len(results[0])} values, and branch {k} {len(own)}. Return as many from each.",
+                f"branch 0 returns {len(results[0])} values, and branch {k} {len(values)}. Return as many from each.",
             )
 
 
 def _merge_results(stage: str, name: str, regions: Sequence[SubTrace], parts: Sequence[Value]) -> list[Tensor]:
-    """One result of all branches as tensors of one type."""
+    """One result of all branches, as tensors of one type."""
     typed = [x for x in parts if not is_weak(x)]
     for x in typed:
         if x.dtype != typed[0].dtype:
@@ -117,7 +111,7 @@ def _merge_results(stage: str, name: str, regions: Sequence[SubTrace], parts: Se
 
 
 class Carry:
-    """What goes from turn to turn: what it starts with, its type, and whether that may become another."""
+    """A loop variable: what it starts with, its type, and whether that type may widen."""
 
     __slots__ = ("dtype", "name", "shape", "start", "weak")
 
@@ -135,17 +129,11 @@ class Carry:
         return weak_cast(self.start, self.dtype, stage)
 
     def widen(self, stage: str, x: Value) -> bool:
-        """Whether a turn's result has the carry's type; if it is the start that is weak, that takes the result's.
+        """Whether an iteration's result ``x`` has the variable's type.  A weak start takes the dtype of the result.
 
-        Raises DTypeError or ShapeError where the two cannot be one.
+        Raises DTypeError or ShapeError where the two have no common type.
         """
-        if is_weak(x):
-            wanted = result_dtype(stage, [Typed(self.dtype), x])
-        elif self.weak:
-            wanted = result_dtype(stage, [Typed(x.dtype), self.start])
-            wanted = result_dtype(stage, [Typed(wanted), Typed(self.dtype)]) if wanted != x.dtype else wanted
-        else:
-            wanted = x.dtype
+        wanted = widened_dtype(stage, self.start, self.dtype, x)
         if wanted != self.dtype:
             if not self.weak:
                 raise self._dtype_error(stage, x, wanted)
@@ -177,54 +165,56 @@ class Carry:
 
 
 class Body:
-    """A body that was traced until its carries came out as they went in."""
+    """A loop body that is traced to its fixed point."""
 
     def __init__(self, stage: str, carries: Sequence[Carry], slices: Sequence[TensorType]) -> None:
         self.stage, self.carries, self.slices = stage, list(carries), list(slices)
-        self.variables: list[Variable] = []
+        self._fixed_point = FixedPoint(stage)
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables that the body assigns."""
+        return self._fixed_point.variables
 
     def trace_to_fixed_point(self, body: Iteration) -> None:
         """Trace ``body(carries, slices)``, which returns new carries, and what is stacked (None: the carries)."""
-        for _ in range(_MOST_PASSES):
-            if self._trace_once(body):
-                return
-        raise TraceError(self.stage, "the types of what the loop carries differ again after each turn.")
+        while not self._trace_once(body):
+            pass
 
-    def _trace_once(self, body: Callable[..., Any]) -> bool:
-        stage = self.stage
+    def _trace_once(self, body: Iteration) -> bool:
+        stage, fixed_point = self.stage, self._fixed_point
+        fixed_point.begin_pass()
         self.region = region = SubTrace(f"the body of {stage}")
         self.inputs: list[Tensor] = [region.carry(c.type, f"carry{k}") for k, c in enumerate(self.carries)]
-        own = [region.carry_variable(v, v.name or f"variable{k}") for k, v in enumerate(self.variables)]
+        variable_inputs = fixed_point.variable_inputs(region)
         slices = [region.carry(type, f"slice{k}") for k, type in enumerate(self.slices)]
         with region.entered():
-            results, made = body(list(self.inputs), list(slices))
+            results, stacked = body(list(self.inputs), list(slices))
             results = values_of(stage, results)
-            made = None if made is None else [as_tensor(x, stage) for x in made]
+            stacked = None if stacked is None else [as_tensor(x, stage) for x in stacked]
         if len(results) != len(self.carries):
             raise ArgumentTypeError(
                 stage, f"the body returns {len(results)} values for {len(self.carries)} that the loop carries."
             )
-        kept = [carry.widen(stage, x) for carry, x in zip(self.carries, results)]
-        more = [v for v in region.assigned if all(v is not known for known in self.variables)]
-        self.variables += more
-        if not all(kept) or more:
+        same_types = [carry.widen(stage, x) for carry, x in zip(self.carries, results)]
+        if fixed_point.has_new_variables(region) or not all(same_types):
             return False
         with region.entered():
             self.outputs = [weak_cast(x, carry.dtype, stage) for carry, x in zip(self.carries, results)]
-        self.built = list(self.outputs) if made is None else made
-        self.outputs += [region.value_of(variable) for variable in self.variables]
-        self.inputs += own
+        self.stacked = list(self.outputs) if stacked is None else stacked
+        self.outputs += fixed_point.variable_outputs(region)
+        self.inputs += variable_inputs
         self.slice_inputs = slices
         return True
 
     def starts(self) -> list[Tensor]:
-        return [*(c.began(self.stage) for c in self.carries), *(variable._read() for variable in self.variables)]
+        return [*(c.began(self.stage) for c in self.carries), *self._fixed_point.variable_starts()]
 
-    def ended(self, found: list[Tensor]) -> list[Tensor]:
-        """The carries after the last turn, of all that ``found`` has; the others are the variables' new values."""
+    def finish(self, outputs: list[Tensor]) -> list[Tensor]:
+        """Assign the variables, and return the carries after the last iteration, given both."""
         count = len(self.carries)
-        assign(self.variables, found[count:])
-        return found[:count]
+        self._fixed_point.assign_variables(outputs[count:])
+        return outputs[:count]
 
 
 def trace_while(
@@ -235,9 +225,9 @@ def trace_while(
     names: Sequence[str] | None = None,
     maximum: Value | None = None,
 ) -> list[Tensor]:
-    """What is carried after turns of ``body`` while ``cond`` holds, at most ``maximum`` ones.
+    """What is carried after iterations of ``body`` while ``cond`` holds, at most ``maximum`` of them.
 
-    Raises DTypeError or ShapeError where a turn changes the type of what is carried.
+    Raises DTypeError or ShapeError where an iteration changes the type of what is carried.
     """
     if maximum is not None:
         return _bounded(stage, cond, body, carried, names, maximum)
@@ -255,27 +245,27 @@ def trace_while(
     if asking.assigned:
         raise TraceError(stage, "the condition assigns a variable. It is asked once more than the body runs: assign in "
                          "the body, or before the loop.")  # fmt: skip
-    found = emit_while(stage, traced.starts(), traced.region, traced.inputs, traced.outputs, asking, inputs, goes_on)
-    return traced.ended(found)
+    ends = emit_while(stage, traced.starts(), traced.region, traced.inputs, traced.outputs, asking, inputs, goes_on)
+    return traced.finish(ends)
 
 
 def _condition_per_iteration(
     stage: str, cond: Any, body: Any, carried: Sequence[Value], names: Sequence[str]
 ) -> list[Tensor]:
-    """A loop whose condition has effects: it is asked before the loop, and at the end of each turn."""
+    """A loop whose condition has effects: it is evaluated before the loop, and at the end of each iteration."""
 
     def iteration(carries: list[Tensor]) -> list[Value]:
-        found = values_of(stage, body(carries[:-1]))
-        if len(found) == len(carries) - 1:  # else the loop says so
-            found = [weak_cast(x, c.dtype, stage) if is_weak(x) else x for x, c in zip(found, carries)]
-        return [*found, condition(stage, cond(found))]
+        ends = values_of(stage, body(carries[:-1]))
+        if len(ends) == len(carries) - 1:  # else the loop says so
+            ends = [weak_cast(x, c.dtype, stage) if is_weak(x) else x for x, c in zip(ends, carries)]
+        return [*ends, condition(stage, cond(ends))]
 
     first = condition(stage, cond([as_tensor(x, stage) for x in carried]))
     return trace_while(stage, lambda carries: carries[-1], iteration, [*carried, first], [*names, "the condition"])[:-1]
 
 
 def condition(stage: str, value: Any) -> Tensor:
-    """What decides, as a scalar tensor of bools.  Raises DTypeError or ShapeError where it is something else."""
+    """A condition as a scalar bool tensor.  Raises DTypeError or ShapeError where it is something else."""
     if not isinstance(value, (Tensor, Variable, bool, np.ndarray, np.bool_)):
         raise ArgumentTypeError(
             stage, f"the condition is a {type(value).__name__}. Expected a bool, or a tensor of one."
@@ -291,32 +281,31 @@ def condition(stage: str, value: Any) -> Tensor:
 def _bounded(
     stage: str, cond: Any, body: Any, carried: Sequence[Value], names: Sequence[str] | None, maximum: Value
 ) -> list[Tensor]:
-    """A loop that counts its turns; the condition is not asked after the last one."""
+    """A loop that counts its iterations; the condition is not evaluated after the last one."""
     limit = as_tensor(maximum, stage)
     if limit.shape or not is_integer(limit.dtype):
         raise DTypeError(stage, f"maximum_iterations is {limit.type}. Expected an integer.")
     limit = cast(limit, int64)
 
     def goes_on(carries: list[Tensor]) -> Tensor:
-        def ask() -> list[Tensor]:
+        def evaluate() -> list[Tensor]:
             return [condition(stage, cond(carries[:-1]))]
 
-        (result,) = trace_cond(stage, carries[-1] < limit, (ask, lambda: [as_tensor(False, stage)]))
+        (result,) = trace_cond(stage, carries[-1] < limit, (evaluate, lambda: [as_tensor(False, stage)]))
         return result
 
     def iteration(carries: list[Tensor]) -> list[Value]:
         return [*body(carries[:-1]), carries[-1] + 1]
 
-    own = [*(names or [f"loop variable {k}" for k in range(len(carried))]), "the number of turns"]
-    return trace_while(stage, goes_on, iteration, [*carried, as_tensor(0, stage)], own)[:-1]
+    names = [*(names or [f"loop variable {k}" for k in range(len(carried))]), "the number of turns"]
+    return trace_while(stage, goes_on, iteration, [*carried, as_tensor(0, stage)], names)[:-1]
 
 
 def read_elsewhere(stacked: Sequence[Tensor], region: SubTrace) -> bool:
-    """Whether the turns of ``region`` read what they are given slices of in another way, too.
+    """Whether a loop body reads a tensor both slice by slice and in another way.
 
-    Their derivative adds to a tensor's what a slice's is when its turn is over, as a loop in Python does.  That of a
-    stack of slices comes with all others after the loop: the same sum, unless turns add something else.  So such
-    slices are read by their numbers.
+    The order of additions in its gradient then matters.  Python's loop adds a slice's gradient when its iteration is
+    over; a scan adds those of all slices after the loop.  So such a loop reads its slices by index instead.
     """
     ids = [id(x) for x in stacked if is_inexact(x.dtype)]
     return len(set(ids)) < len(ids) or any(id(x) in ids for x in region.operands)
@@ -331,11 +320,11 @@ def trace_for(
     names: Sequence[str] | None = None,
     reverse: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """``length`` turns of ``body(carries, slices)`` over the slices of ``stacked`` along their first axes, from the
-    last one on where ``reverse``.  The body returns new carries, and values that are stacked where the slices were;
-    None for the carries themselves.
+    """``length`` iterations of ``body(carries, slices)`` over the slices of ``stacked`` along their first axes.
 
-    Returns the carries after the last turn, and the stacks.  Raises as ``trace_while``.
+    ``reverse`` begins with the last slice.  The body returns new carries, and values to stack where the slices were;
+    None stacks the carries themselves.  Returns the carries after the last iteration, and the stacks.  Raises as
+    ``trace_while``.
     """
     names = names or [f"loop variable {k}" for k in range(len(carried))]
     carries = [Carry(stage, n, x) for n, x in zip(names, values_of(stage, carried))]
@@ -345,14 +334,14 @@ def trace_for(
         rows, stacked = stacked, [arange(length)]
         traced = Body(stage, carries, [x.type.with_shape(()) for x in stacked])
         traced.trace_to_fixed_point(lambda values, at: body(values, [getitem(x, number_of(at[0])) for x in rows]))
-    outputs = [*traced.outputs, *traced.built]
+    outputs = [*traced.outputs, *traced.stacked]
     operands = all_operands([(traced.region, outputs)])
     count = len(traced.inputs)
     graph = traced.region.graph("body", [*traced.inputs, *traced.slice_inputs], operands, outputs)
-    found = list(
+    ends = list(
         apply(
             TABLE["scan"], *traced.starts(), *stacked, *operands, body=graph, carries=count, stacked=len(stacked),
             length=length, reverse=reverse,
         )
     )  # fmt: skip
-    return traced.ended(found[:count]), found[count:]
+    return traced.finish(ends[:count]), ends[count:]

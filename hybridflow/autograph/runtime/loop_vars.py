@@ -32,9 +32,9 @@ from hybridflow.autograph.runtime.state import active
 from hybridflow.autograph.runtime.type_mismatch import TypeMismatch
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.core import pytree
-from hybridflow.core.promotion import Typed, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import TraceError
+from hybridflow.tracing.loop_fixed_point import is_weak, widened_dtype
 from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.symbolic_number import Weak, weak_of
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
@@ -449,14 +449,14 @@ def _widen_leaf(leaf: Any, end: Any) -> Any:
         if weak is None:
             return TypeMismatch("kind", start, end)
         return _widen_leaf(_Leaf(leaf, weak.dtype, (), weak), end)
-    if weak_kind(end) is not None:
+    if is_weak(end):
         return _with_number(leaf, end)
     if not isinstance(end, Tensor):
         return TypeMismatch("kind", _printable(leaf), end)
     if not same_extents(leaf.shape, end.shape):
         return TypeMismatch("shape", _printable(leaf), end)
     if leaf.weak is not None:
-        if result_dtype("convert", [end, leaf.start]) != end.dtype:
+        if widened_dtype("convert", leaf.start, leaf.dtype, end) != end.dtype:
             return TypeMismatch("dtype", _printable(leaf), end)
         return _Leaf(leaf.start, end.dtype, leaf.shape, None)
     return leaf if leaf.dtype == end.dtype else TypeMismatch("dtype", _printable(leaf), end)
@@ -466,7 +466,7 @@ def _with_number(leaf: _Leaf, end: Any) -> Any:
     if leaf.weak is None:
         if leaf.shape:
             return TypeMismatch("shape", _printable(leaf), end)
-        fits = result_dtype("convert", [Typed(leaf.dtype), end]) == leaf.dtype
+        fits = widened_dtype("convert", leaf.start, leaf.dtype, end) == leaf.dtype
         return leaf if fits else TypeMismatch("dtype", _printable(leaf), end)
     weak = weak_of(end)
     joined = None if weak is None else leaf.weak.joined(weak)

@@ -40,12 +40,12 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import scalar
 from hybridflow.errors import TraceError
-from hybridflow.tracing.control_nodes import assign, emit_scan, emit_while
+from hybridflow.tracing.control_nodes import emit_scan, emit_while
+from hybridflow.tracing.loop_fixed_point import FixedPoint
 from hybridflow.tracing.structured_control import read_elsewhere
 from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
-_MOST_PASSES = 64
 # No names of Python's: whether there is another turn, whether the loop was broken, the number that a ``for`` counts.
 GO, BROKE, INDEX = ".go", ".broke", ".index"
 
@@ -72,23 +72,18 @@ class TracedLoop:
         self._stacks = Stacks(self._frame, loop.lists if loop.attempt is not None and self._scan is not None else ())
         self._carried = self._new_carried()
         self._containers = containers_of(self._frame)
-        self._variables: list[Variable] = []
-        self._passes = 0
+        self._fixed_point = FixedPoint("while")
         self.path: BranchScope = self._parent
         self._pass()
 
     def _pass(self) -> None:
         """Begin to trace the body."""
-        self._passes += 1
-        if self._passes > _MOST_PASSES:
-            raise TraceError("while", "the types of what the loop carries differ again after each turn.")
+        self._fixed_point.begin_pass()
         self._region = region = SubTrace("the body of the loop")
         self._branch, self._changes = Branch(region), active.changes
         self._goes = [] if self._pred is None else [region.carry(self._pred.type, "go")]
         leaves = self._carried.inputs(region)
-        self._variable_inputs = [
-            region.carry_variable(v, v.name or f"variable{k}") for k, v in enumerate(self._variables)
-        ]
+        self._variable_inputs = self._fixed_point.variable_inputs(region)
         self._slices = [region.carry(x.type.with_shape(x.shape[1:]), f"slice{k}") for k, x in enumerate(self._sources)]
         self.path = active.scope = BranchScope(self._frame, self._parent, self._branch)
         for place in self._containers:
@@ -160,7 +155,7 @@ class TracedLoop:
             counts = not isinstance(self._iterable, Numbers) and self._carried.numbers_change(INDEX)
             if counts or self._carried.needs_python():
                 raise TraceError("for", "what the loop carries is not the same in each turn.")
-        if self._more_variables() or not kept:
+        if self._fixed_point.has_new_variables(self._region) or not kept:
             self._check_locations()
             self._pass()
             return True
@@ -178,7 +173,7 @@ class TracedLoop:
 
     def _restart(self, scanned: TensorIterable | None) -> None:
         """As a scan of something else, or as none."""
-        self._scan, self._variables = scanned, []
+        self._scan, self._fixed_point.variables = scanned, []
         self._sources = [] if scanned is None else scanned.remaining_sources()
         self._carried = self._new_carried()
         self._pass()
@@ -220,19 +215,19 @@ class TracedLoop:
         leaves = len(outputs)
         lasts = self._last_values(late, values)
         turned = self._has_run_flag(late, lasts)
-        outputs += [region.value_of(variable) for variable in self._variables]
+        outputs += self._fixed_point.variable_outputs(region)
         outputs += late.outputs
         carries = len(outputs)
         outputs += self._stacks.outputs(side, region)
         own = [*self._inputs, *(region.carry(x.type, "left") for x in late.outputs)]
         with diagnostics.at(self._where):
-            starts = [*self._carried.starts(), *(v._read() for v in self._variables), *late.starts()]
+            starts = [*self._carried.starts(), *self._fixed_point.variable_starts(), *late.starts()]
             assert self._scan is not None
             length = self._scan.remaining_length()
             found = emit_scan(region, starts, own, self._sources, self._slices, outputs, length)
         found[:carries] = self._with_shared_identity(outputs[:carries], found[:carries])
-        count = leaves + len(self._variables)
-        assign(self._variables, found[leaves:count])
+        count = leaves + len(self._fixed_point.variables)
+        self._fixed_point.assign_variables(found[leaves:count])
         ends = {id(x): tensor for x, tensor in zip(outputs, found[:carries])}
         self._stacks.take(found[carries:], length, ends, self._carried.links(values, side), side)
         lates = found[count:carries]
@@ -280,11 +275,6 @@ class TracedLoop:
         linked = {id(one) for _, group in active.may_alias for one in group}
         return lambda value: is_traced_in(value, self._region) and id(value) not in linked
 
-    def _more_variables(self) -> bool:
-        more = [v for v in self._region.assigned if all(v is not known for known in self._variables)]
-        self._variables += more
-        return bool(more)
-
     def _check_locations(self) -> None:
         found = self._carried.conflicting_location()
         if found is not None:
@@ -302,19 +292,19 @@ class TracedLoop:
         ways = {kind: found for kind, found in bundle.by_kind.items() if kind is not NORMAL}
         left = {kind: {name: late.add(x, side, region) for name, x in found.items()} for kind, found in ways.items()}
         leaves = len(outputs) - 1
-        outputs += [region.value_of(variable) for variable in self._variables]
+        outputs += self._fixed_point.variable_outputs(region)
         outputs += late.outputs
         own = [*self._inputs, *(region.carry(x.type, "left") for x in late.outputs)]
         asking = SubTrace("the condition of the loop")
         asked = [asking.carry(x.type, f"carry{k}") for k, x in enumerate(outputs)]
         with diagnostics.at(self._where):
             assert self._pred is not None
-            starts = [self._pred, *self._carried.starts(), *(v._read() for v in self._variables), *late.starts()]
+            starts = [self._pred, *self._carried.starts(), *self._fixed_point.variable_starts(), *late.starts()]
             found = emit_while("while", starts, region, own, outputs, asking, asked, asked[0])
         found = self._with_shared_identity(outputs, found)
-        ends = found[leaves + 1 : leaves + 1 + len(self._variables)]
-        assign(self._variables, ends)
-        lates = found[leaves + 1 + len(self._variables) :]
+        count = leaves + 1 + len(self._fixed_point.variables)
+        self._fixed_point.assign_variables(found[leaves + 1 : count])
+        lates = found[count:]
         if self._iterable is not None:
             self._iterable.finish()
         names = self._values_after(found[1 : leaves + 1], lasts, lates, late.rebuild(turned, lates))
