@@ -115,8 +115,8 @@ def computed(op: str, *operands: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
     """The results of a host op, in the dtype of its operands."""
     dtype = operands[0].dtype
     wide = dtypes.compute_dtype(dtype)
-    found = apply(TABLE[op], *(cast(x, wide) for x in operands), **attrs)
-    return tuple([cast(out, dtype) if out.dtype == wide else out for out in found])
+    result = apply(TABLE[op], *(cast(x, wide) for x in operands), **attrs)
+    return tuple([cast(out, dtype) if out.dtype == wide else out for out in result])
 
 
 def _rank(x: Tensor) -> Extent:
@@ -365,11 +365,11 @@ def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstsqResult:
     if a.shape[-2] != y.shape[-2]:
         raise ShapeError("lstsq", f"{y.type} has {y.shape[-2]} rows. Expected {a.shape[-2]}, as {a.type} has.")
     limit, shape = _tolerance(a, rtol, "lstsq")
-    found, values = computed("lstsq", a, y, cast(reshape_to(limit, shape), a.dtype), rank=_rank(a))
-    beside = subtract(matmul(a, found), y)
+    result, values = computed("lstsq", a, y, cast(reshape_to(limit, shape), a.dtype), rank=_rank(a))
+    beside = subtract(matmul(a, result), y)
     residuals = sum(square(abs(beside) if dtypes.is_complex(beside.dtype) else beside), axis=-2)
     rank = _count_above(values, limit)
-    return LstsqResult(_in_dtype_of(found, vector), _in_dtype_of(residuals, vector), rank, values)
+    return LstsqResult(_in_dtype_of(result, vector), _in_dtype_of(residuals, vector), rank, values)
 
 
 @entered

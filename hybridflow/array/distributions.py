@@ -454,11 +454,11 @@ def parameters_of(stage: str, shape: Any, dtype: np.dtype[Any], **values: Any) -
     tensors = {name: as_tensor(value, stage, dtype) for name, value in values.items()}
     if shape is None:
         return (broadcast_shapes(*(x.shape for x in tensors.values())), *tensors.values())
-    found = to_shape(shape, stage)
+    sizes = to_shape(shape, stage)
     for name, x in tensors.items():
-        if x.ndim and (x.ndim > len(found) or not _fits(x.shape, found)):
-            raise ShapeError(stage, f"{name} is {x.type}, which does not broadcast to the shape {found}.")
-    return (found, *tensors.values())
+        if x.ndim and (x.ndim > len(sizes) or not _fits(x.shape, sizes)):
+            raise ShapeError(stage, f"{name} is {x.type}, which does not broadcast to the shape {sizes}.")
+    return (sizes, *tensors.values())
 
 
 def _fits(shape: Shape, wanted: Shape) -> bool:

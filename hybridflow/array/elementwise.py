@@ -1175,10 +1175,10 @@ def _next_of_narrow(x: Tensor, y: Tensor) -> Tensor:
     power = where(logical_and(is_power, logical_not(away)), power - 1, power)
     step = apply(TABLE["ldexp"], one, maximum(power, lowest) - int(info.nmant))
     least = float(info.smallest_subnormal)
-    found = where(isinf(x), float(info.max), where(equal(x, 0), least, where(away, size + step, size - step)))
-    found = copysign(found, where(equal(x, 0), y, x))
-    found = where(equal(x, y), y, found)
-    return cast(where(logical_or(isnan(x), isnan(y)), x + y, found), info.dtype)
+    result = where(isinf(x), float(info.max), where(equal(x, 0), least, where(away, size + step, size - step)))
+    result = copysign(result, where(equal(x, 0), y, x))
+    result = where(equal(x, y), y, result)
+    return cast(where(logical_or(isnan(x), isnan(y)), x + y, result), info.dtype)
 
 
 # ---- complex numbers and their parts

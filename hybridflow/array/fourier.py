@@ -111,9 +111,9 @@ def rfft(x: Tensor, *, scale: float = 1.0) -> Tensor:
     if n % 2:
         return slice_axis(fft(complex(x, zeros_like(x)), last, scale=scale), last, 0, n // 2 + 1)
     half = n // 2
-    found = fft(reshape_to(x, (*front, half, 2)), last, scale=scale)
-    found = concat([found, slice_axis(found, last, 0, 1)], axis=last)  # element half is element 0
-    re, im = _parts(found)
+    spectrum = fft(reshape_to(x, (*front, half, 2)), last, scale=scale)
+    spectrum = concat([spectrum, slice_axis(spectrum, last, 0, 1)], axis=last)  # element half is element 0
+    re, im = _parts(spectrum)
     mirrored, opposite = flip(re, axis=last), flip(im, axis=last)
     # The transforms of elements of even and of odd positions, and those turned into place.
     even = 0.5 * (re + mirrored), 0.5 * (im - opposite)
@@ -141,8 +141,8 @@ def irfft(x: Tensor, n: int, *, scale: float = 1.0) -> Tensor:
     cosine, sine = roots(half + 1, n, re.dtype)
     odd = _times((re - mirrored, im + opposite), (cosine, sine))
     whole = _pairs(even[0] - odd[1], even[1] + odd[0])
-    found = fft(slice_axis(whole, last, 0, half), last, inverse=True, scale=scale)
-    return reshape_to(found, (*front, n))
+    signal = fft(slice_axis(whole, last, 0, half), last, inverse=True, scale=scale)
+    return reshape_to(signal, (*front, n))
 
 
 def fit(x: Tensor, axis: int, n: int, stage: str) -> Tensor:

@@ -245,8 +245,8 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Any, mode: Any = "raise"
             raise ArgumentError(stage, f"mode is {how!r}. Expected 'raise', 'wrap' or 'clip'.")
         known = place._known() if how == "raise" else None
         if known is not None and known.size and not (known.min() >= 0 and known.max() < extent):
-            found = f"{known.min()} to {known.max()}"
-            raise IndexRangeError(stage, f"a position of {found} is not in {extent} elements.")
+            extremes = f"{known.min()} to {known.max()}"
+            raise IndexRangeError(stage, f"a position of {extremes} is not in {extent} elements.")
     return _raveled(places, extents, modes)
 
 

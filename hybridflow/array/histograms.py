@@ -80,20 +80,20 @@ def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length
     """
     if weights is None and (few := _small_integers(x)) is not None:
         return _counted_in_parts(few, minlength, length)
-    found = numbers(x, "bincount")
-    if found.ndim != 1:
-        raise ShapeError("bincount", f"the numbers are {found.type}; they must be one-dimensional.")
-    counted = _weights("bincount", weights, found)
+    values = numbers(x, "bincount")
+    if values.ndim != 1:
+        raise ShapeError("bincount", f"the numbers are {values.type}; they must be one-dimensional.")
+    counted = _weights("bincount", weights, values)
     if length is not None:
-        return _counted(found, counted, type_rules.extent("bincount", "length", length))
-    known = found._known()
+        return _counted(values, counted, type_rules.extent("bincount", "length", length))
+    known = values._known()
     if known is None:
         raise TraceError(
             "bincount",
-            f"the result's size depends on the values of {found!r}; say how many numbers there may be, "
+            f"the result's size depends on the values of {values!r}; say how many numbers there may be, "
             "bincount(x, length=...), or call it outside of the traced function.",
         )
-    return _counted(found, counted, _length_of(known, minlength))
+    return _counted(values, counted, _length_of(known, minlength))
 
 
 def _length_of(known: np.ndarray, minlength: Any) -> int:

@@ -211,10 +211,10 @@ def _range(x: Tensor, axis: int, part: slice) -> Range:
         raise ArgumentTypeError("getitem", "a slice step must not be 0.")
     if not all(v is None or isinstance(v, int) for v in (extent, *bounds)):
         return _symbolic_range(extent, bounds[0], bounds[1], step)
-    found = range(*slice(bounds[0], bounds[1], step).indices(extent))
-    if len(found) == 0:
+    indices = range(*slice(bounds[0], bounds[1], step).indices(extent))
+    if len(indices) == 0:
         return Range(0, 0, 1, False)
-    first, last = (found[0], found[-1]) if step > 0 else (found[-1], found[0])
+    first, last = (indices[0], indices[-1]) if step > 0 else (indices[-1], indices[0])
     return Range(first, last + 1, builtins.abs(step), step < 0)
 
 
@@ -296,9 +296,9 @@ def _lookup(x: Tensor, entries: list[_Entry], together: bool) -> Tensor:
     """Indexing with arrays, whose axes go where they stand in the key when they stand together, in front otherwise."""
     x = _sliced(x, entries)
     first = next(k for k, e in enumerate(entries) if isinstance(e, (Lookup, Position)))
-    kept = [e for e in entries if not isinstance(e, New)]
-    x = reshape_to(x, tuple(n for n, e in zip(x.shape, kept) if not isinstance(e, Position)))
-    axes = [k for k, e in enumerate(e for e in kept if not isinstance(e, Position)) if isinstance(e, Lookup)]
+    remaining = [e for e in entries if not isinstance(e, New)]
+    x = reshape_to(x, tuple(n for n, e in zip(x.shape, remaining) if not isinstance(e, Position)))
+    axes = [k for k, e in enumerate(e for e in remaining if not isinstance(e, Position)) if isinstance(e, Lookup)]
     indices = broadcast_all("getitem", [e.at for e in entries if isinstance(e, Lookup)])
 
     # The looked-up axes become one axis at ``place``, which one take replaces by the axes of the index.
@@ -478,9 +478,9 @@ def gather(params: Any, indices: Any, axis: int | None = None, batch_dims: int =
         for k in range(batch_dims)
     ]
     moved = moveaxis(params, axis, batch_dims)
-    found = getitem(moved, (*batch, indices))
+    result = getitem(moved, (*batch, indices))
     inner = list(range(batch_dims, indices.ndim))
-    return moveaxis(found, inner, [k + axis - batch_dims for k in inner])
+    return moveaxis(result, inner, [k + axis - batch_dims for k in inner])
 
 
 @operation

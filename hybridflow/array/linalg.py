@@ -250,8 +250,8 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
     y_labels: list[Hashable] = [("y", k) for k in range(y.ndim)]
     for a, b in zip(left, right):
         y_labels[b] = x_labels[a]
-    kept = [v for v in x_labels if v not in y_labels] + [v for v in y_labels if v not in x_labels]
-    return _contract_pair(x, x_labels, y, y_labels, kept, "tensordot")
+    out_labels = [v for v in x_labels if v not in y_labels] + [v for v in y_labels if v not in x_labels]
+    return _contract_pair(x, x_labels, y, y_labels, out_labels, "tensordot")
 
 
 @operation
@@ -372,8 +372,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     result, labels = prepared[0]
     for position, (t, t_labels) in enumerate(prepared[1:], 1):
         later = {v for _, rest in prepared[position + 1 :] for v in rest} | set(output)
-        kept = [v for v in (*labels, *(v for v in t_labels if v not in labels)) if v in later]
-        result, labels = _contract_pair(result, labels, t, t_labels, kept, "einsum"), kept
+        out_labels = [v for v in (*labels, *(v for v in t_labels if v not in labels)) if v in later]
+        result, labels = _contract_pair(result, labels, t, t_labels, out_labels, "einsum"), out_labels
     result, labels = _sum_out(result, labels, set(output))
     return permute_dims(result, [labels.index(v) for v in output])
 
@@ -453,16 +453,16 @@ def _sum_out(t: Tensor, labels: Labels, needed: set[Hashable]) -> tuple[Tensor, 
     return (sum(t, axes, t.dtype), [v for v in labels if v in needed]) if axes else (t, labels)
 
 
-def _contract_pair(x: Tensor, x_labels: Labels, y: Tensor, y_labels: Labels, kept: Labels, stage: str) -> Tensor:
+def _contract_pair(x: Tensor, x_labels: Labels, y: Tensor, y_labels: Labels, out_labels: Labels, stage: str) -> Tensor:
     """The product of two operands, summed over the labels outside ``kept``; its axes are ``kept``, in that order."""
-    x, x_labels = _sum_out(x, x_labels, {*kept, *y_labels})
-    y, y_labels = _sum_out(y, y_labels, {*kept, *x_labels})
+    x, x_labels = _sum_out(x, x_labels, {*out_labels, *y_labels})
+    y, y_labels = _sum_out(y, y_labels, {*out_labels, *x_labels})
     extent: dict[Hashable, Extent] = {**dict(zip(x_labels, x.shape)), **dict(zip(y_labels, y.shape))}
     shared = [v for v in x_labels if v in y_labels]
-    summed = [v for v in shared if v not in kept]
+    summed = [v for v in shared if v not in out_labels]
     if not summed:
-        return multiply(_aligned(x, x_labels, kept), _aligned(y, y_labels, kept))
-    batch = [v for v in shared if v in kept]
+        return multiply(_aligned(x, x_labels, out_labels), _aligned(y, y_labels, out_labels))
+    batch = [v for v in shared if v in out_labels]
     rows = [v for v in x_labels if v not in shared]
     columns = [v for v in y_labels if v not in shared]
     left = _merged(x, x_labels, (batch, rows, summed), extent, stage)
@@ -470,7 +470,7 @@ def _contract_pair(x: Tensor, x_labels: Labels, y: Tensor, y_labels: Labels, kep
     product = apply(TABLE["matmul"], left, right)
     order = [*batch, *rows, *columns]
     product = reshape_to(product, tuple(extent[v] for v in order))
-    return permute_dims(product, [order.index(v) for v in kept])
+    return permute_dims(product, [order.index(v) for v in out_labels])
 
 
 def _aligned(t: Tensor, labels: Labels, order: Labels) -> Tensor:

@@ -278,8 +278,8 @@ def _position(stage: str, find: Any, least: float, x: ArrayLike, axis: int | Non
 @operation
 def _position_or_none(x: Tensor, largest: bool, least: float, axis: int | None, keepdims: bool) -> Tensor:
     missing = isnan(x)
-    found = (argmax if largest else argmin)(where(missing, least, x), axis, keepdims)
-    return where(all(missing, axis, keepdims), -1, found)
+    position = (argmax if largest else argmin)(where(missing, least, x), axis, keepdims)
+    return where(all(missing, axis, keepdims), -1, position)
 
 
 @operation

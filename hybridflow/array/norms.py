@@ -116,7 +116,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     x = float_operand(x, "matrix_norm")
     if x.ndim < 2:
         raise ShapeError("matrix_norm", f"{x.type} is not a matrix or a stack of matrices.")
-    kept = (*x.shape[:-2], 1, 1)
+    kept_shape = (*x.shape[:-2], 1, 1)
     if ord == "fro":
         return _root_of_squares(x, (x.ndim - 2, x.ndim - 1), keepdims)
     if ord == "nuc":
@@ -128,7 +128,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
         out = (_largest if ord > 0 else min)(sums, -1)
     else:
         raise ArgumentError("matrix_norm", f"ord is {ord!r}; it must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf.")
-    return reshape_to(out, kept) if keepdims else out
+    return reshape_to(out, kept_shape) if keepdims else out
 
 
 @entered
@@ -193,8 +193,8 @@ def cond(x: Any, /, p: Any = None) -> Tensor:
         raise ShapeError("cond", f"{x.type} is not a matrix with elements, or a stack of these.")
     both = (-2, -1)
     bad = any(logical_not(isfinite(x)), both, keepdims=True)  # LAPACK may not end with such
-    found = _condition(where(bad, 0, x), p)
-    return where(any(isnan(x), both), math.nan, where(reshape_to(bad, found.shape), math.inf, found))
+    number = _condition(where(bad, 0, x), p)
+    return where(any(isnan(x), both), math.nan, where(reshape_to(bad, number.shape), math.inf, number))
 
 
 def _condition(x: Tensor, p: Any) -> Tensor:

@@ -114,15 +114,15 @@ def _table() -> dict[Any, Callable[..., Any]]:
     from hybridflow.array.numpy_functions import FUNCTIONS  # when the first of NumPy's functions meets a tensor
 
     package = _package()
-    found: dict[Any, Callable[..., Any]] = {}
+    table: dict[Any, Callable[..., Any]] = {}
     for source, theirs in ((package, np), (package.linalg, np.linalg), (package.fft, np.fft)):
         for name in source.__all__:
             other, ours = getattr(theirs, name, None), getattr(source, name)
             if callable(other) and callable(ours) and not isinstance(other, type):
-                found.setdefault(other, ours)
+                table.setdefault(other, ours)
     for op in TABLE.values():
         if op.numpy is not None and hasattr(package, op.name):
-            found.setdefault(op.numpy, getattr(package, op.name))
+            table.setdefault(op.numpy, getattr(package, op.name))
     for function in (
         np.result_type,
         np.can_cast,
@@ -134,9 +134,9 @@ def _table() -> dict[Any, Callable[..., Any]]:
         np.trace,
         np.diagonal,
     ):
-        found.pop(function, None)  # other meanings, or no arrays
+        table.pop(function, None)  # other meanings, or no arrays
     methods = {getattr(np, name): method_of(name) for name in _METHODS}
-    return {**found, **methods, **FUNCTIONS}
+    return {**table, **methods, **FUNCTIONS}
 
 
 def _called(theirs: Any, method: str, ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -174,8 +174,8 @@ def _binding(theirs: Any, method: str, ours: Callable[..., Any], count: int, giv
     those that it needs by position, the others by their names."""
     names = _parameters(theirs) if method == "__call__" else None
     signature = inspect.signature(ours)
-    own = signature.parameters
-    needed = [p for p in own.values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+    parameters = signature.parameters
+    needed = [p for p in parameters.values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
     by_position = count if names is None else min(count, len(needed))
     positional: list[int | str] = list(range(by_position))
     given: dict[str, int | str] = dict(zip((names or ())[by_position:], range(by_position, count)))
@@ -183,8 +183,8 @@ def _binding(theirs: Any, method: str, ours: Callable[..., Any], count: int, giv
     keywords: dict[str, int | str] = {}
     without: list[tuple[str, int | str]] = []
     for key, source in given.items():
-        renamed = key if key in own else _RENAMED.get(key, key)
-        if renamed in own and own[renamed].kind is not inspect.Parameter.POSITIONAL_ONLY:
+        renamed = key if key in parameters else _RENAMED.get(key, key)
+        if renamed in parameters and parameters[renamed].kind is not inspect.Parameter.POSITIONAL_ONLY:
             keywords[renamed] = source
         elif names is not None and key in names[: len(needed)] and names.index(key) == len(positional):
             positional.append(source)

@@ -125,6 +125,6 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
         rcond = known_extent(x, 0, "polyfit") * float(np.finfo(dtypes.compute_dtype(x.dtype)).eps)
     length = sqrt(sum(square(powers), axis=0))
     length = where(equal(length, 0), 1.0, length)
-    found = lstsq(divide(powers, length), values, rtol=rcond).solution
-    found = divide(found, reshape_to(length, (degree + 1, 1)))
-    return found if y.ndim == 2 else reshape_to(found, (degree + 1,))
+    coefficients = lstsq(divide(powers, length), values, rtol=rcond).solution
+    coefficients = divide(coefficients, reshape_to(length, (degree + 1, 1)))
+    return coefficients if y.ndim == 2 else reshape_to(coefficients, (degree + 1,))

@@ -208,12 +208,12 @@ def _quantile(stage: str, x: Any, share: Tensor, axis: Any, method: str, keepdim
     x = float_operand(x, stage)
     out_dtype, axes = x.dtype, type_rules.axes(stage, x.type, axis)
     rest = tuple(k for k in range(x.ndim) if k not in axes)
-    kept = tuple(x.shape[k] for k in rest)
+    kept_shape = tuple(x.shape[k] for k in rest)
     count = product(tuple(x.shape[k] for k in axes))
-    shape = tuple(1 if k in axes else n for k, n in enumerate(x.shape)) if keepdims else kept
+    shape = tuple(1 if k in axes else n for k, n in enumerate(x.shape)) if keepdims else kept_shape
     if count == 0:
         return filled(np.nan, out_dtype, (*share.shape, *shape), stage)
-    ordered = sort(reshape_to(permute_dims(x, (*rest, *axes)), (*kept, count)))
+    ordered = sort(reshape_to(permute_dims(x, (*rest, *axes)), (*kept_shape, count)))
     ordered = cast(ordered, dtypes.compute_dtype(out_dtype))
     shares = reshape_to(share, (product(share.shape),))
     last: Any = scalar(count, dtypes.float64, stage)
@@ -221,12 +221,12 @@ def _quantile(stage: str, x: Any, share: Tensor, axis: Any, method: str, keepdim
         last = cast(count_nonzero(logical_not(isnan(ordered)), axis=-1, keepdims=True), dtypes.float64)
     last = maximum(subtract(last, 1), 0)
     inside = logical_and(greater_equal(shares, 0), less_equal(shares, 1))
-    found = _between(ordered, multiply(where(inside, shares, 0), last), last, method)
+    result = _between(ordered, multiply(where(inside, shares, 0), last), last, method)
     if not without_nan:
         highest = ordered[..., -1:]
-        found = where(isnan(highest), highest, found)
-    found = cast(where(inside, found, np.nan), out_dtype)
-    return reshape_to(moveaxis(found, -1, 0), (*share.shape, *shape))
+        result = where(isnan(highest), highest, result)
+    result = cast(where(inside, result, np.nan), out_dtype)
+    return reshape_to(moveaxis(result, -1, 0), (*share.shape, *shape))
 
 
 def _between(ordered: Tensor, places: Tensor, last: Tensor, method: str) -> Tensor:

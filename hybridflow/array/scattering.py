@@ -78,8 +78,8 @@ def _set_in_order(x: Tensor, indices: Any, updates: Any, descending: bool) -> Te
     size = (product(chosen.shape),)
     values, places = reshape_to(values, size), reshape_to(chosen, size)
     order = argsort(values, descending=descending)
-    found = updated(reshape_to(x, (count,)), getitem(places, order), getitem(values, order))
-    return reshape_to(found, x.shape)
+    result = updated(reshape_to(x, (count,)), getitem(places, order), getitem(values, order))
+    return reshape_to(result, x.shape)
 
 
 def subtracted_at(x: Tensor, indices: Any, updates: Any) -> Tensor:

@@ -155,15 +155,15 @@ def _parts(stage: str, data: Any, segment_ids: Any, num_segments: Any) -> tuple[
 
 def numbers(values: Any, stage: str) -> Tensor:
     """Numbers of segments or bins, as int64; those of uint64 that are none stay too large."""
-    found = as_tensor(values, stage)
-    if isinstance(values, (list, tuple)) and found.size == 0:
-        return cast(found, default_int)
-    if dtypes.is_float(dtypes.wide_dtype(found.dtype)):
-        raise DTypeError(stage, f"the numbers are {found.type}; they must be integers. Convert them with hf.astype.")
-    if found.dtype == dtypes.uint64:
+    result = as_tensor(values, stage)
+    if isinstance(values, (list, tuple)) and result.size == 0:
+        return cast(result, default_int)
+    if dtypes.is_float(dtypes.wide_dtype(result.dtype)):
+        raise DTypeError(stage, f"the numbers are {result.type}; they must be integers. Convert them with hf.astype.")
+    if result.dtype == dtypes.uint64:
         most = np.iinfo(np.int64).max
-        found = where(less(found, np.uint64(most)), found, np.uint64(most))
-    return cast(found, default_int)
+        result = where(less(result, np.uint64(most)), result, np.uint64(most))
+    return cast(result, default_int)
 
 
 @operation

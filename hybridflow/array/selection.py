@@ -69,11 +69,11 @@ def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple
             )
         return tuple(from_numpy(index, "nonzero") for index in np.nonzero(array))
     places, there = _indices(reshape(not_equal(x, 0), (-1,)), type_rules.extent("nonzero", "size", size))
-    found = []
+    positions = []
     for extent in reversed(x.shape):
-        found.append(where(there, remainder(places, extent) if extent != 0 else places, fill_value))
+        positions.append(where(there, remainder(places, extent) if extent != 0 else places, fill_value))
         places = floor_divide(places, extent) if extent != 0 else places
-    return tuple(reversed(found))
+    return tuple(reversed(positions))
 
 
 @entered
@@ -229,8 +229,8 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None, *, size: int | None
     counts = to_shape(repeats, "repeat")
     if len(counts) == 1:
         wide = (*x.shape[: axis + 1], counts[0], *x.shape[axis + 1 :])
-        kept = tuple(k for k in range(len(wide)) if k != axis + 1)
-        spread = apply(TABLE["broadcast"], x, shape=wide, axes=kept)
+        remaining_axes = tuple(k for k in range(len(wide)) if k != axis + 1)
+        spread = apply(TABLE["broadcast"], x, shape=wide, axes=remaining_axes)
         return reshape_to(spread, (*x.shape[:axis], extent * counts[0], *x.shape[axis + 1 :]))
     if len(counts) != extent:
         raise ShapeError("repeat", f"{len(counts)} repeats for the {extent} elements along axis {axis} of {x.type}.")

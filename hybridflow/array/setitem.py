@@ -189,16 +189,16 @@ def _placed(x: Tensor, entries: list[Any], fill: Tensor, whole: bool) -> Tensor:
     extents of a call leave nothing of one: what has a gradient is no matter of these.
     """
     shape = tuple([_length(e) if isinstance(e, Range) else 1 for e in entries if not isinstance(e, Position)])
-    kept = [e for e in entries if isinstance(e, (Range, Position))]
-    inner = tuple([_length(e) if isinstance(e, Range) else 1 for e in kept])
+    remaining = [e for e in entries if isinstance(e, (Range, Position))]
+    inner = tuple([_length(e) if isinstance(e, Range) else 1 for e in remaining])
     fill = reshape_to(_spread(fill, shape), inner)
-    turned = tuple([axis for axis, e in enumerate(kept) if isinstance(e, Range) and e.reverse])
+    turned = tuple([axis for axis, e in enumerate(remaining) if isinstance(e, Range) and e.reverse])
     if turned:
         fill = apply(TABLE["reverse"], fill, axes=turned)
     if whole:
         return exclusive(fill)
-    starts = [e.start if isinstance(e, Range) else e.at for e in kept]
-    steps = [e.step if isinstance(e, Range) else 1 for e in kept]
+    starts = [e.start if isinstance(e, Range) else e.at for e in remaining]
+    steps = [e.step if isinstance(e, Range) else 1 for e in remaining]
     ends = [start + (n - 1) * step + 1 for start, n, step in zip(starts, inner, steps)]
     place = {
         "low": tuple(starts),
@@ -216,12 +216,12 @@ def _length(entry: Range) -> Extent:
 
 def _only_lookup(x: Tensor, entries: list[Any]) -> int | None:
     """The axis of ``x`` whose positions are in a tensor, if those of all others are all that there are."""
-    found = [axis for axis, entry in enumerate(entries) if isinstance(entry, Lookup)]
-    if len(found) != 1 or len(entries) != x.ndim:
+    lookup_axes = [axis for axis, entry in enumerate(entries) if isinstance(entry, Lookup)]
+    if len(lookup_axes) != 1 or len(entries) != x.ndim:
         return None
     whole = [Range(0, n, 1, False) for n in x.shape]
-    others = (k for k in range(x.ndim) if k != found[0])
-    return found[0] if all(_is_same(entries[k], whole[k]) for k in others) else None
+    others = (k for k in range(x.ndim) if k != lookup_axes[0])
+    return lookup_axes[0] if all(_is_same(entries[k], whole[k]) for k in others) else None
 
 
 def _is_same(entry: Any, other: Range) -> bool:

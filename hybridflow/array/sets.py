@@ -259,6 +259,6 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
         return filled(bool(invert), np.dtype(np.bool_), x1.shape, "isin")
     ordered = sort(reshape(x2, (x2.size,)))
     flat = reshape(x1, (x1.size,))
-    found = greater(searchsorted(ordered, flat, side="right"), searchsorted(ordered, flat, side="left"))
-    found = reshape(logical_and(found, equal(flat, flat)), x1.shape)
-    return logical_not(found) if invert else found
+    matches = greater(searchsorted(ordered, flat, side="right"), searchsorted(ordered, flat, side="left"))
+    matches = reshape(logical_and(matches, equal(flat, flat)), x1.shape)
+    return logical_not(matches) if invert else matches

@@ -410,8 +410,8 @@ def _pieces(tensors: Sequence[Any]) -> list[Tensor]:
 
 
 def _is_row(x: Any, stack: Tensor, number: int) -> bool:
-    found = getattr(x, "row_of", None)
-    return found is not None and found[0] is stack and found[1] == number
+    row_of = getattr(x, "row_of", None)
+    return row_of is not None and row_of[0] is stack and row_of[1] == number
 
 
 @operation

@@ -51,9 +51,9 @@ def block_diag(*arrays: Any) -> Tensor:
     before, total = [0], builtins.sum(x.shape[-1] for x in blocks)
     for x in blocks:
         before.append(before[-1] + x.shape[-1])
-    kept = [(0, 0)] * (len(front) + 1)
+    unpadded = [(0, 0)] * (len(front) + 1)
     lines = [
-        pad(expand(x, (*front, *x.shape[-2:])), [*kept, (start, total - stop)])
+        pad(expand(x, (*front, *x.shape[-2:])), [*unpadded, (start, total - stop)])
         for x, start, stop in zip(blocks, before, before[1:])
     ]
     return concat(lines, axis=-2)

@@ -224,8 +224,8 @@ def _traced(stage: str, which: Tensor, branches: Sequence[Branch]) -> Any:
             nests[0].check_like(stage, nests[-1], "in the first branch", f"in branch {len(nests) - 1}")
         return values
 
-    found = trace_cond(stage, which, [lambda f=f: flat(f) for f in branches], _Names(nests))  # type: ignore[misc]
-    return nests[0].filled(found)
+    results = trace_cond(stage, which, [lambda f=f: flat(f) for f in branches], _Names(nests))  # type: ignore[misc]
+    return nests[0].filled(results)
 
 
 class _Names(Sequence[str]):

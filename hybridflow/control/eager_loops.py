@@ -77,10 +77,10 @@ def plain_for(
         return [x[position] for x in stacked]
 
     types = [x.type.with_shape(x.shape[1:]) for x in stacked]
-    values, made = loop.run(lambda _: loop.iterations < length, body, slices, types)
-    if not made:
+    values, stacks = loop.run(lambda _: loop.iterations < length, body, slices, types)
+    if not stacks:
         return values, [filled(0, type.dtype, (0, *type.shape), stage) for type in loop.output_types]
-    return values, [stack(parts[::-1] if reverse else parts) for parts in map(list, zip(*made))]
+    return values, [stack(parts[::-1] if reverse else parts) for parts in map(list, zip(*stacks))]
 
 
 class _Widened(Exception):
@@ -115,20 +115,20 @@ class _Loop:
         stage = self.stage
         self.iterations = 0
         values = [exclusive(carry.began(stage)) for carry in self.carries]
-        made: list[list[Tensor]] = []
+        stacked: list[list[Tensor]] = []
         while goes_on(values):
             results, more = iteration(values, slices())
-            found = values_of(stage, results)
-            kept = [carry.widen(stage, x) for carry, x in zip(self.carries, found)]
-            if not all(kept):
+            ends = values_of(stage, results)
+            same_types = [carry.widen(stage, x) for carry, x in zip(self.carries, ends)]
+            if not all(same_types):
                 raise _Widened
-            values = [weak_cast(x, carry.dtype, stage) for carry, x in zip(self.carries, found)]
-            made.append(values if more is None else [as_tensor(x, stage) for x in more])
+            values = [weak_cast(x, carry.dtype, stage) for carry, x in zip(self.carries, ends)]
+            stacked.append(values if more is None else [as_tensor(x, stage) for x in more])
             self.iterations += 1
         if not self.iterations and (types or any(carry.weak for carry in self.carries)):
             self._look(iteration, types)
             values = [carry.began(stage) for carry in self.carries]
-        return values, made
+        return values, stacked
 
     def _look(self, iteration: Iteration, types: Sequence[TensorType]) -> None:
         """Find the types of what a turn makes without running it; carries get the dtypes that they would have.  Nothing

@@ -65,9 +65,9 @@ def while_loop(
                 result = [result]
             if type(result) in (list, tuple):
                 result = type(loop_vars)(result)
-        found = Nest(result, "loop_vars")
-        start.check_like(stage, found, "before a turn", "after it")
-        return found.values
+        nest = Nest(result, "loop_vars")
+        start.check_like(stage, nest, "before a turn", "after it")
+        return nest.values
 
     def goes_on(values: Sequence[Any]) -> Any:
         return cond(*arguments(values))
@@ -104,9 +104,9 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     first, end = _count(stage, "lower", lower), _count(stage, "upper", upper)
 
     def iteration(i: Tensor, values: Sequence[Any]) -> list[Any]:
-        found = Nest(body(i, start.filled(values)), "the value")
-        start.check_like(stage, found, "before a turn", "after it")
-        return found.values
+        nest = Nest(body(i, start.filled(values)), "the value")
+        start.check_like(stage, nest, "before a turn", "after it")
+        return nest.values
 
     if now().trace is None:
         first, end = int(first), int(end)
@@ -126,14 +126,14 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
         )
         return start.filled(carries)
     limit = as_tensor(end, stage, int64)
-    found = run_while(
+    results = run_while(
         stage,
         lambda values: values[0] < limit,
         lambda values: [values[0] + 1, *iteration(values[0], values[1:])],
         [as_tensor(first, stage, int64), *start.values],
         ["i", *start.names],
     )
-    return start.filled(found[1:])
+    return start.filled(results[1:])
 
 
 def _count(stage: str, what: str, value: Any) -> Any:

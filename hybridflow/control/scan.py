@@ -40,9 +40,9 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, rev
     elements = _Elements("scan", fn, elems)
     if initializer is None:
         start, first = elements.without_first(reverse)
-        _, found = elements.iterate(fn, start, reverse, stacked=True)
+        _, results = elements.iterate(fn, start, reverse, stacked=True)
         rows = [expand_dims(x, axis=0) for x in first]
-        pairs = zip(found, rows) if reverse else zip(rows, found)
+        pairs = zip(results, rows) if reverse else zip(rows, results)
         return start.filled([concat(list(pair)) for pair in pairs])
     start = Nest(initializer, "the accumulator")
     return start.filled(elements.iterate(fn, start, reverse, stacked=True)[1])
@@ -116,19 +116,19 @@ def map_fn(fn: Callable[[Any], Any], elems: Any) -> Any:
     (<Tensor i64[2] cpu> [3 7], <Tensor i64[2] cpu> [1 3])
     """
     elements = _Elements("map_fn", fn, elems)
-    found: list[Nest] = []
+    nests: list[Nest] = []
 
     def iteration(_: Sequence[Any], slices: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
-        made = Nest(fn(elements.nest.filled(slices)), "the result")
-        if found:
-            found[0].check_like("map_fn", made, "for one slice", "for the next")
-        found.append(made)
-        return [], made.values
+        nest = Nest(fn(elements.nest.filled(slices)), "the result")
+        if nests:
+            nests[0].check_like("map_fn", nest, "for one slice", "for the next")
+        nests.append(nest)
+        return [], nest.values
 
     _, stacks = run_for("map_fn", elements.length, iteration, [], elements.tensors, [])
-    if not found:
+    if not nests:
         raise ArgumentError("map_fn", "there are no slices, and the function cannot be traced to see what it returns.")
-    return found[0].filled(stacks)
+    return nests[0].filled(stacks)
 
 
 class _Elements:
@@ -171,9 +171,9 @@ class _Elements:
         self, fn: Callable[[Any, Any], Any], start: Nest, reverse: bool, stacked: bool
     ) -> tuple[list[Tensor], list[Tensor]]:
         def iteration(values: Sequence[Any], slices: Sequence[Tensor]) -> tuple[list[Any], list[Any] | None]:
-            found = Nest(fn(start.filled(values), self.nest.filled(slices)), "the accumulator")
-            start.check_like(self.stage, found, "before a turn", "after it")
-            return found.values, None if stacked else []
+            nest = Nest(fn(start.filled(values), self.nest.filled(slices)), "the accumulator")
+            start.check_like(self.stage, nest, "before a turn", "after it")
+            return nest.values, None if stacked else []
 
         return run_for(self.stage, self.length, iteration, start.values, self.tensors, start.names, reverse)
 
@@ -207,17 +207,17 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     if len(extents) != 1:
         raise ShapeError(stage, f"elems have the extents {sorted(map(str, extents))} along axis {axis}. Expected one.")
     axes = [axis % x.ndim for x in tensors]
-    given = [flip(x, axis=k) for x, k in zip(tensors, axes)] if reverse else tensors
+    inputs = [flip(x, axis=k) for x, k in zip(tensors, axes)] if reverse else tensors
 
     def combined(left: list[Tensor], right: list[Tensor]) -> list[Tensor]:
-        made = fn(elements.nest.filled(left), elements.nest.filled(right))
-        structure = pytree.flatten(made)[1]
+        result = fn(elements.nest.filled(left), elements.nest.filled(right))
+        structure = pytree.flatten(result)[1]
         if not structure.same_entries(elements.nest.structure):
             raise ArgumentTypeError(stage, f"fn returns {structure!r} for {elements.nest.structure!r}. Expected these.")
-        return Nest(made, "the result").values
+        return Nest(result, "the result").values
 
-    found = _prefixes(combined, given, axes, int(extents.pop()))
-    return elements.nest.filled([flip(x, axis=k) for x, k in zip(found, axes)] if reverse else found)
+    results = _prefixes(combined, inputs, axes, int(extents.pop()))
+    return elements.nest.filled([flip(x, axis=k) for x, k in zip(results, axes)] if reverse else results)
 
 
 def _prefixes(combined: Any, tensors: list[Tensor], axes: list[int], n: int) -> list[Tensor]:

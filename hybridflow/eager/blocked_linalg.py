@@ -69,13 +69,13 @@ class Steps:
 
     def _shared(self, name: str, units: int, work: int, *words: int) -> None:
         """A task, by the threads of programs where it is worth it."""
-        given = self._words[name](*words)
+        shared = self._words[name](*words)
         host = thread_pool.host(work) if units > 1 else None
         if host is None:
-            self._calls[name](ctypes.addressof(given), 0, units, 0)
+            self._calls[name](ctypes.addressof(shared), 0, units, 0)
         else:
             place = ctypes.addressof(host)
-            host.parallel_for(place, self._tasks[name], ctypes.addressof(given), units, 1, 1, work)
+            host.parallel_for(place, self._tasks[name], ctypes.addressof(shared), units, 1, 1, work)
 
     def _pitch(self, x: np.ndarray) -> int:
         return x.strides[0] // x.itemsize

@@ -39,7 +39,7 @@ def call(op: OpDef, arrays: tuple[Any, ...], attrs: Mapping[str, Any], where: st
                 f"is computed by NumPy, and a tensor lies on {devices.of(array)}. Move it with x.to_device('cpu').",
                 where,
             )
-    given = [*map(np.ascontiguousarray, arrays)]
+    inputs = [*map(np.ascontiguousarray, arrays)]
 
     def by_lapack(*matrices: np.ndarray) -> Any:
         return op.reference(None, *matrices, **attrs)
@@ -49,10 +49,10 @@ def call(op: OpDef, arrays: tuple[Any, ...], attrs: Mapping[str, Any], where: st
         return by_lapack(*matrices) if found is None else found
 
     try:
-        found = results(*given)
+        found = results(*inputs)
     except np.linalg.LinAlgError as error:
         types = ", ".join(str(TensorType(array.shape, array.dtype)) for array in arrays)
-        place, reason = _first_without_result(results, given, error)
+        place, reason = _first_without_result(results, inputs, error)
         raise LinAlgError(op.name, f"there is no result for {types}{place}: {reason}.", where) from None
     return tuple(found)
 

@@ -57,9 +57,9 @@ class MultiDeviceProgram:
     def _schedule(self) -> tuple[dict[int, list[Value]], dict[int, list[Value]]]:
         """What is copied before each part, and behind the last one; what nobody needs any more behind each."""
         parts, sources = self._cut.parts, self._cut.sources
-        made = {value: k for k, part in enumerate(parts) for value in part.gives}
+        producers = {value: k for k, part in enumerate(parts) for value in part.gives}
         first: dict[Value, int] = {}
-        last: dict[Value, int] = dict(made)
+        last: dict[Value, int] = dict(producers)
         for k, part in enumerate(parts):
             for value in part.takes:
                 first.setdefault(value, k)
@@ -67,8 +67,8 @@ class MultiDeviceProgram:
         copies: dict[int, list[Value]] = defaultdict(list)
         for value, device in sources.items():
             source = Value(value.node, device)
-            at = made[source] + 1 if source in made else 0
-            if value.device == devices.CPU and source in made:
+            at = producers[source] + 1 if source in producers else 0
+            if value.device == devices.CPU and source in producers:
                 at = first.get(value, len(parts))
             copies[at].append(value)
             last[source] = max(last.get(source, 0), at)
@@ -97,10 +97,10 @@ class MultiDeviceProgram:
         updates: dict[int, Any] = {}
         for k, (part, program) in enumerate(zip(self._cut.parts, self._programs)):
             self._copy(values, k)
-            taken = [values[value] for value in part.takes]
-            taken += [devices.moved(np.empty((extents[n], 0), np.bool_), part.device) for n in part.sizes]
-            made, new = program.compute(taken, program.updated if in_place else ())
-            values.update(zip(part.gives, made))
+            inputs = [values[value] for value in part.takes]
+            inputs += [devices.moved(np.empty((extents[n], 0), np.bool_), part.device) for n in part.sizes]
+            outputs, new = program.compute(inputs, program.updated if in_place else ())
+            values.update(zip(part.gives, outputs))
             updates.update(zip(part.updates, new))
             for value in self._spent.get(k, ()):
                 values.pop(value, None)
@@ -113,14 +113,14 @@ class MultiDeviceProgram:
         """Copy what is to be copied before a part."""
         for value in self._copies.get(k, ()):
             is_constant = value.node.is_parameter and value.node.attrs["role"] is Role.CAPTURE
-            found = self._captured.get(value) if is_constant else None
-            if found is None:
+            copy = self._captured.get(value) if is_constant else None
+            if copy is None:
                 source = values[Value(value.node, self._cut.sources[value])]
-                found = devices.moved(source, value.device)
-                self._note(value.device, self._title(value), found.nbytes, not is_constant)
+                copy = devices.moved(source, value.device)
+                self._note(value.device, self._title(value), copy.nbytes, not is_constant)
                 if is_constant:
-                    self._captured[value] = found
-            values[value] = found
+                    self._captured[value] = copy
+            values[value] = copy
 
     def _title(self, value: Value) -> str:
         node = value.node

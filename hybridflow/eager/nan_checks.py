@@ -57,11 +57,11 @@ def check(op: Any, inputs: Iterable[Any], out: Any) -> None:
     floats = None
     for part in out if isinstance(out, tuple) else (out,):
         if is_float(part.dtype):
-            made = part.numpy()
-            if not np.isfinite(made).all():
+            array = part.numpy()
+            if not np.isfinite(array).all():
                 floats = floats or [x.numpy() for x in inputs if is_float(x.dtype)]
-                if not (np.less(made, np.inf).all() and any(np.isneginf(x).any() for x in map(_wide, floats))):
-                    raise _error(op.name, user_location(), made, part.type)
+                if not (np.less(array, np.inf).all() and any(np.isneginf(x).any() for x in map(_wide, floats))):
+                    raise _error(op.name, user_location(), array, part.type)
 
 
 def checked(graph: Graph, functions: Sequence[Callable[..., Any]]) -> tuple[Graph, Sequence[Callable[..., Any]]]:

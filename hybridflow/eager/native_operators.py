@@ -104,8 +104,8 @@ def _application(op: OpDef, dtype: np.dtype[Any], form: int) -> Application | No
     n = (Dim("n"),)
     single = {ELEMENT_RIGHT: 1, ELEMENT_LEFT: 0}.get(form)
     b = GraphBuilder(TABLE, op.name)
-    given = [b.parameter(TensorType(() if k == single else n, dtype)) for k in range(op.arity or 0)]
-    operands = [b.broadcast(x, shape=n, axes=()) if k == single else x for k, x in enumerate(given)]
+    parameters = [b.parameter(TensorType(() if k == single else n, dtype)) for k in range(op.arity or 0)]
+    operands = [b.broadcast(x, shape=n, axes=()) if k == single else x for k, x in enumerate(parameters)]
     executable: Any = executable_for(b.finish([b.emit(op, *operands)]))
     if op.name == "pow" and form == ELEMENT_RIGHT:
         return Application(executable, dtype)  # powers by Python numbers may be other ops, see ``elementwise.pow``

@@ -256,8 +256,8 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
         return _from_sequence(list(value), dtype or default_int, stage)
     elif isinstance(value, Operators):
         out = value._whole()
-    elif (found := _from_foreign(value, stage)) is not None:
-        out = found
+    elif (foreign := _from_foreign(value, stage)) is not None:
+        out = foreign
     else:
         raise ArgumentTypeError(
             stage, f"{kind.__name__} is not a tensor, a number, a nested list of numbers or an array: {value!r:.60}."

@@ -231,9 +231,9 @@ def _sparse(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
 def _product(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     """CONTRACT: the axes of each part (batch, rows, columns, summed) joined to one; they lie side by side."""
     assert op.contraction and op.contracting, op  # the table sees to it
-    given = op.contraction(types, attrs)
-    joined = [(static_size(extents),) if extents else () for extents in given.extents(*types)]
-    factors = Contraction(_joined(given.left), _joined(given.right))
+    contraction = op.contraction(types, attrs)
+    joined = [(static_size(extents),) if extents else () for extents in contraction.extents(*types)]
+    factors = Contraction(_joined(contraction.left), _joined(contraction.right))
 
     def shapes(batch: Any, rows: Any, columns: Any, summed: Any) -> tuple[Any, Any]:
         return factors.left.arranged(batch, rows, summed), factors.right.arranged(batch, columns, summed)

@@ -28,14 +28,14 @@ def view_call(args: Sequence[Any], kwargs: dict[str, Any], result: Any, is_const
     """A native call that gives what lies where ``result`` does: in the memory of tensors among the arguments, or, if it
     ``is_constant`` and they are no tensors, in memory of its own.  None where it is of another kind."""
     results = [result] if type(result) is Tensor else result
-    given = [*args, *kwargs.values()]
-    if type(results) not in (list, tuple) or any(type(x) is not Tensor or _is_among(x, given) for x in results):
+    values = [*args, *kwargs.values()]
+    if type(results) not in (list, tuple) or any(type(x) is not Tensor or _is_among(x, values) for x in results):
         return None
-    sources = {k: value._array for k, value in enumerate(given) if type(value) is Tensor}
-    arguments = [argument for argument in map(_argument, given) if argument is not None]
+    sources = {k: value._array for k, value in enumerate(values) if type(value) is Tensor}
+    arguments = [argument for argument in map(_argument, values) if argument is not None]
     found = [_constant(x._array) if is_constant and not sources else _view(x._array, sources) for x in results]
     views = [view for view in found if view is not None]
-    if len(arguments) < len(given) or len(views) < len(found):
+    if len(arguments) < len(values) or len(views) < len(found):
         return None
     if len({view.source for view in views if isinstance(view.source, int)}) < len(sources):
         return None  # the values of a tensor that is not seen may decide

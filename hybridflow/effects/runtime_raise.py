@@ -32,12 +32,12 @@ def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None =
 
     def fail(*arrays: np.ndarray) -> NoReturn:
         said, said_of_cause = late.filled(arrays)
-        found = parts_of_exception(said)
-        if not is_of_program(found):
-            found.add_note(f"{OF_PROGRAM}  ({where})" if where else OF_PROGRAM)
+        parts = parts_of_exception(said)
+        if not is_of_program(parts):
+            parts.add_note(f"{OF_PROGRAM}  ({where})" if where else OF_PROGRAM)
         if not said_of_cause:
-            raise found
-        raise found from parts_of_exception(said_of_cause)
+            raise parts
+        raise parts from parts_of_exception(said_of_cause)
 
     require(ok, fail, late.tensors(), _text(error))
 

@@ -244,11 +244,11 @@ class _Shown:
 
 def joined(pieces: Sequence[Any]) -> Any:
     """``f"..."`` of texts, and of values with their conversions and format specifications."""
-    made: list[Any] = []
+    parts: list[Any] = []
     for piece in pieces:
         late = not isinstance(piece, str) and _asks_at_runtime(piece)
-        made.append(piece if late or isinstance(piece, str) else _piece_text(piece))
-    return "".join(made) if all(isinstance(piece, str) for piece in made) else RuntimeText(_joined, *made)
+        parts.append(piece if late or isinstance(piece, str) else _piece_text(piece))
+    return "".join(parts) if all(isinstance(piece, str) for piece in parts) else RuntimeText(_joined, *parts)
 
 
 def text_of(make: Callable[..., str], *args: Any, **named: Any) -> Any:

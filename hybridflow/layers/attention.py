@@ -143,16 +143,16 @@ class MultiHeadAttention(Layer, one_tensor=True):
         v = self._shared(_heads(value, self.value_kernel, self.value_bias))
         columns = [expand_dims(m, axis=-2) for m in (value_mask, key_mask) if m is not None]
         rows = [] if query_mask is None else [expand_dims(query_mask, axis=-1)]
-        given = [] if attention_mask is None else [attention_mask]
+        masks = [] if attention_mask is None else [attention_mask]
         near = self._near(q.shape[2], k.shape[2])
-        seen = [mask if mask.ndim != 3 else expand_dims(mask, axis=1) for mask in rows + columns + given + near]
+        seen = [mask if mask.ndim != 3 else expand_dims(mask, axis=1) for mask in rows + columns + masks + near]
         for mask in seen:
             if not dtypes.is_bool(mask.dtype):
                 raise DTypeError(self.name, f"a mask is {mask.dtype}; it must be bool. Compare it, as in mask != 0.")
         mask = functools.reduce(logical_and, seen) if seen else None
         rate = self.dropout if training else 0.0
-        taken, powers, total = attention(q, k, v, mask, use_causal_mask, None, rate, self.generator)
-        out = einsum("bntv,nve->bte", self._gated(taken, query), self.output_kernel)
+        context, powers, total = attention(q, k, v, mask, use_causal_mask, None, rate, self.generator)
+        out = einsum("bntv,nve->bte", self._gated(context, query), self.output_kernel)
         if self.output_bias is not None:
             out = out + self.output_bias
         return (out, cast(divide(powers, total), q.dtype)) if return_attention_scores else out

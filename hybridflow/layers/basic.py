@@ -151,8 +151,8 @@ class Lambda(Layer):
         return self.mask(inputs, mask) if callable(self.mask) else self.mask
 
     def get_config(self) -> dict[str, Any]:
-        own = {"function": self.function, "output_shape": self.output_shape, "mask": self.mask}
-        return super().get_config() | own | {"arguments": self.arguments}
+        config = {"function": self.function, "output_shape": self.output_shape, "mask": self.mask}
+        return super().get_config() | config | {"arguments": self.arguments}
 
 
 class ActivityRegularization(Layer, one_tensor=True):
@@ -317,8 +317,8 @@ class Dropout(Layer, one_tensor=True):
         if len(self.noise_shape) != inputs.ndim:
             raise ShapeError(self.name, f"the input is {inputs.type}; noise_shape {self.noise_shape} has other axes.")
         drawn = tuple(n if one is None else one for n, one in zip(inputs.shape, self.noise_shape))
-        kept = (self.generator or random.global_generator()).bernoulli(1 - self.rate, drawn)
-        return where(kept, inputs * (1 / (1 - self.rate)), 0)
+        keep_mask = (self.generator or random.global_generator()).bernoulli(1 - self.rate, drawn)
+        return where(keep_mask, inputs * (1 / (1 - self.rate)), 0)
 
 
 def positive(value: Any, name: str, layer: Layer) -> int:

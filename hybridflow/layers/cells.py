@@ -230,8 +230,8 @@ class LSTMCell(_Gated):
 
     def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
         parts = split(projected + seen @ self.recurrent_kernel, 4, axis=-1)
-        entry, kept = self.recurrent_activation(parts[0]), self.recurrent_activation(parts[1])
-        memory = kept * states[1] + entry * self.activation(parts[2])
+        entry, gates = self.recurrent_activation(parts[0]), self.recurrent_activation(parts[1])
+        memory = gates * states[1] + entry * self.activation(parts[2])
         out = self.recurrent_activation(parts[3]) * self.activation(memory)
         return out, [out, memory]
 
@@ -411,8 +411,8 @@ def output_shape(cell: Any) -> tuple[int, ...]:
 def initial_state(cell: Any, batch: Any, dtype: DTypeLike) -> list[Any]:
     """The states that a cell begins with, as a list."""
     if hasattr(cell, "get_initial_state"):
-        made = cell.get_initial_state(batch_size=batch)
-        return list(made) if isinstance(made, (list, tuple)) else [made]
+        state = cell.get_initial_state(batch_size=batch)
+        return list(state) if isinstance(state, (list, tuple)) else [state]
     sizes = cell.state_size if isinstance(cell.state_size, (list, tuple)) else [cell.state_size]
     return [zeros((batch, size), dtype=dtype) for size in sizes]
 

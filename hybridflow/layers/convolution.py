@@ -263,10 +263,10 @@ class _Transposed(_Convolution, one_tensor=True):
             over = max(span - stride, 0) if more is None else span - stride + more
             return extent * stride + over, (0, 0)
         if more is None:
-            found, before = extent * stride, max(span - stride, 0) // 2
+            result, before = extent * stride, max(span - stride, 0) // 2
         else:
-            found, before = (extent - 1) * stride + span % 2 + more, max(span - span % 2 - more, 0) // 2
-        return found, (before, max((extent - 1) * stride + span - found - before, 0))
+            result, before = (extent - 1) * stride + span % 2 + more, max(span - span % 2 - more, 0) // 2
+        return result, (before, max((extent - 1) * stride + span - result - before, 0))
 
 
 class Conv1DTranspose(_Transposed):

@@ -100,11 +100,11 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
 
     def _shape_after(self, shape: Any) -> tuple[int, ...]:
         places = shape[1:-1] if self.data_format == "channels_last" else shape[2:]
-        made = []
+        extents = []
         for n, k, stride, rate in zip(places, self.kernel_size, self.strides, self.dilation_rate):
             least = 0 if self.padding == "same" else (k - 1) * rate
-            made.append((n - least + stride - 1) // stride)
-        return (*made, self.filters) if self.data_format == "channels_last" else (self.filters, *made)
+            extents.append((n - least + stride - 1) // stride)
+        return (*extents, self.filters) if self.data_format == "channels_last" else (self.filters, *extents)
 
     @property
     def state_size(self) -> list[tuple[int, ...]]:
@@ -164,12 +164,12 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
 
     def get_config(self) -> dict[str, Any]:
         names = "filters", "kernel_size", "strides", "padding", "dilation_rate", "use_bias", "unit_forget_bias"
-        own = {name: getattr(self, name) for name in (*names, "dropout", "recurrent_dropout", "seed")}
+        config = {name: getattr(self, name) for name in (*names, "dropout", "recurrent_dropout", "seed")}
         functions = {
             "activation": name_of_activation(self.activation),
             "recurrent_activation": name_of_activation(self.recurrent_activation),
         }
-        return super().get_config() | own | functions | self._settled("kernel", "recurrent", "bias")
+        return super().get_config() | config | functions | self._settled("kernel", "recurrent", "bias")
 
 
 class _ConvLSTM(RNN, one_tensor=True):
@@ -179,9 +179,9 @@ class _ConvLSTM(RNN, one_tensor=True):
 
     def __init__(self, filters: int, kernel_size: Any, *arguments: Any, **options: Any) -> None:
         order = "strides", "padding", "data_format", "dilation_rate", *REMEMBERING
-        of_cell, own = split_arguments(type(self).__name__, order, arguments, options)
+        of_cell, layer_options = split_arguments(type(self).__name__, order, arguments, options)
         kind: Any = ConvLSTMCell
-        super().__init__(kind(self._places, filters, kernel_size, **of_cell), **own)
+        super().__init__(kind(self._places, filters, kernel_size, **of_cell), **layer_options)
 
     def build(self, input_shape: Any) -> None:
         if len(input_shape) != self._places + 3:

@@ -55,10 +55,10 @@ class EinsumDense(Layer, one_tensor=True):
         super().__init__(**options)
         self.equation, self.bias_axes = equation.replace(" ", ""), bias_axes
         self.output_shape = (output_shape,) if isinstance(output_shape, int) else tuple(output_shape)
-        found = re.fullmatch(r"((?:\.\.\.)?\w+(?:\.\.\.)?),(\w+)->((?:\.\.\.)?\w+(?:\.\.\.)?)", self.equation)
-        if found is None:
+        match = re.fullmatch(r"((?:\.\.\.)?\w+(?:\.\.\.)?),(\w+)->((?:\.\.\.)?\w+(?:\.\.\.)?)", self.equation)
+        if match is None:
             raise ArgumentError(self.name, f"equation is {equation!r}; it must be like 'abc,cd->abd'.")
-        self._parts = found.groups()
+        self._parts = match.groups()
         if set(bias_axes or "") - set(self._parts[2]):
             raise ArgumentError(self.name, f"bias_axes is {bias_axes!r}; the outputs have {self._parts[2]!r}.")
         self.activation = activation_of(activation)
@@ -98,12 +98,12 @@ class EinsumDense(Layer, one_tensor=True):
         return dict(zip(letters, seen))
 
     def _extent(self, extents: dict[str, Any], letter: str) -> int:
-        found = extents.get(letter)
-        if found is None:
+        extent = extents.get(letter)
+        if extent is None:
             raise ShapeError(
                 self.name, f"the extent of {letter!r} in {self.equation!r} must be known: it is a weight's."
             )
-        return int(found)
+        return int(extent)
 
     def call(self, inputs: Any) -> Any:
         out = einsum(self.equation, inputs, self.kernel)

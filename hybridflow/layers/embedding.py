@@ -87,8 +87,8 @@ class Embedding(Layer, one_tensor=True):
         return not_equal(inputs, 0) if self.mask_zero else None
 
     def get_config(self) -> dict[str, Any]:  # without the weights to start with
-        own = {"input_dim": self.input_dim, "output_dim": self.output_dim, "mask_zero": self.mask_zero}
-        return super().get_config() | own | self._settled("embeddings")
+        config = {"input_dim": self.input_dim, "output_dim": self.output_dim, "mask_zero": self.mask_zero}
+        return super().get_config() | config | self._settled("embeddings")
 
 
 class Masking(Layer, one_tensor=True):

@@ -98,7 +98,7 @@ class InputLayer(Layer):
         name: str | None = None,
         **options: Any,
     ) -> None:
-        given = options.pop("input_shape", None)
+        input_shape = options.pop("input_shape", None)
         if (whole := options.pop("batch_shape", None)) is not None:
             if shape is not None or batch_size is not None:
                 raise ArgumentError("Input", "give batch_shape, or shape and batch_size.")
@@ -106,7 +106,7 @@ class InputLayer(Layer):
         if not isinstance(name, (str, type(None))):
             raise ArgumentTypeError("Input", f"name is {name!r}; give a text.")
         super().__init__(name=name, dtype=dtype, **options)
-        self.shape, self.batch_size = _sample(given if shape is None else shape), batch_size
+        self.shape, self.batch_size = _sample(input_shape if shape is None else shape), batch_size
         for extent in (*self.shape, batch_size):
             if extent is not None and (not isinstance(extent, int) or extent < 0):
                 raise ArgumentError("Input", f"the extent {extent!r} is neither None nor an int of 0 or more.")
@@ -183,9 +183,9 @@ def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if isinstance(leaf, Symbol) and leaf.mask_type is not None:
                 layer_context.keep_mask(value, trace.argument(leaf.mask_type, f"{leaf.name}_mask"))
         real_args, real_kwargs = pytree.unflatten(structure, values)
-        found, call.structure = pytree.flatten(layer(*real_args, **real_kwargs))
-        masks = [layer_context.mask_of(value) if isinstance(value, Tensor) else None for value in found]
-    for index, value in enumerate(found):
+        results, call.structure = pytree.flatten(layer(*real_args, **real_kwargs))
+        masks = [layer_context.mask_of(value) if isinstance(value, Tensor) else None for value in results]
+    for index, value in enumerate(results):
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(
                 layer.name, f"the layer returned {value!r} for symbolic inputs, which is no tensor."

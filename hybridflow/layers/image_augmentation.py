@@ -85,8 +85,8 @@ class CenterCrop(Layer, one_tensor=True):
     def call(self, inputs: Any) -> Any:
         x = astype(_checked(self, inputs), self.compute_dtype)
         if x.shape[-3] < self.height or x.shape[-2] < self.width:
-            found = resized(_of_ratio(x, self.height, self.width), self.height, self.width, "bilinear")
-            return astype(found, self.compute_dtype)
+            result = resized(_of_ratio(x, self.height, self.width), self.height, self.width, "bilinear")
+            return astype(result, self.compute_dtype)
         return _middle(x, self.height, self.width)
 
 
@@ -115,8 +115,8 @@ class RandomCrop(Layer, one_tensor=True):
         x = astype(_checked(self, inputs), self.compute_dtype)
         if training and x.shape[-3] >= self.height and x.shape[-2] >= self.width:
             return self._part(self._part(x, -3, self.height), -2, self.width)
-        found = resized(_of_ratio(x, self.height, self.width), self.height, self.width, "bilinear")
-        return astype(found, self.compute_dtype)
+        result = resized(_of_ratio(x, self.height, self.width), self.height, self.width, "bilinear")
+        return astype(result, self.compute_dtype)
 
     def _part(self, x: Any, axis: int, extent: int) -> Any:
         source = self.generator or random.global_generator()

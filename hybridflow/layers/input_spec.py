@@ -112,17 +112,17 @@ def check_inputs(specs: Any, inputs: Any, layer: str) -> None:
     """Raise ShapeError, which names the layer, where inputs are not what their specs say."""
     wanted: Sequence[Any] = specs if isinstance(specs, (list, tuple)) else [specs]
     if isinstance(inputs, dict) and all(spec is not None and spec.name in inputs for spec in wanted):
-        given = [inputs[spec.name] for spec in wanted]
+        leaves = [inputs[spec.name] for spec in wanted]
     else:
-        given = pytree.flatten(inputs)[0]
-    if len(given) != len(wanted):
-        raise ShapeError(layer, f"there are {len(given)} inputs. Expected {len(wanted)}, as input_spec says.")
-    for k, (spec, value) in enumerate(zip(wanted, given)):
+        leaves = pytree.flatten(inputs)[0]
+    if len(leaves) != len(wanted):
+        raise ShapeError(layer, f"there are {len(leaves)} inputs. Expected {len(wanted)}, as input_spec says.")
+    for k, (spec, value) in enumerate(zip(wanted, leaves)):
         if spec is None or (value is None and spec.optional) or not hasattr(value, "shape"):
             continue
         wish = spec.why_not(value)
         if wish is not None:
-            which = f"input {k}" if len(given) > 1 else "the input"
+            which = f"input {k}" if len(leaves) > 1 else "the input"
             raise ShapeError(
                 layer, f"{which} is {value.dtype}{list(value.shape)}. Expected {wish}, as input_spec says."
             )

@@ -257,8 +257,8 @@ class Layer(Module, Configured):
             return
         frame = error.__traceback__.tb_frame  # of the call that the error is leaving, or handled in
         if frame.f_code.co_name == "__call__" and frame.f_locals.get("self") is self:
-            given = ", ".join(map(_what_is, inputs))
-            error.add_note(f"in the layer {self.name!r}, {type(self).__name__}, which was called with {given}")
+            described = ", ".join(map(_what_is, inputs))
+            error.add_note(f"in the layer {self.name!r}, {type(self).__name__}, which was called with {described}")
 
     def add_loss(self, loss: Any) -> None:
         """Add to the loss, in ``call``: ``losses`` has it until the layer, or the one around it, is called again.
@@ -371,10 +371,10 @@ class Layer(Module, Configured):
         take_room(self.name, shape)
         with outside_replicas():
             start = initializers.get(initializer)(tuple(shape), chosen)
-            made = Variable(start, trainable=trainable, name=name)
+            variable = Variable(start, trainable=trainable, name=name)
         around = layer_context.labels_now()
-        made._makers = around if around[-1:] == (self._label,) else (*around, self._label)
-        return made._rule(regularizers.get(regularizer), constraints.get(constraint), autocast)
+        variable._makers = around if around[-1:] == (self._label,) else (*around, self._label)
+        return variable._rule(regularizers.get(regularizer), constraints.get(constraint), autocast)
 
     def _settle(self, weight: str, initializer: Any, regularizer: Any = None, constraint: Any = None) -> None:
         """Keep a subclass's arguments for a weight, as ``kernel_initializer`` and so on."""

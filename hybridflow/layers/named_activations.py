@@ -47,9 +47,9 @@ def sparsemax(x: Any, axis: int = -1) -> Any:
     ordered = sort(logits, axis=-1, descending=True)
     count = astype(arange(1, logits.shape[-1] + 1), logits.dtype)
     sums = cumulative_sum(ordered, axis=-1)
-    kept = astype(1 + count * ordered > sums, logits.dtype)
-    size = sum(kept, axis=-1, keepdims=True)
-    limit = (sum(ordered * kept, axis=-1, keepdims=True) - 1) / size
+    support = astype(1 + count * ordered > sums, logits.dtype)
+    size = sum(support, axis=-1, keepdims=True)
+    limit = (sum(ordered * support, axis=-1, keepdims=True) - 1) / size
     return moveaxis(maximum(logits - limit, 0), -1, axis)
 
 

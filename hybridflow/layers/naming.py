@@ -16,23 +16,23 @@ def settle(layers: Iterable[Any], stage: str | None = None) -> None:
     one of these has it already.  With a ``stage``, for messages, raises ArgumentError for two layers that were given
     one name.
     """
-    found = [layer for layer in layers if isinstance(layer, Layer)]
-    taken: set[str] = set()
-    for layer in found:
+    members = [layer for layer in layers if isinstance(layer, Layer)]
+    names: set[str] = set()
+    for layer in members:
         if layer._name is not None:
-            if stage is not None and layer._name in taken:
+            if stage is not None and layer._name in names:
                 raise ArgumentError(stage, f"two layers are called {layer._name!r}; names of layers must differ.")
-            taken.add(layer._name)
+            names.add(layer._name)
     waiting = []
-    for layer in found:
-        if layer._name is None and (layer._settled_name is None or layer._settled_name in taken):
+    for layer in members:
+        if layer._name is None and (layer._settled_name is None or layer._settled_name in names):
             waiting.append(layer)
         elif layer._settled_name is not None:
-            taken.add(layer._settled_name)
+            names.add(layer._settled_name)
     for layer in waiting:
         name, number = layer._kind_name(), 0
-        while name in taken:
+        while name in names:
             number += 1
             name = f"{layer._kind_name()}_{number}"
-        taken.add(name)
+        names.add(name)
         layer._settle_name(name)

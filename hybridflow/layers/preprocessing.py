@@ -80,10 +80,10 @@ class Normalization(Layer, one_tensor=True):
         return tuple(sorted({axis % rank for axis in self.axis}))
 
     def build(self, input_shape: Any) -> None:
-        kept = self._kept(len(input_shape))
-        self._shape = tuple(input_shape[axis] if axis in kept else 1 for axis in range(len(input_shape)))
+        kept_shape = self._kept(len(input_shape))
+        self._shape = tuple(input_shape[axis] if axis in kept_shape else 1 for axis in range(len(input_shape)))
         if self.input_mean is None:
-            extents = [input_shape[axis] for axis in kept]
+            extents = [input_shape[axis] for axis in kept_shape]
             self.adapt_mean = self.add_weight(extents, "zeros", dtypes.float32, trainable=False, name="mean")
             self.adapt_variance = self.add_weight(extents, "ones", dtypes.float32, trainable=False, name="variance")
 
@@ -137,8 +137,8 @@ class Normalization(Layer, one_tensor=True):
         return asarray(np.broadcast_to(np.asarray(given, "f4"), extents).reshape(self._shape))
 
     def get_config(self) -> dict[str, Any]:
-        own = {"axis": self.axis or None, "mean": self.input_mean, "variance": self.input_variance}
-        return super().get_config() | own | {"invert": self.invert}
+        config = {"axis": self.axis or None, "mean": self.input_mean, "variance": self.input_variance}
+        return super().get_config() | config | {"invert": self.invert}
 
 
 class CategoryEncoding(Layer, one_tensor=True):
@@ -241,8 +241,8 @@ class Discretization(Layer, one_tensor=True):
         return searchsorted(asarray(np.array(self.bin_boundaries), dtype=x.dtype), x, side="right")
 
     def get_config(self) -> dict[str, Any]:
-        given = {"bin_boundaries": self.bin_boundaries} if self.bin_boundaries else {"num_bins": self.num_bins}
-        return super().get_config() | given
+        boundaries = {"bin_boundaries": self.bin_boundaries} if self.bin_boundaries else {"num_bins": self.num_bins}
+        return super().get_config() | boundaries
 
 
 class RandomFlip(Layer, one_tensor=True):

@@ -161,8 +161,8 @@ class RNN(Layer, one_tensor=True):
         return flip(stacks[0], axis=0) if self.go_backwards else stacks[0], last, after
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        kept = mask if self.return_sequences else None
-        return [kept] if self.return_state else kept
+        output_mask = mask if self.return_sequences else None
+        return [output_mask] if self.return_state else output_mask
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {"cell": describe(self.cell)} | self._walking()
@@ -207,8 +207,10 @@ def split_arguments(layer: str, order: Sequence[str], given: Sequence[Any], opti
         if name in options:
             raise ArgumentTypeError(layer, f"{name} is given twice: once without its name.")
     of_cell = named | options
-    own = {name: of_cell.pop(name) for name in list(of_cell) if name in OF_LAYERS}
-    return of_cell | {name: own[name] for name in ("dtype", "trainable") if name in own}, own
+    layer_options = {name: of_cell.pop(name) for name in list(of_cell) if name in OF_LAYERS}
+    return of_cell | {
+        name: layer_options[name] for name in ("dtype", "trainable") if name in layer_options
+    }, layer_options
 
 
 class _OfOneCell(RNN):
@@ -218,9 +220,9 @@ class _OfOneCell(RNN):
     _order: tuple[str, ...]
 
     def __init__(self, units: int, *arguments: Any, **options: Any) -> None:
-        of_cell, own = split_arguments(type(self).__name__, self._order, arguments, options)
+        of_cell, layer_options = split_arguments(type(self).__name__, self._order, arguments, options)
         kind: Any = self._kind
-        super().__init__(kind(units, **of_cell), **own)
+        super().__init__(kind(units, **of_cell), **layer_options)
 
     def get_config(self) -> dict[str, Any]:
         return self.cell.get_config() | Layer.get_config(self) | self._walking()
@@ -320,20 +322,20 @@ class Bidirectional(Layer, one_tensor=True):
             raise ArgumentError(
                 self.name, f"merge_mode is {merge_mode!r}; it must be 'concat', 'sum', 'mul', 'ave' or None."
             )
-        given = as_layer(layer)
-        if not isinstance(given, RNN):
+        forward = as_layer(layer)
+        if not isinstance(forward, RNN):
             raise ArgumentTypeError(self.name, f"{layer!r:.60} is no recurrent layer.")
-        config = given.get_config()
+        config = forward.get_config()
         self.merge_mode = merge_mode
-        name = given.name.removeprefix("forward_")  # which it has in a configuration of ours
-        self.forward_layer: Any = type(given).from_config(config | {"name": f"forward_{name}"})
+        name = forward.name.removeprefix("forward_")  # which it has in a configuration of ours
+        self.forward_layer: Any = type(forward).from_config(config | {"name": f"forward_{name}"})
         if backward_layer is None:
-            turned = {"go_backwards": not given.go_backwards, "name": f"backward_{name}"}
-            self.backward_layer: Any = type(given).from_config(config | turned)
+            turned = {"go_backwards": not forward.go_backwards, "name": f"backward_{name}"}
+            self.backward_layer: Any = type(forward).from_config(config | turned)
         else:
             self.backward_layer = as_layer(backward_layer)
         self._check()
-        self.return_sequences, self.return_state = given.return_sequences, given.return_state
+        self.return_sequences, self.return_state = forward.return_sequences, forward.return_state
         for one in (self.forward_layer, self.backward_layer):
             one.zero_output_for_mask = self.return_sequences
         self._first = None if weights is None else list(weights)
@@ -388,10 +390,10 @@ class Bidirectional(Layer, one_tensor=True):
         self.reset_state()
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        kept = mask if self.return_sequences else None
+        output_mask = mask if self.return_sequences else None
         if self.merge_mode is None:
-            return [kept, kept]
-        return [kept] if self.return_state else kept
+            return [output_mask, output_mask]
+        return [output_mask] if self.return_state else output_mask
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
@@ -438,10 +440,10 @@ class TimeDistributed(Wrapper, one_tensor=True):
         """What the layer makes of one step after another; the first builds it, which loops do not."""
         first = self._step([part[:, 0] for part in parts])
         rest = [moveaxis(part[:, 1:], 1, 0) for part in parts]
-        _, (made,) = run_for(
+        _, (stacks,) = run_for(
             self.name, rest[0].shape[0], lambda carried, slices: ([], [self._step(slices)]), [], rest, []
         )
-        return concat([expand_dims(first, axis=1), moveaxis(made, 0, 1)], axis=1)
+        return concat([expand_dims(first, axis=1), moveaxis(stacks, 0, 1)], axis=1)
 
 
 def _joined(x: Any, count: Any) -> Any:

@@ -98,8 +98,8 @@ class _SpatialDropout(_Noise):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must have {self._axes} axes.")
         extents: list[Any] = [inputs.shape[0]] + [1] * (self._axes - 1)
         extents[self._channels()] = inputs.shape[self._channels()]
-        kept = source.bernoulli(1 - self.rate, tuple(extents))
-        return where(kept, inputs * (1 / (1 - self.rate)), 0)
+        keep_mask = source.bernoulli(1 - self.rate, tuple(extents))
+        return where(keep_mask, inputs * (1 / (1 - self.rate)), 0)
 
     def _channels(self) -> int:
         """The axis of the channels."""
@@ -198,11 +198,11 @@ class AlphaDropout(_Noise):
         self.rate, self.noise_shape = float(rate), noise_shape
 
     def disturbed(self, inputs: Any, source: random.Generator) -> Any:
-        given = (None,) * inputs.ndim if self.noise_shape is None else self.noise_shape
-        shape = tuple(n if one is None else one for n, one in zip(inputs.shape, given))
-        kept = source.bernoulli(1 - self.rate, shape)
+        noise_shape = (None,) * inputs.ndim if self.noise_shape is None else self.noise_shape
+        shape = tuple(n if one is None else one for n, one in zip(inputs.shape, noise_shape))
+        keep_mask = source.bernoulli(1 - self.rate, shape)
         scale = ((1 - self.rate) * (1 + self.rate * _LEAST**2)) ** -0.5
-        return where(kept, inputs, _LEAST) * scale - scale * _LEAST * self.rate
+        return where(keep_mask, inputs, _LEAST) * scale - scale * _LEAST * self.rate
 
 
 _LEAST = -1.6732632423543772 * 1.0507009873554805  # what selu tends to

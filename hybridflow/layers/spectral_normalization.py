@@ -52,8 +52,8 @@ class SpectralNormalization(Layer, one_tensor=True):
         if not self.layer.built:
             self.layer.build(input_shape)
             self.layer.built = True
-        found = getattr(self.layer, "kernel", None)
-        self._which = "embeddings" if found is None else "kernel"
+        kernel = getattr(self.layer, "kernel", None)
+        self._which = "embeddings" if kernel is None else "kernel"
         if not isinstance(getattr(self.layer, self._which, None), Variable):
             raise ArgumentError(self.name, f"{self.layer!r} has neither a kernel nor embeddings.")
         extent = self._kernel.shape[-1]

@@ -44,26 +44,26 @@ class WindowLayer(Layer):
     def _each(self, value: Any, what: str, least: int = 1) -> tuple[int, ...]:
         """One number for each axis of a place."""
         try:
-            given = tuple(operator.index(v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
+            numbers = tuple(operator.index(v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
         except TypeError:
-            given = ()
-        if len(given) == 1:
-            given *= self._places
-        if len(given) != self._places or min(given) < least:
+            numbers = ()
+        if len(numbers) == 1:
+            numbers *= self._places
+        if len(numbers) != self._places or min(numbers) < least:
             raise ArgumentError(
                 self.name, f"{what} is {value!r}; it must be an integer >= {least}, or {self._places} of them."
             )
-        return given
+        return numbers
 
     def _pairs(self, value: Any, what: str) -> tuple[tuple[int, int], ...]:
         """(before, after) for each axis of a place, from a number for all, one for each, or pairs."""
         pair = self._places == 1 and isinstance(value, (tuple, list)) and len(value) == 2
-        given = (value,) if pair else value if isinstance(value, (tuple, list)) else (value,) * self._places
+        pairs = (value,) if pair else value if isinstance(value, (tuple, list)) else (value,) * self._places
         try:
             result = tuple(
                 (operator.index(v[0]), operator.index(v[1])) if isinstance(v, (tuple, list)) and len(v) == 2
                 else (operator.index(v), operator.index(v))
-                for v in given
+                for v in pairs
             )  # fmt: skip
         except TypeError:
             result = ()

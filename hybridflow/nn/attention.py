@@ -101,8 +101,8 @@ def attention(
     wide = dtypes.compute_dtype(q.dtype)
     scores = multiply(_product(q, k.mT, wide), _default_scale(q.shape[-1], wide) if scale is None else scale)
     powers, total = _powers(_masked(cast(scores, wide), mask, causal))
-    taken = dropout(powers, rate, generator=generator) if rate else powers
-    sums = _product(cast(taken, q.dtype), v, wide)
+    weights = dropout(powers, rate, generator=generator) if rate else powers
+    sums = _product(cast(weights, q.dtype), v, wide)
     return cast(divide(sums, total), q.dtype), powers, total
 
 

@@ -375,21 +375,21 @@ def convolved(
 ) -> Tensor:
     """The convolution over ``axes`` axes that ``stage`` is."""
     x, f = _operands(stage, input, filters, axes)
-    given = images(stage, x, axes, data_format)
-    channels, own, outputs = given.x.shape[-1], f.shape[-2], f.shape[-1]
-    found = channels // own if own else 1
-    if channels != found * own or (found and outputs % found) or (own and not found):
+    batch = images(stage, x, axes, data_format)
+    channels, channels_in, outputs = batch.x.shape[-1], f.shape[-2], f.shape[-1]
+    found = channels // channels_in if channels_in else 1
+    if channels != found * channels_in or (found and outputs % found) or (channels_in and not found):
         raise ShapeError(
             stage,
-            f"the input is {x.type}, with {channels} channels, the filters are {f.type}, for {own}. Expected equal "
-            "numbers, or for groups a multiple of the filters', by which outputs can be divided.",
+            f"the input is {x.type}, with {channels} channels, the filters are {f.type}, for {channels_in}. Expected "
+            "equal numbers, or for groups a multiple of the filters', by which outputs can be divided.",
         )
     if groups is not None and groups != found:
         raise ArgumentError(stage, f"groups is {groups}, and the channels make {found} groups: {x.type} and {f.type}.")
-    attrs = _geometry(stage, x, given.extents, f, strides, padding, dilations, given.first)
-    seen = reshape_to(given.x, (*given.x.shape[:-1], found, own))
+    attrs = _geometry(stage, x, batch.extents, f, strides, padding, dilations, batch.first)
+    seen = reshape_to(batch.x, (*batch.x.shape[:-1], found, channels_in))
     out = builder.convolve(seen, reshape_to(f, (*f.shape[:-1], found, outputs // found)), **attrs)
-    return restored(given, reshape_to(out, (*out.shape[:-2], outputs)))
+    return restored(batch, reshape_to(out, (*out.shape[:-2], outputs)))
 
 
 def depthwise(
@@ -404,17 +404,17 @@ def depthwise(
 ) -> Tensor:
     """Each channel with filters of its own, over ``axes`` axes."""
     x, f = _operands(stage, input, filter, axes)
-    given = images(stage, x, axes, data_format)
-    if given.x.shape[-1] != f.shape[-2]:
+    batch = images(stage, x, axes, data_format)
+    if batch.x.shape[-1] != f.shape[-2]:
         raise ShapeError(
             stage,
-            f"the input is {x.type}, with {given.x.shape[-1]} channels, the filter is {f.type}, for {f.shape[-2]}. "
+            f"the input is {x.type}, with {batch.x.shape[-1]} channels, the filter is {f.type}, for {f.shape[-2]}. "
             "Expected equal numbers.",
         )
-    attrs = _geometry(stage, x, given.extents, f, strides, padding, dilations, given.first)
-    seen = reshape_to(given.x, (*given.x.shape, 1))
+    attrs = _geometry(stage, x, batch.extents, f, strides, padding, dilations, batch.first)
+    seen = reshape_to(batch.x, (*batch.x.shape, 1))
     out = builder.convolve(seen, reshape_to(f, (*f.shape[:axes], 1, *f.shape[axes:])), **attrs)
-    return restored(given, reshape_to(out, (*out.shape[:-2], f.shape[-2] * f.shape[-1])))
+    return restored(batch, reshape_to(out, (*out.shape[:-2], f.shape[-2] * f.shape[-1])))
 
 
 def transposed(
@@ -430,32 +430,32 @@ def transposed(
 ) -> Tensor:
     """The derivative of a convolution over ``axes`` axes by its input."""
     x, f = _operands(stage, input, filters, axes)
-    given = images(stage, x, axes, data_format)
+    batch = images(stage, x, axes, data_format)
     outputs, channels = f.shape[-2:]
-    if given.x.shape[-1] != channels:
+    if batch.x.shape[-1] != channels:
         raise ShapeError(
             stage,
-            f"the input is {x.type}, with {given.x.shape[-1]} channels, the filters are {f.type}, for {channels}. "
+            f"the input is {x.type}, with {batch.x.shape[-1]} channels, the filters are {f.type}, for {channels}. "
             "Expected equal numbers.",
         )
-    extents = _output_extents(stage, output_shape, axes, given.x.shape[0], outputs, data_format)
-    attrs = _geometry(stage, x, extents, f, strides, padding, dilations, given.first)
+    extents = _output_extents(stage, output_shape, axes, batch.x.shape[0], outputs, data_format)
+    attrs = _geometry(stage, x, extents, f, strides, padding, dilations, batch.first)
     spans = [(k - 1) * d + 1 for k, d in zip(f.shape, attrs["dilation"])]
     places = tuple(
         (n + low + high - span) // step + 1
         for n, low, high, span, step in zip(extents, attrs["low"], attrs["high"], spans, attrs["step"])
     )
-    if places != tuple(given.extents):
+    if places != tuple(batch.extents):
         raise ShapeError(
             stage,
             f"the input is {x.type}; windows over an output of {list(extents)} have {list(places)} places. Expected "
             "the extents of the input. Choose another output_shape.",
         )
-    cotangents = reshape_to(given.x, (*given.x.shape[:-1], 1, channels))
-    image = TensorType((given.x.shape[0], *extents, 1, outputs), x.dtype)
+    cotangents = reshape_to(batch.x, (*batch.x.shape[:-1], 1, channels))
+    image = TensorType((batch.x.shape[0], *extents, 1, outputs), x.dtype)
     filter = reshape_to(f, (*f.shape[:-1], 1, channels))
     out = ops.to_image(builder, cotangents, filter, image, {**attrs, "interior": (0,) * axes})
-    return restored(given, reshape_to(out, (*out.shape[:-2], outputs)))
+    return restored(batch, reshape_to(out, (*out.shape[:-2], outputs)))
 
 
 def _output_extents(

@@ -107,7 +107,7 @@ def _loss(scores: Tensor, numbers: Tensor, places: Tensor, steps: Tensor, blank:
     said = _states(numbers, blank)
     skips = logical_and(not_equal(said, blank), not_equal(said, _later(said, 2, blank)))
     count = scores.shape[0]
-    found = take_along_axis(scores, broadcast_to(said, (count, *said.shape)), axis=2)
+    label_scores = take_along_axis(scores, broadcast_to(said, (count, *said.shape)), axis=2)
 
     def step(before: Tensor, now: tuple[Tensor, Tensor]) -> Tensor:
         number, log_said = now
@@ -116,7 +116,7 @@ def _loss(scores: Tensor, numbers: Tensor, places: Tensor, steps: Tensor, blank:
         return where(less(number, steps)[:, None], maximum(ways + log_said, _NEVER), before)
 
     first = where(equal(arange(said.shape[1]), 0), 0.0, _NEVER)
-    last = foldl(step, (arange(count), found), cast(broadcast_to(first, said.shape), scores.dtype))
+    last = foldl(step, (arange(count), label_scores), cast(broadcast_to(first, said.shape), scores.dtype))
     ends = 2 * places[:, None]
     labelled = take_along_axis(last, maximum(ends - 1, 0), axis=1)
     total = logaddexp(take_along_axis(last, ends, axis=1), where(equal(ends, 0), _NEVER, labelled))[:, 0]

@@ -455,7 +455,7 @@ def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, s
     if not training or rate == 0:
         return exclusive(x)
     if seed is not None:
-        kept = random.stateless_bernoulli(1 - rate, seed, x.shape)
+        keep_mask = random.stateless_bernoulli(1 - rate, seed, x.shape)
     else:
-        kept = (generator or random.global_generator()).bernoulli(1 - rate, x.shape)
-    return where(kept, multiply(x, 1 / (1 - rate)), 0)
+        keep_mask = (generator or random.global_generator()).bernoulli(1 - rate, x.shape)
+    return where(keep_mask, multiply(x, 1 / (1 - rate)), 0)

@@ -88,8 +88,8 @@ def _linear(x: Any, axis: int, wanted: Extent, grid: str = "middles") -> Any:
     part = (places - low).reshape((-1, *[1] * (x.ndim - axis - 1)))
     left, right = (xp.clip(low + k, 0, here - 1).astype(np.int64) for k in (0, 1))
     start = take(x, left, axis=axis)
-    found = start + (take(x, right, axis=axis) - start) * asarray(part)
-    return found if xp is np else where(_ratio(xp, here, wanted) == 1, start, found)  # infinity is no part of itself
+    result = start + (take(x, right, axis=axis) - start) * asarray(part)
+    return result if xp is np else where(_ratio(xp, here, wanted) == 1, start, result)  # infinity is no part of itself
 
 
 # ---- other methods: each element is a sum of elements with weights, an axis a product with a matrix of them
@@ -141,8 +141,8 @@ def _weights(here: Extent, wanted: Extent, method: str, antialias: bool) -> Any:
     wide = xp.maximum(ratio, 1.0) if antialias else 1.0
     own, made = (xp.arange(n, dtype=dtypes.float64) + 0.5 for n in (here, wanted))
     distance = own - made[:, None] * ratio
-    found = xp.where(xp.abs(distance) <= radius * wide, kernel(xp, distance / wide), 0.0)
-    return found / found.sum(axis=1, keepdims=True)
+    weights = xp.where(xp.abs(distance) <= radius * wide, kernel(xp, distance / wide), 0.0)
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _shares(here: Extent, wanted: Extent) -> Any:
@@ -155,8 +155,8 @@ def _shares(here: Extent, wanted: Extent) -> Any:
 
 
 def _by_weights(x: Any, axis: int, weights: Any) -> Any:
-    found = tensordot(asarray(weights.astype(np.float32)), astype(x, dtypes.float32), axes=([1], [axis]))
-    return moveaxis(found, 0, axis)
+    result = tensordot(asarray(weights.astype(np.float32)), astype(x, dtypes.float32), axes=([1], [axis]))
+    return moveaxis(result, 0, axis)
 
 
 def _sampling(method: str) -> Callable[[Any, int, Extent], Any]:

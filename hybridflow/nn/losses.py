@@ -40,8 +40,8 @@ def _pair(labels: Any, predictions: Any, stage: str) -> tuple[Tensor, Tensor]:
             stage,
             f"the labels {labels.type} and the predictions {predictions.type} must have one shape; reshape one.",
         )
-    found = common_dtype(stage, (labels, predictions))
-    return found[0], found[1]
+    dtype = common_dtype(stage, (labels, predictions))
+    return dtype[0], dtype[1]
 
 
 @operation

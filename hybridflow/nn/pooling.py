@@ -281,27 +281,27 @@ def largest(
     stage: str, x: Tensor, ksize: Any, strides: Any, padding: Any, data_format: str | None, axes: int
 ) -> Tensor:
     """The largest element of each window over ``axes`` axes."""
-    given = images(stage, x, axes, data_format)
-    size, step, low, high = _geometry(stage, x, given.extents, ksize, strides, padding, given.first)
+    batch = images(stage, x, axes, data_format)
+    size, step, low, high = _geometry(stage, x, batch.extents, ksize, strides, padding, batch.first)
     if dtypes.is_float(x.dtype):
         least: Any = -float("inf")
     else:
         least = bool(0) if dtypes.is_bool(x.dtype) else int(np.iinfo(x.dtype).min)
-    found = _over_windows(maximum, _padded(given.x, low, high, least), size, step)
-    return restored(given, found)
+    maxima = _over_windows(maximum, _padded(batch.x, low, high, least), size, step)
+    return restored(batch, maxima)
 
 
 def average(
     stage: str, x: Tensor, ksize: Any, strides: Any, padding: Any, data_format: str | None, axes: int
 ) -> Tensor:
     """The mean of each window over ``axes`` axes."""
-    given = images(stage, x, axes, data_format)
-    size, step, low, high = _geometry(stage, x, given.extents, ksize, strides, padding, given.first)
-    wide = cast(given.x, dtypes.compute_dtype(x.dtype))
+    batch = images(stage, x, axes, data_format)
+    size, step, low, high = _geometry(stage, x, batch.extents, ksize, strides, padding, batch.first)
+    wide = cast(batch.x, dtypes.compute_dtype(x.dtype))
     total = _over_windows(add, _padded(wide, low, high, 0), size, step)
     if _is_padded(low, high):
-        counted = _padded(ones((1, *given.extents, 1), dtype=wide.dtype), low, high, 0)
+        counted = _padded(ones((1, *batch.extents, 1), dtype=wide.dtype), low, high, 0)
         mean = divide(total, _over_windows(add, counted, size, step))
     else:
         mean = divide(total, int(np.prod(size)))
-    return restored(given, cast(mean, x.dtype))
+    return restored(batch, cast(mean, x.dtype))

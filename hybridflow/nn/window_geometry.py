@@ -75,19 +75,19 @@ def each(stage: str, what: str, value: Any, axes: int, first: bool = False) -> E
     """One number >= 1 for each axis of a window: given as one for all, as one for each, or with those of the examples
     and the channels, which must be 1."""
     try:
-        given = [operator.index(v) for v in value] if isinstance(value, (tuple, list)) else [operator.index(value)]
+        numbers = [operator.index(v) for v in value] if isinstance(value, (tuple, list)) else [operator.index(value)]
     except TypeError:
         raise ArgumentTypeError(stage, f"{what} is {value!r}. Expected an integer or one for each axis.") from None
-    if len(given) == axes + 2:
-        around = (given[0], given[1] if first else given[-1])
+    if len(numbers) == axes + 2:
+        around = (numbers[0], numbers[1] if first else numbers[-1])
         if around != (1, 1):
             raise ArgumentError(stage, f"{what} is {value}. Expected 1 for the examples and the channels.")
-        given = given[2:] if first else given[1:-1]
-    if len(given) == 1:
-        given *= axes
-    if len(given) != axes or min(given) < 1:
+        numbers = numbers[2:] if first else numbers[1:-1]
+    if len(numbers) == 1:
+        numbers *= axes
+    if len(numbers) != axes or min(numbers) < 1:
         raise ArgumentError(stage, f"{what} is {value}. Expected numbers >= 1, one for all or for each of {axes} axes.")
-    return tuple(given)
+    return tuple(numbers)
 
 
 def padding_of(

@@ -107,9 +107,9 @@ def _compiled(graph: Graph, functions: Functions = ()) -> Program:
     inputs = [trace.argument(node.type, f"x{k}") for k, node in enumerate(graph.inputs)]
     with tracing(trace):
         found = [trace.node_of(x) for x in _recorded(graph, inputs)]
-    given = {node: k for k, node in enumerate(trace.inputs)}
-    outputs = {node: k for k, node in enumerate(dict.fromkeys(node for node in found if node not in given))}
-    places = [(True, given[node]) if node in given else (False, outputs[node]) for node in found]
+    positions = {node: k for k, node in enumerate(trace.inputs)}
+    outputs = {node: k for k, node in enumerate(dict.fromkeys(node for node in found if node not in positions))}
+    places = [(True, positions[node]) if node in positions else (False, outputs[node]) for node in found]
     return CompiledTrace(trace, tuple(outputs), False) if outputs or functions else None, places
 
 
@@ -185,8 +185,8 @@ class Examples(SubTrace):
             return _seeds(variable, self._size)
         seeds = _seeds(variable, self.axis.size)
         first, last = share.first, share.first + self.axis.here
-        found: Tensor = builder.slice(seeds, start=(first, 0), stop=(last, 2), step=(1, 1))
-        return found
+        seed: Tensor = builder.slice(seeds, start=(first, 0), stop=(last, 2), step=(1, 1))
+        return seed
 
 
 def _seeds(variable: Variable, size: Extent) -> Tensor:
@@ -234,13 +234,13 @@ def over_examples(
     graph = region.graph(name, [x for x, _ in region.batched], operands, outputs)
     graph = _live(graph)
     inputs = [*(x for _, x in region.batched), *operands]
-    own = [k < len(region.batched) for k in range(len(inputs))]
+    is_batched = [k < len(region.batched) for k in range(len(inputs))]
     shared = axis is not None and axis.share is not None
     if shared:
-        graph, inputs, own = _in_order(graph, inputs, own)
+        graph, inputs, is_batched = _in_order(graph, inputs, is_batched)
     if together:
         with mapped(axis, region.functions):
-            wide, flags = batched_graph(graph, own, size)
+            wide, flags = batched_graph(graph, is_batched, size)
     else:
         wide, flags = _one_after_another(graph, len(region.batched), size)
     results = run_graph(wide, inputs, region.functions)
@@ -305,5 +305,5 @@ def one_hots(type: TensorType) -> Tensor:
     count = type.size
     rows = builder.iota(shape=(count, count), axis=0, dtype=int64)
     columns = builder.iota(shape=(count, count), axis=1, dtype=int64)
-    found = builder.convert(builder.equal(rows, columns), dtype=type.dtype)
-    return builder.reshape(found, shape=(count, *type.shape))
+    matches = builder.convert(builder.equal(rows, columns), dtype=type.dtype)
+    return builder.reshape(matches, shape=(count, *type.shape))

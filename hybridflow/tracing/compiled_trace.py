@@ -194,8 +194,8 @@ class CompiledTrace:
             result = placement.shared(tensors) or placement.common_device(tensors, _SMALL)
             if result is not None:
                 return result
-        given = iter(arguments)
-        return self._where(tuple([_input_placement(source, given) for source in self.sources]))
+        rest = iter(arguments)
+        return self._where(tuple([_input_placement(source, rest) for source in self.sources]))
 
     def _where(self, places: tuple[InputPlacement, ...]) -> Where:
         """Where a program whose inputs lie there runs."""
@@ -207,10 +207,10 @@ class CompiledTrace:
 
     def _where_alone(self) -> str:
         """Where it runs as far as its code says, whatever it is given; the CPU where that is nowhere, or on several."""
-        found = (
+        device = (
             self._where((InputPlacement(devices.CPU, False),) * len(self.sources)) if self._is_placed else devices.CPU
         )
-        return found if isinstance(found, str) else devices.CPU
+        return device if isinstance(device, str) else devices.CPU
 
     @property
     def is_of_cpu(self) -> bool:
@@ -270,11 +270,11 @@ class CompiledTrace:
         except Exception:  # a GPU is asked for memory like that of the arrays
             giving.take_back()
             raise
-        own = {i for i in donated if i not in shared and i in executable.in_place}
+        exclusive = {i for i in donated if i not in shared and i in executable.in_place}
 
         def compute(in_place: Sequence[int]) -> tuple[list[Any], list[Any]]:
             try:
-                outputs, updates = executable.compute(arrays, {*in_place, *own})
+                outputs, updates = executable.compute(arrays, {*in_place, *exclusive})
             except Exception:  # no interrupt, which may come when all is written
                 giving.take_back()
                 raise
@@ -320,7 +320,7 @@ class CompiledTrace:
         this call only, unless there are tapes, which may keep them."""
         if len(arguments) == len(self.sources):
             return list(arguments)
-        given = iter(arguments)
+        rest = iter(arguments)
         alone = () if current.tapes else self._updates
         states = [(i, self.sources[i].variable) for i in self._states if i not in alone]  # type: ignore[union-attr]
         read = dict(zip((i for i, _ in states), current_values([variable for _, variable in states])))
@@ -329,7 +329,7 @@ class CompiledTrace:
             if isinstance(source, State)
             else source
             if isinstance(source, Tensor)
-            else next(given)
+            else next(rest)
             for i, source in enumerate(self.sources)
         ]
 
@@ -344,9 +344,9 @@ class CompiledTrace:
             )
         variables = [self.sources[i].variable for i in self._states]  # type: ignore[union-attr]
         states = dict(zip(self._states, current_values(variables)))
-        given = iter(arguments)
+        rest = iter(arguments)
         inputs = [
-            states[i] if i in states else source if isinstance(source, Tensor) else next(given)
+            states[i] if i in states else source if isinstance(source, Tensor) else next(rest)
             for i, source in enumerate(self.sources)
         ]
         arrays = [x._array for x in self._on_device(inputs, device)]
@@ -427,13 +427,13 @@ class CompiledTrace:
                 "it holds a custom gradient, so it cannot be called as a concrete function inside another trace. "
                 "Call the hf.function itself there.",
             )
-        given = iter(arguments)
+        rest = iter(arguments)
         values: dict[Node, Any] = {}  # of nodes with several results tuples
         for node, source in zip(self.graph.inputs, self.sources):
             if isinstance(source, State):
                 values[node] = source.variable._read()
             else:
-                values[node] = source if isinstance(source, Tensor) else next(given)
+                values[node] = source if isinstance(source, Tensor) else next(rest)
         extents = extents_of(values)
         _require(self.graph, self.trace.assumptions.conditions, values, extents)
         tokens = [node for node in self.graph.nodes if is_token(node.type)]
@@ -515,8 +515,8 @@ class CompiledTrace:
             k = position - len(self.sources)
             if 0 <= k < len(self.later):
                 read = self.later[k]
-                kept = after[read.position] if read.final else results.get(read.node)
-                result[read] = _RecomputedValue(read.node, sizes) if kept is None else kept
+                value = after[read.position] if read.final else results.get(read.node)
+                result[read] = _RecomputedValue(read.node, sizes) if value is None else value
         return result
 
 
@@ -755,10 +755,10 @@ class _Derivative:
             *(node for node in first.residuals if node in self.inside and node not in known),
         )
         # Where each value that a derivative program may take is found: (whether among the inputs, position).
-        found: dict[Node, tuple[bool, int]] = {node: (False, k) for k, node in enumerate(self.results)}
-        found.update((node, (True, i)) for i, node in enumerate(graph.inputs))
-        self.positions = list(found.values())
-        self.index = {node: k for k, node in enumerate(found)}
+        locations: dict[Node, tuple[bool, int]] = {node: (False, k) for k, node in enumerate(self.results)}
+        locations.update((node, (True, i)) for i, node in enumerate(graph.inputs))
+        self.positions = list(locations.values())
+        self.index = {node: k for k, node in enumerate(locations)}
         extra = len(self.results) - len(graph.outputs)
         self._programs = {usual: first}
         self._tangent_programs: dict[tuple[tuple[int, ...], tuple[Node, ...]], _Program] = {}
@@ -854,8 +854,8 @@ class _Derivative:
         with tracing(trace):
             seeds = [(symbol(n), trace.argument(n.type, f"cotangent{k}")) for k, n in enumerate(seeded)]
             sources = [symbol(node) for node in self.sources]
-            found = backward(builder, _records(self._staged, symbol), seeds, sources, as_rows=True)
-            totals = [_apart(total, trace) for total in found]
+            cotangents = backward(builder, _records(self._staged, symbol), seeds, sources, as_rows=True)
+            totals = [_apart(total, trace) for total in cotangents]
             _take_extents(trace, self._staged.trace)
         return self._finished(trace, totals)
 

@@ -29,13 +29,18 @@ def emit_cond(which: Tensor, regions: Sequence[SubTrace], outputs: Sequence[Sequ
     variables = list({id(v): v for region in regions for v in region.assigned}.values())
     if not outputs[0] and not variables and not any(_has_effect(region) for region in regions):
         return []
-    outs = [[*own, *map(region.value_of, variables)] for region, own in zip(regions, outputs)]
+    outs = [[*branch_outputs, *map(region.value_of, variables)] for region, branch_outputs in zip(regions, outputs)]
     operands = all_operands(list(zip(regions, outs)))
-    graphs = tuple([r.graph(f"branch{k}", (), operands, own) for k, (r, own) in enumerate(zip(regions, outs))])
-    found = list(apply(TABLE["cond"], which, *operands, branches=graphs))
+    graphs = tuple(
+        [
+            r.graph(f"branch{k}", (), operands, branch_outputs)
+            for k, (r, branch_outputs) in enumerate(zip(regions, outs))
+        ]
+    )
+    results = list(apply(TABLE["cond"], which, *operands, branches=graphs))
     count = len(outputs[0])
-    assign(variables, found[count:])
-    return found[:count]
+    assign(variables, results[count:])
+    return results[:count]
 
 
 def _has_effect(region: SubTrace) -> bool:

@@ -134,9 +134,9 @@ def length(count: Tensor, leave: Callable[[Tensor], Tensor]) -> Any:
     sizes = _sizes()
     number, known = sizes.length()
     if known is None:
-        found = leave(count)
+        size = leave(count)
         sizes.end_trace = True
-        _end_with(number, found)
+        _end_with(number, size)
     _check_length(number, count, elementwise.equal(count, scalar(known, dtypes.int64, "convert")))
     return known
 

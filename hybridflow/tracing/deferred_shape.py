@@ -65,12 +65,12 @@ class DeferredShapeTensor(SymbolicTensor):
         return over
 
     def _settle(self) -> Node:
-        found = self._make(tuple(self._extents or ()), False)
-        self._created = found._node, len(self._nodes()) - 1
+        value = self._make(tuple(self._extents or ()), False)
+        self._created = value._node, len(self._nodes()) - 1
         for tape in self._tapes:
-            tape.record_custom((found,), (self,), lambda cotangent: (cotangent,))
+            tape.record_custom((value,), (self,), lambda cotangent: (cotangent,))
         self._tapes = ()
-        return found._node
+        return value._node
 
     def set_shape(self, shape: Sequence[Any]) -> None:
         """Say what the shape is; None or -1 for an extent that another call says.  Raises ShapeError for a shape that
@@ -80,11 +80,11 @@ class DeferredShapeTensor(SymbolicTensor):
             return
         if shape is None or getattr(shape, "rank", 0) is None:
             return
-        given = [None if n is None or (isinstance(n, int) and n < 0) else n for n in shape]
-        held = self._extents or [None] * len(given)
-        if len(held) != len(given) or any(n is not None and m is not None and n != m for n, m in zip(given, held)):
-            raise ShapeError("set_shape", f"the shape is {given}, and was said to be {list(held)}.")
-        self._extents = [m if n is None else n for n, m in zip(given, held)]
+        extents = [None if n is None or (isinstance(n, int) and n < 0) else n for n in shape]
+        held = self._extents or [None] * len(extents)
+        if len(held) != len(extents) or any(n is not None and m is not None and n != m for n, m in zip(extents, held)):
+            raise ShapeError("set_shape", f"the shape is {extents}, and was said to be {list(held)}.")
+        self._extents = [m if n is None else n for n, m in zip(extents, held)]
         if None not in self._extents:
             if self._is_over():
                 raise TraceError("set_shape", f"{self!r} leaked out of the trace of {self._trace.name}.")

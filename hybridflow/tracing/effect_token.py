@@ -66,8 +66,8 @@ def ask(
     trace: Any = now().trace
     attrs = {"number": _number(trace, function), "types": tuple(types), "is_last": is_last, "exchange": exchange}
     with tracing(trace):
-        found = trace.record(TABLE["ask"], inputs, attrs)
-    return list(found)
+        results = trace.record(TABLE["ask"], inputs, attrs)
+    return list(results)
 
 
 def require(ok: Tensor, raises: Callable[..., Any], inputs: Sequence[Tensor], message: str) -> None:

@@ -43,13 +43,13 @@ def fail_unless(ok: Tensor, python: Python, kinds: tuple[type[Exception], ...], 
     def fail(*arrays: np.ndarray) -> NoReturn:
         values = [array.item() for array in arrays]
         try:
-            found = python(*values)
+            result = python(*values)
         except kinds as error:
             if where:
                 error.add_note(f"raised by compiled code  ({where})")
             raise
         said = ", ".join(map(repr, values))
-        raise ArgumentError(name, f"of {said} is {found!r}, which no number of a compiled function holds.")
+        raise ArgumentError(name, f"of {said} is {result!r}, which no number of a compiled function holds.")
 
     require(ok, fail, operands, f"{kinds[0].__name__} in {name}.")
 

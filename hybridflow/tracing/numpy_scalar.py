@@ -53,9 +53,9 @@ def _are_weak(values: Sequence[Any]) -> bool:
 
 def _of_scalars(ufunc: np.ufunc, compute: Callable[..., Any], values: Sequence[Any]) -> Any:
     """``compute`` of scalars, which stand for the operands of ``ufunc``, as scalars."""
-    given = [_operands(x) for x in values]
+    operands = [_operands(x) for x in values]
     try:
-        dtypes = ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))
+        dtypes = ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout))
     except TypeError:  # NumPy has no such operation: the error is that of ours
         return compute(*values)
     if all(map(is_supported, dtypes[: ufunc.nin])):

@@ -171,10 +171,10 @@ class SubTrace(Trace):
         return super().mark(), len(self.operands), dict(self._closure_inputs), held
 
     def rollback_to(self, mark: Any) -> None:
-        own, operands, given, states = mark
-        super().rollback_to(own)
+        trace_mark, operands, closure_inputs, states = mark
+        super().rollback_to(trace_mark)
         del self.operands[operands:]
-        self._closure_inputs, self._held = dict(given), {key: held for key, (held, *_) in states.items()}
+        self._closure_inputs, self._held = dict(closure_inputs), {key: held for key, (held, *_) in states.items()}
         for held, value, read, is_assigned in states.values():
             held.value, held.read, held.is_assigned = value, read, is_assigned
 
@@ -190,17 +190,20 @@ class SubTrace(Trace):
     def add_custom_vjp(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
         """Trace ``vjp`` at once, as a graph that belongs to ``outputs``, which get other nodes."""
         sources = [x for x in inputs if is_inexact(x.dtype)]
-        kept = [is_inexact(x.dtype) for x in inputs]
-        made = [x for x in outputs if isinstance(x, SymbolicTensor) and is_inexact(x.dtype)]
-        given = iter(made)
+        has_gradient = [is_inexact(x.dtype) for x in inputs]
+        symbolic = [x for x in outputs if isinstance(x, SymbolicTensor) and is_inexact(x.dtype)]
+        rest = iter(symbolic)
         region = SubTrace(f"the derivative inside of {self.name}")
-        cotangents = [region.carry(x.type, f"cotangent{k}") for k, x in enumerate(made)]
-        own = iter(cotangents)
+        cotangents = [region.carry(x.type, f"cotangent{k}") for k, x in enumerate(symbolic)]
+        next_cotangent = iter(cotangents)
         with region.entered():
-            found = vjp(
-                *(next(own) if is_inexact(x.dtype) and next(given, None) is not None else None for x in outputs)
+            cotangents_in = vjp(
+                *(
+                    next(next_cotangent) if is_inexact(x.dtype) and next(rest, None) is not None else None
+                    for x in outputs
+                )
             )
-            wanted = [g for g, flag in zip(found, kept) if flag]
+            wanted = [g for g, flag in zip(cotangents_in, has_gradient) if flag]
             totals = [builder.full(0, x.type) if g is None else g for g, x in zip(wanted, sources)]
         if region.assigned:
             raise TraceError(
@@ -211,8 +214,8 @@ class SubTrace(Trace):
             )
         operands = all_operands([(region, totals)])
         graph = region.graph("derivative", cotangents, operands, totals)
-        attrs = {"derivative": graph, "made": len(made), "given": len(sources)}
-        for x, new in zip(made, self.record(TABLE["custom"], (*made, *sources, *operands), attrs)):
+        attrs = {"derivative": graph, "made": len(symbolic), "given": len(sources)}
+        for x, new in zip(symbolic, self.record(TABLE["custom"], (*symbolic, *sources, *operands), attrs)):
             x._node = new._node
 
     # ---- the result
@@ -237,10 +240,10 @@ class SubTrace(Trace):
 
 def all_operands(regions: Sequence[tuple[SubTrace, Sequence[Tensor]]]) -> list[Tensor]:
     """What regions read of their surroundings to make these outputs, each tensor once."""
-    found: dict[int, Tensor] = {}
+    operands: dict[int, Tensor] = {}
     for region, outputs in regions:
         for x in outputs:
             region.node_of(x)
         for x in region.read_operands():
-            found.setdefault(id(x), x)
-    return list(found.values())
+            operands.setdefault(id(x), x)
+    return list(operands.values())

@@ -49,8 +49,8 @@ class SymbolicNumber(SymbolicTensor):
 
     def __init__(self, node: Node, trace: Tracer, narrow: type | None = None) -> None:
         super().__init__(node, trace, is_weak=True)
-        own = self.kind
-        self.narrow: type = own if narrow is None or RANK[narrow] > RANK[own] else narrow
+        kind = self.kind
+        self.narrow: type = kind if narrow is None or RANK[narrow] > RANK[kind] else narrow
 
     @property
     def kind(self) -> type:
@@ -285,10 +285,10 @@ def _computed(name: str, rule: Rule, compute: Callable[..., Tensor], a: Any, b: 
     x, y = number_tensor(a, kind), number_tensor(b, kind)
     if is_number(b) or isinstance(b, (Dim, OpenFloat)) or b <= 0:  # others divide and shift whatever they meet
         number_errors.check_operands(name, number_tensor(a, _kind(a)), number_tensor(b, _kind(b)))
-    made = _CHECKED.get(name, compute)(x, y) if kind is int else compute(x, y)
+    result = _CHECKED.get(name, compute)(x, y) if kind is int else compute(x, y)
     if name == "pow" and kind is float:
-        number_errors.check_power(x, y, made)
-    return number_of(made, narrow)
+        number_errors.check_power(x, y, result)
+    return number_of(result, narrow)
 
 
 def _meet_inexactly(a: Any, b: Any) -> bool:
@@ -395,9 +395,9 @@ def _to_integer(x: SymbolicNumber, name: str, compute: Callable[[Any], Tensor]) 
     if x.kind is not float:
         return to_int(x)
     value = number_tensor(x, float)
-    made = compute(value)
-    number_errors.check_integral(number_errors.PYTHON[name], value, made)
-    return number_of(cast(made, DTYPE[int]))
+    result = compute(value)
+    number_errors.check_integral(number_errors.PYTHON[name], value, result)
+    return number_of(cast(result, DTYPE[int]))
 
 
 def to_int(x: SymbolicNumber) -> Any:

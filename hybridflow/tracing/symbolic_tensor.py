@@ -96,8 +96,8 @@ class SymbolicTensor(Tensor):
         node = self._node
         while node.op.name == "reshape":  # as which copies are recorded
             (node,) = node.inputs
-        found = self._trace.known_elements(node) if is_static(self.type.shape) else None
-        return None if found is None else found.reshape(self.type.shape)
+        elements = self._trace.known_elements(node) if is_static(self.type.shape) else None
+        return None if elements is None else elements.reshape(self.type.shape)
 
     def _no_value(
         self, stage: str, wish: str, remedy: str, kind: Callable[[str, str], TraceError] = ConcretizationError
@@ -175,10 +175,10 @@ def why_unconverted(frame: FrameType | None) -> str | None:
     original = original_of(frame.f_code)
     if original is None and id(frame.f_code) in stand_ins:
         return None
-    found = find(original or frame.f_code)
-    if not isinstance(found, Missing):
+    reason = find(original or frame.f_code)
+    if not isinstance(reason, Missing):
         return None
     return (
         f"Statements like if and while take tensors where the text of a function can be read, but that of "
-        f"{frame.f_code.co_name} is not known: {found.reason}. Define it in a file, or write hf.cond or hf.where."
+        f"{frame.f_code.co_name} is not known: {reason.reason}. Define it in a file, or write hf.cond or hf.where."
     )

@@ -168,15 +168,15 @@ def _is_integer(value: Any) -> bool:
 def _scalar_of_numpy(number: Any, dtype: DTypeLike) -> Any:
     if type(number) is int:
         return np.dtype(dtype or np.int64).type(number)
-    made: Any = symbolic_number.number_tensor(number, int)
+    tensor: Any = symbolic_number.number_tensor(number, int)
     if dtype is not None:
-        made = elementwise.astype(made, dtype)
-    return SymbolicTensor(made._node, made._trace, is_weak=True)
+        tensor = elementwise.astype(tensor, dtype)
+    return SymbolicTensor(tensor._node, tensor._trace, is_weak=True)
 
 
 def _tensor_of(number: Any, dtype: DTypeLike) -> Tensor:
-    made = symbolic_number.number_tensor(number, int)
-    return made if dtype is None else elementwise.astype(made, dtype)
+    tensor = symbolic_number.number_tensor(number, int)
+    return tensor if dtype is None else elementwise.astype(tensor, dtype)
 
 
 def _enumerate(make: Function) -> Function:

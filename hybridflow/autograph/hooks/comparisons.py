@@ -173,8 +173,8 @@ def hits(known: Sequence[Any], value: Any) -> Tensor:
     if table is not None and (table.dtype == np.float64 or value.kind is not float):
         kind = float if table.dtype == np.float64 else int
         return elementwise.equal(literal(table), symbolic_number.number_tensor(value, kind))
-    found = [equal(one, value) for one in known]
-    return shapes.stack([scalar(one, dtypes.bool_, "convert") if isinstance(one, bool) else one for one in found])
+    matches = [equal(one, value) for one in known]
+    return shapes.stack([scalar(one, dtypes.bool_, "convert") if isinstance(one, bool) else one for one in matches])
 
 
 def _table(known: Sequence[Any]) -> np.ndarray | None:

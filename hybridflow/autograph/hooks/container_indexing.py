@@ -95,10 +95,10 @@ def item(recording: GuardBuilder, value: Any, key: Any) -> Any:
         return _element(value, key)
     frame = frame_of_user()
     if type(value) in _MAPPINGS:
-        found, place = _location_of(list(value), key)
-        if found is False:
+        location, place = _location_of(list(value), key)
+        if location is False:
             raise KeyError(key)
-        except_clauses.require(frame, found, KeyError(key))
+        except_clauses.require(frame, location, KeyError(key))
         return select(place, list(value.values()), frame)
     base = _base(value)
     assert base is not None
@@ -122,8 +122,8 @@ def _element(array: np.ndarray, key: Any) -> Any:
     shown = "index {} is out of bounds for axis 0 with size " + str(len(array))
     place = _position(key, len(array), runtime_text.text_of(shown.format, key), array)
     with without_handlers():
-        found = apply(TABLE["take"], literal(array), cast(place, dtypes.int64), axis=0)
-    return SymbolicTensor(found._node, found._trace, is_weak=True)
+        element = apply(TABLE["take"], literal(array), cast(place, dtypes.int64), axis=0)
+    return SymbolicTensor(element._node, element._trace, is_weak=True)
 
 
 def _position(key: Any, count: int, text: Any, value: Any) -> Tensor:
@@ -144,15 +144,15 @@ def _location_of(known: list[Any], value: Any) -> tuple[Any, Any]:
     """Whether a value is among those that are known, and the number of the first one that equals it."""
     if not known:
         return False, None
-    found = hits(known, value)
-    return reductions.any(found), cast(reductions.argmax(elementwise.astype(found, dtypes.int32)), dtypes.int32)
+    matches = hits(known, value)
+    return reductions.any(matches), cast(reductions.argmax(elementwise.astype(matches, dtypes.int32)), dtypes.int32)
 
 
 def contains(recording: GuardBuilder, container: Any, key: Any) -> Any:
     """``key in container``, a dict or a set."""
     recording.note(builtin_reads.iterate, container)
-    found, _ = _location_of(list(container), key)
-    return found if found is False else number_of(found)
+    location, _ = _location_of(list(container), key)
+    return location if location is False else number_of(location)
 
 
 def may_be_among(value: Any, container: Any) -> bool:
@@ -164,12 +164,12 @@ def may_be_among(value: Any, container: Any) -> bool:
 def is_among(recording: GuardBuilder, value: Any, container: Any) -> Any:
     """``value in container``, one of these."""
     recording.note(builtin_reads.iterate, container)
-    found: Any = False
+    result: Any = False
     for one in container:
-        found = either(found, equal(one, value))
-        if found is True:
+        result = either(result, equal(one, value))
+        if result is True:
             return True
-    return found if found is False else number_of(found)
+    return result if result is False else number_of(result)
 
 
 # ---- methods
@@ -189,23 +189,23 @@ def method_of_lookup(value: Any, name: str, found: Callable[..., Any]) -> Callab
 
 
 def _get(value: Any, key: Any, default: Any = None) -> Any:
-    found, place = _location_of(list(value), key)
-    if found is False:
+    location, place = _location_of(list(value), key)
+    if location is False:
         return default
-    code = elementwise.where(found, elementwise.add(place, 1), scalar(0, dtypes.int32, "convert"))
+    code = elementwise.where(location, elementwise.add(place, 1), scalar(0, dtypes.int32, "convert"))
     return select(code, [default, *value.values()], frame_of_user())
 
 
 def _index(held: Any, value: Any) -> Any:
-    found, place = _location_of(list(held), value)
+    location, place = _location_of(list(held), value)
     text = (
         runtime_text.joined([(value, "r", ""), " is not in list"])
         if isinstance(held, list)
         else "tuple.index(x): x not in tuple"
     )
-    if found is False:
+    if location is False:
         raise ValueError(text)
-    except_clauses.require(frame_of_user(), found, ValueError(text))
+    except_clauses.require(frame_of_user(), location, ValueError(text))
     return number_of(cast(place, dtypes.int64))
 
 
@@ -364,9 +364,9 @@ def _set_key(held: dict[Any, Any], key: Any, value: Any) -> None:
             if known in held:
                 held[known] = branch_merge.select(is_it, value, held[known], frame)
         return
-    found, place = _location_of(list(held), key)
-    if found is False:
+    location, place = _location_of(list(held), key)
+    if location is False:
         raise _new_key(ConcretizationError)
-    except_clauses.require(frame, found, _new_key())
+    except_clauses.require(frame, location, _new_key())
     for k, known in enumerate(list(held)):
         held[known] = branch_merge.select(elementwise.equal(place, k), value, held[known], frame)

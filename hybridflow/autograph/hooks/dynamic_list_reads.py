@@ -219,8 +219,10 @@ def insert_at(values: list[Any], index: SymbolicTensor, new: Any) -> None:
             elementwise.equal(rows, place), count, elementwise.where(elementwise.greater(rows, count), rows, rows - 1)
         ),
     )
-    found = whole._replace(stacks=tuple([take(x, source, axis=0) for x in whole.stacks]))
-    _put_item(values, [found] if known is None else [dynamic_list.note_taken(found.item(k)) for k in range(known + 1)])
+    result = whole._replace(stacks=tuple([take(x, source, axis=0) for x in whole.stacks]))
+    _put_item(
+        values, [result] if known is None else [dynamic_list.note_taken(result.item(k)) for k in range(known + 1)]
+    )
 
 
 def _pop(values: list[Any], index: Any = -1) -> Any:

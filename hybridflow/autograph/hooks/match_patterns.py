@@ -60,19 +60,19 @@ class Matcher:
 
     def _of_each(self, choice: Choice, pattern: Pattern) -> MatchResult:
         left = narrowing.remaining_options(choice)
-        found = {k: self._match(choice.options[k], pattern) for k in left}
-        fits = [k for k in left if found[k][0] is not False]
+        matches = {k: self._match(choice.options[k], pattern) for k in left}
+        fits = [k for k in left if matches[k][0] is not False]
         if not fits:
             return _NOTHING
-        if all(found[k][0] is True for k in fits):
+        if all(matches[k][0] is True for k in fits):
             holds = truth(narrowing.is_one_of(choice, fits))
         else:
             holds = False
             for k in fits:
-                holds = either(holds, both(elementwise.equal(choice.code, k), found[k][0]))
+                holds = either(holds, both(elementwise.equal(choice.code, k), matches[k][0]))
         captures = {}
-        for name in found[fits[0]][1]:
-            values = [found[k if k in fits else fits[0]][1][name] for k in range(len(choice.options))]
+        for name in matches[fits[0]][1]:
+            values = [matches[k if k in fits else fits[0]][1][name] for k in range(len(choice.options))]
             captures[name] = values[0] if len(fits) == 1 else select(choice.code, values, frame_of_user())
         return holds, captures
 
@@ -80,11 +80,11 @@ class Matcher:
         holds: Any = True
         captures: Captures = {}
         for value, pattern in zip(values, patterns):
-            one, own = self._match(value, pattern)
+            one, match = self._match(value, pattern)
             if one is False:
                 return _NOTHING
             holds = both(holds, one)
-            captures.update(own)
+            captures.update(match)
         return holds, captures
 
     def _value(self, subject: Any, operand: int) -> MatchResult:
@@ -104,14 +104,14 @@ class Matcher:
     def _or(self, subject: Any, patterns: Sequence[Pattern]) -> MatchResult:
         holds, captures = _NOTHING
         for pattern in patterns:
-            one, own = self._match(subject, pattern)
+            one, match = self._match(subject, pattern)
             if one is False:
                 continue
             if holds is False:
-                captures = own
-            elif own:
+                captures = match
+            elif match:
                 frame = frame_of_user()
-                captures = {name: branch_merge.select(holds, captures[name], own[name], frame) for name in own}
+                captures = {name: branch_merge.select(holds, captures[name], match[name], frame) for name in match}
             holds = either(holds, one)
             if holds is True or one is True:
                 return True, captures

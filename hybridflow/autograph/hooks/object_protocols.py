@@ -21,9 +21,9 @@ def special_method(value: Any, *names: str) -> tuple[str, types.FunctionType] | 
     if kind in INERT or not is_users_class(kind) or not is_followed_class(kind):
         return None
     for name in names:
-        found = in_class(kind, name)
-        if found is not MISSING:
-            return (name, found) if isinstance(found, types.FunctionType) else None
+        method = in_class(kind, name)
+        if method is not MISSING:
+            return (name, method) if isinstance(method, types.FunctionType) else None
     return None
 
 

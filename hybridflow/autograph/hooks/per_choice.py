@@ -259,9 +259,9 @@ def install() -> None:
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(Choice, f"__{name}__", _method_of_two(name, False, True))
     for name in (*_ARITHMETIC, "rshift"):
-        own = name.strip("_")
-        setattr(Choice, f"__{own}__", _method_of_two(name, False, False))
-        setattr(Choice, f"__r{own}__", _method_of_two(name, True, False))
+        method_name = name.strip("_")
+        setattr(Choice, f"__{method_name}__", _method_of_two(name, False, False))
+        setattr(Choice, f"__r{method_name}__", _method_of_two(name, True, False))
     for name in ("neg", "pos", "invert"):
         setattr(Choice, f"__{name}__", _method_of_one(getattr(operator, name)))
     Choice.__abs__ = _method_of_one(abs)  # type: ignore[attr-defined]

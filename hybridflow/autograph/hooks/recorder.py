@@ -130,10 +130,10 @@ class Recorder(Branches):
         before_method(value, name, sys._getframe(1))
         if dynamic_list_reads.is_grown(value):
             return dynamic_list_reads.method(value, name, getattr(value, name))
-        found = self.fn(self.attribute(value, name))
+        function = self.fn(self.attribute(value, name))
         if type(value) in CONTAINERS and name in per_choice.KEEPS:
-            found = getattr(found, "__wrapped__", found)
-        return prepared_method(value, name, found)
+            function = getattr(function, "__wrapped__", function)
+        return prepared_method(value, name, function)
 
     def fn(self, function: Any) -> Any:
         """Something that is called."""

@@ -109,13 +109,13 @@ class _Watched:
 def _best(better: Function, values: Sequence[Any], keys: Sequence[Any]) -> Any:
     best, best_key = values[0], keys[0]
     for value, key in zip(values[1:], keys[1:]):
-        found = better(key, best_key)
-        if isinstance(found, bool):
-            best, best_key = (value, key) if found else (best, best_key)
+        is_better = better(key, best_key)
+        if isinstance(is_better, bool):
+            best, best_key = (value, key) if is_better else (best, best_key)
             continue
         is_same, frame = keys is values, frame_of_user()  # whose code has to be converted only here
-        best = branch_merge.select(found, value, best, frame)
-        best_key = best if is_same else branch_merge.select(found, key, best_key, frame)
+        best = branch_merge.select(is_better, value, best, frame)
+        best_key = best if is_same else branch_merge.select(is_better, key, best_key, frame)
     return best
 
 
@@ -159,8 +159,8 @@ def _in_order(values: list[Any], key: Any = None, reverse: Any = False) -> list[
         return values
     if reverse:
         keys, values = keys[::-1], values[::-1]
-    found = _sort_items(values, keys)
-    return found[::-1] if reverse else found
+    order = _sort_items(values, keys)
+    return order[::-1] if reverse else order
 
 
 def _sort_items(values: list[Any], keys: Sequence[Any]) -> list[Any]:
@@ -182,15 +182,15 @@ def _sort_items(values: list[Any], keys: Sequence[Any]) -> list[Any]:
 
 def _is_total(keys: Sequence[Any]) -> bool:
     """Whether of two keys one is less, or both are equal."""
-    found = common_scalars(keys)
-    return found is not None and not dtypes.is_float(found[0].dtype)
+    scalars = common_scalars(keys)
+    return scalars is not None and not dtypes.is_float(scalars[0].dtype)
 
 
 def _pairs(keys: Sequence[Any]) -> tuple[Matrix, Callable[[], Matrix]]:
     """Of each two keys whether one is less; and what says whether they are equal."""
-    found = common_scalars(keys)
-    if found is not None:
-        row = shapes.stack(list(found))
+    scalars = common_scalars(keys)
+    if scalars is not None:
+        row = shapes.stack(list(scalars))
         one, other = shapes.expand_dims(row, axis=1), shapes.expand_dims(row, axis=0)
         return elementwise.less(one, other), lambda: _or(elementwise.equal(one, other), _identical(keys))
     if any(map(depends, keys)) and _are_rows(keys):

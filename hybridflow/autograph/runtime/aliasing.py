@@ -54,8 +54,8 @@ def origins(value: Any) -> Iterator[tuple[Any, Tensor]]:
     """The objects that a value was read of, if a tensor chose it among several, each with the truth of that it is the
     one; these may have been chosen themselves."""
     for held, ways in _origins(value):
-        found = [elementwise.equal(code, k) for code, k in ways]
-        yield held, functools.reduce(elementwise.logical_and, found)
+        matches = [elementwise.equal(code, k) for code, k in ways]
+        yield held, functools.reduce(elementwise.logical_and, matches)
 
 
 def _origins(value: Any, ways: tuple[tuple[Tensor, int], ...] = ()) -> Iterator[tuple[Any, Any]]:
@@ -76,10 +76,10 @@ def check_not_aliased(value: Any, frame: FrameType) -> None:
     known = -1
     while known != len(met):  # what stands for one of several may be one of several again
         known = len(met)
-        for own, group in active.may_alias if len(met) == 1 else [*active.may_alias, *_read_of()]:
+        for aliases, group in active.may_alias if len(met) == 1 else [*active.may_alias, *_read_of()]:
             if any(id(one) in met for one in group):
                 met.update((id(one), one) for one in group)
-                frames.add(own)
+                frames.add(aliases)
     del met[id(value)]
     if met and refers_to(_names_of(frames), met.values()):
         raise _one_of_several(value)
@@ -138,11 +138,11 @@ def _check_selected(value: Any, frame: FrameType) -> None:
     if not active.selected:
         return
     known = {id(value), *(id(held) for held, _ in _origins(value))}
-    own = active.selected.get(id(value))
+    selection = active.selected.get(id(value))
     for one in active.selected.values():
         if id(one.made) in known or not any(id(held) in known for held, _ in _origins(one.made)):
             continue
-        is_apart = own is not None and own.order is not None and own.order is one.order
+        is_apart = selection is not None and selection.order is not None and selection.order is one.order
         if not is_apart and refers_to(_names_of({frame, one.frame}), [one.made]):
             raise _one_of_several(value)
 

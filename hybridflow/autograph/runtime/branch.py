@@ -139,8 +139,8 @@ class Branch:
 
     def note_made(self, value: Any) -> None:
         """An object was made in the side: what is done to it there is seen by nobody outside."""
-        own = getattr(value, "__dict__", None)
-        for one in (value, own) if type(own) is dict else (value,):
+        attributes = getattr(value, "__dict__", None)
+        for one in (value, attributes) if type(attributes) is dict else (value,):
             self.created_here[id(one)] = one
             for key in [key for key, (place, _) in self.undo_log.items() if place.holder is one]:
                 del self.undo_log[key]  # it was changed while it was made

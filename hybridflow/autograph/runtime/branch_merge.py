@@ -27,7 +27,7 @@ def merge_branches(pred: Tensor, pairs: Sequence[tuple[Branch, Exits]], alias: M
     joined = PhiBuilder(lambda k: both[k].entered(), [side for side, _ in pairs], dynamic_list.align)
     ends = [relabel(bundle, alias, region) for (_, bundle), region in zip(pairs, both)]
     kinds = list(dict.fromkeys([*ends[0].by_kind, *ends[1].by_kind]))
-    found = {kind: _merge_bindings(joined, ends[0].by_kind.get(kind), ends[1].by_kind.get(kind)) for kind in kinds}
+    merged = {kind: _merge_bindings(joined, ends[0].by_kind.get(kind), ends[1].by_kind.get(kind)) for kind in kinds}
     places = _merge_locations(joined, [side for side, _ in pairs], [end.always_raises for end in ends])
     code = None
     if len(kinds) > 1:
@@ -42,12 +42,12 @@ def merge_branches(pred: Tensor, pairs: Sequence[tuple[Branch, Exits]], alias: M
             place.put(joined.result(value, tensors))
         else:
             logged_write(place, joined.result(value, tensors))
-    made = {
-        kind: {name: joined.result(value, tensors) for name, value in values.items()} for kind, values in found.items()
+    results = {
+        kind: {name: joined.result(value, tensors) for name, value in values.items()} for kind, values in merged.items()
     }
     record_may_alias(joined.created)
     narrowing.note_choices(pred, joined.choices)
-    return Exits(made, None if code is None else joined.result(code, tensors))
+    return Exits(results, None if code is None else joined.result(code, tensors))
 
 
 def _merge_bindings(joined: PhiBuilder, a: Values | None, b: Values | None) -> Values:
@@ -98,9 +98,9 @@ def _read_value(value: Any) -> Any:
 def merge_values(pred: Tensor, a: Values, b: Values, names: Sequence[str], frame: FrameType | None = None) -> Values:
     regions = [SubTrace("a choice"), SubTrace("a choice")]
     joined = PhiBuilder(lambda k: regions[k].entered(), [Branch(region) for region in regions], dynamic_list.align)
-    found = {name: joined.merge(a.get(name, UNREAD), b.get(name, UNREAD)) for name in names}
+    merged = {name: joined.merge(a.get(name, UNREAD), b.get(name, UNREAD)) for name in names}
     tensors = emit_cond(pred, regions, joined.outputs)
-    result = {name: joined.result(value, tensors) for name, value in found.items()}
+    result = {name: joined.result(value, tensors) for name, value in merged.items()}
     record_may_alias(joined.created, frame)
     narrowing.note_choices(pred, joined.choices)
     return result

@@ -126,8 +126,8 @@ def resume(frame: FrameType, bundle: Exits, names: Sequence[str]) -> list[Any]:
     """Go on after ``pause``."""
     path = scope_of(frame)
     path.return_kind = bundle.return_kind or path.return_kind  # what has run meanwhile may have been a path of its own
-    taken = path.resume_with(bundle)
-    return values_for_code(taken or {}, names, frame, diagnostics.here(frame, "if"))
+    values = path.resume_with(bundle)
+    return values_for_code(values or {}, names, frame, diagnostics.here(frame, "if"))
 
 
 def suspend_generator(frame: FrameType) -> None:
@@ -191,11 +191,11 @@ def _have_path(frame: FrameType) -> None:
         above, path = path, path.parent
     if path is not None and path.frame is frame:
         return
-    made = BranchScope(frame, path, None)
+    scope = BranchScope(frame, path, None)
     if above is None:
-        active.scope = made
+        active.scope = scope
     else:
-        above.parent = made
+        above.parent = scope
 
 
 def check_caught(since: tuple[BranchScope | None, int]) -> None:

@@ -133,14 +133,16 @@ _UNBOUND_NAME = re.compile(r"variable '(\w+)'")
 
 def explain_unbound(error: BaseException, conflicts: Mapping[tuple[CodeType, str], MismatchReport]) -> BaseException:
     """The error; for one that says that a name has no value, which branches or loops took from it, one that says so."""
-    found = _UNBOUND_NAME.search(str(error)) if isinstance(error, NameError) else None
-    if found is None:
+    match = _UNBOUND_NAME.search(str(error)) if isinstance(error, NameError) else None
+    if match is None:
         return error
     entry, code = error.__traceback__, None
     while entry is not None:
         code, entry = entry.tb_frame.f_code, entry.tb_next
-    causes = {cause.where: cause for (own, name), cause in conflicts.items() if name == found[1] and own is code}
+    causes = {
+        cause.where: cause for (conflict, name), cause in conflicts.items() if name == match[1] and conflict is code
+    }
     if not causes:
         return error
     cause = next(reversed(causes.values()))
-    return cause.error(found[1]).with_traceback(error.__traceback__)
+    return cause.error(match[1]).with_traceback(error.__traceback__)

@@ -229,8 +229,8 @@ def _most(items: Sequence[Any]) -> Any:
 def _form_of(*lists: Sequence[Any], found: Form | None = None) -> Form | None:
     """The form of all items, and of those of the form ``found``; None where they have no common one."""
     for item in (item for items in lists for item in items):
-        own = item.form if type(item) is DynamicList else Form.of(item)
-        found = own if found is None else found.merge(own)
+        item_form = item.form if type(item) is DynamicList else Form.of(item)
+        found = item_form if found is None else found.merge(item_form)
         if found is None:
             return None
     return found
@@ -246,11 +246,11 @@ def empty(form: Form, room: Room | None, rows: Any) -> DynamicList:
 def fold_items(items: Sequence[Any], form: Form, room: Room | None, rows: Any) -> DynamicList:
     """All items, among which there may be some ``DynamicList``, as one with so many rows."""
     _check_unchanged(items)
-    found: DynamicList | None = None
+    folded: DynamicList | None = None
     with without_handlers():  # there are rows for all of them
         for run in _runs(items):
-            found = _first_run(run, form, room, rows) if found is None else _with_more(found, run)
-    return empty(form, room, rows) if found is None else found
+            folded = _first_run(run, form, room, rows) if folded is None else _with_more(folded, run)
+    return empty(form, room, rows) if folded is None else folded
 
 
 def _runs(items: Sequence[Any]) -> list[Any]:
@@ -283,12 +283,12 @@ def _first_run(run: Any, form: Form, room: Room | None, rows: Any) -> DynamicLis
 
 def _long(x: Tensor, rows: Any) -> Tensor:
     """A stack with so many rows."""
-    own = x.shape[0]
-    if same_extents((own,), (rows,)):
+    extent = x.shape[0]
+    if same_extents((extent,), (rows,)):
         return x
-    if isinstance(own, int) and isinstance(rows, int) and own > rows:
+    if isinstance(extent, int) and isinstance(rows, int) and extent > rows:
         return getitem(x, slice(0, rows))
-    return shapes.concat([x, zeros(TensorType((rows - own, *x.shape[1:]), x.dtype))])
+    return shapes.concat([x, zeros(TensorType((rows - extent, *x.shape[1:]), x.dtype))])
 
 
 def _with_more(grown: DynamicList, run: Any) -> DynamicList:
@@ -384,11 +384,11 @@ def align(
         return None
     room = rooms[0] if rooms else None
     rows = room.capacity if room is not None else max(map(_most, rests))
-    made = []
+    aligned = []
     for side, rest in enumerate(rests):
         with within(side), views[side].final_state():
-            made.append([*a[:first], fold_items(rest, form, room, rows)])
-    return made[0], made[1]
+            aligned.append([*a[:first], fold_items(rest, form, room, rows)])
+    return aligned[0], aligned[1]
 
 
 def _is_one(a: Any, b: Any) -> bool:
@@ -430,8 +430,8 @@ def widen(start: list[Any], end: list[Any], turns: Any) -> list[Any] | None:
             initial = max(initial, 2 * most) if isinstance(most, int) else 2 * most
         _check_regions()
         room = Room(*data_dependent_sizes.room(initial))
-    found = [*start[:first], fold_items(start[first:], form, room, room.capacity)]
-    return None if not differ(found, start) else found
+    items = [*start[:first], fold_items(start[first:], form, room, room.capacity)]
+    return None if not differ(items, start) else items
 
 
 def _check_regions() -> None:
@@ -567,10 +567,10 @@ def _merge_runs(items: list[Any]) -> list[Any]:
     """The items with one ``DynamicList`` in the place of several."""
     if sum(type(item) is DynamicList for item in items) < 2:
         return items
-    found = to_array(items)
-    if found is None:
+    array = to_array(items)
+    if array is None:
         raise no_form()
-    return [found]
+    return [array]
 
 
 def settle_all(values: list[Any]) -> None:
@@ -603,7 +603,7 @@ class PackedForm:
 
 def pack(result: Any) -> bool:
     """Let all lists in a result have their items; whether some of those are ``Packed``."""
-    found = False
+    has_dynamic = False
     for values in reachable_objects([result]) if active.grown else ():
         if not is_dynamic(values):
             continue
@@ -613,8 +613,8 @@ def pack(result: Any) -> bool:
             settle_all(values)
         elif grown is not None:
             values[:] = [*before, Packed(grown.stacks, PackedForm(grown.form)), *behind]
-            found = True
-    return found
+            has_dynamic = True
+    return has_dynamic
 
 
 def unpack(result: Any) -> Any:

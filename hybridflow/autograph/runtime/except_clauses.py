@@ -262,15 +262,15 @@ def passed_on(frame: FrameType, bundle: Exits, first: int) -> Exits:
         side.enter()
         raise_later(frame, error, error.__cause__)
         assert path.exits is not None and path.parent is not None
-        found = path.exits
-        for following, values in found.by_kind.items():
+        exits = path.exits
+        for following, values in exits.by_kind.items():
             if isinstance(following, RaisedExit) and following.guarded.frame is frame:
                 values.update((name, own[name]) for name in values if name in own and name != ERROR)
         side.leave()
         active.scope = path.parent
         pred = scalar(True, bool_, "try") if bundle.code is None else elementwise.equal(bundle.code, kind.number)
         left = Exits(rest, bundle.code if len(rest) > 1 else None)
-        bundle = branch_merge.merge_branches(pred, [(side, found), (Branch(SubTrace("what follows")), left)], {})
+        bundle = branch_merge.merge_branches(pred, [(side, exits), (Branch(SubTrace("what follows")), left)], {})
     return bundle
 
 

@@ -48,10 +48,10 @@ is_converted: list[Callable[[FrameType], bool]] = []
 def converted_caller(frame: FrameType) -> FrameType | None:
     """The frame of converted code of the user's that has the code of ``frame`` run; None if there is none, or other
     code lies in between."""
-    found = frame.f_back
-    while found is not None and is_internal(found.f_code.co_filename):
-        found = found.f_back
-    return found if found is not None and any(converted(found) for converted in is_converted) else None
+    caller = frame.f_back
+    while caller is not None and is_internal(caller.f_code.co_filename):
+        caller = caller.f_back
+    return caller if caller is not None and any(converted(caller) for converted in is_converted) else None
 
 
 def handler_for(kind: type[BaseException], raising: FrameType, users_alone: bool = False) -> TryRange | None:
@@ -61,12 +61,12 @@ def handler_for(kind: type[BaseException], raising: FrameType, users_alone: bool
     frame: FrameType | None = raising
     inside: list[FrameType] = []
     while frame is not None and active.handlers:
-        own = [
+        covering = [
             one for one in reversed(active.handlers) if one.covers(frame)
         ]  # of two over the same lines the inner one
         if users_alone and is_internal(frame.f_code.co_filename):
-            own = []
-        for one in sorted(own, key=lambda one: one.last - one.first):
+            covering = []
+        for one in sorted(covering, key=lambda one: one.last - one.first):
             if one.is_finally or one.may_catch(kind):
                 _check_way(kind, one, inside)
                 return one

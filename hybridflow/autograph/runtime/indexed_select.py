@@ -42,10 +42,10 @@ def select(code: Tensor, values: Sequence[Any], frame: FrameType | None = None, 
         return weak.scalar(_row(code, [weak.tensor(value) for value in values], values, weak.dtype))
     dtype = _common_dtype(values)
     if dtype is not None:
-        found = _row(code, [as_typed(value, dtype) for value in values], values, dtype)
+        row = _row(code, [as_typed(value, dtype) for value in values], values, dtype)
         if frame is not None:
-            record_selected(found, code, values, frame, order)
-        return found
+            record_selected(row, code, values, frame, order)
+        return row
     if all(object_trees.is_container(value) for value in values) and not any(isinstance(x, Choice) for x in values):
         flat = [object_trees.flatten(value, object_trees.changeable_parts(value)) for value in values]
         if all(structure == flat[0][1] for _, structure in flat):
@@ -65,8 +65,8 @@ def common_scalars(values: Sequence[Any]) -> Sequence[Tensor] | None:
     dtype = _common_dtype(values)
     if dtype is None:
         return None
-    found = [as_typed(value, dtype) for value in values]
-    return found if all(not tensor.shape for tensor in found) else None
+    tensors = [as_typed(value, dtype) for value in values]
+    return tensors if all(not tensor.shape for tensor in tensors) else None
 
 
 def _common_weak(values: Sequence[Any]) -> Any:

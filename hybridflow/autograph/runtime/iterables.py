@@ -212,8 +212,8 @@ def iterations_of(value: Any) -> IterationSpace | None:
         return value
     if now().trace is None:
         return None
-    made = getattr(type(value), "_program_iterations", None)
-    return None if made is None else made(value)
+    method = getattr(type(value), "_program_iterations", None)
+    return None if method is None else method(value)
 
 
 def iterable_over(value: Any) -> TensorIterable | None:

@@ -236,11 +236,15 @@ def location_of(value: Any, name: str | None = None) -> Location | None:
         return _ClassAttribute(value, name, f"{value.__name__}.{name}")
     if isinstance(value, types.ModuleType):
         return _Name(vars(value), name, f"{value.__name__}.{name}")
-    own = getattr(value, "__dict__", None)
+    attributes = getattr(value, "__dict__", None)
     text = f"{type(value).__name__}.{name}"
     if isinstance(value, Tensor):
         return None
-    return _Attribute(value, name, text) if type(own) is not dict or _is_slot(value, name) else _Items(own, None, text)
+    return (
+        _Attribute(value, name, text)
+        if type(attributes) is not dict or _is_slot(value, name)
+        else _Items(attributes, None, text)
+    )
 
 
 def _is_slot(value: Any, name: str) -> bool:

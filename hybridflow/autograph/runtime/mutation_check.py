@@ -32,15 +32,15 @@ _COLLECTIONS = (list, tuple, dict, set, frozenset, collections.deque)
 
 def reachable_objects(values: Iterable[Any]) -> list[Any]:
     """The objects that can be come to from ``values`` and may change, nearest first."""
-    found: dict[int, Any] = {}
+    reachable: dict[int, Any] = {}
     waiting = collections.deque(values)
-    while waiting and len(found) < _MOST_OBJECTS:
+    while waiting and len(reachable) < _MOST_OBJECTS:
         value = waiting.popleft()
-        if value is None or type(value) in _PLAIN or id(value) in found or isinstance(value, _LEAVES):
+        if value is None or type(value) in _PLAIN or id(value) in reachable or isinstance(value, _LEAVES):
             continue
-        found[id(value)] = value
+        reachable[id(value)] = value
         waiting.extend(_contents_of(value))
-    return list(found.values())
+    return list(reachable.values())
 
 
 def refers_to(values: Iterable[Any], wanted: Iterable[Any]) -> bool:
@@ -65,8 +65,8 @@ def _contents_of(value: Any) -> list[Any]:
         return [value.func, *value.args, *value.keywords.values()]
     else:
         held = []
-    own = getattr(value, "__dict__", None)
-    return [*held, *own.values()] if type(own) is dict else held
+    attributes = getattr(value, "__dict__", None)
+    return [*held, *attributes.values()] if type(attributes) is dict else held
 
 
 def _is_empty(cell: types.CellType) -> bool:

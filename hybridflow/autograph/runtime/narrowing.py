@@ -43,9 +43,9 @@ class Fact:
 def note(pred: Tensor, code: Tensor, if_true: Iterable[int], if_false: Iterable[int]) -> None:
     """A condition decides which options of the choice that has this code are left."""
     if isinstance(pred, SymbolicTensor) and isinstance(code, SymbolicTensor):
-        found = active.facts.setdefault(_key(pred._node), Fact())
-        found.nodes.append(pred._node)
-        found.add(code._node, frozenset(if_true), frozenset(if_false))
+        fact = active.facts.setdefault(_key(pred._node), Fact())
+        fact.nodes.append(pred._node)
+        fact.add(code._node, frozenset(if_true), frozenset(if_false))
 
 
 def note_choices(pred: Tensor, choices: Iterable[Any]) -> None:
@@ -96,15 +96,15 @@ def remaining_options(choice: Choice, within: Sequence[Branch] = ()) -> list[int
     all_of_them = frozenset(range(len(choice.options)))
     if not isinstance(code, SymbolicTensor):
         return sorted(all_of_them)
-    found, key = all_of_them & active.known.get(id(code._node), all_of_them), id(code._node)
+    remaining, key = all_of_them & active.known.get(id(code._node), all_of_them), id(code._node)
     for side in (*within, *enclosing_branches()):
-        found &= side.known.get(key, all_of_them)
+        remaining &= side.known.get(key, all_of_them)
         if side.condition is not None and active.facts:
             for node, truth in _implied_conditions(*side.condition):
                 fact = active.facts.get(_key(node))
                 if fact is not None:
-                    found &= fact.left[not truth].get(key, all_of_them)
-    return sorted(found or all_of_them)
+                    remaining &= fact.left[not truth].get(key, all_of_them)
+    return sorted(remaining or all_of_them)
 
 
 def narrow(value: Any, within: Sequence[Branch] = ()) -> Any:
@@ -138,9 +138,9 @@ def is_one_of(choice: Choice, numbers: Iterable[int]) -> Any:
     if not any(k in wanted for k in left):
         return False
     shorter, is_in = (wanted, True) if len(wanted) * 2 <= len(choice.options) else (frozenset(left) - wanted, False)
-    found: Any = None
+    result: Any = None
     for k in sorted(shorter & frozenset(left)):
         one = elementwise.equal(choice.code, k) if is_in else elementwise.not_equal(choice.code, k)
-        found = one if found is None else (elementwise.logical_or if is_in else elementwise.logical_and)(found, one)
-    note(found, choice.code, wanted, frozenset(range(len(choice.options))) - wanted)
-    return number_of(found)
+        result = one if result is None else (elementwise.logical_or if is_in else elementwise.logical_and)(result, one)
+    note(result, choice.code, wanted, frozenset(range(len(choice.options))) - wanted)
+    return number_of(result)

@@ -29,8 +29,8 @@ def is_plain_class(kind: type) -> bool:
     """Whether instances of a class are made of their attributes alone."""
     result = _kinds.get(kind)
     if result is None:
-        own = [base for base in kind.__mro__ if base not in _ABSTRACT]
-        result = bool(own) and all(_is_plain_base(base) for base in own) and kind.__new__ is object.__new__
+        bases = [base for base in kind.__mro__ if base not in _ABSTRACT]
+        result = bool(bases) and all(_is_plain_base(base) for base in bases) and kind.__new__ is object.__new__
         _kinds[kind] = result
     return result
 
@@ -58,9 +58,9 @@ containers: dict[type, Callable[[Any], tuple[tuple[str, ...], Iterable[Any]] | N
 
 def parts_of(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     """Labels and children of a container; None for a leaf."""
-    own = containers.get(type(value))
-    if own is not None:
-        return own(value)
+    parts = containers.get(type(value))
+    if parts is not None:
+        return parts(value)
     result = pytree.parts_of(value)
     if result is not None or isinstance(value, (type, types.FunctionType)) or not is_object(value):
         return result
@@ -95,11 +95,11 @@ def flatten(value: Any, whole: Collection[int] = ()) -> tuple[list[Any], pytree.
 
 
 def _flatten(value: Any, leaves: list[Any], whole: Collection[int], met: set[int]) -> pytree.Structure:
-    found = None if id(value) in whole or id(value) in met else parts_of(value)
-    if found is None:
+    parts = None if id(value) in whole or id(value) in met else parts_of(value)
+    if parts is None:
         leaves.append(value)
         return pytree.LEAF
-    labels, children = found
+    labels, children = parts
     if pytree.parts_of(value) is None:
         met.add(id(value))
     return pytree.structure_of(value, labels, [_flatten(child, leaves, whole, met) for child in children])

@@ -105,8 +105,10 @@ def is_constant(value: Any) -> bool:
 def holds_traced(value: Any, trace: Any) -> bool:
     """Whether an object that is no container of ours holds tensors that were made in ``trace``."""
     for leaf in object_trees.flatten(value)[0]:
-        own: Any = None if isinstance(leaf, (type, types.ModuleType)) else getattr(leaf, "__dict__", None)
-        if type(own) is dict and any(is_traced_in(x, trace) for x in object_trees.flatten(list(own.values()))[0]):
+        attributes: Any = None if isinstance(leaf, (type, types.ModuleType)) else getattr(leaf, "__dict__", None)
+        if type(attributes) is dict and any(
+            is_traced_in(x, trace) for x in object_trees.flatten(list(attributes.values()))[0]
+        ):
             return True
     return False
 
@@ -169,8 +171,8 @@ class PhiBuilder:
         if key not in self._memo:  # two names of one object go on to be that
             self._memo[key] = _UNKNOWN, a, b  # for what they hold, if they are in it
             self._memo[key] = self._objects(a, b), a, b
-        found = self._memo[key][0]
-        return TypeMismatch("cycle", a, b) if found is _UNKNOWN else found
+        merged = self._memo[key][0]
+        return TypeMismatch("cycle", a, b) if merged is _UNKNOWN else merged
 
     def _objects(self, a: Any, b: Any) -> Any:
         if isinstance(a, Choice) or isinstance(b, Choice) or a is UNBOUND or b is UNBOUND:
@@ -302,18 +304,18 @@ class PhiBuilder:
         (ones, structure), (others, other) = one.flatten(a, insides[0]), two.flatten(b, insides[1])
         if structure != other:
             return TypeMismatch("structure", a, b)
-        found = []
+        pairs = []
         for x, y in zip(ones, others):
-            made = self.merge(x, y)
-            if isinstance(made, TypeMismatch):
+            merged = self.merge(x, y)
+            if isinstance(merged, TypeMismatch):
                 is_nested = object_trees.is_container(x) or object_trees.is_container(y)
                 return (
                     TypeMismatch("structure", a, b)
-                    if is_nested and made.kind in ("kind", "object", "structure")
-                    else made
+                    if is_nested and merged.kind in ("kind", "object", "structure")
+                    else merged
                 )
-            found.append(made)
-        return _Nested(structure, found)
+            pairs.append(merged)
+        return _Nested(structure, pairs)
 
     def result(self, value: Any, tensors: Sequence[Tensor]) -> Any:
         """The value with ``tensors`` in the place of outputs."""
@@ -335,9 +337,9 @@ class PhiBuilder:
 
     def _create(self, value: _Output | _Nested, tensors: Sequence[Tensor]) -> Any:
         if isinstance(value, _Output):
-            found = tensors[value.number]
+            tensor = tensors[value.number]
             weak = self._weak[value.number]
-            return found if weak is None else weak.scalar(found)
+            return tensor if weak is None else weak.scalar(tensor)
         return pytree.unflatten(value.structure, [self.result(leaf, tensors) for leaf in value.leaves])
 
 
@@ -405,8 +407,8 @@ def _shape(value: Any) -> Any:
 
 def as_typed(value: Any, dtype: Any) -> Tensor:
     """A tensor or number as a tensor of ``dtype``, in the trace that goes on."""
-    made = weak_cast(value, dtype, "convert")
-    return made._stand_in() if _is_weak(made) else made
+    tensor = weak_cast(value, dtype, "convert")
+    return tensor._stand_in() if _is_weak(tensor) else tensor
 
 
 def zeros(type: TensorType) -> Tensor:

@@ -90,9 +90,9 @@ def _reverse_runs(falls: Tensor, ends: Tensor, count: int) -> Tensor:
     numbers = _numbers(range(count))
     stretch = reductions.cumulative_sum(elementwise.astype(falls, dtypes.int64))
     one, other = expand_dims(numbers, axis=1), expand_dims(numbers, axis=0)
-    own, others = expand_dims(stretch, axis=1), expand_dims(stretch, axis=0)
+    run, others = expand_dims(stretch, axis=1), expand_dims(stretch, axis=0)
     comes_first = _or(
-        elementwise.greater(others, own), _and(elementwise.equal(others, own), elementwise.less(other, one))
+        elementwise.greater(others, run), _and(elementwise.equal(others, run), elementwise.less(other, one))
     )
     inside = elementwise.less(other, ends)
     places = reductions.sum(elementwise.astype(_and(inside, comes_first), dtypes.int64), axis=1)

@@ -90,8 +90,8 @@ class TensorRange(IterationSpace):
     def at(self, position: Any) -> Any:
         """What a turn is given, by its position among all."""
         start, _, step = self._bounds
-        found = start + position * step
-        return found if self._values is None else self._values(found)
+        number = start + position * step
+        return number if self._values is None else self._values(number)
 
     def element(self, index: Any) -> Any:
         if self._is_counted:

@@ -150,12 +150,12 @@ class TracedLoop:
             self._restart(walk)
             return True
         self._stacks.finish(side, changes)
-        kept = self._carried.unify(bundle.by_kind.get(NORMAL), side, changes)
+        same_types = self._carried.unify(bundle.by_kind.get(NORMAL), side, changes)
         if loop.attempt is not None:
             counts = not isinstance(self._iterable, Numbers) and self._carried.numbers_change(INDEX)
             if counts or self._carried.needs_python():
                 raise TraceError("for", "what the loop carries is not the same in each turn.")
-        if self._fixed_point.has_new_variables(self._region) or not kept:
+        if self._fixed_point.has_new_variables(self._region) or not same_types:
             self._check_locations()
             self._pass()
             return True
@@ -219,19 +219,19 @@ class TracedLoop:
         outputs += late.outputs
         carries = len(outputs)
         outputs += self._stacks.outputs(side, region)
-        own = [*self._inputs, *(region.carry(x.type, "left") for x in late.outputs)]
+        inputs = [*self._inputs, *(region.carry(x.type, "left") for x in late.outputs)]
         with diagnostics.at(self._where):
             starts = [*self._carried.starts(), *self._fixed_point.variable_starts(), *late.starts()]
             assert self._scan is not None
             length = self._scan.remaining_length()
-            found = emit_scan(region, starts, own, self._sources, self._slices, outputs, length)
-        found[:carries] = self._with_shared_identity(outputs[:carries], found[:carries])
+            results = emit_scan(region, starts, inputs, self._sources, self._slices, outputs, length)
+        results[:carries] = self._with_shared_identity(outputs[:carries], results[:carries])
         count = leaves + len(self._fixed_point.variables)
-        self._fixed_point.assign_variables(found[leaves:count])
-        ends = {id(x): tensor for x, tensor in zip(outputs, found[:carries])}
-        self._stacks.take(found[carries:], length, ends, self._carried.links(values, side), side)
-        lates = found[count:carries]
-        names = self._values_after(found[:leaves], lasts, lates, late.rebuild(turned, lates))
+        self._fixed_point.assign_variables(results[leaves:count])
+        ends = {id(x): tensor for x, tensor in zip(outputs, results[:carries])}
+        self._stacks.take(results[carries:], length, ends, self._carried.links(values, side), side)
+        lates = results[count:carries]
+        names = self._values_after(results[:leaves], lasts, lates, late.rebuild(turned, lates))
         self._after(names, False, literal_code(NORMAL), {})
 
     def _has_run_flag(self, late: ExitValues, lasts: dict[str, Any]) -> Any:
@@ -246,12 +246,12 @@ class TracedLoop:
         """Whether there surely was a turn."""
         return self._loop.attempt is not None
 
-    def _with_shared_identity(self, outputs: Sequence[Tensor], found: list[Tensor]) -> list[Tensor]:
+    def _with_shared_identity(self, outputs: Sequence[Tensor], results: list[Tensor]) -> list[Tensor]:
         """What a loop leaves: one object in all places where its last turn left one, if there surely was a turn."""
         if not self._has_run:
-            return found
+            return results
         first: dict[int, Tensor] = {}
-        return [first.setdefault(id(x), tensor) for x, tensor in zip(outputs, found)]
+        return [first.setdefault(id(x), tensor) for x, tensor in zip(outputs, results)]
 
     def _values_after(
         self, leaves: list[Tensor], lasts: dict[str, Any], lates: list[Tensor], turned: Tensor | None = None
@@ -276,9 +276,9 @@ class TracedLoop:
         return lambda value: is_traced_in(value, self._region) and id(value) not in linked
 
     def _check_locations(self) -> None:
-        found = self._carried.conflicting_location()
-        if found is not None:
-            raise diagnostics.changed_in_loop_error(*found, self._where)
+        conflict = self._carried.conflicting_location()
+        if conflict is not None:
+            raise diagnostics.changed_in_loop_error(*conflict, self._where)
 
     def _emit(self, bundle: Exits) -> None:
         region, side, late, values = self._region, self._branch, ExitValues(), bundle.by_kind.get(NORMAL)
@@ -294,13 +294,13 @@ class TracedLoop:
         leaves = len(outputs) - 1
         outputs += self._fixed_point.variable_outputs(region)
         outputs += late.outputs
-        own = [*self._inputs, *(region.carry(x.type, "left") for x in late.outputs)]
+        inputs = [*self._inputs, *(region.carry(x.type, "left") for x in late.outputs)]
         asking = SubTrace("the condition of the loop")
         asked = [asking.carry(x.type, f"carry{k}") for k, x in enumerate(outputs)]
         with diagnostics.at(self._where):
             assert self._pred is not None
             starts = [self._pred, *self._carried.starts(), *self._fixed_point.variable_starts(), *late.starts()]
-            found = emit_while("while", starts, region, own, outputs, asking, asked, asked[0])
+            found = emit_while("while", starts, region, inputs, outputs, asking, asked, asked[0])
         found = self._with_shared_identity(outputs, found)
         count = leaves + 1 + len(self._fixed_point.variables)
         self._fixed_point.assign_variables(found[leaves + 1 : count])
@@ -308,8 +308,10 @@ class TracedLoop:
         if self._iterable is not None:
             self._iterable.finish()
         names = self._values_after(found[1 : leaves + 1], lasts, lates, late.rebuild(turned, lates))
-        taken = {kind: {name: late.rebuild(x, lates) for name, x in found.items()} for kind, found in left.items()}
-        self._after(names, late.rebuild(broke, lates), late.rebuild(code, lates), taken)
+        exit_values = {
+            kind: {name: late.rebuild(x, lates) for name, x in found.items()} for kind, found in left.items()
+        }
+        self._after(names, late.rebuild(broke, lates), late.rebuild(code, lates), exit_values)
 
     def _after(self, names: Values, broke: Any, code: Tensor, left: dict[ExitKind, Values]) -> None:
         """Go on after the loop."""

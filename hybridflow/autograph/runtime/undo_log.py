@@ -70,8 +70,8 @@ def logged_write(place: Location, value: Any) -> None:
 
 def containers_of(frame: FrameType) -> list[Location]:
     """The containers that a function's names hold, which functions in C may change unseen."""
-    found = [location_of(value) for value in frame.f_locals.values() if is_container(value)]
-    return [place for place in found if place is not None]
+    locations = [location_of(value) for value in frame.f_locals.values() if is_container(value)]
+    return [place for place in locations if place is not None]
 
 
 def record_rebinding(x: SymbolicTensor) -> None:

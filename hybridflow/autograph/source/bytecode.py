@@ -62,11 +62,11 @@ def disassemble(code: CodeType) -> tuple[list[Instruction], list[Handler]]:
             offset += _UNIT
             arg = arg << 8 | data[offset + 1]
         number = data[offset]
-        made = Instruction(dis.opname[number], arg, None, places[start // _UNIT])
-        starts[start] = made
+        instruction = Instruction(dis.opname[number], arg, None, places[start // _UNIT])
+        starts[start] = instruction
         offset += _UNIT * (1 + _caches(number))
         if number in dis.hasjrel:
-            jumps.append((made, offset + _UNIT * (-arg if "BACKWARD" in made.name else arg)))
+            jumps.append((instruction, offset + _UNIT * (-arg if "BACKWARD" in instruction.name else arg)))
     for jump, to in jumps:
         jump.target = starts[to]
     handlers = [
@@ -93,8 +93,8 @@ def assemble(
 
     ``room`` is how much more they need of the stack.
     """
-    new = [instruction for _, made in pieces for instruction in made]
-    first = {id(old): made[0] for old, made in pieces}
+    new = [instruction for _, piece in pieces for instruction in piece]
+    first = {id(old): piece[0] for old, piece in pieces}
     sizes = [1 + _caches(dis.opmap[each.name]) for each in new]
     prefixes = [_prefixes(0 if each.target else each.arg) for each in new]
     while True:

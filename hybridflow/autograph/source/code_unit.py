@@ -76,10 +76,10 @@ def compile_code(
     if prepare is not None:
         prepare(module)
     with _silence():
-        found = compile(module, _FILE, "exec", future(code), True)
+        compiled = compile(module, _FILE, "exec", future(code), True)
     for _ in range(depth):
-        found = _only(found)
-    return _in_file(found, code.co_filename)
+        compiled = _only(compiled)
+    return _in_file(compiled, code.co_filename)
 
 
 def _only(code: CodeType) -> CodeType:
@@ -114,7 +114,7 @@ def _wrap(node: Function, code: CodeType, imported: Collection[str], owner: str 
         untold.append(("<outside>", False))
     if owner is not None and owner != owner_of(code):
         untold.append((owner, True))
-    told = code.co_qualname.partition(".")[0]
+    class_name = code.co_qualname.partition(".")[0]
     scopes = untold + scopes
     binder = max((i for i, (_, is_class) in enumerate(scopes) if not is_class), default=None)
     has_class = any(is_class for _, is_class in scopes)
@@ -122,8 +122,8 @@ def _wrap(node: Function, code: CodeType, imported: Collection[str], owner: str 
     for index in reversed(range(len(scopes))):
         name, is_class = scopes[index]
         body = [inner]
-        if index == len(untold) - 1 and told != "<lambda>":
-            body.insert(0, ast.Global([told], **place))
+        if index == len(untold) - 1 and class_name != "<lambda>":
+            body.insert(0, ast.Global([class_name], **place))
         if is_class:
             inner = ast.ClassDef(name, [], [], body, [], **place)
         else:

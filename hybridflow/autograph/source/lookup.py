@@ -121,9 +121,9 @@ def remember(function: FunctionType, frame: FrameType | None = None) -> None:
 
 
 def _texts(code: CodeType, names: dict[str, Any]) -> Iterator[list[str]]:
-    kept = _remembered.get(code)
-    if kept is not None:
-        yield kept
+    texts = _remembered.get(code)
+    if texts is not None:
+        yield texts
     yield from source_locations.candidates(code, names)
 
 
@@ -178,11 +178,11 @@ def _all_names(code: CodeType) -> Iterator[str]:
 def _match(lines: list[str], code: CodeType) -> Source | None:
     """The function `code` in a text: at its line, else wherever it stands now.  None if it is not there."""
     first = code.co_firstlineno - 1
-    own = [first] if first < len(lines) else []
+    match = [first] if first < len(lines) else []
     moved = (place for place in _line_ranges(lines, code.co_name) if place != first)
     if code.co_name == "<lambda>":  # its own lines may not parse alone, while an equal one elsewhere does
-        return _at(own, lines, code) or _anywhere(lines, code) or _at(moved, lines, code)
-    return _at(own, lines, code) or _at(moved, lines, code) or _anywhere(lines, code)
+        return _at(match, lines, code) or _anywhere(lines, code) or _at(moved, lines, code)
+    return _at(match, lines, code) or _at(moved, lines, code) or _anywhere(lines, code)
 
 
 def _at(places: Iterable[int], lines: list[str], code: CodeType) -> Source | None:
@@ -202,13 +202,13 @@ def _at(places: Iterable[int], lines: list[str], code: CodeType) -> Source | Non
 def _anywhere(lines: list[str], code: CodeType) -> Source | None:
     """The function `code` in the tree of the whole text."""
     functions, imported = _whole_file("".join(lines), future(code))
-    own: list[tuple[Function, str | None]] = []
+    candidates: list[tuple[Function, str | None]] = []
     others: list[tuple[Function, str | None]] = []
     for node, owner in functions:
         if _alike(node, code):
-            (own if first_line(node) == code.co_firstlineno else others).append((node, owner))
+            (candidates if first_line(node) == code.co_firstlineno else others).append((node, owner))
     names = imported.intersection(_all_names(code))
-    for alike in (own, others):  # what stands at its line is it, if it is equal
+    for alike in (candidates, others):  # what stands at its line is it, if it is equal
         result = _best([(copy.deepcopy(node), owner) for node, owner in alike], code, names)
         if result is not None:
             return result
@@ -268,30 +268,30 @@ def _alike(node: Function, code: CodeType) -> bool:
 
 def _best(functions: list[tuple[Function, str | None]], code: CodeType, imported: frozenset[str]) -> Source | None:
     """The one that is `code`; of equal ones, that which stands where `code` says."""
-    found = []
+    matches = []
     for node, owner in functions:
         shift = code.co_firstlineno - first_line(node)
         if shift:
             ast.increment_lineno(node, shift)
-        made = _verify_code(node, code, imported, owner)
-        if made is not None:
-            found.append((Source(code, node, owner, imported), made, abs(shift)))
-    if len(found) > 1:
+        compiled = _verify_code(node, code, imported, owner)
+        if compiled is not None:
+            matches.append((Source(code, node, owner, imported), compiled, abs(shift)))
+    if len(matches) > 1:
         positions = list(code.co_positions())
-        found.sort(key=lambda entry: (entry[2], list(entry[1].co_positions()) != positions))
-    return found[0][0] if found else None
+        matches.sort(key=lambda entry: (entry[2], list(entry[1].co_positions()) != positions))
+    return matches[0][0] if matches else None
 
 
 def _verify_code(node: Function, code: CodeType, imported: frozenset[str], owner: str | None) -> CodeType | None:
     """What a node compiles to, if that is `code`, also after pytest has rewritten its assertions."""
     try:
         if "@pytest_ar" in _all_names(code):
-            made = compile_code(copy.deepcopy(node), code, imported, owner, _rewrite_asserts)
+            compiled = compile_code(copy.deepcopy(node), code, imported, owner, _rewrite_asserts)
         else:
-            made = compile_code(node, code, imported, owner)
+            compiled = compile_code(node, code, imported, owner)
     except (SyntaxError, ValueError, RecursionError, StopIteration):
         return None
-    return made if same(made, code) else None
+    return compiled if same(compiled, code) else None
 
 
 def _rewrite_asserts(module: ast.Module) -> None:

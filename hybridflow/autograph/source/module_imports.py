@@ -45,15 +45,15 @@ def scan_imports(filename: str, lines: list[str]) -> frozenset[str]:
     entry = _scanned.get(filename)
     if entry is not None and entry[0] is lines:
         return entry[1]
-    found: set[str] = set()
+    names: set[str] = set()
     for i, line in enumerate(lines):
         if _IMPORT.match(line) and not _in_scope(lines, i):
-            found.update(_statement(lines, i))
+            names.update(_statement(lines, i))
         elif "super" in line and _SUPER.match(line):
-            found.add("super")
+            names.add("super")
     if len(_scanned) >= _MAX_CACHED:
         _scanned.clear()
-    _scanned[filename] = lines, frozenset(found)
+    _scanned[filename] = lines, frozenset(names)
     return _scanned[filename][1]
 
 

@@ -19,9 +19,9 @@ Names = frozenset[str]
 
 def mark(function: ast.AST) -> set[str]:
     """Mark the reads in a function, and in all that is inside; the names that are read so."""
-    found = _Analysis()
-    found.function(function, frozenset())
-    return found.unsure
+    analysis = _Analysis()
+    analysis.function(function, frozenset())
+    return analysis.unsure
 
 
 class _Analysis:
@@ -218,5 +218,5 @@ def _both(one: Names | None, other: Names | None) -> Names | None:
 
 def _deleted_names(node: ast.AST) -> Names:
     """The names that a statement may delete; those of exceptions end with their clauses."""
-    found = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Del)}
-    return frozenset(found | {p.name for p in ast.walk(node) if isinstance(p, ast.ExceptHandler) and p.name})
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Del)}
+    return frozenset(names | {p.name for p in ast.walk(node) if isinstance(p, ast.ExceptHandler) and p.name})

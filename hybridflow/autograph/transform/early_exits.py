@@ -59,7 +59,7 @@ def _own_statements(node: ast.AST) -> Iterator[ast.AST]:
 
 def appended_names(body: Sequence[ast.stmt]) -> set[str]:
     """The names of which nothing is done in a block but ``name.append(item)``, as a statement."""
-    found: dict[str, int] = {}
+    names: dict[str, int] = {}
     for node in body:
         for part in _and_below(node):
             call = part.value if isinstance(part, ast.Expr) else None
@@ -67,15 +67,15 @@ def appended_names(body: Sequence[ast.stmt]) -> set[str]:
             if not isinstance(method, ast.Attribute) or method.attr != "append":
                 continue
             if isinstance(method.value, ast.Name) and len(call.args) == 1 and not call.keywords:  # type: ignore[union-attr]
-                found[method.value.id] = found.get(method.value.id, 0) + 1
-    if not found:
+                names[method.value.id] = names.get(method.value.id, 0) + 1
+    if not names:
         return set()
     uses: dict[str, int] = {}
     for node in body:
         for part in ast.walk(node):
-            if isinstance(part, ast.Name) and part.id in found:
+            if isinstance(part, ast.Name) and part.id in names:
                 uses[part.id] = uses.get(part.id, 0) + 1
-    return {name for name, count in found.items() if uses[name] == count}
+    return {name for name, count in names.items() if uses[name] == count}
 
 
 def _and_below(node: ast.stmt) -> Iterator[ast.AST]:
@@ -87,8 +87,8 @@ def _and_below(node: ast.stmt) -> Iterator[ast.AST]:
 def names_read(body: Sequence[ast.stmt]) -> set[str]:
     """The names that statements, or functions made in them, read or delete."""
     parts = [part for node in body for part in ast.walk(node)]
-    found = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)}
-    return found | {p.target.id for p in parts if isinstance(p, ast.AugAssign) and isinstance(p.target, ast.Name)}
+    names = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)}
+    return names | {p.target.id for p in parts if isinstance(p, ast.AugAssign) and isinstance(p.target, ast.Name)}
 
 
 def bound_by_inner(body: Sequence[ast.stmt]) -> set[str]:

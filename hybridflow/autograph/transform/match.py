@@ -79,8 +79,10 @@ class Captured(ast.expr):
 def as_choices(node: ast.AST) -> None:
     """Replace, in place, each ``match``, unless a guard uses names of its pattern in a function of its own."""
     reads = collections.Counter(part.id for part in ast.walk(node) if _is_read(part))
-    kept = {name for part in ast.walk(node) if isinstance(part, (ast.Global, ast.Nonlocal)) for name in part.names}
-    _Choices(reads, kept).visit(node)
+    outer_names = {
+        name for part in ast.walk(node) if isinstance(part, (ast.Global, ast.Nonlocal)) for name in part.names
+    }
+    _Choices(reads, outer_names).visit(node)
 
 
 def _is_read(part: ast.AST) -> TypeGuard[ast.Name]:
@@ -177,8 +179,8 @@ def _match_statements(
     pattern, number = case.pattern, len(rest)
     own = f"{CASE}{name.removeprefix(SUBJECT)}.{number}"
     description = _Description()
-    made = description.of(pattern)
-    found = _at(pattern, Matching.of(_named(pattern, name, ast.Load()), made, description.operands))
+    operands = description.of(pattern)
+    call = _at(pattern, Matching.of(_named(pattern, name, ast.Load()), operands, description.operands))
     captures = {text: _capture(pattern, own, k) for text, k in description.names.items()}
     tests: list[ast.expr] = [_at(pattern, Holds.of(_named(pattern, own, ast.Load())))]
     otherwise = _chain(name, rest, seen)
@@ -191,7 +193,7 @@ def _match_statements(
             holds = _at(pattern, Holds.of(_named(pattern, own, ast.Load())))
             otherwise = [_at(pattern, ast.If(holds, bound, [])), *otherwise]
     body = [*(_bind(pattern, text, value) for text, value in captures.items()), *case.body]
-    return [_bind(pattern, own, found), _at(pattern, ast.If(_all(tests), body, otherwise))]
+    return [_bind(pattern, own, call), _at(pattern, ast.If(_all(tests), body, otherwise))]
 
 
 def _all(tests: Sequence[ast.expr]) -> ast.expr:
@@ -266,15 +268,15 @@ class _Description:
 
 
 def _test(name: str, pattern: ast.pattern) -> ast.expr:
-    made: ast.expr
+    test: ast.expr
     if isinstance(pattern, ast.MatchOr):
-        made = ast.BoolOp(ast.Or(), [_test(name, part) for part in pattern.patterns])
+        test = ast.BoolOp(ast.Or(), [_test(name, part) for part in pattern.patterns])
     elif isinstance(pattern, ast.MatchSingleton):
-        made = ast.Compare(_named(pattern, name, ast.Load()), [ast.Is()], [_at(pattern, ast.Constant(pattern.value))])
+        test = ast.Compare(_named(pattern, name, ast.Load()), [ast.Is()], [_at(pattern, ast.Constant(pattern.value))])
     else:
         assert isinstance(pattern, ast.MatchValue)
-        made = ast.Compare(_named(pattern, name, ast.Load()), [ast.Eq()], [pattern.value])
-    return _at(pattern, made)
+        test = ast.Compare(_named(pattern, name, ast.Load()), [ast.Eq()], [pattern.value])
+    return _at(pattern, test)
 
 
 def _bind(at: ast.AST, name: str, value: ast.expr) -> ast.stmt:

@@ -118,5 +118,5 @@ def evaluated_outside(node: ast.AST) -> list[ast.AST]:
     if isinstance(node, ast.ClassDef):
         return [*node.decorator_list, *node.bases, *node.keywords]
     assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-    found: list[ast.AST] = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
-    return found if isinstance(node, ast.Lambda) else [*node.decorator_list, *found]
+    expressions: list[ast.AST] = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+    return expressions if isinstance(node, ast.Lambda) else [*node.decorator_list, *expressions]
