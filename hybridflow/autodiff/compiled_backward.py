@@ -139,11 +139,11 @@ class Pass(native_tape.BackwardPass):
             return None
         results: Sequence[Tensor] = ()
         if self.program is not None:
-            given = [values[k] for k in self.program.residuals]
-            for x in given:
+            residuals = [values[k] for k in self.program.residuals]
+            for x in residuals:
                 if type(x._array) is not np.ndarray:
                     return None  # a GPU has it
-            results = self.program(*given)
+            results = self.program(*residuals)
 
         def found(k: int) -> Tensor:
             return results[k] if k >= 0 else values[~k]
@@ -181,8 +181,10 @@ def _compiled(
     ]
     groups = [[nodes[id(values[k])] for k in group] for group in wanted]
     parts = [node for group in groups for node in group]
-    found = backward(b, taken_apart([walked(record) for record in records], b), starts, parts, as_rows=True)
-    return _loaded(b, numbers, [_residuals(s) if isinstance(s, SparseGrad) else s for s in totals(b, found, groups)])
+    cotangents = backward(b, taken_apart([walked(record) for record in records], b), starts, parts, as_rows=True)
+    return _loaded(
+        b, numbers, [_residuals(s) if isinstance(s, SparseGrad) else s for s in totals(b, cotangents, groups)]
+    )
 
 
 def _residuals(rows: SparseGrad) -> Node | RowIndices:
@@ -210,14 +212,14 @@ def _loaded(
     b: GraphBuilder, numbers: Sequence[int], sums: Sequence[Node | RowIndices | None]
 ) -> tuple[CompiledBackward | None, list[RecordPosition]]:
     """The program for these sums, and where each of them is among its results; ``numbers`` are those of the inputs."""
-    given = {node: ~number for node, number in zip(b.inputs, numbers)}
-    made: dict[Node, int] = {}
+    positions = {node: ~number for node, number in zip(b.inputs, numbers)}
+    loaded: dict[Node, int] = {}
 
     def place(node: Node) -> int:
-        return made.setdefault(node, len(made))
+        return loaded.setdefault(node, len(loaded))
 
     def place_of_part(node: Node) -> int:
-        return given[node] if node in given else place(node)
+        return positions[node] if node in positions else place(node)
 
     places: list[RecordPosition] = [
         RowIndices(s.type, mapped(place_of_part, s.terms), None if s.dense is None else place(s.dense))
@@ -227,13 +229,13 @@ def _loaded(
         else place(s)
         for s in sums
     ]
-    if not made:
+    if not loaded:
         return None, places
-    needed = set(made)
+    needed = set(loaded)
     for node in reversed(b.nodes):
         if node in needed:
             needed.update(node.inputs)
-    kept = [k for k, node in enumerate(b.inputs) if node in needed]
-    inputs = tuple([b.inputs[k] for k in kept])
-    graph = Graph(b.name, inputs, tuple([node for node in b.nodes if node in needed]), tuple(made))
-    return CompiledBackward(_cpu(graph), [numbers[k] for k in kept]), places
+    used = [k for k, node in enumerate(b.inputs) if node in needed]
+    inputs = tuple([b.inputs[k] for k in used])
+    graph = Graph(b.name, inputs, tuple([node for node in b.nodes if node in needed]), tuple(loaded))
+    return CompiledBackward(_cpu(graph), [numbers[k] for k in used]), places

@@ -154,17 +154,17 @@ class _UserDerivative:
         )
 
     def _checked(self, value: Any, types: tuple[Any, ...], what: str) -> list[Tensor | None]:
-        given = pytree.flatten(value)[0]
-        if not types and given == [None]:
+        leaves = pytree.flatten(value)[0]
+        if not types and leaves == [None]:
             return []
-        if len(given) != len(types):
+        if len(leaves) != len(types):
             raise GradientError(
                 self._stage,
-                f"grad_fn returned {len(given)} cotangents for {len(types)} tensor {what}s. Return one for each, "
+                f"grad_fn returned {len(leaves)} cotangents for {len(types)} tensor {what}s. Return one for each, "
                 "in their order: None where there is none.",
             )
         out: list[Tensor | None] = []
-        for k, (g, type) in enumerate(zip(given, types)):
+        for k, (g, type) in enumerate(zip(leaves, types)):
             if g is None or not is_inexact(type.dtype):
                 out.append(None)
                 continue

@@ -42,8 +42,8 @@ def through(record: Record, tangents: Sequence[Any]) -> list[Any]:
 
 def pushed_through(records: Sequence[Record], seeds: Sequence[tuple[Any, Any]], targets: Sequence[Any]) -> list[Any]:
     """The tangents of ``targets``, None for those that do not move with the seeded values."""
-    found = forward(builder, records, seeds, through)
-    return [found.get(id(target)) for target in targets]
+    out_tangents = forward(builder, records, seeds, through)
+    return [out_tangents.get(id(target)) for target in targets]
 
 
 def checked_tangent(stage: str, value: Any, tangent: Any, path: str) -> Tensor:
@@ -147,7 +147,7 @@ class ForwardAccumulator:
                 f'unconnected_gradients must be "none" or "zero", got {unconnected_gradients!r}.',
             )
         leaves, structure = pytree.flatten(primals)
-        found = []
+        products = []
         for k, leaf in enumerate(leaves):
             if not isinstance(leaf, (Tensor, Variable)):
                 path = pytree.paths(structure, "primals")[k]
@@ -157,19 +157,19 @@ class ForwardAccumulator:
             tangent = self._variables[id(leaf)][1] if id(leaf) in self._variables else self._tangent(leaf)
             if tangent is None and unconnected_gradients == "zero":
                 tangent = builder.full(0, leaf.type)
-            found.append(tangent)
-        return pytree.unflatten(structure, found)
+            products.append(tangent)
+        return pytree.unflatten(structure, products)
 
     # ---- what a recorder is told
 
     def record(self, op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Any) -> None:
-        given = [self._tangent(x) for x in inputs]
-        if not self._recording or all(t is None for t in given):
+        in_tangents = [self._tangent(x) for x in inputs]
+        if not self._recording or all(t is None for t in in_tangents):
             return
         several = type(out) is tuple
         with self._outside():
-            found = pushed(builder, op, inputs, attrs, Results(out) if several else out, given)
-        self._keep(out if several else (out,), (found or ()) if several else (found,))
+            out_tangents = pushed(builder, op, inputs, attrs, Results(out) if several else out, in_tangents)
+        self._keep(out if several else (out,), (out_tangents or ()) if several else (out_tangents,))
 
     def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Any) -> None:
         if not self._recording or all(self._tangent(x) is None for x in inputs):
@@ -185,11 +185,11 @@ class ForwardAccumulator:
             self._push(record, (value,))
 
     def _push(self, record: Record, wanted: Sequence[Any]) -> None:
-        given = [self._tangent(x) for x in record.inputs]
+        in_tangents = [self._tangent(x) for x in record.inputs]
         with self._outside():
-            found = through(record, given)
+            out_tangents = through(record, in_tangents)
         some = {id(x) for x in wanted}
-        pairs = [(x, t) for x, t in zip(record.outputs, found) if id(x) in some]
+        pairs = [(x, t) for x, t in zip(record.outputs, out_tangents) if id(x) in some]
         self._keep([x for x, _ in pairs], [t for _, t in pairs])
 
     def record_whole(self, call: Any, out: Any, /, *arguments: Any) -> None:
@@ -233,5 +233,5 @@ class ForwardAccumulator:
     def _outside(self) -> AbstractContextManager[None]:
         """A block whose operations are recorded by the tapes, and by accumulators further out."""
         tapes = now().tapes
-        own = tapes.index(self) if self in tapes else len(tapes)
-        return recorded_by(tapes[:own])
+        level = tapes.index(self) if self in tapes else len(tapes)
+        return recorded_by(tapes[:level])

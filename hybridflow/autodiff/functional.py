@@ -93,13 +93,13 @@ def _derived(
 
     def value_and_gradient_of(*args: Any, **kwargs: Any) -> Any:
         positions = positions_of(numbers, len(args), stage)
-        given = list(args)
+        arguments = list(args)
         for position in positions:
-            given[position] = apart(args[position], position, stage)
-        chosen = tuple([given[position] for position in positions])
+            arguments[position] = apart(args[position], position, stage)
+        chosen = tuple([arguments[position] for position in positions])
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(chosen)
-            result = function(*given, **kwargs)
+            result = function(*arguments, **kwargs)
         value = _value(result, has_aux, stage)
         gradients = tape.gradient(value, chosen, unconnected_gradients="zero")
         return result, gradients if several else gradients[0]
@@ -132,7 +132,7 @@ def positions_of(numbers: Sequence[int], count: int, stage: str) -> list[int]:
 def apart(value: Any, position: int, stage: str) -> Any:
     """An argument with tensors of its own, told from those that the function meets elsewhere; variables stay."""
     leaves, structure = pytree.flatten(value)
-    made: list[Any] = []
+    copies: list[Any] = []
     for k, leaf in enumerate(leaves):
         try:
             tensor = leaf if isinstance(leaf, (Tensor, Variable)) else as_tensor(leaf, stage)
@@ -144,8 +144,8 @@ def apart(value: Any, position: int, stage: str) -> Any:
             raise DTypeError(
                 stage, f"{path} is {tensor.type}; only floats have gradients. Convert it, or name others by argnums."
             )
-        made.append(tensor if isinstance(tensor, Variable) else apply(_RESHAPE, tensor, shape=tensor.shape))
-    return pytree.unflatten(structure, made)
+        copies.append(tensor if isinstance(tensor, Variable) else apply(_RESHAPE, tensor, shape=tensor.shape))
+    return pytree.unflatten(structure, copies)
 
 
 _RESHAPE = TABLE["reshape"]

@@ -60,15 +60,15 @@ _shown: set[bool] = set()
 
 def lazy_sum(type: TensorType, terms: Terms, made: Tensor | None = None) -> Tensor:
     """A tensor that adds the rows up when it is needed; the sum may be ``made`` already."""
-    kept = mapped(_stand_in, terms)  # whatever is assigned to items of the tensors meanwhile
+    stand_ins = mapped(_stand_in, terms)  # whatever is assigned to items of the tensors meanwhile
 
     def array() -> object:
         if made is not None:
             return made._array
         with suspended():
-            return densify(builder, type, kept)._array
+            return densify(builder, type, stand_ins)._array
 
-    return lazy_tensor(type, kept, array)
+    return lazy_tensor(type, stand_ins, array)
 
 
 def _stand_in(x: Tensor) -> Tensor:
@@ -132,10 +132,10 @@ def slices_of(gradient: Tensor) -> IndexedSlices | None:
 
 def _part(name: str, fault: str) -> Any:
     def part(self: Tensor) -> Any:
-        found = slices_of(self)
-        if found is None:
+        slices = slices_of(self)
+        if slices is None:
             raise AttributeError(f"{fault}, so it has no {name}")
-        return getattr(found, name)
+        return getattr(slices, name)
 
     return property(part, doc="What ``IndexedSlices`` of the rows have under this name.")
 

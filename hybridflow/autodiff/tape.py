@@ -374,19 +374,19 @@ class GradientTape(Recording):
                 conjugate(as_tensor(w, "GradientTape.gradient", t.dtype)) if has_complex(t) and w is not None else w
                 for t, w in zip(targets, weights)
             ]
-        found = self._run_backward(
+        gradients = self._run_backward(
             self._seeds(targets, weights), leaves, as_rows=now() is idle and not everywhere.value
         )
         if is_complex:
-            found = [g if g is None else conjugate(g) for g in found]
-        self._tell_apart(found, weights or ())
+            gradients = [g if g is None else conjugate(g) for g in gradients]
+        self._tell_apart(gradients, weights or ())
         for k, source in enumerate(leaves):
-            if found[k] is None:
+            if gradients[k] is None:
                 self._note_reason(source, targets)
                 if unconnected_gradients == "zero":
-                    found[k] = builder.full(0, source.type)
+                    gradients[k] = builder.full(0, source.type)
         self._end()
-        return pytree.unflatten(structure, found)
+        return pytree.unflatten(structure, gradients)
 
     _gradient = gradient
 
@@ -549,18 +549,18 @@ class GradientTape(Recording):
         self._check_sources(leaves, structure)
         refuse_complex("GradientTape.jacobian", target, *leaves)
         rows = self._rows(target, target.type, leaves, experimental_use_pfor)
-        found: list[Tensor | None] = []
+        jacobians: list[Tensor | None] = []
         for source, row in zip(leaves, rows):
             shape = (*target.shape, *source.shape)
             if row is None:
                 self._note_reason(source, [target])
-                found.append(
+                jacobians.append(
                     builder.full(0, source.type.with_shape(shape)) if unconnected_gradients == "zero" else None
                 )
             else:
-                found.append(builder.reshape(row, shape=shape))
+                jacobians.append(builder.reshape(row, shape=shape))
         self._end()
-        return pytree.unflatten(structure, found)
+        return pytree.unflatten(structure, jacobians)
 
     @entered
     def batch_jacobian(
@@ -613,8 +613,8 @@ class GradientTape(Recording):
         def cotangents(seed: list[Tensor]) -> list[Tensor | None]:
             return self._run_backward([(target, seed[0])], sources)
 
-        found, own = examples.over_examples("jacobian", cotangents, [seeds], size, together=together)
-        return [None if x is None else axis_to_front(builder, x, flag, size) for x, flag in zip(found, own)]
+        rows, own = examples.over_examples("jacobian", cotangents, [seeds], size, together=together)
+        return [None if x is None else axis_to_front(builder, x, flag, size) for x, flag in zip(rows, own)]
 
     # Explanations
 

@@ -192,37 +192,37 @@ class Checkpoint(object_graph.Group):
             if id(variable) not in seen:  # one that several objects share is kept once
                 seen.add(id(variable))
                 targets[path] = variable
-        own = {
+        stateful = {
             name
             for name, value in objects.items()
             if object_graph.has_state_dict(value) or isinstance(value, object_graph.PLAIN)
         }
         origins = {new: old for old, new in names.items()}
-        found = {new: old for new, old in origins.items() if new in targets}
-        values = {new: old for old, new in plans.items() if new in own}
-        missing = sorted((targets.keys() - found.keys()) | (own - values.keys()))
+        renamed = {new: old for new, old in origins.items() if new in targets}
+        values = {new: old for old, new in plans.items() if new in stateful}
+        missing = sorted((targets.keys() - renamed.keys()) | (stateful - values.keys()))
         later = {
             new: origins[new] for new in object_graph.awaited(objects, [n for n in names.values() if n not in targets])
         }
         unused = sorted([old for old, new in names.items() if new not in targets and new not in later])
         of_model = all(name in plain for name in object_graph.OF_MODELS)
         told = (*object_graph.OF_MODELS, *object_graph.OF_SOME_MODELS) if of_model else ()
-        unused += sorted([old for old, new in plans.items() if new not in own and old not in told])
+        unused += sorted([old for old, new in plans.items() if new not in stateful and old not in told])
         waiting = Waiting(self._objects, file, later) if later else None
-        report = Report(sorted([*found, *values]), missing, unused, waiting)
+        report = Report(sorted([*renamed, *values]), missing, unused, waiting)
         if not partial and (missing or unused):
             self._refuse(file, report)
-        for new, old in found.items():
+        for new, old in renamed.items():
             check_fit(file, old, new, targets[new], "checkpoint")
-        read = file.tensors(found.values())  # all of them, before anything is changed
+        read = file.tensors(renamed.values())  # all of them, before anything is changed
         with reading(CheckpointError, "checkpoint", file.path, ArgumentError, DataError):
-            kept = {new: object_graph.unpacked(plain[old], _reader(file)) for new, old in values.items()}
-        for name, value in kept.items():
+            states = {new: object_graph.unpacked(plain[old], _reader(file)) for new, old in values.items()}
+        for name, value in states.items():
             if object_graph.has_state_dict(objects[name]):
                 _load(file, name, objects[name], value)
-        for new, old in found.items():
+        for new, old in renamed.items():
             targets[new].assign(asarray(read[old], dtype=targets[new].dtype))
-        for name, value in kept.items():
+        for name, value in states.items():
             if not object_graph.has_state_dict(objects[name]):
                 self._objects[name] = value
         if self._waiting is not None:
@@ -377,10 +377,10 @@ def load_variables(path: str | os.PathLike[str], variables: Mapping[str, Variabl
     missing = [name for name in variables if name not in file.names]
     unused = [name for name in file.names if name not in variables]
     if not partial and (missing or unused):
-        told = repr(Report([], missing, unused))
-        raise CheckpointError(stage, f"{path} is of another model, or this one is not built yet: {told}.")
-    found = [name for name in variables if name not in missing]
-    for name in found:
+        report = repr(Report([], missing, unused))
+        raise CheckpointError(stage, f"{path} is of another model, or this one is not built yet: {report}.")
+    present = [name for name in variables if name not in missing]
+    for name in present:
         check_fit(file, name, name, variables[name], stage)
-    for name, array in file.tensors(found).items():
+    for name, array in file.tensors(present).items():
         variables[name].assign(asarray(array, dtype=variables[name].dtype))

@@ -49,10 +49,10 @@ class Waiting:
             objects = object_graph.expanded(self._objects)
             object_graph.built(objects, list(self._left))
             targets = {**object_graph.object_paths(objects), **object_graph.slots(objects)}
-            found = {path: name for path, name in self._left.items() if path in targets}
-            for path, name in found.items():
+            present = {path: name for path, name in self._left.items() if path in targets}
+            for path, name in present.items():
                 check_fit(self._file, name, path, targets[path], "checkpoint")
-            for path, name in found.items():
+            for path, name in present.items():
                 targets[path].assign(asarray(self._values.pop(name), dtype=targets[path].dtype))
                 del self._left[path]
         self._listen()
@@ -72,6 +72,6 @@ def check_fit(file: files.File, old: str, new: str, variable: Variable, stage: s
             stage,
             f"{new} is {file.shape(old)} in {file.path} and {tuple(variable.shape)} here: it is of another model.",
         )
-    kept, wanted = file.dtype(old), variable.dtype
-    if kept != wanted and not (dtypes.is_float(kept) and dtypes.is_float(wanted)):
-        raise CheckpointError(stage, f"{new} is {kept} in {file.path} and {wanted} here: it is of another model.")
+    stored, wanted = file.dtype(old), variable.dtype
+    if stored != wanted and not (dtypes.is_float(stored) and dtypes.is_float(wanted)):
+        raise CheckpointError(stage, f"{new} is {stored} in {file.path} and {wanted} here: it is of another model.")

@@ -33,13 +33,13 @@ def checkpoints(directory: str | os.PathLike[str], name: str = "ckpt") -> list[s
     []
     """
     pattern = re.compile(rf"{re.escape(name)}-(\d+){re.escape(SUFFIX)}")
-    found = []
+    paths = []
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for entry in os.listdir(directory):
             match = pattern.fullmatch(entry)
             if match:
-                found.append((int(match[1]), os.path.join(directory, entry)))
-    return [path for _, path in sorted(found)]
+                paths.append((int(match[1]), os.path.join(directory, entry)))
+    return [path for _, path in sorted(paths)]
 
 
 def latest_checkpoint(directory: str | os.PathLike[str], name: str = "ckpt") -> str | None:
@@ -55,8 +55,8 @@ def latest_checkpoint(directory: str | os.PathLike[str], name: str = "ckpt") -> 
     >>> hf.checkpoint.latest_checkpoint("no such folder") is None
     True
     """
-    found = checkpoints(directory, name)
-    return found[-1] if found else None
+    paths = checkpoints(directory, name)
+    return paths[-1] if paths else None
 
 
 class CheckpointManager:
@@ -168,20 +168,20 @@ class CheckpointManager:
     def _drop_old(self, written: str) -> None:
         if self._max is None:
             return
-        kept = self._for_ever()
-        if kept is None:
+        permanent = self._for_ever()
+        if permanent is None:
             warnings.warn(
                 f"{self._index} cannot be read, which says what is kept for ever: no checkpoint is deleted. "
                 "Remove that file if none is to be kept.",
                 stacklevel=4,
             )
             return
-        others = [path for path in self.checkpoints if os.path.basename(path) not in kept and path != written]
+        others = [path for path in self.checkpoints if os.path.basename(path) not in permanent and path != written]
         for path in others[: max(len(others) + 1 - self._max, 0)]:
             if self._hours is not None and time.time() - self._kept_at >= self._hours * 3600:
                 self._kept_at = time.time()
-                kept.append(os.path.basename(path))
-                text = json.dumps(kept).encode()
+                permanent.append(os.path.basename(path))
+                text = json.dumps(permanent).encode()
                 files.replace(self._index, lambda file: file.write(text))  # noqa: B023  # it is called at once
                 continue
             pieces.remove(path)
@@ -193,12 +193,12 @@ class CheckpointManager:
     def _for_ever(self) -> list[str] | None:
         """The files that are kept beside the last ones, in later processes too; None where nobody can tell."""
         try:
-            found = json.loads(self._index.read_bytes().decode())
+            index = json.loads(self._index.read_bytes().decode())
         except FileNotFoundError:
             return []
         except (OSError, ValueError, RecursionError):
             return None
-        return found if isinstance(found, list) and all(isinstance(name, str) for name in found) else None
+        return index if isinstance(index, list) and all(isinstance(name, str) for name in index) else None
 
     def restore_or_initialize(self) -> str | None:
         """Restore the last file and return its path; where there is none call ``init_fn`` and return None."""

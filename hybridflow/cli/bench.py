@@ -169,8 +169,8 @@ def _measured(name: str, make: Make, machine: machine_peaks.Machine) -> Result:
     kernels = concrete.staged.compile().program.kernels
     read, written = _bytes(concrete, arguments)
     operations = sum(kernel.flops or 0 for kernel in kernels)
-    found = machine.limits(timings)
-    least, limited_by = found.least_seconds(read, written, operations)
+    limits = machine.limits(timings)
+    least, limited_by = limits.least_seconds(read, written, operations)
     return Result(
         name,
         timings["eager"],
@@ -179,7 +179,7 @@ def _measured(name: str, make: Make, machine: machine_peaks.Machine) -> Result:
         len(kernels),
         read + written,
         operations,
-        found,
+        limits,
         limited_by,
         least / timings["graph"].median,
     )
@@ -269,8 +269,8 @@ def _print(results: Sequence[Result], changes: dict[str, Change], wide: bool) ->
     columns = ["program", "eager", "graph", "spread", "speed-up", "first call", "kernels", "rate", "of limit"]
     rows = [_row(result) for result in results]
     if not wide:
-        kept = [k for k, name in enumerate(columns) if name not in ("spread", "kernels", "rate")]
-        columns, *rows = ([row[k] for k in kept] for row in (columns, *rows))
+        shown = [k for k, name in enumerate(columns) if name not in ("spread", "kernels", "rate")]
+        columns, *rows = ([row[k] for k in shown] for row in (columns, *rows))
     if changes:
         columns.append("change")
         for row, result in zip(rows, results):

@@ -45,14 +45,14 @@ def run(options: argparse.Namespace) -> int:
         if options.shapes is not None:
             signature = target.specs(model, options.shapes, "compile")
     formats = options.format or ["object"]
-    made = library.compile(
+    compiled = library.compile(
         model, os.path.join(options.output, name), options.target or "native", signature, options.weights, formats
     )
     if options.json:
-        output.print_json({"functions": made.functions, "files": made.files, "needs": list(made.needs)})
+        output.print_json({"functions": compiled.functions, "files": compiled.files, "needs": list(compiled.needs)})
         return 0
-    for symbol, text in made.functions.items():
+    for symbol, text in compiled.functions.items():
         print(f"{symbol:<24}  {text}")
-    for what, file in made.files.items():
+    for what, file in compiled.files.items():
         print(f"{what:<10}{os.path.getsize(file):>12,} bytes  {file}")
     return 0

@@ -85,8 +85,8 @@ def _machine() -> list[Finding]:
 
 
 def _flags() -> list[Finding]:
-    given = [f"{flag.name}={os.environ[flag.name]}" for flag in flags.ALL if os.environ.get(flag.name)]
-    return [Finding("flags", "note", ", ".join(given))] if given else []
+    settings = [f"{flag.name}={os.environ[flag.name]}" for flag in flags.ALL if os.environ.get(flag.name)]
+    return [Finding("flags", "note", ", ".join(settings))] if settings else []
 
 
 def _native_entry() -> list[Finding]:
@@ -100,8 +100,8 @@ def _threads() -> list[Finding]:
     number, problem = thread_pool.threads(), thread_pool.problem()
     if problem is not None:
         return [Finding("threads", "note", f"programs run on one: {problem}")]
-    flag, told = flags.NUM_THREADS, thread_count.openmp()
-    why = f" ({flag.name})" if flag.value else f" (OMP_NUM_THREADS, of {thread_count.cores()} cores)" if told else ""
+    flag, setting = flags.NUM_THREADS, thread_count.openmp()
+    why = f" ({flag.name})" if flag.value else f" (OMP_NUM_THREADS, of {thread_count.cores()} cores)" if setting else ""
     return [Finding("threads", "ok", f"{number} for a program{why}")]
 
 
@@ -127,10 +127,10 @@ def _kernel() -> list[Finding]:
     x = np.linspace(-2, 2, 1001, dtype=np.float32)
     with flags.CACHE_DIR("off"):
         compiled = hf.function(lambda v: hf.sum(v * 3.0 + 1.0))
-        found = compiled(hf.asarray(x)).item()
+        result = compiled(hf.asarray(x)).item()
     expected = float(np.sum(x.astype(np.float64) * 3 + 1))
-    if abs(found - expected) > 1e-3 * abs(expected):
-        return [Finding("test kernel", "failed", f"compiled, but gives {found} instead of {expected}")]
+    if abs(result - expected) > 1e-3 * abs(expected):
+        return [Finding("test kernel", "failed", f"compiled, but gives {result} instead of {expected}")]
     (concrete,) = compiled.concrete_functions()
     return [Finding("test kernel", "ok", f"compiled in {concrete.compile_ms:.1f} ms, right result")]
 
@@ -139,16 +139,16 @@ def _gpu() -> list[Finding]:
     driver = ctypes.util.find_library("cuda")
     devices = sorted(glob.glob("/dev/nvidia[0-9]*"))
     toolkit = os.environ.get("CUDA_PATH") or os.environ.get("CUDA_HOME")
-    found = [
+    findings = [
         Finding("nvidia driver", "ok" if driver else "note", driver or "libcuda not found"),
         Finding("nvidia devices", "ok" if devices else "note", ", ".join(devices) or "no /dev/nvidia*"),
     ]
     if toolkit:
         state, text = ("ok", toolkit) if os.path.isdir(toolkit) else ("note", f"{toolkit} does not exist")
-        found.append(Finding("cuda toolkit", state, text))
+        findings.append(Finding("cuda toolkit", state, text))
     if importlib.util.find_spec("cupy") is None:
-        return [*found, Finding("cupy", "note", "not installed; for GPUs: pip install 'hybridflow[gpu]'")]
-    return [*found, *_cupy()]
+        return [*findings, Finding("cupy", "note", "not installed; for GPUs: pip install 'hybridflow[gpu]'")]
+    return [*findings, *_cupy()]
 
 
 def _cupy() -> list[Finding]:

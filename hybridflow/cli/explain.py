@@ -28,10 +28,10 @@ def add_subject(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     function = target.load(options.target, "explain")
-    found = function.explain(*target.trace_arguments(function, options.shapes, "explain"))
+    explanation = function.explain(*target.trace_arguments(function, options.shapes, "explain"))
     if options.json:
-        fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.name != "summary"}
+        fields = {f.name: getattr(explanation, f.name) for f in dataclasses.fields(explanation) if f.name != "summary"}
         output.print_json({name: v.rows if isinstance(v, Table) else v for name, v in fields.items()})
     else:
-        print(found.wide() if options.wide else found)
+        print(explanation.wide() if options.wide else explanation)
     return 0

@@ -75,10 +75,10 @@ def _repeats(sampler: Sampler) -> int:
     repeats, lasting = 1, 0
     end = time.perf_counter() + WARM_UP_SECONDS
     while (lasting < STEADY[0] or lasting * repeats < STEADY[1]) and not (lasting and time.perf_counter() > end):
-        taken = sampler(repeats)
-        if taken >= SAMPLE_SECONDS:
+        samples = sampler(repeats)
+        if samples >= SAMPLE_SECONDS:
             lasting += 1
         else:
-            repeats = max(repeats * 2, min(repeats * 10, int(repeats * SAMPLE_SECONDS / max(taken, 1e-9))))
+            repeats = max(repeats * 2, min(repeats * 10, int(repeats * SAMPLE_SECONDS / max(samples, 1e-9))))
             lasting = 0
     return repeats

@@ -86,17 +86,17 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _shapes(given: list[str], model: Any) -> dict[str, tuple[int, ...]]:
-    found = {}
+    shapes = {}
     for text in given:
         name, _, extents = text.rpartition("=")
         if name not in model.input_names:
             names = ", ".join(model.input_names)
             raise ArgumentError("onnx", f"--shape {text} names no input; they are {names}.", "")
         try:
-            found[name] = tuple(int(n) for n in extents.split("x"))
+            shapes[name] = tuple(int(n) for n in extents.split("x"))
         except ValueError:
             raise ArgumentError("onnx", f"--shape {text} is no shape; write NAME=2x3.", "") from None
-    return found
+    return shapes
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:

@@ -26,10 +26,10 @@ def run(options: argparse.Namespace) -> int:
         raise ArgumentError("profile", f"--runs is {options.runs}; give 1 or more.", "")
     function = target.load(options.target, "profile")
     arguments = target.random_tensors(target.specs(function, options.shapes, "profile"), "profile")
-    found = function.profile(*arguments, runs=options.runs)
+    report = function.profile(*arguments, runs=options.runs)
     if options.json:
-        fields = {name: getattr(found, name) for name in ("function", "signature", "runs", "total")}
-        output.print_json({**fields, "kernels": found.kernels.rows})
+        fields = {name: getattr(report, name) for name in ("function", "signature", "runs", "total")}
+        output.print_json({**fields, "kernels": report.kernels.rows})
     else:
-        print(found.wide() if options.wide else found)
+        print(report.wide() if options.wide else report)
     return 0

@@ -47,8 +47,8 @@ def _run(options: argparse.Namespace) -> int:
     if not 0 <= options.port < 1 << 16:
         raise ArgumentError("serve", f"there is no port {options.port}; they end at 65535.", "")
     sources: dict[str, Any] = {}
-    for given in options.models:
-        name, source = _source(given)
+    for entry in options.models:
+        name, source = _source(entry)
         if name in sources:
             raise ArgumentError("serve", f"two models are called {name}: write NAME=PATH.", "")
         sources[name] = source

@@ -47,10 +47,10 @@ def load(target: str, stage: str) -> Function:
     if not os.path.isfile(path):
         raise ArgumentError(stage, f"there is no file {path}{_alike(path)}", "")
     first, *attributes = name.split(".")
-    found = _find(_run(path), path, first, stage)
+    function = _find(_run(path), path, first, stage)
     for attribute in attributes:
-        found = _attribute(found, attribute, name, stage)
-    return _as_function(found, name, stage)
+        function = _attribute(function, attribute, name, stage)
+    return _as_function(function, name, stage)
 
 
 def _saved(path: str, name: str, stage: str) -> Function:
@@ -143,8 +143,8 @@ def specs(function: Function, shapes: str | None, stage: str) -> tuple[Any, ...]
 
 def trace_arguments(function: Function, shapes: str | None, stage: str) -> tuple[Any, ...]:
     """What to pass for looking at a signature: nothing where the function has only its own."""
-    found = specs(function, shapes, stage)
-    return found if function.input_signature is None else ()
+    arguments = specs(function, shapes, stage)
+    return arguments if function.input_signature is None else ()
 
 
 class RandomSpec(TensorSpec):
@@ -169,20 +169,20 @@ def parse_shapes(text: str, stage: str) -> tuple[Any, ...]:
 
 def _parse_values(text: str, closing: str, stage: str) -> tuple[dict[Any, Any], str]:
     """Values up to the bracket that closes them, by name in a dict and by position else, and the text behind it."""
-    found: dict[Any, Any] = {}
+    values: dict[Any, Any] = {}
     while True:
-        name: Any = len(found)
+        name: Any = len(values)
         if closing == "}":
             match = _NAME.match(text)
             if match is None:
                 raise ArgumentError(stage, f"--shapes: {text!r} does not begin with name=. Write {SHAPES_HELP}.", "")
             name, text = match[1], text[match.end() :]
-        found[name], text = _parse_value(text.lstrip(), stage)
+        values[name], text = _parse_value(text.lstrip(), stage)
         text = text.lstrip()
         if text.startswith(","):
             text = text[1:]
         elif text.startswith(closing):
-            return found, text[len(closing) :]
+            return values, text[len(closing) :]
         else:
             raise ArgumentError(stage, f"--shapes: {text!r} lacks a {closing!r}. Write {SHAPES_HELP}.", "")
 

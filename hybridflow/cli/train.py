@@ -112,11 +112,11 @@ def _evaluate(options: argparse.Namespace) -> int:
     if table.y is None:
         raise ArgumentError("eval", f"{options.data} has no labels.", "")
     logs = run.trained(table).evaluate(table.x, table.y, verbose=0, return_dict=True)
-    found = {name: float(value) for name, value in logs.items()}
+    metrics = {name: float(value) for name, value in logs.items()}
     if options.json:
-        output.print_json(found)
+        output.print_json(metrics)
     else:
-        print(output.table(("metric", "value"), [(name, f"{value:.6g}") for name, value in found.items()]))
+        print(output.table(("metric", "value"), [(name, f"{value:.6g}") for name, value in metrics.items()]))
     return 0
 
 

@@ -105,14 +105,14 @@ class Binder:
         if self._plain and not kwargs and len(args) == len(self.parameters):
             return args
         try:
-            given = self._signature.bind_partial(*args, **kwargs).arguments
+            arguments = self._signature.bind_partial(*args, **kwargs).arguments
         except TypeError as error:
             raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
         empty: dict[Any, Any] = {inspect.Parameter.VAR_POSITIONAL: (), inspect.Parameter.VAR_KEYWORD: {}}
         values = []
         for name, kind in zip(self.parameters, self._kinds):
             try:
-                values.append(given[name] if name in given else empty[kind] if kind in empty else known(name))
+                values.append(arguments[name] if name in arguments else empty[kind] if kind in empty else known(name))
             except KeyError:
                 raise ArgumentTypeError(
                     self.name, f"missing a required argument: {name!r}; the signature is {self.name}{self._signature}."

@@ -122,8 +122,8 @@ def add_recorder(recorder: Recorder) -> None:
 
 def recorders() -> list[Recorder]:
     """All that hold something."""
-    found = [reference() for reference in list(_recorders)]
-    return [recorder for recorder in found if recorder is not None]
+    living = [reference() for reference in list(_recorders)]
+    return [recorder for recorder in living if recorder is not None]
 
 
 busy = ctypes.c_int32(0)

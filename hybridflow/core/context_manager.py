@@ -43,7 +43,7 @@ def block(function: Callable[P, Iterator[T]]) -> Callable[P, Block[T]]:
 
     @functools.wraps(function)
     def make(*args: P.args, **kwargs: P.kwargs) -> Block[T]:
-        made: Any = function(*args, **kwargs)
-        return Block(made)
+        generator: Any = function(*args, **kwargs)
+        return Block(generator)
 
     return make

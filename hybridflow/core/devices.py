@@ -115,8 +115,8 @@ def scope() -> str:
 
 def traced_scope() -> str | None:
     """The device of the innermost scope, where that is in code that is traced: what programs make there lies there."""
-    found = current.device
-    return str(found) if isinstance(found, _Traced) and current.trace is not None else None
+    device = current.device
+    return str(device) if isinstance(device, _Traced) and current.trace is not None else None
 
 
 def of(array: Any) -> str:

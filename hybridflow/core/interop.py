@@ -58,10 +58,10 @@ def adopted(values: Args, stage: str) -> Args:
     """
     if isinstance(values, dict):
         given = list(values.values())
-        found = [_adopted(value, stage) for value in given]
-        return values if all(map(is_, found, given)) else dict(zip(values, found))
-    found = [_adopted(value, stage) for value in values]
-    return values if all(map(is_, found, values)) else tuple(found)
+        converted = [_adopted(value, stage) for value in given]
+        return values if all(map(is_, converted, given)) else dict(zip(values, converted))
+    converted = [_adopted(value, stage) for value in values]
+    return values if all(map(is_, converted, values)) else tuple(converted)
 
 
 def _adopted(value: Any, stage: str) -> Any:

@@ -58,13 +58,13 @@ def training_now() -> bool | None:
 
 def labels_now() -> tuple[Label, ...]:
     """Those of the layers that are being called or made, the outermost first."""
-    found: list[Label] = []
+    labels: list[Label] = []
     call = _now.get()
     while call is not None:
-        if not found or found[-1] is not call.label:  # a layer that makes its weights when it is called is one
-            found.append(call.label)
+        if not labels or labels[-1] is not call.label:  # a layer that makes its weights when it is called is one
+            labels.append(call.label)
         call = call.outer
-    return tuple(reversed(found))
+    return tuple(reversed(labels))
 
 
 def enter(training: bool | None, label: Label) -> Token[_Call | None]:
@@ -82,11 +82,11 @@ def leave(token: Token[_Call | None], layer: Mark) -> None:
     _now.reset(token)
     if call is None or not (outer is Token.MISSING or outer is None):
         return
-    kept = _store()
-    if kept:
-        for one, added in list(kept.items()):
+    store = _store()
+    if store:
+        for one, added in list(store.items()):
             if added.outermost() is layer or one is layer:
-                kept.pop(one, None)
+                store.pop(one, None)
     for one, value in call.added:
         _keep(one, value, layer)
 
@@ -120,8 +120,8 @@ def losses_of(layers: Iterable[Mark]) -> list[Any]:
     if call is not None:
         wanted = set(layers)
         return [value for layer, value in call.added if layer in wanted]
-    kept = _store()
-    return [value for layer in layers if layer in kept for value in kept[layer].values] if kept else []
+    store = _store()
+    return [value for layer in layers if layer in store for value in store[layer].values] if store else []
 
 
 def _store() -> MutableMapping[Mark, _Added]:
@@ -130,10 +130,10 @@ def _store() -> MutableMapping[Mark, _Added]:
 
 
 def _keep(layer: Mark, value: Any, outermost: Mark) -> None:
-    kept = _store()
-    before = kept.get(layer)
+    store = _store()
+    before = store.get(layer)
     values = before.values if before is not None and before.outermost() is outermost else ()
-    kept[layer] = _Added((*values, value), weakref.ref(outermost))
+    store[layer] = _Added((*values, value), weakref.ref(outermost))
 
 
 # Masks
@@ -166,8 +166,8 @@ def mask_of(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         each = [mask_of(part) for part in value]
         return None if all(mask is None for mask in each) else each
-    found = masks.get(id(value))
-    return None if found is None else found[1]
+    entry = masks.get(id(value))
+    return None if entry is None else entry[1]
 
 
 def keep_mask(value: Any, mask: Any) -> None:

@@ -181,11 +181,11 @@ def children(value: Any, root: str) -> list[tuple[str, Any]]:
 
 
 def _flatten(value: Any, leaves: list[Any], whole: Collection[int]) -> Structure:
-    found = None if whole and id(value) in whole else parts_of(value)
-    if found is None:
+    parts = None if whole and id(value) in whole else parts_of(value)
+    if parts is None:
         leaves.append(value)
         return LEAF
-    labels, children = found
+    labels, children = parts
     return structure_of(value, labels, [_flatten(child, leaves, whole) for child in children])
 
 

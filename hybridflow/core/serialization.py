@@ -86,8 +86,8 @@ def description(value: Configured) -> dict[str, Any]:
     """The object as a dict of plain values: the name of its class, its module if that is not ours, and its
     configuration."""
     kind = type(value)
-    own = {} if _is_ours(kind) else {"module": kind.__module__}
-    return {"class_name": kind.__name__, **own, "config": value.get_config()}
+    location = {} if _is_ours(kind) else {"module": kind.__module__}
+    return {"class_name": kind.__name__, **location, "config": value.get_config()}
 
 
 def described(kinds: Mapping[str, type[T]], given: Mapping[str, Any], stage: str) -> T:

@@ -56,7 +56,7 @@ def shares(weights: Any, count: int, method: str) -> list[float]:
     """Weights of datasets as probabilities.  Raises ArgumentError for other than one each, or negative ones."""
     if weights is None:
         return [1 / count] * count
-    found = np.asarray(weights, np.float64)
-    if found.shape != (count,) or not (found >= 0).all() or not 0 < found.sum() < np.inf:
+    shares_of = np.asarray(weights, np.float64)
+    if shares_of.shape != (count,) or not (shares_of >= 0).all() or not 0 < shares_of.sum() < np.inf:
         raise ArgumentError(f"Dataset.{method}", f"weights must be {count} numbers of 0 or more.")
-    return [float(w) for w in found / found.sum()]
+    return [float(w) for w in shares_of / shares_of.sum()]

@@ -101,11 +101,11 @@ class PaddedBatch(Node):
         leaves, structure = pytree.flatten(self.source.spec())
         shapes = per_leaf(self.shapes, structure, is_shape)
         extent = self.size if self.drop_remainder else None
-        found = []
+        specs = []
         for spec, shape in zip(leaves, shapes):
             inner = (None,) * len(spec.shape) if shape is None else [None if e in (None, -1) else e for e in shape]
-            found.append(with_shape(spec, (extent, *inner)))
-        return pytree.unflatten(structure, found)
+            specs.append(with_shape(spec, (extent, *inner)))
+        return pytree.unflatten(structure, specs)
 
     def cardinality(self) -> int:
         return batches(self.source.cardinality(), self.size, self.drop_remainder)
@@ -382,9 +382,9 @@ class BucketBatch:
                     "an element is as long as the last boundary or longer, so there is none to pad it to.",
                 )
             leaves, structure = pytree.flatten(some[0])
-            given = per_leaf(shapes, structure, is_shape)
+            shapes_of = per_leaf(shapes, structure, is_shape)
             limit = self.boundaries[bucket] - 1
-            shapes = [self._bounded(leaf.shape, shape, limit) for leaf, shape in zip(leaves, given)]
+            shapes = [self._bounded(leaf.shape, shape, limit) for leaf, shape in zip(leaves, shapes_of)]
             shapes = pytree.unflatten(structure, shapes)
         return Padding(shapes, self.values)(some)
 

@@ -24,9 +24,9 @@ def crc32c(data: bytes) -> int:
             crc = table[(crc ^ byte) & 255] ^ (crc >> 8)
         return crc ^ 0xFFFFFFFF
     padded = np.zeros(-(-len(data) // _BLOCK) * _BLOCK, np.uint8)  # zeros in front change nothing
-    own = padded[len(padded) - len(data) :]
-    own[:] = np.frombuffer(data, np.uint8)
-    own[:4] ^= 255  # where the sum starts
+    tail = padded[len(padded) - len(data) :]
+    tail[:] = np.frombuffer(data, np.uint8)
+    tail[:4] ^= 255  # where the sum starts
     places, heads = _positions()
     crc = 0
     z0, z1, z2, z3 = heads

@@ -43,10 +43,10 @@ class Elements:
     def arrays(self, element: Any) -> list[np.ndarray]:
         """The arrays of an element that is there.  Raises ShapeError where it is another than it was to be."""
         leaves, structure = pytree.flatten(element)
-        found = [leaf.type if isinstance(leaf, Tensor) else type(leaf).__name__ for leaf in leaves]
-        if structure != self.structure or found != self.types:
+        kinds = [leaf.type if isinstance(leaf, Tensor) else type(leaf).__name__ for leaf in leaves]
+        if structure != self.structure or kinds != self.types:
             shown = ", ".join(map(str, self.types))
-            raise ShapeError("Dataset", f"an element is of {', '.join(map(str, found))}. Expected {shown}, as before.")
+            raise ShapeError("Dataset", f"an element is of {', '.join(map(str, kinds))}. Expected {shown}, as before.")
         return [leaf.numpy() for leaf in leaves]
 
     def nothing(self) -> list[np.ndarray]:

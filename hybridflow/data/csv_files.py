@@ -179,16 +179,16 @@ def make_csv_dataset(
             columns = [columns[number] for number in chosen]
     if len(columns) != len(chosen):
         raise ArgumentError(stage, f"column_defaults has {len(columns)} entries for {len(chosen)} columns.")
-    kept = [names[number] for number in chosen]
-    if label_name is not None and label_name not in kept:
-        raise ArgumentError(stage, f"label_name is {label_name!r}, which is none of the columns {kept}.")
+    names_read = [names[number] for number in chosen]
+    if label_name is not None and label_name not in names_read:
+        raise ArgumentError(stage, f"label_name is {label_name!r}, which is none of the columns {names_read}.")
     reader = Rows(columns, dialect, packed, chosen, set(), len(names))
     data = Dataset._of(of_files(paths, reader, num_parallel_reads, stage))
     if shuffle:
         data = data.shuffle(shuffle_buffer_size, shuffle_seed)
     if num_epochs != 1:
         data = data.repeat(num_epochs)
-    data = data.batch(batch_size, drop_remainder=num_epochs is None).map(_Named(kept, label_name))
+    data = data.batch(batch_size, drop_remainder=num_epochs is None).map(_Named(names_read, label_name))
     return data.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
 
 
@@ -215,17 +215,17 @@ def column(default: Any) -> Column:
     flat = np.asarray(value, object if _holds_text(value) else None).ravel()
     if flat.size > 1:
         raise ArgumentError("CsvDataset", f"{default!r:.60} is no default: give one value, or a dtype.")
-    found = flat[0] if flat.size else None
+    first = flat[0] if flat.size else None
     if flat.dtype.hasobject:
-        if not isinstance(found, str):
+        if not isinstance(first, str):
             raise ArgumentError("CsvDataset", f"{default!r:.60} is neither a dtype nor a number nor a text.")
-        return Column(None, found)
+        return Column(None, first)
     dtype = flat.dtype
     if not isinstance(value, (np.ndarray, np.generic)):
         dtype = np.dtype(np.float32 if dtype.kind == "f" else np.int32 if dtype.kind == "i" else dtype)
-        if dtype == np.int32 and found is not None and not -(2**31) <= int(found) < 2**31:
+        if dtype == np.int32 and first is not None and not -(2**31) <= int(first) < 2**31:
             dtype = np.dtype(np.int64)
-    return Column(dtype, found)
+    return Column(dtype, first)
 
 
 def _holds_text(value: Any) -> bool:

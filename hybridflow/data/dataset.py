@@ -131,10 +131,10 @@ class Dataset(elements.Nested):
         >>> list(hf.data.Dataset.range(1, 10, 4).as_numpy_iterator())
         [np.int64(1), np.int64(5), np.int64(9)]
         """
-        given = [arguments.integer("an argument", a, "range", None) for a in args]
-        if len(given) == 3 and not given[2]:
+        bounds = [arguments.integer("an argument", a, "range", None) for a in args]
+        if len(bounds) == 3 and not bounds[2]:
             raise ArgumentError("Dataset.range", "the step is 0, so the range does not end.")
-        found = range(*given)
+        found = range(*bounds)
         dtype = to_dtype(output_type, "Dataset.range")
         return cls._of(TableNode(tensor_slices.NumberTable(found.start, found.step, len(found), dtype)))
 
@@ -154,9 +154,9 @@ class Dataset(elements.Nested):
         >>> [os.path.basename(path) for path in found]
         ['a.txt', 'b.txt']
         """
-        found = matching(file_pattern, "Dataset.list_files")
-        data = Dataset.from_tensor_slices(found)
-        return data if shuffle is False else data.shuffle(len(found), seed)
+        paths = matching(file_pattern, "Dataset.list_files")
+        data = Dataset.from_tensor_slices(paths)
+        return data if shuffle is False else data.shuffle(len(paths), seed)
 
     @classmethod
     @entered
@@ -787,12 +787,12 @@ class Dataset(elements.Nested):
         ...     hf.data.Dataset.load(folder).element_spec
         TensorSpec((None,), 'int64')
         """
-        found = snapshot.load(os.fspath(path))
-        if element_spec is not None and found.described["spec"] is not None:
-            elements.common([found.described["spec"], element_spec], "Dataset.load")
+        node = snapshot.load(os.fspath(path))
+        if element_spec is not None and node.described["spec"] is not None:
+            elements.common([node.described["spec"], element_spec], "Dataset.load")
         if reader_func is None:
-            return cls._of(found)
-        parts = [cls._of(snapshot.Saved(found.path, found.described, [file])) for file in found.files]
+            return cls._of(node)
+        parts = [cls._of(snapshot.Saved(node.path, node.described, [file])) for file in node.files]
         read = arguments.called("reader_func", reader_func, "load")
         return cls._of(_node_of(read(cls._of(map_filter.Generated(partial(iter, parts)))), "load"))
 
@@ -916,8 +916,8 @@ class Dataset(elements.Nested):
         return True
 
     def __repr__(self) -> str:
-        length = {INFINITE: "infinite", UNKNOWN: "of unknown length"}.get(found := self._node.cardinality())
-        return f"<{type(self).__name__} {length or f'of {found} elements'}>"
+        length = {INFINITE: "infinite", UNKNOWN: "of unknown length"}.get(cardinality := self._node.cardinality())
+        return f"<{type(self).__name__} {length or f'of {cardinality} elements'}>"
 
 
 _CYCLE = 10  # datasets that take turns where nobody says how many
@@ -980,7 +980,7 @@ def _spread(function: Callable[..., Any], element: Any) -> Any:
 def _signature(types: Any, shapes: Any) -> Any:
     """The TensorSpecs of nested dtypes, and shapes where they are known."""
     leaves, structure = pytree.flatten(types)
-    found = batch.per_leaf(shapes, structure, batch.is_shape)
+    spec = batch.per_leaf(shapes, structure, batch.is_shape)
     if shapes is None:
         raise ArgumentError("Dataset.from_generator", "output_types needs output_shapes. Better: output_signature.")
-    return pytree.unflatten(structure, [TensorSpec(shape, dtype) for shape, dtype in zip(found, leaves)])
+    return pytree.unflatten(structure, [TensorSpec(shape, dtype) for shape, dtype in zip(spec, leaves)])

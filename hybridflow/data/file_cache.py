@@ -56,10 +56,10 @@ class FileCacheRun(PipelineIterator):
         if self.source is None:
             yield from self._read()
         elif self.count:
-            found = self.source.run()
-            skip(found, self.skip)
+            iterator = self.source.run()
+            skip(iterator, self.skip)
             self.skip = 0
-            for element in found:
+            for element in iterator:
                 self.count += 1
                 yield element
         else:

@@ -45,8 +45,8 @@ class Windows(Node):
         self.dataset, self.node_of, self.text = dataset, node_of, text
 
     def key(self, element: Any) -> int:
-        given = element if type(element) is tuple else (element,)
-        return int(_described(self.key_of, given, self.text))
+        arguments = element if type(element) is tuple else (element,)
+        return int(_described(self.key_of, arguments, self.text))
 
     def size(self, key: int) -> int:
         result = int(_described(self.size_of, (elements.converted(key, "Dataset.group_by_window"),), self.text))
@@ -56,16 +56,19 @@ class Windows(Node):
 
     def made(self, key: int, window: list[Any]) -> PipelineIterator:
         """A run of what is made of a window."""
-        given = elements.converted(key, "Dataset.group_by_window"), self.dataset(Listed(window))
-        return self.node_of(_described(self.reduce, given, self.text)).runner()
+        arguments = elements.converted(key, "Dataset.group_by_window"), self.dataset(Listed(window))
+        return self.node_of(_described(self.reduce, arguments, self.text)).runner()
 
     def runner(self) -> PipelineIterator:
         return WindowsRun(self)
 
     def spec(self) -> Any:
         for element in self.source.runner().run():
-            given = elements.converted(self.key(element), "Dataset.group_by_window"), self.dataset(Listed([element]))
-            return self.node_of(_described(self.reduce, given, self.text)).spec()
+            arguments = (
+                elements.converted(self.key(element), "Dataset.group_by_window"),
+                self.dataset(Listed([element])),
+            )
+            return self.node_of(_described(self.reduce, arguments, self.text)).spec()
         raise ArgumentError("Dataset.group_by_window", "there is no element, so it is unknown of which kind they are.")
 
 
@@ -180,8 +183,8 @@ class Resampled(Node):
         raise ArgumentError("Dataset.rejection_resample", "there is no element, so it is unknown which classes are.")
 
     def classed(self, element: Any) -> Any:
-        given = element if type(element) is tuple else (element,)
-        return elements.converted(_described(self.class_of, given, self.text), "Dataset.rejection_resample")
+        arguments = element if type(element) is tuple else (element,)
+        return elements.converted(_described(self.class_of, arguments, self.text), "Dataset.rejection_resample")
 
 
 class ResampledRun(OneSource):

@@ -53,14 +53,14 @@ def tolerant(node: Node, is_told: bool) -> Node:
 def _without(node: Node, is_told: bool) -> Node:
     if not isinstance(node, (Map, Filter, Prefetch)) or (isinstance(node, Filter) and node.ends):
         return node
-    made = copy.copy(node)
-    made.source = _without(node.source, is_told)
-    if isinstance(made, Filter):
-        made.predicate = _Tolerant(made.predicate, False, is_told, made.text)
-    if isinstance(made, Map):
-        made.function = _Tolerant(made.function, _Left(), is_told, made.text)
-        return Ignored(made)
-    return node if isinstance(node, Prefetch) and made.source is node.source else made
+    copied = copy.copy(node)
+    copied.source = _without(node.source, is_told)
+    if isinstance(copied, Filter):
+        copied.predicate = _Tolerant(copied.predicate, False, is_told, copied.text)
+    if isinstance(copied, Map):
+        copied.function = _Tolerant(copied.function, _Left(), is_told, copied.text)
+        return Ignored(copied)
+    return node if isinstance(node, Prefetch) and copied.source is node.source else copied
 
 
 class Ignored(Node):

@@ -221,14 +221,14 @@ class DataLoader:
 
     def _awaited(self, future: concurrent.futures.Future[Any]) -> Any:
         try:
-            found = future.result(self.timeout or None)
+            batch = future.result(self.timeout or None)
         except concurrent.futures.BrokenExecutor:
             raise died("DataLoader") from None
         except concurrent.futures.TimeoutError:
             if future.done():
                 raise  # the user's own
             raise _SlowError(f"a batch took more than {self.timeout} s (timeout).") from None
-        return _as_tensors(found) if self.multiprocessing_context is not None else found
+        return _as_tensors(batch) if self.multiprocessing_context is not None else batch
 
 
 class _SlowError(Exception):
@@ -291,8 +291,8 @@ def _check_alike(samples: list[Any], path: str, what: str, of: Callable[[Any], A
     """Raises ShapeError where something of the samples is not that of the first."""
     wanted = of(samples[0])
     for number, sample in enumerate(samples):
-        if (found := of(sample)) != wanted:
-            raise _unlike(path, number, what, wanted, found)
+        if (kind := of(sample)) != wanted:
+            raise _unlike(path, number, what, wanted, kind)
 
 
 def _unlike(path: str, number: int, what: str, wanted: Any, found: Any) -> ShapeError:

@@ -33,12 +33,12 @@ def table_of(path: str) -> Table:
             if layout is not None:
                 return FileTable(path, *layout)
             file.seek(0)
-            found = np.load(file, allow_pickle=False)
-            if not isinstance(found, np.ndarray):
-                with found:
-                    return rows_of({name: found[name] for name in found.files})
-            found.flags.writeable = False
-            return rows_of(found)
+            array = np.load(file, allow_pickle=False)
+            if not isinstance(array, np.ndarray):
+                with array:
+                    return rows_of({name: array[name] for name in array.files})
+            array.flags.writeable = False
+            return rows_of(array)
         except DataError:
             raise
         except Exception as error:  # whatever zipfile, zlib and NumPy's own parser raise
@@ -81,8 +81,8 @@ class FileTable(Table):
         weakref.finalize(self, os.close, self._handle)
 
     def _now(self) -> tuple[int, int]:
-        found = os.fstat(self._handle)
-        return found.st_size, found.st_mtime_ns
+        status = os.fstat(self._handle)
+        return status.st_size, status.st_mtime_ns
 
     def __getstate__(self) -> Any:
         return self._described, self._stamp

@@ -11,9 +11,9 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 def paths_of(filenames: Any, stage: str) -> list[str]:
     """Names of files: one, or several.  Raises ArgumentTypeError for what is no name, ArgumentError for none."""
-    given = [filenames] if isinstance(filenames, (str, bytes, os.PathLike)) else filenames
+    names = [filenames] if isinstance(filenames, (str, bytes, os.PathLike)) else filenames
     try:
-        result = [os.fsdecode(path) for path in given]
+        result = [os.fsdecode(path) for path in names]
     except TypeError:
         raise ArgumentTypeError(stage, f"filenames is {filenames!r:.80}; give a name, or a list of them.") from None
     if not result:
@@ -23,9 +23,9 @@ def paths_of(filenames: Any, stage: str) -> list[str]:
 
 def matching(pattern: Any, stage: str) -> list[str]:
     """The sorted names of the files that match a pattern, or any of several.  Raises ArgumentError for none."""
-    found: set[str] = set()
+    paths: set[str] = set()
     for one in paths_of(pattern, stage):
-        found.update(glob.glob(one))
-    if not found:
+        paths.update(glob.glob(one))
+    if not paths:
         raise ArgumentError(stage, f"no file matches {pattern!r}.")
-    return sorted(found)
+    return sorted(paths)

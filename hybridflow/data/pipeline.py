@@ -114,8 +114,8 @@ class PipelineIterator:
 
         In the place of ``run``: one of the two, or ``numbers``, is called, once.
         """
-        found = self.run()
-        return lambda count: list(islice(found, count))
+        iterator = self.run()
+        return lambda count: list(islice(iterator, count))
 
     def next_indices(self) -> Numbers:
         """As ``next_batch``, where elements are numbers of rows: a function that gives arrays of them."""

@@ -147,13 +147,13 @@ class ProcessMapRun(OneSource):
             pool.close()
 
     def _given(self, pool: Pool) -> Elements:
-        found = self.source.run()
+        iterator = self.source.run()
         for task in self.pending:  # those of a restored state
             task.future = pool.submit(_applied_there, sent(task.element))
         failure: Exception | None = None
         while True:
             try:
-                for element in islice(found, max(0, 2 * self.calls - len(self.pending)) if failure is None else 0):
+                for element in islice(iterator, max(0, 2 * self.calls - len(self.pending)) if failure is None else 0):
                     task = _Task(element)
                     task.future = pool.submit(_applied_there, sent(element))
                     self.pending.append(task)

@@ -39,12 +39,12 @@ class RebatchRun(Stepwise):
     def run(self) -> Elements:
         node = self.node
         left = sum(_length(batch) for batch in self.held) - self.used
-        found = self.source.run()
+        iterator = self.source.run()
         while True:
             while left >= (size := node.sizes[self.turn]):
                 left -= size
                 yield self._taken(size)
-            batch = next(found, None)
+            batch = next(iterator, None)
             if batch is None:
                 break
             self.held.append(batch)

@@ -103,10 +103,10 @@ class SkipRun(Passing):
     def run(self) -> Elements:
         if self.left < 0:
             return
-        found = self.source.run()
-        skip(found, self.left)
+        iterator = self.source.run()
+        skip(iterator, self.left)
         self.left = 0
-        yield from found
+        yield from iterator
 
 
 class Shard(Reordering):
@@ -135,9 +135,9 @@ class ShardRun(Passing):
         self.count, self.next = count, index  # how many elements come before the next one
 
     def run(self) -> Elements:
-        found = self.source.run()
+        iterator = self.source.run()
         while True:
-            for element in islice(found, self.next, self.next + 1):
+            for element in islice(iterator, self.next, self.next + 1):
                 self.next = self.count - 1
                 yield element
                 break
@@ -203,9 +203,9 @@ class RepeatRun(PipelineIterator):
             while self.left and len(out) < count and not over:
                 self.source = self.source or self.node.runner()
                 take = take or taker_of(self.source)
-                found = take(count - len(out))
-                some = some or len(found) > 0
-                out = together(out, found) if len(out) else found
+                more = take(count - len(out))
+                some = some or len(more) > 0
+                out = together(out, more) if len(out) else more
                 if len(out) < count:
                     over = not some and self.left < 0 and not self.resumed()  # nothing, for ever
                     if not over:
@@ -256,10 +256,10 @@ class Concatenate(Node):
         return elements.common([part.spec() for part in self.parts], "Dataset.concatenate")
 
     def cardinality(self) -> int:
-        found = [part.cardinality() for part in self.parts]
-        if INFINITE in found:
+        cardinalities = [part.cardinality() for part in self.parts]
+        if INFINITE in cardinalities:
             return INFINITE
-        return UNKNOWN if UNKNOWN in found else sum(found)
+        return UNKNOWN if UNKNOWN in cardinalities else sum(cardinalities)
 
 
 class ConcatenateRun(PipelineIterator):

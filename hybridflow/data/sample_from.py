@@ -25,9 +25,9 @@ class Mix(Node):
 
     def cardinality(self) -> int:
         if not self.ends and isinstance(self.choices, Draws):
-            found = [source.cardinality() for source in self.sources]
-            if INFINITE not in found and UNKNOWN not in found:
-                return sum(found)
+            cardinalities = [source.cardinality() for source in self.sources]
+            if INFINITE not in cardinalities and UNKNOWN not in cardinalities:
+                return sum(cardinalities)
         return UNKNOWN
 
 
@@ -41,16 +41,16 @@ class MixRun(PipelineIterator):
         self.over = [False] * len(self.sources)
 
     def run(self) -> Elements:
-        found = [source.run() for source in self.sources]
+        iterators = [source.run() for source in self.sources]
         for choice in self.choices.run():
             number = int(choice)
-            if not 0 <= number < len(found):
+            if not 0 <= number < len(iterators):
                 raise ArgumentError(
-                    "Dataset.choose_from_datasets", f"the choice {number} is none of {len(found)} datasets."
+                    "Dataset.choose_from_datasets", f"the choice {number} is none of {len(iterators)} datasets."
                 )
             if self.over[number]:
                 continue
-            for element in found[number]:
+            for element in iterators[number]:
                 yield element
                 break
             else:

@@ -71,11 +71,11 @@ class ShuffleRun(Passing):
         self.buffer: list[Any] = []
 
     def run(self) -> Elements:
-        found = self.source.run()
+        iterator = self.source.run()
         buffer = self.buffer
-        buffer.extend(islice(found, self.size - len(buffer)))
+        buffer.extend(islice(iterator, self.size - len(buffer)))
         full, numbers = len(buffer), self._numbers()
-        for element in found:
+        for element in iterator:
             place = int(next(numbers) * full)
             chosen, buffer[place] = buffer[place], element
             self.drawn += 1
@@ -96,9 +96,9 @@ class ShuffleRun(Passing):
             if draw is None:
                 buffer.extend(take(self.size - len(buffer)))
                 draw = draws(self.seed, self.drawn)
-            found = take(count)
+            batch = take(count)
             out: list[Any] = []
-            for place, element in zip((draw.random(len(found)) * len(buffer)).astype(np.int64).tolist(), found):
+            for place, element in zip((draw.random(len(batch)) * len(buffer)).astype(np.int64).tolist(), batch):
                 out.append(buffer[place])
                 buffer[place] = element
             if len(out) < count:
@@ -140,8 +140,8 @@ class ShuffledRowsRun(Passing):
 
     def run(self) -> Elements:
         some = self.next_batch()
-        while found := some(1):
-            yield found[0]
+        while batch := some(1):
+            yield batch[0]
 
     def next_batch(self) -> NextBatch:
         some = self.next_indices()
@@ -218,8 +218,8 @@ def drained(buffer: np.ndarray, places: np.ndarray) -> np.ndarray:
     visits = np.sort((places << bits) | turns)
     # in the turn before this one that put something where the last one lies now; itself where there is none
     before = np.searchsorted(visits, (lasts << bits) | turns) - 1
-    found = visits[before]
-    origin = np.where((before >= 0) & (found >> bits == lasts), found & ((1 << bits) - 1), turns)
+    position = visits[before]
+    origin = np.where((before >= 0) & (position >> bits == lasts), position & ((1 << bits) - 1), turns)
     while ((further := origin[origin]) != origin).any():
         origin = further
     return _exchanged(buffer, places, buffer[lasts[origin]], visits)

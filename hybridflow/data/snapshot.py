@@ -75,7 +75,7 @@ class Writer:
         """Let the folder hold what was written, in the place of what it held before."""
         for file in self._files.values():
             self._close(file, whole=True)
-        told = {
+        description = {
             "format": _FORMAT,
             "version": _VERSION,
             "compression": _PACKED if self._is_packed else None,
@@ -87,7 +87,7 @@ class Writer:
         except (DataError, FileNotFoundError):
             before = []
         with writing_to(self._beside):
-            self._lock.write(json.dumps(told).encode())
+            self._lock.write(json.dumps(description).encode())
             self._lock.flush()
             os.fsync(self._lock.fileno())
         os.replace(self._beside, self.folder / _DESCRIPTION)
@@ -182,23 +182,23 @@ def _description(folder: Path) -> dict[str, Any]:
     """The description in a folder.  Raises DataError where it is damaged or of a later version."""
     path = folder / _DESCRIPTION
     try:
-        told = json.loads(path.read_bytes().decode())
-        if told["format"] != _FORMAT or type(told["version"]) is not int:
+        description = json.loads(path.read_bytes().decode())
+        if description["format"] != _FORMAT or type(description["version"]) is not int:
             raise ValueError("another format")
-        if told["version"] > _VERSION:
+        if description["version"] > _VERSION:
             raise DataError(
-                "Dataset.load", f"{path} is of format {told['version']}; this hybridflow reads up to {_VERSION}."
+                "Dataset.load", f"{path} is of format {description['version']}; this hybridflow reads up to {_VERSION}."
             )
-        for name, count in told["files"]:
+        for name, count in description["files"]:
             if os.path.basename(name) != name or not name.endswith(_SUFFIX) or type(count) is not int or count < 0:
                 raise ValueError(f"a file {name!r} of {count!r} elements")
-        if told["spec"] is not None:
-            told["spec"] = _spec_of(told["spec"])
-        if told["compression"] not in (None, _PACKED):
+        if description["spec"] is not None:
+            description["spec"] = _spec_of(description["spec"])
+        if description["compression"] not in (None, _PACKED):
             raise ValueError("an unknown compression")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ArgumentError, ArgumentTypeError) as error:
         raise DataError("Dataset.load", f"{path} does not describe a dataset that was saved: {error!r}.") from None
-    return told
+    return description
 
 
 class Saved(Node):
@@ -223,9 +223,9 @@ class Saved(Node):
 
 def load(path: str) -> Saved:
     """All elements in a folder.  Raises DataError where what is there is damaged, FileNotFoundError for nothing."""
-    told = _description(Path(path))
-    _check_counts(Path(path), told)
-    return Saved(path, told, told["files"])
+    description = _description(Path(path))
+    _check_counts(Path(path), description)
+    return Saved(path, description, description["files"])
 
 
 _LEAST_RECORD = 16  # bytes: its length and two sums

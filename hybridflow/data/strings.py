@@ -84,8 +84,8 @@ def locked(array: np.ndarray, stage: str) -> Any:
     """An array of objects of our own as a leaf.  Raises ArgumentTypeError where it holds other things than texts."""
     kinds = {_kind(text) for text in array.flat}
     if len(kinds) > 1 or not kinds <= {"str", "bytes"}:
-        found = ", ".join(sorted(kinds))
-        raise ArgumentTypeError(stage, f"an array of objects holds {found}; elements hold either str or bytes.")
+        listed = ", ".join(sorted(kinds))
+        raise ArgumentTypeError(stage, f"an array of objects holds {listed}; elements hold either str or bytes.")
     array.flags.writeable = False
     return array if array.ndim else array.item()
 

@@ -84,19 +84,19 @@ class PrefetchRun(OneSource):
         return running
 
     def _working(self) -> Elements:
-        found: Elements | None = None
+        iterator: Elements | None = None
         patience = fewest = _FEWEST if self.source.is_nonblocking else _FEWEST_CALLED
         if self.source.is_nonblocking and not self.ready:
-            found = iter(self.source.run())
+            iterator = iter(self.source.run())
             yield None
         while True:
-            if found is not None:
-                count = yield from self._alone(found)
+            if iterator is not None:
+                count = yield from self._alone(iterator)
                 if count is None:
                     return
                 patience = fewest if count > patience else min(2 * patience, _MOST)
-            found = yield from self._ahead(found, patience)
-            if found is None:
+            iterator = yield from self._ahead(iterator, patience)
+            if iterator is None:
                 return
 
     def _ahead(self, found: Elements | None, patience: int) -> Generator[Any, None, Elements | None]:
@@ -233,13 +233,13 @@ class ParallelMapRun(Stepwise):
         self.busy = threading.Lock()  # held while the source runs
 
     def run(self) -> Elements:
-        found = self.source.run()
+        iterator = self.source.run()
         calls = self.calls
         if calls == AUTOTUNE:
             calls = os.cpu_count() or 1
-            if (yield from self._alone(found)):
+            if (yield from self._alone(iterator)):
                 return
-        yield from self._together(found, calls)
+        yield from self._together(iterator, calls)
 
     def _alone(self, found: Any) -> Any:
         """Elements made by this thread, as long as calls are cheap.  Returns whether that was all."""

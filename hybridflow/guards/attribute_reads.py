@@ -41,8 +41,8 @@ def in_class(kind: type, name: str) -> Any:
 
 def instance_dict(value: Any) -> dict[str, Any] | None:
     """The dict of an instance's attributes; it may be of a class of the user's (``self.__dict__ = self``)."""
-    own = getattr(value, "__dict__", None)
-    return own if isinstance(own, dict) else None
+    attributes = getattr(value, "__dict__", None)
+    return attributes if isinstance(attributes, dict) else None
 
 
 def holds(own: dict[str, Any], name: str) -> bool:
@@ -114,9 +114,9 @@ def before_attribute(recording: GuardBuilder, value: Any, name: str) -> None:
             if name in base.__dict__:
                 _follow_descriptor(recording, base.__dict__[name])
         return
-    found = in_class(kind, name)
-    if found is not MISSING:
-        _follow_descriptor(recording, found)
+    in_type = in_class(kind, name)
+    if in_type is not MISSING:
+        _follow_descriptor(recording, in_type)
     if isinstance(value, type):
         kind = type(value)
         _follow_descriptor(recording, in_class(kind, name))
@@ -124,7 +124,7 @@ def before_attribute(recording: GuardBuilder, value: Any, name: str) -> None:
         return
     for hook in ("__getattribute__", "__getattr__"):
         function = in_class(kind, hook)
-        if isinstance(function, types.FunctionType) and (hook == "__getattribute__" or found is MISSING):
+        if isinstance(function, types.FunctionType) and (hook == "__getattribute__" or in_type is MISSING):
             follow(recording, function)
 
 
@@ -176,10 +176,10 @@ def _stored(recording: GuardBuilder, value: Any, name: str, given: Any) -> None:
     assert slot is not None
     text, kind = f"{recording.texts[slot]}.{name}", type(value)
     read, operand = "attribute", name
-    found = in_class(kind, name)
-    if is_member(found) and found.__objclass__ is kind and not _has_hook(kind):
-        recording.guard_read(class_slot(recording, kind), "lookup", name, found, f"{kind.__name__}.{name}")
-        read, operand = "member", found
+    in_type = in_class(kind, name)
+    if is_member(in_type) and in_type.__objclass__ is kind and not _has_hook(kind):
+        recording.guard_read(class_slot(recording, kind), "lookup", name, in_type, f"{kind.__name__}.{name}")
+        read, operand = "member", in_type
     if given is MISSING:
         recording.guard_absent(slot, read, operand, text)
     else:
@@ -278,19 +278,19 @@ def get_plain_attribute(recording: GuardBuilder, value: Any, name: str, get: Cal
     """``get(value, name)``, which is ``object.__getattribute__`` or one of a class in C, noted."""
     recording.note(read_plain_attribute, value, name)
     try:
-        given = get(value, name)
+        attribute = get(value, name)
     except AttributeError:
         recording.note(_note_in_c, value, name, get, MISSING)
         raise
-    recording.note(_note_in_c, value, name, get, given)
-    return given
+    recording.note(_note_in_c, value, name, get, attribute)
+    return attribute
 
 
 def _note_in_c(recording: GuardBuilder, value: Any, name: str, get: Callable[[Any, str], Any], given: Any) -> None:
     """Note what ``get`` gave where the instance's dict and functions in Python do not say it."""
     slot, shared = recording.slot_of(value), in_class(type(value), name)
-    own = instance_dict(value)
-    in_dict = own is not None and holds(own, name)
+    attributes = instance_dict(value)
+    in_dict = attributes is not None and holds(attributes, name)
     in_python = isinstance(shared, property) and isinstance(shared.fget, types.FunctionType)
     is_stored = isinstance(shared, (property, *_FIELDS)) and not in_python
     if slot is None or not (is_stored or (isinstance(value, type) and not in_dict)):

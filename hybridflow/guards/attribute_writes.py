@@ -59,11 +59,11 @@ class AttributeSlot:
     def is_set(self, around: Iterable[Branch | None]) -> bool:
         """Whether it has been set for sure in one of these sides (None: outside of all): there, or in both sides of a
         condition there."""
-        found = list(self.branches)
-        for side in found:  # which grows
-            if side is not None and side.sibling in found and side.enclosing not in found:
-                found.append(side.enclosing)
-        return None in found or any(side in found for side in around)
+        branches = list(self.branches)
+        for side in branches:  # which grows
+            if side is not None and side.sibling in branches and side.enclosing not in branches:
+                branches.append(side.enclosing)
+        return None in branches or any(side in branches for side in around)
 
     def reference(self) -> Callable[[], Any]:
         """What finds the object, and keeps it alive only if it must."""

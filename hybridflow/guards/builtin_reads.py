@@ -69,13 +69,13 @@ def get_item(recording: GuardBuilder, value: Any, key: Any) -> Any:
     if was_missing:
         recording.note(read_item, value, key, None, True)
     try:
-        given = value[key]
+        item = value[key]
     except LookupError:
         recording.note(read_length, value)
         raise
     if not was_missing:
-        recording.note(read_item, value, key, given, False)
-    return given
+        recording.note(read_item, value, key, item, False)
+    return item
 
 
 def get_attribute(recording: GuardBuilder, value: Any, name: str, *default: Any) -> Any:
@@ -84,14 +84,14 @@ def get_attribute(recording: GuardBuilder, value: Any, name: str, *default: Any)
         return getattr(value, name, *default)
     recording.note(before_attribute, value, name)
     try:
-        given = getattr(value, name)
+        attribute = getattr(value, name)
     except AttributeError:
         recording.note(read_attribute, value, name, MISSING)
         if default:
             return default[0]
         raise
-    recording.note(read_attribute, value, name, given)
-    return given
+    recording.note(read_attribute, value, name, attribute)
+    return attribute
 
 
 def _hasattr(recording: GuardBuilder, value: Any, name: str) -> bool:

@@ -193,18 +193,18 @@ def _note_entry(recording: GuardBuilder, owner: Any, key: Any) -> None:
     slot = recording.slot_of(owner)
     if slot is None:
         return
-    found = dict.get(owner, key, MISSING)
-    if found is MISSING:
+    entry = dict.get(owner, key, MISSING)
+    if entry is MISSING:
         recording.guard_absent(slot, "item", key, f"{recording.texts[slot]}[{key!r}]")
     else:
-        read_entry(recording, owner, key, found)
+        read_entry(recording, owner, key, entry)
 
 
 def _format(recording: GuardBuilder, f: Any, /, *args: Any, **named: Any) -> Any:
     """``text.format(...)``, which reads the attributes and items that its fields name."""
-    given = args[0] if f.__name__ == "format_map" and args else named
+    values = args[0] if f.__name__ == "format_map" and args else named
     with contextlib.suppress(Exception):  # of which the call itself says more
-        _read_fields(recording, f.__self__, args, given)
+        _read_fields(recording, f.__self__, args, values)
     return Consuming(recording, f)(*args, **named)
 
 

@@ -385,9 +385,9 @@ class GuardBuilder:
                 _restore_contents(value, before)
 
     def first_effect(self) -> Reason:
-        found = self._find_effect()
-        assert found is not None
-        return found
+        effect = self._find_effect()
+        assert effect is not None
+        return effect
 
     def _find_effect(self) -> Reason | None:
         """What the trace does to objects that outlive the call; None if nothing."""
@@ -515,8 +515,8 @@ def _parts(value: Any) -> Collection[Any]:
         return value
     if kind in MAPPINGS:
         return value.values()
-    own = getattr(value, "__dict__", None) if is_users_class(kind) else None
-    return own.values() if type(own) is dict else ()
+    attributes = getattr(value, "__dict__", None) if is_users_class(kind) else None
+    return attributes.values() if type(attributes) is dict else ()
 
 
 _SEQUENCES = frozenset((tuple, list, set, collections.deque, Shape))
@@ -540,10 +540,10 @@ def _location_of_tensor(value: Any, text: str) -> str:
 
 def _restore_contents(value: Any, held: list[Any]) -> None:
     """Give a container or an object what it held before."""
-    own = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-    if isinstance(own, dict):
-        own.clear()
-        own.update(zip(held[::2], held[1::2]))
+    contents = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+    if isinstance(contents, dict):
+        contents.clear()
+        contents.update(zip(held[::2], held[1::2]))
     elif isinstance(value, list):
         value[:] = held
     else:
@@ -566,8 +566,8 @@ def _contents_of(value: Any) -> list[Any] | None:
     if type(value) in CONTAINERS:
         return items_of(value) if type(value) in _CHANGING else None
     if is_users_class(type(value)):
-        own = getattr(value, "__dict__", None)
-        return items_of(own) if type(own) is dict else None
+        attributes = getattr(value, "__dict__", None)
+        return items_of(attributes) if type(attributes) is dict else None
     return None
 
 

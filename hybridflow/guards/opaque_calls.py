@@ -105,7 +105,7 @@ class Consuming:
         if names_attributes and any(isinstance(value, (type, types.ModuleType)) for value in values):
             recording.reason("formats the attributes of a class or a module", "read them into variables first")
         for value in values:
-            if names_attributes or any(f is made for made in _TEXTS):
+            if names_attributes or any(f is method for method in _TEXTS):
                 read_text(recording, value)
             consume(recording, value, live=self._is_live, whole=whole or names_attributes)
         return all(map(is_plain, values))

@@ -116,9 +116,9 @@ def note_match(recording: GuardBuilder, value: Any, names: Sequence[str], depth:
     parts = container_reads.items_of(value) if container_reads.base_container(value) is not None else []
     for name in (*names, *getattr(type(value), "__match_args__", ())):
         before_attribute(recording, value, name)
-        found = _static_attribute(value, name)
-        read_attribute(recording, value, name, found)
-        parts.append(found)
+        attribute = _static_attribute(value, name)
+        read_attribute(recording, value, name, attribute)
+        parts.append(attribute)
     for part in parts if depth > 0 else ():
         if part is not MISSING and not container_reads.is_plain(part):
             note_match(recording, part, names, depth - 1)

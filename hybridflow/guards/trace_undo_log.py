@@ -105,9 +105,9 @@ def _restoring(value: Any) -> Callable[[], None] | None:
     for base, update in _UPDATES:
         if isinstance(value, base):
             return functools.partial(_refill, base, update, value, list(_items(base, value)))
-    own = getattr(value, "__dict__", None)
-    if type(own) is dict and is_users_class(type(value)):
-        return functools.partial(_refill, dict, dict.update, own, list(own.items()))
+    attributes = getattr(value, "__dict__", None)
+    if type(attributes) is dict and is_users_class(type(value)):
+        return functools.partial(_refill, dict, dict.update, attributes, list(attributes.items()))
     return None
 
 

@@ -63,11 +63,11 @@ def size_of(stage: str, given: Any, mapped: Sequence[tuple[str, Tensor, int]]) -
         return given
     for (path, x, axis), size in zip(mapped, sizes):
         if not same_extents((size,), (sizes[0],)):
-            first, one, own = mapped[0]
+            first, one, first_size = mapped[0]
             raise ShapeError(
                 stage,
-                f"{first} is {one.type}, mapped over its axis {own}, and {path} is {x.type}, over its axis {axis}. "
-                "Expected one extent.",
+                f"{first} is {one.type}, mapped over its axis {first_size}, and {path} is {x.type}, over its axis "
+                f"{axis}. Expected one extent.",
             )
     if given is not None and not same_extents((given,), (sizes[0],)):
         raise ShapeError(stage, f"axis_size is {given}, and {mapped[0][0]} has {sizes[0]} examples.")

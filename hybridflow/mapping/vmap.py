@@ -149,8 +149,8 @@ def _mapped(
 
 def _paths(given: Any) -> list[str]:
     args, kwargs = given
-    found = [path for k, x in enumerate(args) for path in pytree.paths(pytree.flatten(x)[1], f"argument {k}")]
-    return found + [
+    paths = [path for k, x in enumerate(args) for path in pytree.paths(pytree.flatten(x)[1], f"argument {k}")]
+    return paths + [
         path for name in sorted(kwargs) for path in pytree.paths(pytree.flatten(kwargs[name])[1], f"argument {name!r}")
     ]
 

@@ -109,8 +109,8 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
     if k < 1:
         raise ArgumentError("sparse_top_k_categorical_accuracy", f"k is {k!r}; it must be 1 or more.")
     y, p = as_tensor(y_true, "top_k_categorical_accuracy"), as_tensor(y_pred, "top_k_categorical_accuracy")
-    own = take_along_axis(p, expand_dims(class_numbers(y, p.ndim - 1), axis=-1), -1)
-    larger = sum(cast(greater(p, own), dtypes.int32), axis=-1)
+    true_scores = take_along_axis(p, expand_dims(class_numbers(y, p.ndim - 1), axis=-1), -1)
+    larger = sum(cast(greater(p, true_scores), dtypes.int32), axis=-1)
     return cast(larger < k, default_float)
 
 

@@ -69,9 +69,9 @@ class _Decisions(Metric):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         weights = self._there(y_pred, y_pred, sample_weight)
         labels, predictions, weights = self._prepared(y_true, y_pred, weights)
-        found = _counted(labels, predictions, weights, self._thresholds)
+        counts = _counted(labels, predictions, weights, self._thresholds)
         for kind, variable in self._counts.items():
-            variable.assign_add(getattr(found, kind))
+            variable.assign_add(getattr(counts, kind))
 
     def _prepared(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Labels as bools, predictions and weights, all of one shape with one axis."""
@@ -95,8 +95,8 @@ class _Decisions(Metric):
 
     def _now(self) -> Counts:
         """The counts up to now, None for those that are not kept."""
-        found = {kind: as_tensor(variable, self.name) for kind, variable in self._counts.items()}
-        return Counts(*(found.get(kind) for kind in Counts._fields))
+        counts = {kind: as_tensor(variable, self.name) for kind, variable in self._counts.items()}
+        return Counts(*(counts.get(kind) for kind in Counts._fields))
 
 
 def _counted(labels: Tensor, predictions: Tensor, weights: Tensor, thresholds: Tensor) -> Counts:
@@ -116,11 +116,11 @@ class _AtThresholds(_Decisions):
         self._open(0.5)
 
     def _open(self, usual: float) -> None:
-        given = [usual] if self.thresholds is None else np.atleast_1d(self.thresholds).tolist()
-        wrong = [t for t in given if not (t is not None and 0 <= t <= 1) and self.thresholds is not None]
+        thresholds = [usual] if self.thresholds is None else np.atleast_1d(self.thresholds).tolist()
+        wrong = [t for t in thresholds if not (t is not None and 0 <= t <= 1) and self.thresholds is not None]
         if wrong:
             raise ArgumentError(self.name, f"thresholds are {self.thresholds!r}; each must be from 0 to 1.")
-        self._begin(given)
+        self._begin(thresholds)
 
     def _shaped(self, result: Any) -> Tensor:
         several = self.thresholds is not None and np.ndim(self.thresholds) > 0

@@ -24,8 +24,10 @@ def _check_classes(numbers: Tensor, count: int, what: str, stage: str) -> None:
     within = logical_and(numbers >= 0, numbers < count)
 
     def error(stage: str, what: str, count: int, numbers: Tensor, within: Tensor) -> IndexRangeError:
-        found = numbers.numpy()[~within.numpy()]
-        return IndexRangeError(stage, f"the {what} {found[0]} is no class; with num_classes {count} they are below it.")
+        outliers = numbers.numpy()[~within.numpy()]
+        return IndexRangeError(
+            stage, f"the {what} {outliers[0]} is no class; with num_classes {count} they are below it."
+        )
 
     values = [stage, what, count, numbers, within]
     check_all(within, IndexRangeError, error, values, f"[{stage}] a {what} is no class.")
@@ -94,8 +96,8 @@ class IoU(Metric):
         for numbers, what in ((rows, "label"), (columns, "prediction")):
             _check_classes(numbers, self.num_classes, what, self.name)
         cells = rows * self.num_classes + columns
-        found = scatter_add(zeros((self.num_classes**2,), dtype=dtypes.float64), cells, reshape(weights, (-1,)))
-        self.total_cm.assign_add(reshape(found, self.total_cm.shape))
+        matrix = scatter_add(zeros((self.num_classes**2,), dtype=dtypes.float64), cells, reshape(weights, (-1,)))
+        self.total_cm.assign_add(reshape(matrix, self.total_cm.shape))
 
     def result(self) -> Tensor:
         matrix = as_tensor(self.total_cm, self.name)

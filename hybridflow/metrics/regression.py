@@ -43,8 +43,8 @@ class _OfLoss(Averaging):
         return cast(weights, counted.dtype) * counted
 
     def get_config(self) -> dict[str, Any]:
-        own = {name: value for name, value in self._loss.get_config().items() if name not in ("reduction", "name")}
-        return super().get_config() | own
+        config = {name: value for name, value in self._loss.get_config().items() if name not in ("reduction", "name")}
+        return super().get_config() | config
 
 
 class MeanSquaredError(_OfLoss):

@@ -67,17 +67,17 @@ def clone_model(model: Any, clone_function: Callable[[Any], Any] | None = None) 
         raise ArgumentTypeError("clone_model", f"{model!r:.60} is no model.")
     if clone_function is None:
         return type(model).from_config(model.get_config())
-    name, made = model._name, [clone_function(one) if _is_cloned(one) else one for one in model.layers]
+    name, layers = model._name, [clone_function(one) if _is_cloned(one) else one for one in model.layers]
     if isinstance(model, Sequential):
         start = [] if model._start is None else [type(model._start.call.layer).from_config(_input_config(model))]
-        return type(model)([*start, *made], name=name)
+        return type(model)([*start, *layers], name=name)
     if not isinstance(model, Functional):
         raise ArgumentTypeError("clone_model", "clone_function is for Sequential models and graphs of layers.")
     config = {key: value for key, value in model.graph_config().items() if key != "layers"}
     for place, one in enumerate(model.layers):
         if isinstance(one, InputLayer):
-            made[place] = type(one).from_config(one.get_config())
-    return Functional.connect(config, made, Functional)
+            layers[place] = type(one).from_config(one.get_config())
+    return Functional.connect(config, layers, Functional)
 
 
 def _is_cloned(layer: Any) -> bool:

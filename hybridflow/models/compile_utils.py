@@ -117,11 +117,11 @@ class CompiledMetrics:
 
     def results(self) -> dict[str, Any]:
         """The results by name."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for label, metric in self._made:
             result = metric.result()
-            found.update(result if isinstance(result, dict) else {label: result})
-        return found
+            values.update(result if isinstance(result, dict) else {label: result})
+        return values
 
 
 class AllMetrics(metrics.Metric):
@@ -191,8 +191,8 @@ def part_of(value: Any, name: Any, outputs: Mapping[Any, Any], what: str, whole:
 
 def as_loss(given: Any) -> Any:
     """A loss that is called with labels, predictions and weights; of a function, the mean of what it returns."""
-    found = losses.get(given)
-    return found if isinstance(found, losses.Loss) else losses.LossFunctionWrapper(found)
+    function = losses.get(given)
+    return function if isinstance(function, losses.Loss) else losses.LossFunctionWrapper(function)
 
 
 def as_metric(given: Any, loss: Any, y: Any, p: Any) -> metrics.Metric:
@@ -204,10 +204,10 @@ def as_metric(given: Any, loss: Any, y: Any, p: Any) -> metrics.Metric:
         return _KINDS_OF_ENTROPY[_kind(y, p)](given, **options)
     if isinstance(given, type) and issubclass(given, metrics.Metric):
         return given()
-    found = metrics.get(given)
+    metric = metrics.get(given)
     if isinstance(given, str):
-        found.name = given
-    return found if isinstance(found, metrics.Metric) else metrics.MeanMetricWrapper(found)
+        metric.name = given
+    return metric if isinstance(metric, metrics.Metric) else metrics.MeanMetricWrapper(metric)
 
 
 _KINDS_OF_ACCURACY: dict[str, Any] = {

@@ -276,11 +276,12 @@ def check_alike(method: str, number: int, batch: Batch, before: Batch | None, er
     if before is None:
         return
     structures = [repr(pytree.flatten(tuple(one))[1]) for one in (before, batch)]
-    given = [[part is not None for part in one] for one in (before, batch)]
-    if structures[0] != structures[1] or given[0] != given[1]:
-        told = [", ".join(_described(part) for part in one if part is not None) for one in (before, batch)]
+    present = [[part is not None for part in one] for one in (before, batch)]
+    if structures[0] != structures[1] or present[0] != present[1]:
+        described = [", ".join(_described(part) for part in one if part is not None) for one in (before, batch)]
         raise ArgumentError(
-            method, f"batch {number} is of another structure than those before it: ({told[1]}) after ({told[0]})."
+            method,
+            f"batch {number} is of another structure than those before it: ({described[1]}) after ({described[0]}).",
         ) from error
 
 

@@ -117,8 +117,8 @@ class Functional(Model):
             are = [isinstance(leaf, Symbol) for leaf in leaves]
             given = tuple([place(leaf.call, leaf.index) if is_one else None for leaf, is_one in zip(leaves, are)])
             others = tuple([None if is_one else leaf for leaf, is_one in zip(leaves, are)])
-            made = tuple([place(call, index) for index in range(len(call.outputs))])
-            plan.append((call.layer, given, others, structure, made))
+            places_out = tuple([place(call, index) for index in range(len(call.outputs))])
+            plan.append((call.layer, given, others, structure, places_out))
         outputs = tuple([place(symbol.call, symbol.index) for symbol in self.outputs])
         return tuple(plan), (inputs, outputs, len(places))
 
@@ -237,8 +237,8 @@ class Functional(Model):
                 return results[part[0]][part[1]]
             if kind == "dict":
                 return {key: made(one) for key, one in part.items()}
-            found = [made(one) for one in part]
-            return tuple(found) if kind == "tuple" else found
+            parts = [made(one) for one in part]
+            return tuple(parts) if kind == "tuple" else parts
 
         for call in config["calls"]:
             layer = layers[call["layer"]]

@@ -129,12 +129,12 @@ def _input(given: Mapping[str, Any], shape: Sequence[Any]) -> Symbol:
     return Input(tuple(shape[1:]), shape[0], _dtype(config.get("dtype")), name)
 
 
-def _dtype(given: Any) -> Any:
+def _dtype(name: Any) -> Any:
     """A dtype, or a policy, which Keras 3 writes as an object."""
-    if isinstance(given, Mapping):
-        inner = given.get("config")
-        given = inner.get("name") if isinstance(inner, Mapping) else None
-    return given
+    if isinstance(name, Mapping):
+        inner = name.get("config")
+        name = inner.get("name") if isinstance(inner, Mapping) else None
+    return name
 
 
 def _layer(given: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Any:
@@ -153,23 +153,23 @@ def _layer(given: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Any
 
 def _lambda(config: Mapping[str, Any], objects: dict[str, Any]) -> Any:
     name = config.get("name")
-    found = objects.get(str(name))
-    if not callable(found):
+    function = objects.get(str(name))
+    if not callable(function):
         raise ArgumentError(
             _STAGE, f"{name!r} is a Lambda layer, whose code is not run: give custom_objects={{{name!r}: function}}."
         )
-    return kinds_of(Layer)["Lambda"](found, name=name)  # type: ignore[call-arg]
+    return kinds_of(Layer)["Lambda"](function, name=name)  # type: ignore[call-arg]
 
 
 def _arguments(kind: type, config: Mapping[str, Any], objects: dict[str, Any], depth: int) -> dict[str, Any]:
     """The arguments of a class as it takes them here."""
-    taken = _taken(kind)
+    accepted = _taken(kind)
     result: dict[str, Any] = {}
     for key, value in config.items():
-        name = key if key in taken else _RENAMED.get(key, key)
+        name = key if key in accepted else _RENAMED.get(key, key)
         if name == "dtype":
             result[name] = _dtype(value)
-        elif name in taken:
+        elif name in accepted:
             result[name] = _argument(value, objects, depth)
         elif name not in _SILENT and value not in (None, False, 0, [], {}) and value != _USUAL.get(name):
             raise ArgumentError(_STAGE, f"{kind.__name__} takes no {key} here, which is {value!r:.60} in the file.")
@@ -207,8 +207,8 @@ def _argument(value: Any, objects: dict[str, Any], depth: int) -> Any:
             return objects.get(value["config"], value["config"])
         if name in kinds_of(Layer) or name in _MODELS or name in objects:
             return _layer(value, objects, depth + 1)
-        own = {k: _argument(v, objects, depth) for k, v in dict(value["config"]).items() if v is not None}
-        return {"class_name": name, "config": own}
+        arguments = {k: _argument(v, objects, depth) for k, v in dict(value["config"]).items() if v is not None}
+        return {"class_name": name, "config": arguments}
     return {key: _argument(part, objects, depth) for key, part in value.items()}
 
 

@@ -178,8 +178,8 @@ def _graph(model: Functional) -> dict[str, Any]:
             if isinstance(layer, Operation):
                 args = _operands(layer, args)
             nodes.append({"args": [argument(part) for part in args], "kwargs": argument(kwargs)})
-        told = _operation(layer) if isinstance(layer, Operation) else _configured(layer)
-        layers.append({**told, "name": layer.name, "inbound_nodes": nodes})
+        description = _operation(layer) if isinstance(layer, Operation) else _configured(layer)
+        layers.append({**description, "name": layer.name, "inbound_nodes": nodes})
     config = {"name": model.name, "trainable": model.trainable, "layers": layers}
     return config | {"input_layers": _nested(model.input, symbol), "output_layers": _nested(model.output, symbol)}
 

@@ -60,13 +60,13 @@ def save(model: Model, path: str, checkpoint: Checkpoint) -> None:
         if id(variable) in held:
             state.arrays.pop(name, None)
     with tempfile.TemporaryDirectory() as folder:
-        own = Path(folder) / _OWN
-        write_state(own, state)
+        own_state_path = Path(folder) / _OWN
+        write_state(own_state_path, state)
         members = {
             "metadata.json": json.dumps({"keras_version": _KERAS, "date_saved": "1980-01-01@00:00:00"}).encode(),
             _CONFIG: json.dumps(config).encode(),
             KERAS_WEIGHTS: content.getvalue(),
-            _OWN: own.read_bytes(),
+            _OWN: own_state_path.read_bytes(),
         }
 
     def write_into(file: Any) -> None:
@@ -135,17 +135,17 @@ def assign(model: Model, path: str) -> set[str]:
     if report.unused:
         raise CheckpointError("load_model", f"{path} has weights that are not of the model: {report.unused[:5]}.")
     variables = model._named_weights()
-    given = {id(variables[name]) for name in report.restored}
-    return {name for name, variable in object_paths({"model": model}).items() if id(variable) in given}
+    restored = {id(variables[name]) for name in report.restored}
+    return {name for name, variable in object_paths({"model": model}).items() if id(variable) in restored}
 
 
 def parsed(text: Any) -> dict[str, Any] | None:
     """A configuration of Keras's; None for anything else, one of hybridflow's for example."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         return None
-    return found if is_keras(found) and "$object" not in found else None
+    return value if is_keras(value) and "$object" not in value else None
 
 
 def load(path: str, objects: Mapping[str, Any] | None, compile: bool) -> Model:
@@ -194,18 +194,18 @@ def _json(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
         raise ValueError("its configuration is longer than that of any model")
     from hybridflow.weights import archives
 
-    found = json.loads(archives.member(archive, name))
-    if not isinstance(found, dict):
+    value = json.loads(archives.member(archive, name))
+    if not isinstance(value, dict):
         raise ValueError("its configuration is none")
-    return found
+    return value
 
 
 def _compile(model: Model, training: Mapping[str, Any], objects: Mapping[str, Any] | None) -> None:
     """Compile a model as Keras had it; what hybridflow lacks is left out with a warning."""
     known = dict(objects or {})
-    given = training.get("optimizer_config", training.get("optimizer"))
+    optimizer = training.get("optimizer_config", training.get("optimizer"))
     arguments = {
-        "optimizer": _described(given, known),
+        "optimizer": _described(optimizer, known),
         "loss": _described(training.get("loss"), known),
         "metrics": _described(training.get("metrics"), known),
         "loss_weights": training.get("loss_weights"),

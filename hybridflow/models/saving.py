@@ -53,14 +53,14 @@ def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = T
     path = written(filepath)
     if not overwrite and os.path.exists(path):
         raise FileExistsError(f"{path} is there, and overwrite is False")
-    told = {
+    header = {
         "version": _VERSION,
         "architecture": to_text(model, model.name),
         "shape": to_text(model._seen_shape, model.name),
         "dtype": None if model._seen_dtype is None else str(model._seen_dtype),
         "compiled": to_text(model._compiled and model._compiled.arguments(), model.name),
     }
-    checkpoint = Checkpoint(**_parts(model), **told)
+    checkpoint = Checkpoint(**_parts(model), **header)
     if path.endswith(keras_files.SUFFIX):
         keras_files.save(model, path, checkpoint)
     else:
@@ -111,9 +111,9 @@ def _restored(
     path: Any, name: str, custom_objects: Mapping[str, Any] | None, compile: bool, weights: str | None
 ) -> Any:
     """The model of a file of ours, which is called ``name``; ``weights`` is a file of Keras's with its weights."""
-    file, told, _ = opened(path)
-    version = told.get("version")
-    if not isinstance(version, int) or any(not isinstance(told.get(name), str) for name in _TEXTS):
+    file, header, _ = opened(path)
+    version = header.get("version")
+    if not isinstance(version, int) or any(not isinstance(header.get(name), str) for name in _TEXTS):
         raise CheckpointError("load_model", f"{name} holds no model, as save_model writes them.")
     if version > _VERSION:
         raise CheckpointError("load_model", f"{name} is of format {version}; this hybridflow reads up to {_VERSION}.")
@@ -121,10 +121,10 @@ def _restored(
     if weights is not None:
         shapes += keras_files.shapes(weights)
     with reading(CheckpointError, "load_model", name, ArgumentError), room_for(shapes):
-        model = _created(name, told, custom_objects, compile)
+        model = _created(name, header, custom_objects, compile)
     assigned = set() if weights is None else keras_files.assign(model, weights)
     checkpoint = Checkpoint(
-        **_parts(model), **dict.fromkeys([one for one in (*OF_MODELS, *OF_SOME_MODELS) if one in told])
+        **_parts(model), **dict.fromkeys([one for one in (*OF_MODELS, *OF_SOME_MODELS) if one in header])
     )
     report = checkpoint.restore(path, partial=not compile or weights is not None)
     lacking = [one for one in report.missing if one not in assigned]

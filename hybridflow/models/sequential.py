@@ -124,4 +124,4 @@ class Sequential(Model):
     @classmethod
     def _from_config(cls, config: Mapping[str, Any]) -> Self:
         """One with such layers, without their weights.  Raises ArgumentError for a class that there is not."""
-        return cls(**{**config, "layers": [as_layer(given) for given in config["layers"]]})
+        return cls(**{**config, "layers": [as_layer(entry) for entry in config["layers"]]})

@@ -49,12 +49,12 @@ def from_text(text: str, stage: str, objects: Mapping[str, Any] | None = None) -
     for names that are not known.
     """
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ArgumentError(stage, f"the configuration is no JSON: {error}.") from None
     with custom_objects(objects or {}):
         try:
-            return _created(found, stage, objects or {})
+            return _created(value, stage, objects or {})
         except RecursionError:
             raise ArgumentError(stage, "the configuration is nested too deep.") from None
 
@@ -118,8 +118,8 @@ def _created(value: Any, stage: str, objects: Mapping[str, Any]) -> Any:
             array = np.array(part, to_dtype(value["dtype"], stage))  # of NumPy's own "U999999999" is a dtype, too
             return asarray(array) if value["tensor"] else array
         if tag == "$object":
-            given = {key: value[key] for key in ("class_name", "module") if key in value}
-            return described_of(_ROOMS[part], given | {"config": config}, stage)
+            location = {key: value[key] for key in ("class_name", "module") if key in value}
+            return described_of(_ROOMS[part], location | {"config": config}, stage)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, CheckpointError):
             raise

@@ -291,38 +291,40 @@ class Trainer(_Base):
         if validation_batch_size is None:
             validation_batch_size = batch_size
         validation = self._validation(validation_data, validation_batch_size, validation_steps)
-        told = CallbackList(callbacks, self, verbose, {"epochs": epochs, "steps": source.steps, "verbose": verbose})
-        self._run.history, self._run.stop_training = told.history, False
+        callback_list = CallbackList(
+            callbacks, self, verbose, {"epochs": epochs, "steps": source.steps, "verbose": verbose}
+        )
+        self._run.history, self._run.stop_training = callback_list.history, False
         self._run.source = source
         try:
             self._run.first_epoch = initial_epoch
-            told.on_train_begin()
+            callback_list.on_train_begin()
             for epoch in range(self._run.first_epoch, epochs):
                 if not source.taken:  # else it goes on in the middle of the epoch
                     self.reset_metrics()
-                told.on_epoch_begin(epoch)
-                logs = self._train_epoch(source, told, settings)
+                callback_list.on_epoch_begin(epoch)
+                logs = self._train_epoch(source, callback_list, settings)
                 if logs is None:
                     self._ran_out(epoch, "the data")
                     break
                 if validation is not None and _is_due(epoch + 1, validation_freq):
-                    val_logs = self._evaluate(validation, told)
+                    val_logs = self._evaluate(validation, callback_list)
                     if val_logs is None:
                         self._ran_out(epoch, "the validation data")
                         validation = None
                     logs.update({f"val_{name}": value for name, value in (val_logs or {}).items()})
-                told.on_epoch_end(epoch, logs)
+                callback_list.on_epoch_end(epoch, logs)
                 if self.stop_training:
                     break
             self._finish_averages()
-            told.on_train_end(told.last_logs)
+            callback_list.on_train_end(callback_list.last_logs)
         finally:
             source.close()
             if validation is not None:
                 validation.close()
-            told.close()
+            callback_list.close()
             self._run.source = None
-        return told.history
+        return callback_list.history
 
     def _finish_averages(self) -> None:
         """At the end of ``fit``: the averages that the optimizer keeps (``use_ema``) become the variables' values."""
@@ -394,12 +396,14 @@ class Trainer(_Base):
         """The loss and the metrics of data, which are given as to ``fit``: one number, a list of them in the order of
         ``metrics_names``, or a dict."""
         source = feed("evaluate", x, y, sample_weight, batch_size=batch_size, steps=steps, once=True)
-        told = CallbackList(callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False)
+        callback_list = CallbackList(
+            callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False
+        )
         try:
-            logs = self._evaluate(source, told)
+            logs = self._evaluate(source, callback_list)
         finally:
             source.close()
-            told.close()
+            callback_list.close()
         if logs is None:
             raise ArgumentError("evaluate", "the data gave no batch: it is empty, or a generator that has ended.")
         if return_dict:
@@ -434,24 +438,26 @@ class Trainer(_Base):
     ) -> Any:
         """The outputs for all inputs, batch by batch, as NumPy arrays."""
         source = feed("predict", x, batch_size=batch_size, steps=steps, once=True)
-        told = CallbackList(callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False)
+        callback_list = CallbackList(
+            callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False
+        )
         step = self._predictor()
         batches: list[list[Any]] = []
         structure = None
         try:
-            told.on_predict_begin()
+            callback_list.on_predict_begin()
             for number, batch in enumerate(source.epoch()):
                 if source.partial_batch_size:
                     expect_rest(step, source, batch[:1])
-                told.on_predict_batch_begin(number)
+                callback_list.on_predict_batch_begin(number)
                 outputs = step(batch.x)
                 leaves, structure = pytree.flatten(outputs)
                 batches.append(leaves)
-                told.on_predict_batch_end(number, {"outputs": outputs})
-            told.on_predict_end()
+                callback_list.on_predict_batch_end(number, {"outputs": outputs})
+            callback_list.on_predict_end()
         finally:
             source.close()
-            told.close()
+            callback_list.close()
         if structure is None:
             raise ArgumentError("predict", "the data gave no batch: it is empty, or a generator that has ended.")
         return pytree.unflatten(structure, [_joined(leaves) for leaves in zip(*batches)])

@@ -79,8 +79,8 @@ class Adafactor(Optimizer):
         rate = minimum(learning_rate, most)
         value = cast(as_tensor(variable, self.name), gradient.dtype)
         size = maximum(_root_mean_square(value), self.epsilon_2) * rate
-        kept = 1.0 - pow(step, self.beta_2_decay)
-        update = gradient / sqrt(self._averages(square(gradient) + self.epsilon_1, variable, kept))
+        decay = 1.0 - pow(step, self.beta_2_decay)
+        update = gradient / sqrt(self._averages(square(gradient) + self.epsilon_1, variable, decay))
         update = update / maximum(_root_mean_square(update) / self.clip_threshold, 1.0)
         self.assign_sub(variable, size * update)
 

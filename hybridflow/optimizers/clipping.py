@@ -93,11 +93,11 @@ def clip_by_global_norm(
     ([<Tensor f32[1] cpu> [0.6], <Tensor f32[1] cpu> [0.8]], <Tensor f32[] cpu> 5.0)
     """
     bound = _bound(clip_norm, "clip_by_global_norm")
-    found = [None if t is None else float_operand(t, "clip_by_global_norm") for t in tensors]
-    norm = global_norm(found) if use_norm is None else float_operand(use_norm, "clip_by_global_norm")
+    operands = [None if t is None else float_operand(t, "clip_by_global_norm") for t in tensors]
+    norm = global_norm(operands) if use_norm is None else float_operand(use_norm, "clip_by_global_norm")
     known = logical_or(isfinite(norm), equal(bound, math.inf))
     scale = where(known, _factor(bound, norm), math.nan)
-    return [None if t is None else _scaled(t, scale) for t in found], norm
+    return [None if t is None else _scaled(t, scale) for t in operands], norm
 
 
 def _scaled(tensor: Tensor, scale: Tensor) -> Tensor:

@@ -36,6 +36,6 @@ class Lamb(_AdamBase):
         momentum = self._momentum(gradient, variable) / cast(self._missing(self.beta_1), dtype)
         velocity = self._velocity(gradient, variable) / cast(self._missing(self.beta_2), dtype)
         direction = momentum / (sqrt(velocity) + self.epsilon)
-        own, step = sqrt(sum(square(cast(as_tensor(variable, self.name), dtype)))), sqrt(sum(square(direction)))
-        trust = where(logical_and(own > 0, step > 0), own / step, 1.0)
+        weight_norm, step = sqrt(sum(square(cast(as_tensor(variable, self.name), dtype)))), sqrt(sum(square(direction)))
+        trust = where(logical_and(weight_norm > 0, step > 0), weight_norm / step, 1.0)
         self.assign_sub(variable, learning_rate * trust * direction)

@@ -38,15 +38,15 @@ class LazyAdam(Adam):
     """
 
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
-        own = [variable, *self._slots(variable)]
-        before = [cast(as_tensor(v, self.name), gradient.dtype) for v in own]
-        for v, value in zip(own, self._moved(gradient, before, learning_rate)):
+        state = [variable, *self._slots(variable)]
+        before = [cast(as_tensor(v, self.name), gradient.dtype) for v in state]
+        for v, value in zip(state, self._moved(gradient, before, learning_rate)):
             self.assign(v, value)
 
     def update_rows(self, rows: SparseRows, variable: Variable, learning_rate: Tensor) -> None:
-        own = [variable, *self._slots(variable)]
-        before = [cast(rows.gather(v), rows.gradient.dtype) for v in own]
-        for v, value in zip(own, self._moved(rows.gradient, before, learning_rate)):
+        state = [variable, *self._slots(variable)]
+        before = [cast(rows.gather(v), rows.gradient.dtype) for v in state]
+        for v, value in zip(state, self._moved(rows.gradient, before, learning_rate)):
             rows.scatter(v, value)
 
     def _slots(self, variable: Variable) -> list[Variable]:

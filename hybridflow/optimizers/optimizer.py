@@ -403,14 +403,14 @@ class Optimizer(Configured):
     @function
     def _update(self, given: list[Tensor | Terms], variables: list[Variable]) -> None:
         """One call of ``apply``, as a program."""
-        found: Sequence[Tensor | SparseGrad] = [_as_sum(g, v) for g, v in zip(given, variables)]
+        sums: Sequence[Tensor | SparseGrad] = [_as_sum(g, v) for g, v in zip(given, variables)]
         if self.loss_scale_factor is not None:
-            found = [_densify(gradient) / self.loss_scale_factor for gradient in found]
+            sums = [_densify(gradient) / self.loss_scale_factor for gradient in sums]
         every = self.gradient_accumulation_steps
         if every is None:
-            self._update_now(found, variables)
+            self._update_now(sums, variables)
         else:
-            gradients = list(map(_densify, found))
+            gradients = list(map(_densify, sums))
             is_last = equal(remainder(self._calls + 1, every), 0)
             cond(
                 is_last,
@@ -536,10 +536,10 @@ class Optimizer(Configured):
     def _move_averages(self, variables: Sequence[Variable]) -> None:
         every = self.ema_overwrite_frequency
         done = self.iterations + 1
-        kept = where(equal(done, 1), 0.0, self.ema_momentum)  # the first average is the first value
+        momentum = where(equal(done, 1), 0.0, self.ema_momentum)  # the first average is the first value
         for variable in variables:
             average = self.get_slot(variable, "average")
-            share = cast(kept, average.dtype)
+            share = cast(momentum, average.dtype)
             self.assign(average, share * average + (1 - share) * variable)
             if every is not None:
                 value = cast(as_tensor(average, "average"), variable.dtype)
@@ -586,10 +586,10 @@ class Optimizer(Configured):
         return f"<{type(self).__name__} learning_rate={rate!r}, {len(self._state.trained)} variables>"
 
     def _check_bounds(self, **bounds: float | None) -> None:
-        given = {name: bound for name, bound in bounds.items() if bound is not None}
-        if len(given) > 1:
-            raise ArgumentError(type(self).__name__, f"{' and '.join(given)} are given; at most one of them may be.")
-        for name, bound in given.items():
+        chosen = {name: bound for name, bound in bounds.items() if bound is not None}
+        if len(chosen) > 1:
+            raise ArgumentError(type(self).__name__, f"{' and '.join(chosen)} are given; at most one of them may be.")
+        for name, bound in chosen.items():
             if not bound > 0:
                 raise self._wrong(name, bound, "positive")
 
@@ -609,8 +609,8 @@ class Optimizer(Configured):
 
 def _settings(kind: Any) -> frozenset[str]:
     """The arguments of a class here, or of those behind one of the user's, that updates have as they were."""
-    own = (one for one in kind.__mro__ if one.__module__.startswith(f"{__package__}.") and "__init__" in vars(one))
-    return frozenset().union(*map(_arguments_of, own))
+    owner = (one for one in kind.__mro__ if one.__module__.startswith(f"{__package__}.") and "__init__" in vars(one))
+    return frozenset().union(*map(_arguments_of, owner))
 
 
 @functools.cache  # of the classes here alone: the user's come and go

@@ -88,8 +88,8 @@ class _Constants:
 
 def _sources(graph: Graph, told: dict[str, Any], variables: list[Variable], constants: _Constants) -> list[Any]:
     """What the inputs of a graph are: a variable, a tensor of the file as one, or None for an argument."""
-    found = zip(graph.inputs, told["sources"], strict=True)
-    return [_source(node, source, variables, constants) for node, source in found]
+    pairs = zip(graph.inputs, told["sources"], strict=True)
+    return [_source(node, source, variables, constants) for node, source in pairs]
 
 
 def _source(node: Any, source: Any, variables: list[Variable], constants: _Constants) -> Any:

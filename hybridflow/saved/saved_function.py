@@ -86,8 +86,8 @@ class Program:
     def concrete(self, function: Function[..., Any]) -> ConcreteFunction:
         """The program as one of a function's signatures."""
         paths: dict[str, str] = {}
-        given = zip(function._binder.paths(self.structure), self.leaves)
-        tensors = [path for path, leaf in given if isinstance(leaf, TensorSpec)]
+        named_leaves = zip(function._binder.paths(self.structure), self.leaves)
+        tensors = [path for path, leaf in named_leaves if isinstance(leaf, TensorSpec)]
         for path, node in zip(tensors, self._arguments):
             for axis, extent in enumerate(node.type.shape):
                 source = affine(extent)
@@ -338,21 +338,21 @@ class SavedFunction(Function[..., Any]):
 
     def _refusal_text(self, leaves: Sequence[Any], converted: Sequence[Any], structure: pytree.Structure) -> str:
         """What was given, what there are programs for, and what to do."""
-        told = self._told(leaves, structure)
+        described = self._told(leaves, structure)
         for program in self.programs:
             failing = program.failing(converted, structure)
             if failing is not None:
                 return (
                     f"the program for ({self._told(program.leaves, program.structure)}) was traced for extents where "
-                    f"{failing}, and none was saved for ({told}). Call the function with such arguments before it is "
-                    "saved: then the file has a program for them."
+                    f"{failing}, and none was saved for ({described}). Call the function with such arguments before it "
+                    "is saved: then the file has a program for them."
                 )
         known = dict.fromkeys(self._told(program.leaves, program.structure) for program in self.programs)
         is_open = any(isinstance(e, (str, type(None))) for p in self.programs for spec in p.specs for e in spec.shape)
         shown = [f"({one})" for one in itertools.islice(known, _SHOWN)]
         more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
         return (
-            f"no program was saved for ({told}). There are programs for {'; '.join(shown)}{more}. "
+            f"no program was saved for ({described}). There are programs for {'; '.join(shown)}{more}. "
             f"{'Open extents (?) are 2 or more. ' * is_open}Give such arguments, or call the function with yours "
             "before it is saved."
         )

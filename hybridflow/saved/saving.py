@@ -125,14 +125,14 @@ def _signatures(obj: Any, given: Any, input_signature: Sequence[Any] | None) -> 
     if getattr(obj, "_is_model", False):
         return {DEFAULT: [of_model(obj)]}
     if isinstance(obj, Module):
-        found = obj.signatures if isinstance(obj, Loaded) else dict(_functions_of(obj))
-        if not found:
+        functions = obj.signatures if isinstance(obj, Loaded) else dict(_functions_of(obj))
+        if not functions:
             raise ArgumentError(
                 "saved",
                 f"{type(obj).__name__} has no @hf.function, so nothing says what its arguments are. Give "
                 "input_signature=[hf.TensorSpec([None, 3])] for its __call__, or signatures.",
             )
-        return {name: _concrete(one, name) for name, one in found.items()}
+        return {name: _concrete(one, name) for name, one in functions.items()}
     return {DEFAULT: _concrete(obj, getattr(obj, "__name__", "the function"))}
 
 
@@ -141,13 +141,13 @@ def program_of(obj: Any, input_signature: Sequence[Any] | None = None) -> Concre
 
     Raises ArgumentError where there are several or none.
     """
-    found = [one for part in _signatures(obj, None, input_signature).values() for one in part]
-    if len(found) != 1 or not isinstance(found[0], ConcreteFunction):
+    programs = [one for part in _signatures(obj, None, input_signature).values() for one in part]
+    if len(programs) != 1 or not isinstance(programs[0], ConcreteFunction):
         name = getattr(obj, "name", None) or getattr(obj, "__name__", type(obj).__name__)
         raise ArgumentError(
-            "saved", f"{name} has {len(found)} programs. Say which with input_signature=[hf.TensorSpec([None, 3])]."
+            "saved", f"{name} has {len(programs)} programs. Say which with input_signature=[hf.TensorSpec([None, 3])]."
         )
-    return found[0]
+    return programs[0]
 
 
 def _methods(module: Module, chosen: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -329,8 +329,8 @@ class _Writer:
             number = self._numbers[id(variable)] = len(self.variables)
             self._kept.append(variable)
             self.arrays[f"variables.{number}"] = variable.numpy()
-            own = name or variable.name or f"variable{number}"
-            self.variables.append({"name": own, "trainable": variable.trainable})
+            variable_name = name or variable.name or f"variable{number}"
+            self.variables.append({"name": variable_name, "trainable": variable.trainable})
         return number
 
     def _constant(self, tensor: Any) -> str:

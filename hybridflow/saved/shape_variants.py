@@ -62,12 +62,12 @@ def _tried(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = one.specialise(leaves, one.key)
+                specialised = one.specialise(leaves, one.key)
         except Exception:  # the user's code, which may raise whatever it likes for such an extent
             failures += 1
             continue
-        found.specialise = one.specialise
-        yield found
+        specialised.specialise = one.specialise
+        yield specialised
 
 
 def _inputs(concrete: ConcreteFunction) -> list[Shape]:
@@ -111,10 +111,10 @@ def _with_remainders(concrete: ConcreteFunction) -> Iterator[list[Shape]]:
 def _violating(concrete: ConcreteFunction, condition: Dim) -> Iterator[list[Shape]]:
     """Shapes with which a condition is negative: a symbol is moved over the edge, and on."""
     inputs = _inputs(concrete)
-    given = concrete.staged.trace.assumptions.examples or {}
+    examples = concrete.staged.trace.assumptions.examples or {}
     names = {name for shape in inputs for extent in shape for name in symbols(extent)}.union(symbols(condition))
     typical = min(_TYPICAL, 1 << _ALL // len(names))
-    start = {name: given.get(name, typical + k) for k, name in enumerate(sorted(names))}
+    start = {name: examples.get(name, typical + k) for k, name in enumerate(sorted(names))}
 
     def at(name: str, size: int) -> list[Shape]:
         sizes = {**start, name: size}

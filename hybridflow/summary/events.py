@@ -59,10 +59,10 @@ class EventFile:
         """Write a graph."""
         from tensorboardX.proto import event_pb2, graph_pb2
 
-        made = graph_pb2.GraphDef()
+        graph_def = graph_pb2.GraphDef()
         for node in nodes:
-            made.node.add(name=node.name, op=node.op, input=list(node.inputs))
-        self._write(event_pb2.Event(wall_time=time.time(), graph_def=made.SerializeToString()))
+            graph_def.node.add(name=node.name, op=node.op, input=list(node.inputs))
+        self._write(event_pb2.Event(wall_time=time.time(), graph_def=graph_def.SerializeToString()))
 
     def _write(self, event: Any) -> None:
         with self._lock, writing_to(self._path):
@@ -103,12 +103,12 @@ def histogram(tag: str, data: Any, buckets: int) -> list[Any]:
 
     values = np.asarray(data, np.float64).ravel()
     finite = values[np.isfinite(values)]
-    found: dict[str, Any] = {"num": float(finite.size)}
+    fields: dict[str, Any] = {"num": float(finite.size)}
     if finite.size:
         counts, edges = np.histogram(finite, bins=buckets)
-        found |= {"min": finite.min(), "max": finite.max(), "sum": finite.sum(), "sum_squares": (finite**2).sum()}
-        found |= {"bucket_limit": [edges[0], *edges[1:]], "bucket": [0.0, *counts.astype(float)]}
-    return [_value(tag, histo=summary_pb2.HistogramProto(**found))]
+        fields |= {"min": finite.min(), "max": finite.max(), "sum": finite.sum(), "sum_squares": (finite**2).sum()}
+        fields |= {"bucket_limit": [edges[0], *edges[1:]], "bucket": [0.0, *counts.astype(float)]}
+    return [_value(tag, histo=summary_pb2.HistogramProto(**fields))]
 
 
 def image(tag: str, data: Any, most: int) -> list[Any]:

@@ -176,8 +176,8 @@ def _common(
 
 def parameters(kind: str) -> dict[str, inspect.Parameter]:
     """What ``[data]`` takes for a kind."""
-    own = {name: one for name, one in signatures.parameters(KINDS[kind]).items() if name != "classes"}
-    return {**signatures.parameters(_common), **own}
+    accepted = {name: one for name, one in signatures.parameters(KINDS[kind]).items() if name != "classes"}
+    return {**signatures.parameters(_common), **accepted}
 
 
 class Data:
@@ -191,26 +191,26 @@ class Data:
             what = f"there is no kind {kind!r}" if kind else "it needs a kind"
             raise config.error(place, f"{what}; there are {', '.join(KINDS)}.")
         self._config, self._kind, self.classes = config, kind, classes
-        given = signatures.checked(config, ("data",), value, parameters(kind), kind)
-        self.validation, self.test = given.pop("validation", 0.0), given.pop("test", None)
-        self._scale = given.pop("scale", 1.0)
-        del given["kind"]
-        self._given = given
+        arguments = signatures.checked(config, ("data",), value, parameters(kind), kind)
+        self.validation, self.test = arguments.pop("validation", 0.0), arguments.pop("test", None)
+        self._scale = arguments.pop("scale", 1.0)
+        del arguments["kind"]
+        self._given = arguments
         if not isinstance(self.validation, str) and not 0 <= self.validation < 1:
             raise config.error(("data", "validation"), f"{self.validation} is no share; give 0 to 1, or a file.")
 
     def read(self, path: str | None = None, key: str = "path") -> Table:
         """The arrays of the configuration's file, or of another one that is like it."""
-        given = dict(self._given)
-        given["path"] = self._config.absolute(given["path"]) if path is None else path
+        arguments = dict(self._given)
+        arguments["path"] = self._config.absolute(arguments["path"]) if path is None else path
         place = ("data", key)
         try:
-            table = KINDS[self._kind](**given, classes=self.classes)
+            table = KINDS[self._kind](**arguments, classes=self.classes)
         except OSError as error:
-            raise self._config.error(place, f"{given['path']}: {error.strerror or error}.") from None
+            raise self._config.error(place, f"{arguments['path']}: {error.strerror or error}.") from None
         except (DataError, ArgumentError, ValueError, LookupError, EOFError, csv_files.Error) as error:
             text = signatures.text_of(error)
-            raise self._config.error(place, f"{given['path']}: {text}") from None
+            raise self._config.error(place, f"{arguments['path']}: {text}") from None
         self.classes = table.classes if self.classes is None else self.classes
         x = table.x
         if self._scale != 1.0:
@@ -219,7 +219,9 @@ class Data:
         table = table._replace(x=x)
         counts = {len(part) if part.ndim else -1 for part in parts_of(table.x) + parts_of(table.y)}
         if len(counts) != 1 or counts <= {-1, 0}:
-            raise self._config.error(place, f"{given['path']}: there are no rows, or arrays of {sorted(counts)} rows.")
+            raise self._config.error(
+                place, f"{arguments['path']}: there are no rows, or arrays of {sorted(counts)} rows."
+            )
         return table
 
     def split(self, seed: int) -> tuple[Table, Table | None]:

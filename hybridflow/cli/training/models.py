@@ -142,7 +142,7 @@ def _inputs(config: Config, given: Any, x: Any) -> dict[str, Any]:
             raise config.unknown(("model", "input", unknown), unknown, arrays)
     elif given is not None and len(arrays) > 1:
         raise config.error(("model", "input"), f"there are several inputs: {', '.join(arrays)}; give a table.")
-    found = {}
+    inputs = {}
     for name, array in arrays.items():
         shape = (given.get(name) if isinstance(given, dict) else given) or list(array.shape[1:])
         path = ("model", "input", name) if isinstance(given, dict) else ("model", "input")
@@ -152,5 +152,5 @@ def _inputs(config: Config, given: Any, x: Any) -> dict[str, Any]:
         if not fits:
             raise config.error(path, f"the shape is {shape}, and the data are {list(array.shape[1:])}.")
         sizes = [None if n == -1 else n for n in shape]
-        found[name] = hf.Input(sizes, dtype=str(array.dtype), name=name)
-    return found
+        inputs[name] = hf.Input(sizes, dtype=str(array.dtype), name=name)
+    return inputs

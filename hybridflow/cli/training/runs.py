@@ -61,13 +61,13 @@ class Run:
         self.seed = config.values.get("seed", 0)
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 1 << 63:
             raise config.error(("seed",), f"{self.seed!r:.40} is no seed; it must be an integer, 0 or more.")
-        given = signatures.checked(config, ("output",), config.values.get("output", {}), OUTPUT, "[output]")
-        self.export = given.get("export", ["hf"])
+        output = signatures.checked(config, ("output",), config.values.get("output", {}), OUTPUT, "[output]")
+        self.export = output.get("export", ["hf"])
         for place, kind in enumerate(self.export):
             if kind not in _EXPORTS:
                 raise config.unknown(("output", "export", place), str(kind), _EXPORTS)
-        self.tensorboard, self.report = given.get("tensorboard", False), given.get("report", True)
-        self.folder = config.absolute(given.get("folder", "run")) if folder is None else folder
+        self.tensorboard, self.report = output.get("tensorboard", False), output.get("report", True)
+        self.folder = config.absolute(output.get("folder", "run")) if folder is None else folder
         classes = None
         if folder is not None and os.path.exists(self.path(CLASSES)):
             with open(self.path(CLASSES), encoding="utf-8") as file:
@@ -86,8 +86,8 @@ class Run:
         value = config.values.get("training")
         if value is None:
             raise config.error((), "there is no [training].")
-        given = signatures.checked(config, place, value, TABLES["training"], "[training]")
-        ready = {name: part for name, part in given.items() if name in _COMPILE}
+        arguments = signatures.checked(config, place, value, TABLES["training"], "[training]")
+        ready = {name: part for name, part in arguments.items() if name in _COMPILE}
         for name, family in (("optimizer", "optimizers"), ("loss", "losses")):
             if name in ready:
                 ready[name] = self._of_outputs((*place, name), ready[name], family)
@@ -112,14 +112,14 @@ class Run:
         raise self.config.error(path, f'{value!r:.40} is no array of metrics; write ["accuracy"].')
 
     def _callbacks(self) -> list[Any]:
-        given = self.config.values["training"].get("callbacks", [])
-        if not isinstance(given, list):
+        tables = self.config.values["training"].get("callbacks", [])
+        if not isinstance(tables, list):
             raise self.config.error(("training", "callbacks"), "give an array of callbacks.")
-        found = []
-        for place, one in enumerate(given):
+        callbacks = []
+        for place, one in enumerate(tables):
             placed = signatures.in_folder(one, self.folder)
-            found.append(signatures.made(self.config, ("training", "callbacks", place), placed, "callbacks"))
-        return found
+            callbacks.append(signatures.made(self.config, ("training", "callbacks", place), placed, "callbacks"))
+        return callbacks
 
     def try_out(self) -> Any:
         """All but the training: the data are read, the model made, and one batch goes through it."""
@@ -143,10 +143,10 @@ class Run:
         if self.tensorboard:
             callbacks.append(signatures.called(self.config, ("output", "tensorboard"), TensorBoard, self._events()))
         state = State(self.folder, [history, *callbacks])
-        given = {name: part for name, part in self.config.values["training"].items() if name in _FIT}
-        given.pop("callbacks", None)
-        if isinstance(given.get("class_weight"), dict):
-            given["class_weight"] = {int(name): part for name, part in given["class_weight"].items()}
+        arguments = {name: part for name, part in self.config.values["training"].items() if name in _FIT}
+        arguments.pop("callbacks", None)
+        if isinstance(arguments.get("class_weight"), dict):
+            arguments["class_weight"] = {int(name): part for name, part in arguments["class_weight"].items()}
         held = None if validation is None else (validation.x, validation.y)
         with state.signals():
             try:
@@ -156,7 +156,7 @@ class Run:
                     validation_data=held,
                     verbose=verbose,
                     callbacks=[history, *callbacks, log, state],
-                    **given,
+                    **arguments,
                 )
             except Stopped:
                 model.save_weights(self.path(INTERRUPTED))
@@ -278,19 +278,19 @@ class State(BackupAndRestore):
         self.model._build_for_data()
         saved = self._saved(0)
         saved.restore(self._path)
-        told = json.loads(saved.callbacks)
-        if told["kinds"] != self._kinds():
+        states = json.loads(saved.callbacks)
+        if states["kinds"] != self._kinds():
             message = (
-                f"the run has other callbacks, {', '.join(told['kinds'][1:]) or 'none'}; --resume never begins anew."
+                f"the run has other callbacks, {', '.join(states['kinds'][1:]) or 'none'}; --resume never begins anew."
             )
             raise ArgumentError("train", message, "")
         arrays = self._arrays(saved.epoch)
         held = np.load(arrays) if os.path.exists(arrays) else {}
         for place, one in enumerate(self._others):
-            vars(one).update(told["plain"][place])
-            for name, count in told["arrays"][place].items():
+            vars(one).update(states["plain"][place])
+            for name, count in states["arrays"][place].items():
                 setattr(one, name, [held[f"{place}.{name}.{k}"] for k in range(count)])
-        stays = saved.epoch if not told["stopped"] else self.params["epochs"]
+        stays = saved.epoch if not states["stopped"] else self.params["epochs"]
         self.model._run.first_epoch = stays
         _cut_log(os.path.join(self._folder, LOG), saved.epoch)
 
@@ -354,9 +354,11 @@ def _cut_log(path: str, epoch: int) -> None:
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     place = rows[0].index("epoch") if rows and "epoch" in rows[0] else 0
-    kept = [row for row in rows[1:] if len(row) == len(rows[0]) and row[place].isdecimal() and int(row[place]) < epoch]
+    remaining = [
+        row for row in rows[1:] if len(row) == len(rows[0]) and row[place].isdecimal() and int(row[place]) < epoch
+    ]
     with open(f"{path}.new", "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([*rows[:1], *kept])
+        csv.writer(file).writerows([*rows[:1], *remaining])
     os.replace(f"{path}.new", path)
 
 

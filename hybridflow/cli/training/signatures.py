@@ -73,10 +73,10 @@ def kinds(family: str) -> dict[str, type]:
 
 
 def _needs_code(kind: type) -> bool:
-    own = parameters(kind)
+    accepted = parameters(kind)
     is_open = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(kind).parameters.values())
-    wanted = [name for name, one in own.items() if one.default is one.empty]
-    return any(name in _OF_CODE for name in wanted) or (is_open and not own)
+    wanted = [name for name, one in accepted.items() if one.default is one.empty]
+    return any(name in _OF_CODE for name in wanted) or (is_open and not accepted)
 
 
 @functools.cache
@@ -101,8 +101,12 @@ def parameters(kind: Any) -> dict[str, inspect.Parameter]:
 
 
 def _named(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    given = inspect.signature(function).parameters.values()
-    return {p.name: p for p in given if p.kind not in _OPEN and p.name != "self" and not p.name.startswith("_")}
+    signature_parameters = inspect.signature(function).parameters.values()
+    return {
+        p.name: p
+        for p in signature_parameters
+        if p.kind not in _OPEN and p.name != "self" and not p.name.startswith("_")
+    }
 
 
 def checked(
@@ -126,8 +130,8 @@ def checked(
 
 def _types(parameter: inspect.Parameter) -> list[str]:
     """The types that an annotation names, if they are all such as TOML has."""
-    given = parameter.annotation
-    text = given if isinstance(given, str) else getattr(given, "__name__", "Any")
+    annotation = parameter.annotation
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Any")
     names = [re.sub(r"\[.*\]", "", part) for part in re.split(r"\s*\|\s*", re.sub(r"\[[^\]]*\]", "", text))]
     names = [name for name in names if name != "None"]
     return names if all(name in _JSON for name in names) else []
@@ -151,9 +155,9 @@ def made(config: Config, path: Path, value: Any, family: str) -> Any:
     kind = by_name.get(name) or next((k for n, k in by_name.items() if _flat(n) == _flat(name)), None)
     if kind is None:
         raise config.error(place, f"there is no {name} in hf.{family}; {suggestion(name, by_name)}")
-    taken = parameters(kind)
-    given = checked(config, place, arguments, taken, name)
-    ready = {key: argument(config, (*place, key), part) for key, part in given.items()}
+    accepted = parameters(kind)
+    values = checked(config, place, arguments, accepted, name)
+    ready = {key: argument(config, (*place, key), part) for key, part in values.items()}
     return called(config, place, kind, ready)
 
 
@@ -204,11 +208,11 @@ def in_folder(value: Any, folder: str) -> Any:
     """A callback's description whose files lie in a folder."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
-    name, given = next(iter(value.items()))
-    if not isinstance(given, dict):
+    name, entry = next(iter(value.items()))
+    if not isinstance(entry, dict):
         return value
     return {
-        name: {k: os.path.join(folder, v) if k in _OF_FILES and isinstance(v, str) else v for k, v in given.items()}
+        name: {k: os.path.join(folder, v) if k in _OF_FILES and isinstance(v, str) else v for k, v in entry.items()}
     }
 
 
