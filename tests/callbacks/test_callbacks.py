@@ -49,7 +49,7 @@ def test_lists_of_callbacks_pass_on_what_they_are_given() -> None:
 def server() -> Iterator[tuple[str, list[bytes], list[bytes]]]:
     """An address, what was sent there, and the answers that are given, one after the other."""
     listening = socket.create_server(("127.0.0.1", 0))
-    listening.settimeout(10)
+    listening.settimeout(300)
     got: list[bytes] = []
     answers: list[bytes] = []
 
@@ -70,7 +70,7 @@ def server() -> Iterator[tuple[str, list[bytes], list[bytes]]]:
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{listening.getsockname()[1]}", got, answers
-    thread.join(10)
+    thread.join(300)
     listening.close()
 
 

@@ -110,6 +110,6 @@ def test_interrupts_end_processes(tmp_path: Path) -> None:
     assert program.stdout is not None
     assert program.stdout.readline() == "begun\n"
     os.killpg(program.pid, signal.SIGINT)
-    said, wrong = program.communicate(timeout=120)  # which ends when no process holds the pipe any more
+    said, wrong = program.communicate(timeout=900)  # which ends when no process holds the pipe any more
     assert said.splitlines()[-1] == "interrupted" and "Traceback" not in wrong, wrong
     assert program.returncode == 0

@@ -70,7 +70,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
 
 def write(here: Here, path: Path, size: int, state: Any) -> list[Any]:
     """What each of so many processes raises as they save a state."""
-    meeting, said, found = threading.Barrier(size, timeout=60), dict[int, list[int]](), [None] * size
+    meeting, said, found = threading.Barrier(size, timeout=300), dict[int, list[int]](), [None] * size
 
     def run(rank: int) -> None:
         here.member = Member(rank, size, meeting, said)

@@ -179,7 +179,7 @@ def test_processes_end_with_the_launcher(number: int) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n" and len(workers(marker)) == 2
         process.send_signal(number)
-        process.wait(60)
+        process.wait(300)
         assert process.returncode != 0
     assert gone(marker)
 
@@ -209,7 +209,7 @@ def make() -> Iterator[Callable[[int], list[Group]]]:
     made: list[Group] = []
     opened: list[int] = []
 
-    def group_of(size: int, timeout: float = 10.0) -> list[Group]:
+    def group_of(size: int, timeout: float = DEADLINE) -> list[Group]:
         pairs = {(a, b): socket.socketpair() for a in range(size) for b in range(a + 1, size)}
         outboxes, board = [groups.outbox(f"test-{k}", size) for k in range(size)], groups.board(size)
         opened.extend([*outboxes, board])

@@ -605,6 +605,7 @@ def test_a_body_may_wait_for_a_thread_that_calls_another_such_function(monkeypat
     inside: list[Any] = []
     waits: list[bool] = []
     ended: list[bool] = []
+    zero = hf.zeros(1)  # one made by ``outer`` would belong to its trace, which another thread may not use
 
     @hf.function
     def inner(x: Any) -> Any:
@@ -615,15 +616,16 @@ def test_a_body_may_wait_for_a_thread_that_calls_another_such_function(monkeypat
     def outer(x: Any) -> Any:
         outside.append(x)
         if waits:
-            thread = threading.Thread(target=inner, args=(hf.zeros(1),), daemon=True)
+            thread = threading.Thread(target=inner, args=(zero,), daemon=True)
             thread.start()
-            thread.join(20)
+            thread.join(300)
             ended.append(not thread.is_alive())
         return x + 1
 
-    inner(hf.zeros(1))
+    inner(zero)
     outer(hf.ones(2))
     waits.append(True)
     with contextlib.suppress(TraceError):  # what another thread does meanwhile cannot be undone
         outer(hf.ones(2))
     assert ended and all(ended)
+    assert len(inside) == 1 + len(ended) and not any(x.item() for x in inside)

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -273,7 +272,7 @@ def test_tiers_that_outlive_their_code_keep_nobody_busy() -> None:
         assert executable() is None and not kept.is_last
     waiting = threading.Thread(target=background.wait, daemon=True)
     waiting.start()
-    waiting.join(60)
+    waiting.join(300)
     try:
         assert not waiting.is_alive()
     finally:
@@ -303,13 +302,13 @@ def test_first_calls_do_not_wait_for_what_is_made_behind(monkeypatch: pytest.Mon
 
     def slow(*given: Any) -> bytes:
         inside.set()
-        assert go_on.wait(60)
+        assert go_on.wait(300)
         return real(*given)
 
     monkeypatch.setattr(machine_code, "compile_serially", slow)
     f = hf.function(normalized)
     expected = bits(f(hf.asarray(X)))
-    assert inside.wait(60)
+    assert inside.wait(300)
     try:
         assert bits(hf.function(normalized)(hf.asarray(X))) == expected
         assert bits(hf.function(lambda x: normalized(x * 1.0))(hf.asarray(X))) == expected
@@ -365,7 +364,7 @@ f = hf.function(compute, reduce_retracing=False)
 children, interrupts = [], 0
 for k in range(5):
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05 * (1 + k), 3)  # again, as callbacks of the collector lose one
+        signal.setitimer(signal.ITIMER_REAL, 0.05 * (1 + k), 20)  # again, as callbacks of the collector lose one
         while True: check(f, given[k])
     except KeyboardInterrupt:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -374,7 +373,7 @@ for k in range(5):
     if not child:
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            faulthandler.dump_traceback_later(120, exit=True)
+            faulthandler.dump_traceback_later(600, exit=True)
             found = check(f, given[k])
             background.wait()
             ok = check(f, given[k]) == found and first.setdefault(k, found) == found
@@ -402,21 +401,37 @@ def test_tiers_are_swapped_while_threads_call_fork_and_interrupt(seed: int, tmp_
         "HF_NUM_THREADS": "2",
     }
     command = [sys.executable, "-W", "ignore", "-c", STRESS, str(seed)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[] [0, 0, 0, 0, 0] 5\n", (done.stdout, done.stderr)
 
 
 def test_the_end_of_the_process_waits_for_one_part_at_the_most(tmp_path: Path) -> None:
     program = """
-import time, numpy as np, hybridflow as hf
+import atexit, collections
+began, ended = [], []
+atexit.register(lambda: print(len(began) - ended[0] <= 1))  # the first that is registered is the last to run
+import numpy as np, hybridflow as hf
 from hybridflow.runtime import background
+
+class Waiting(collections.deque):
+    def clear(self):  # as the process ends
+        ended.append(len(began))
+        super().clear()
+
+def counted(work):
+    def begin():
+        began.append(work)
+        work()
+    return begin
+
 x = hf.asarray(np.ones((20, 30), np.float32))
 background._hold()
 functions = [hf.function(lambda x, k=k: hf.tanh(x @ hf.matrix_transpose(x)) + float(k)) for k in range(30)]
 for f in functions: f(x)
+background._waiting = Waiting(map(counted, background._waiting))
+print(len(background._waiting) > 20)
 background._let_go()
-print(len(background._waiting) > 20, time.time())
 """
     environment = {
         **os.environ,
@@ -426,10 +441,8 @@ print(len(background._waiting) > 20, time.time())
         "HF_NUM_THREADS": "2",
     }
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300)
-    ended = time.time()
     assert done.returncode == 0, done.stderr
-    many, moment = done.stdout.split()
-    assert many == "True" and ended - float(moment) < 10 and not done.stderr
+    assert done.stdout.split() == ["True", "True"] and not done.stderr
 
 
 def test_what_a_short_program_has_for_threads_comes_with_its_better_code() -> None:

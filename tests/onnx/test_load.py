@@ -422,4 +422,4 @@ def test_mutated_files_are_errors_of_ours_or_run(tmp_path: Path) -> None:
         except hf.errors.HybridflowError:
             refused += 1
     assert refused > 60
-    assert time.process_time() - start < 60
+    assert time.process_time() - start < 600  # none takes for ever

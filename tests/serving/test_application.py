@@ -206,12 +206,34 @@ def test_what_is_no_request_is_refused_and_the_server_goes_on(path: Path) -> Non
 
 
 def test_many_requests_at_once_are_computed_together_and_each_gets_its_own(path: Path) -> None:
-    app = hf.serving.app({"digits": path}, max_batch=16, max_delay_ms=20)
+    app = hf.serving.app({"digits": path}, max_batch=16, queue=100)
     expected = hf.saved.load(path)
     rng = np.random.default_rng(1)
     xs = [rng.normal(size=(int(rows), 3)).astype(np.float32) for rows in rng.integers(1, 6, 60)]
 
     async def talk() -> None:
+        batcher, all_wait, submitted = app.repository.find("digits").batcher, threading.Event(), []
+        endpoint, submit = batcher._endpoint, batcher.submit
+
+        class Held:
+            """Begins when all have asked, however long that takes."""
+
+            is_batched = endpoint.is_batched
+
+            def __call__(self, arrays: Any) -> Any:
+                assert all_wait.wait(300)
+                return endpoint(arrays)
+
+        def submit_one(arrays: Any) -> Any:
+            future = submit(arrays)
+            submitted.append(future)
+            if len(submitted) == len(xs):
+                all_wait.set()
+            return future
+
+        batcher._endpoint = Held()  # type: ignore[assignment]
+        batcher.submit = submit_one  # type: ignore[method-assign]
+
         name = _name(app)
         asked = [
             ask(app, "POST", "/v2/models/digits/infer", {"id": str(n), "inputs": [_json_input(x, name)]})
@@ -315,15 +337,18 @@ def test_a_full_queue_is_answered_503_with_when_to_ask_again() -> None:
 
             def __call__(self, arrays: Any) -> Any:
                 begun.set()
-                may_go.wait(30)
+                may_go.wait(300)
                 return inner(arrays)
 
         served.batcher._endpoint = Slow()  # type: ignore[assignment]
         body = {"inputs": [_json_input(np.ones(1), inner.inputs[0].name)]}
         first = asyncio.create_task(ask(app, "POST", "/v2/models/twice/infer", body))
-        await asyncio.to_thread(begun.wait, 30)
+        await asyncio.to_thread(begun.wait, 300)
         others = [asyncio.create_task(ask(app, "POST", "/v2/models/twice/infer", body)) for _ in range(4)]
-        done, _ = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        done: set[Any] = set()
+        while len(done) < 2:  # two wait, until they may go
+            await asyncio.wait(set(others) - done, return_when=asyncio.FIRST_COMPLETED, timeout=300)
+            done = {one for one in others if one.done()}
         assert {one.result().status for one in done} == {503}
         assert all(one.result().headers["retry-after"] == "1" for one in done)
         may_go.set()
@@ -396,15 +421,15 @@ def test_a_version_is_answered_by_no_other(tmp_path: Path) -> None:
 
         def slow(arrays: Any) -> Any:
             begun.set()
-            may_go.wait(30)
+            may_go.wait(300)
             return inner(arrays)
 
         slow.is_batched = False  # type: ignore[attr-defined]
         first.batcher._endpoint = slow  # type: ignore[assignment]
         asked = [asyncio.create_task(ask(app, "POST", "/v2/models/scale/versions/1/infer", body))]
-        await asyncio.to_thread(begun.wait, 30)
+        await asyncio.to_thread(begun.wait, 300)
         asked += [asyncio.create_task(ask(app, "POST", "/v2/models/scale/versions/1/infer", body)) for _ in range(2)]
-        await asyncio.wait(asked[1:], return_when=asyncio.FIRST_COMPLETED, timeout=30)
+        await asyncio.wait(asked[1:], return_when=asyncio.FIRST_COMPLETED, timeout=300)
         may_go.set()
         assert sorted([(await one).status for one in asked]) == [200, 200, 503]
         for version in ("1", None):
@@ -413,7 +438,7 @@ def test_a_version_is_answered_by_no_other(tmp_path: Path) -> None:
             answering, future = app._submit(old, version, [np.ones(1, np.float32)])
             assert answering.version == (version or "2")
             assert answering.batcher is not old.batcher
-            assert future.result(30)[0].tolist() == [float(version or 2)]
+            assert future.result(300)[0].tolist() == [float(version or 2)]
 
     during(app, talk)
 

@@ -35,7 +35,7 @@ from hybridflow.core.context import now, reasons
 from hybridflow.guards.guard_builder import active
 from hybridflow.runtime import uninterruptible
 
-HANG = 120  # seconds for one attempt
+HANG = 600  # seconds for one attempt
 BURST = 0.0005  # seconds between two interrupts of a burst
 ATTEMPTS = 25  # of a process: crashes come later than what leads to them
 KINDS = ("sigint", "alarm", "async")

@@ -41,7 +41,7 @@ def together(works: list[Callable[[], None]]) -> None:
 
     def run(work: Callable[[], None]) -> None:
         try:
-            start.wait(60)
+            start.wait(300)
             work()
         except BaseException as error:
             errors.append(error)
@@ -64,14 +64,14 @@ def test_who_compiles_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> N
     def held(machine: object, made: object) -> bytes:
         if threading.get_ident() != main and not inside.is_set():
             inside.set()
-            assert go_on.wait(60)
+            assert go_on.wait(300)
         return emit(machine, made)
 
     main = threading.get_ident()
     monkeypatch.setattr(machine_code, "_emit_object", held)
     thread = threading.Thread(target=lambda: alone.append(machine_code.compile_object(module(5), host_target.target())))
     thread.start()
-    assert inside.wait(60)
+    assert inside.wait(300)
     done: list[int] = []
     other = threading.Thread(
         target=lambda: done.extend(
@@ -79,10 +79,10 @@ def test_who_compiles_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> N
         )
     )
     other.start()
-    other.join(60)
+    other.join(300)
     assert done == [1 + 3 * 40, 2 + 7 * 40] and not alone
     go_on.set()
-    thread.join(60)
+    thread.join(300)
     assert call(alone[0], 0) == 5 * 40
 
 

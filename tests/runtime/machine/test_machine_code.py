@@ -242,9 +242,14 @@ def test_unloading_returns_memory_to_the_process():
             machine_code.load_object(image, program.entry)
 
     load_and_unload(200)
-    before = resident()
-    load_and_unload(1000)
-    assert resident() - before < 2 << 20  # 9 MiB with one linker for all
+    grown = []
+    for _ in range(5):  # something else may grow meanwhile; what linkers keep is there each time
+        before = resident()
+        load_and_unload(1000)
+        grown.append(resident() - before)
+        if grown[-1] < 2 << 20:  # 9 MiB with one linker for all
+            return
+    pytest.fail(f"grows each time: {grown}")
 
 
 # Raises in each line of every ``close`` of llvmlite's objects in turn, while something is compiled in place.
@@ -395,7 +400,7 @@ def test_bursts_of_interrupts_leave_no_lock_taken() -> None:
 
         def ask():
             lock = llvm.ffi.lib._lock._lock
-            free.append(lock.acquire(timeout=60) and not lock.release())
+            free.append(lock.acquire(timeout=300) and not lock.release())
 
         free = []
         for k in range(10):

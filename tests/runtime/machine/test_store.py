@@ -518,7 +518,7 @@ def test_threads_that_load_the_same_functions(folder: Path) -> None:
 
     def work(n: int) -> None:
         try:
-            start.wait(60)
+            start.wait(300)
             for k in range(8):
                 text = module(
                     plus("a", k), plus("b", k + 1), calling("c", "a", "b"), calling("main", "c", "b", "a", linkage="")

@@ -19,7 +19,7 @@ class Slow:
     def value(self) -> int:
         if threading.current_thread() is not threading.main_thread():
             inside.set()
-            go_on.wait(60)
+            go_on.wait(300)
         return 1
 
 
@@ -32,13 +32,13 @@ def test_a_property_that_another_thread_computes_at_a_fork(monkeypatch: pytest.M
     monkeypatch.setattr(fork_safe_locks, "Slow", Slow, raising=False)
     thread = threading.Thread(target=lambda: Slow().value)
     thread.start()
-    assert inside.wait(60)
+    assert inside.wait(300)
     child = os.fork()
     if not child:
         import signal
 
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(20)
+        signal.alarm(300)
         os._exit(Slow().value)
     go_on.set()
     thread.join()

@@ -20,7 +20,7 @@ from hybridflow.compiler.target import AVX2, CUDA_SM80
 from hybridflow.jit.concrete_function import ConcreteFunction
 from hybridflow.runtime import interrupt_checks
 
-LIMIT = 60  # seconds, for a machine that does much else
+LIMIT = 600  # seconds, for a machine that does much else
 
 PRELUDE = """
 import contextlib, ctypes, os, signal, sys, threading, time

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs 
 
 @pytest.mark.slow
 def test_interrupts_anywhere_in_a_trace_a_compilation_and_a_run() -> None:
-    total, wrong = interrupt_sweep.sweep(seed=1000, seconds=60, attempts=40)
+    total, wrong = interrupt_sweep.sweep(seed=1000, seconds=1200, attempts=40)
     assert not wrong, wrong[0]
-    assert total["single"] + total["burst"] >= 10, "a machine this slow says nothing"
+    assert total["single"] + total["burst"] >= 40
     assert total["singles that hit"] + total["bursts that hit"] >= 3, f"interrupts come too late: {total}"

@@ -365,7 +365,7 @@ def output_of(program: str, **environment: str) -> str:
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
         env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr[-2000:]
@@ -449,7 +449,7 @@ def test_forks_while_it_works():
         for _ in range(10):
             process = os.fork()
             if process == 0:
-                signal.alarm(60)
+                signal.alarm(300)
                 none = thread_pool.started() == 0
                 right = all(f(x).item() == expected for _ in range(5))
                 os._exit(0 if none and right and thread_pool.started() == 2 else 1)

@@ -28,16 +28,32 @@ class Stop(BaseException):
     pass
 
 
-def stop(*_: Any) -> None:
-    raise Stop
+def signal_until(handled: threading.Event) -> None:
+    """In work that has begun, however long that took: send signals to the main thread until one was handled.  One that
+    comes right before Python waits for a lock does not wake it."""
+    main = threading.main_thread().ident
+    assert main is not None
+    while not handled.wait(0.05):
+        signal.pthread_kill(main, signal.SIGALRM)
 
 
 @pytest.fixture
-def alarm() -> Iterator[Callable[[float], None]]:
-    """Raises Stop in the main thread after so many seconds."""
+def interrupt() -> Iterator[Callable[[], None]]:
+    """For work that has begun: raises Stop in the main thread, once."""
+    wanted: list[threading.Event] = []
+
+    def stop(*_: Any) -> None:
+        if wanted:
+            wanted.pop().set()
+            raise Stop
+
+    def send() -> None:
+        handled = threading.Event()
+        wanted.append(handled)
+        signal_until(handled)
+
     before = signal.signal(signal.SIGALRM, stop)
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    yield send
     signal.signal(signal.SIGALRM, before)
 
 
@@ -108,37 +124,45 @@ def test_below_an_import_it_is_done_in_place(tmp_path: Any, monkeypatch: pytest.
     assert importing_itself.found == threading.get_ident()
 
 
-def test_an_interrupt_leaves_at_once_and_the_work_goes_on(alarm: Callable[[float], None]) -> None:
+def test_an_interrupt_leaves_at_once_and_the_work_goes_on(interrupt: Callable[[], None]) -> None:
     go_on, done = threading.Event(), threading.Event()
 
     def work() -> None:
-        assert go_on.wait(60)
+        interrupt()
+        assert go_on.wait(300)
         done.set()
 
     for _ in range(20):
-        alarm(0.01)
         with pytest.raises(Stop):
             uninterruptible.run_uninterruptible(work)
     assert len(uninterruptible._jobs) == 20
     go_on.set()
-    assert done.wait(60)
+    assert done.wait(300)
     while uninterruptible._jobs:
         time.sleep(0.01)
 
 
-def test_a_handler_may_wait_for_work_of_its_own(alarm: Callable[[float], None]) -> None:
-    made = []
+def test_a_handler_may_wait_for_work_of_its_own() -> None:
+    made: list[int] = []
+    handled = threading.Event()
 
     @uninterruptible.once
     def thing() -> float:
-        time.sleep(0.05)
+        signal_until(handled)  # the handler is about to wait for this very work
         made.append(1)
         return 1.0
 
-    found = []
-    signal.signal(signal.SIGALRM, lambda *_: found.append(thing()))
-    alarm(0.01)
-    assert thing() == 1.0 and found == [1.0] and made == [1]
+    def handler(*_: Any) -> None:
+        if not handled.is_set():
+            handled.set()
+            found.append(thing())
+
+    found: list[float] = []
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        assert thing() == 1.0 and found == [1.0] and made == [1]
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_once_is_once_for_all_threads() -> None:
@@ -210,21 +234,28 @@ def test_callers_may_have_little_stack() -> None:
 
 def test_the_process_ends_after_work_that_was_left() -> None:
     program = """
-        import signal, time
+        import signal, threading, time
         from hybridflow.runtime import uninterruptible
 
         class Stop(Exception): pass
-        def stop(*_): raise Stop
+        def stop(*_):
+            if not left.is_set():
+                left.set()
+                raise Stop
         def work():
-            time.sleep(0.5)
+            while not left.wait(0.05):  # one signal alone may come right before the lock is waited for
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+            said.wait()
+            time.sleep(0.1)  # for the end of the process to begin; it may come later
             print("worked", flush=True)
 
+        left, said = threading.Event(), threading.Event()
         signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
         try:
             uninterruptible.run_uninterruptible(work)
         except Stop:
             print("left", flush=True)
+            said.set()
 """
     assert run(program) == "left\nworked\n"
 
@@ -233,7 +264,7 @@ def test_the_process_ends_after_work_that_was_left() -> None:
 def test_a_handler_that_forks_while_work_goes_on() -> None:
     """The child does the work itself, as it has no thread that would."""
     program = """
-        import os, signal, time, warnings
+        import os, signal, threading, warnings
         from hybridflow.runtime import uninterruptible
         from hybridflow.runtime.machine import machine_code
         warnings.simplefilter("ignore")
@@ -242,18 +273,21 @@ def test_a_handler_that_forks_while_work_goes_on() -> None:
 
         def fork(*_):
             global child
-            child = os.fork()
+            if child is None:
+                child = os.fork()
+                if child:
+                    forked.set()
 
         def work():
-            time.sleep(0.3)
+            while os.getpid() == parent and not forked.wait(0.05):
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
             return os.getpid()
 
-        child = None
+        parent, child, forked = os.getpid(), None, threading.Event()
         signal.signal(signal.SIGALRM, fork)
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
         found = uninterruptible.run_uninterruptible(work)
         if child == 0:
-            signal.alarm(60)
+            signal.alarm(300)
             again = uninterruptible.run_uninterruptible(work)
             os._exit(found != os.getpid() or bool(uninterruptible._jobs) or again != os.getpid())
         print(found == os.getpid(), os.waitpid(child, 0)[1])
