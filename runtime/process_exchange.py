@@ -18,6 +18,7 @@ from hybridflow.runtime.native import native_functions
 
 _SYMBOLS = (EXCHANGE, "group_exchange", "current")
 _POINTER, _WORD = ctypes.c_void_p, ctypes.c_int64
+PIECE = 1 << 19  # bytes of the elements of a round, which stay in the cache until others have read them
 WHOLE = 1 << 15  # bytes up to which each process adds up all elements by itself
 
 
@@ -71,8 +72,9 @@ def sum_record(
     """What adds nodes up by a tree: ``steps`` say how, of rows of ``count`` elements of a dtype that has a kind."""
     kind, most, size = kind_of(dtype), max(*rows, 1), dtype.itemsize
     assert kind is not None
-    chunk = half // (most * size) & ~15
     shared = count * size > WHOLE
+    # Nodes of a piece, and behind them the sums of another.
+    chunk = min(half // ((most + 1) * size), PIECE // size) & ~15
     return _record(
         what, note, rows, steps, KIND=words.SUM, ELEMENT=size, ADD=kind, COUNT=count, CHUNK=chunk, SHARED=int(shared)
     )

@@ -306,11 +306,12 @@ def _gather(module: Module) -> None:
 
 
 def _tree(module: Module) -> None:
-    """void tree(group, record, i64 number, source, i64 lo, i64 begin, i64 end, target): finish the tree for elements
-    of the chunk that begins at ``lo``, from ``begin`` to ``end`` within it.  Nodes are its own, at ``source``, and
-    those of others, in their halves of a round.  Blocks are small, so that what is computed stays in the cache."""
-    f = _function(module, "tree", VOID, PTR, PTR, I64, PTR, I64, I64, I64, PTR)
-    group, record, number, source, lo, begin, end, target = f.args
+    """void tree(group, record, i64 number, source, i64 lo, i64 begin, i64 end, target, also): finish the tree for
+    elements of the chunk that begins at ``lo``, from ``begin`` to ``end`` within it.  Nodes are its own, at ``source``,
+    and those of others, in their halves of a round.  Blocks are small, so that what is computed stays in the cache.
+    Sums are copied to ``also``, unless that is null."""
+    f = _function(module, "tree", VOID, PTR, PTR, I64, PTR, I64, I64, I64, PTR, PTR)
+    group, record, number, source, lo, begin, end, target, also = f.args
     size, chunk = _record(f, record, ELEMENT), _record(f, record, CHUNK)
     rank, count = _group(f, group, RANK), _record(f, record, COUNT)
     steps = f.at(f.at(record, 8 * WORDS), f.b.mul(_group(f, group, SIZE), i64(8)))
@@ -354,6 +355,8 @@ def _tree(module: Module) -> None:
         top = f.get(stack, PTR)
         with f.b.if_then(f.ne(f.b.ptrtoint(top, I64), f.b.ptrtoint(out, I64))):
             _copy(f, out, top, f.b.mul(n, size))
+        with f.b.if_then(f.b.not_(f.is_null(also))):
+            _copy(f, f.at(also, f.b.mul(first, size)), out, f.b.mul(n, size))
         f.set(at, f.b.add(first, n))
     f.ret()
 
@@ -366,48 +369,56 @@ def _bound(f: Function, group: ir.Value, n: ir.Value, rank: ir.Value) -> ir.Valu
 
 
 def _sum(module: Module) -> None:
-    """i64 sum(group, record, source, target, polls): the root of the tree over the nodes of all.  Where there is much,
-    each process finishes the tree for its share of the elements, and hands the sums out in another round."""
+    """i64 sum(group, record, source, target, polls): the root of the tree over the nodes of all.
+
+    Where there is much, each process finishes the tree for its share of the elements, and hands the sums out.  This
+    goes piece by piece: a round carries the nodes of a piece and the sums of the piece before, so that there is one
+    round more than there are pieces, and that what is written is read while it is in the cache."""
     f = _function(module, "sum", I64, PTR, PTR, PTR, PTR, I64)
     group, record, source, target, polls = f.args
     rank, processes, count = _group(f, group, RANK), _group(f, group, SIZE), _record(f, record, COUNT)
     size, chunk, hash_ = (_record(f, record, word) for word in (ELEMENT, CHUNK, HASH))
     rows = f.get(f.element(f.at(record, 8 * WORDS), rank, I64), I64)
-    shared = f.ne(_record(f, record, SHARED), i64(0))
-    done = f.local(I64, i64(0))
+    is_shared = _record(f, record, SHARED)
+    shared = f.ne(is_shared, i64(0))
+    sums = f.b.mul(f.b.mul(_record(f, record, ROWS), chunk), size)  # where they are in a half
+    lo = f.local(I64, i64(0))  # of the piece whose nodes are handed out; the one before it is added up
+    stop = f.b.add(count, f.b.select(shared, chunk, i64(0)))
     again = f.local(I64, i64(1))
     with f.loop(lambda: f.ne(f.get(again, I64), i64(0))):
-        lo = f.get(done, I64)
-        n = _least(f, chunk, f.b.sub(count, lo))
-        out = f.at(target, f.b.mul(lo, size))
+        here, before = f.get(lo, I64), f.b.sub(f.get(lo, I64), chunk)
+        n = _least(f, chunk, f.b.sub(count, here))
         number = f.b.add(_group(f, group, NUMBER), i64(1))
-        begin = f.b.select(shared, _bound(f, group, n, rank), i64(0))
-        end = f.b.select(shared, _bound(f, group, n, f.b.add(rank, i64(1))), i64(0))
         box = _half(f, group, rank, number)
-        with f.count(rows) as row:  # but for its own share, which only it reads
-            start = f.at(source, f.b.mul(f.b.add(f.b.mul(row, count), lo), size))
-            place = f.at(box, f.b.mul(f.b.mul(row, chunk), size))
-            _copy(f, place, start, f.b.mul(begin, size))
-            behind = f.b.mul(end, size)
-            _copy(f, f.at(place, behind), f.at(start, behind), f.b.mul(f.b.sub(n, end), size))
+        with f.b.if_then(f.b.icmp_signed(">", n, i64(0))):
+            begin = f.b.select(shared, _bound(f, group, n, rank), i64(0))
+            end = f.b.select(shared, _bound(f, group, n, f.b.add(rank, i64(1))), i64(0))
+            with f.count(rows) as row:  # but for its own share, which only it reads
+                start = f.at(source, f.b.mul(f.b.add(f.b.mul(row, count), here), size))
+                place = f.at(box, f.b.mul(f.b.mul(row, chunk), size))
+                _copy(f, place, start, f.b.mul(begin, size))
+                behind = f.b.mul(end, size)
+                _copy(f, f.at(place, behind), f.at(start, behind), f.b.mul(f.b.sub(n, end), size))
+        adds = f.b.and_(shared, f.b.icmp_signed(">", here, i64(0)))
+        length = _least(f, chunk, f.b.sub(count, before))  # of the piece before
+        out = f.at(target, f.b.mul(before, size))
+        with f.b.if_then(adds):
+            first, end = _bound(f, group, length, rank), _bound(f, group, length, f.b.add(rank, i64(1)))
+            last = f.b.sub(number, i64(1))
+            f.call("tree", VOID, group, record, last, source, before, first, end, out, f.at(box, sums))
         status = f.call("group_round", I64, group, hash_, n, polls)
         f.ret_if(f.ne(status, i64(0)), status)
-        stop = f.b.select(shared, end, n)
-        f.call("tree", VOID, group, record, number, source, lo, begin, stop, out)
-        with f.b.if_then(shared):
-            number = f.b.add(number, i64(1))
-            own = f.b.mul(begin, size)
-            box = _half(f, group, rank, number)
-            _copy(f, f.at(box, own), f.at(out, own), f.b.mul(f.b.sub(end, begin), size))
-            status = f.call("group_round", I64, group, hash_, n, polls)
-            f.ret_if(f.ne(status, i64(0)), status)
-            with f.count(processes) as peer, f.b.if_then(f.ne(peer, rank)):
-                first = _bound(f, group, n, peer)
-                part = f.b.sub(_bound(f, group, n, f.b.add(peer, i64(1))), first)
-                start = f.b.mul(first, size)
-                _copy(f, f.at(out, start), f.at(_half(f, group, peer, number), start), f.b.mul(part, size))
-        f.set(done, f.b.add(lo, chunk))
-        f.set(again, f.b.zext(f.b.icmp_signed("<", f.get(done, I64), count), I64))
+        with f.b.if_then(f.eq(is_shared, i64(0))):
+            own = f.at(target, f.b.mul(here, size))
+            f.call("tree", VOID, group, record, number, source, here, i64(0), n, own, ir.Constant(PTR, None))
+        with f.b.if_then(adds), f.count(processes) as peer, f.b.if_then(f.ne(peer, rank)):
+            first = _bound(f, group, length, peer)
+            part = f.b.sub(_bound(f, group, length, f.b.add(peer, i64(1))), first)
+            start = f.b.mul(first, size)
+            there = f.at(f.at(_half(f, group, peer, number), sums), start)
+            _copy(f, f.at(out, start), there, f.b.mul(part, size))
+        f.set(lo, f.b.add(here, chunk))
+        f.set(again, f.b.zext(f.b.icmp_signed("<", f.get(lo, I64), stop), I64))
     f.ret(i64(0))
 
 

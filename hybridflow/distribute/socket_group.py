@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import socket
@@ -21,13 +22,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from hybridflow.compiler.ops.replica_tree import canonical_nodes, finished
 from hybridflow.distribute.group import Processes, forked
 from hybridflow.distribute.meeting_place import Meeting
 from hybridflow.errors import ArgumentError, CollectiveTimeout, ReplicaError, WorkerLost, short_location
+from hybridflow.runtime import process_exchange
 from hybridflow.runtime.memory import memory_pool
 
 _LENGTH = struct.Struct("<I")
 _PIECE = 1 << 20  # bytes of one call
+_BUFFER = 1 << 22  # bytes under way in one direction, if the system allows that
+_CHUNK = 1 << 20  # bytes of what is added up at a time, which caches hold
 _AGAIN = 0.05  # seconds between two tries to connect
 _MOST = 1 << 20  # bytes of what is said before a group is there
 
@@ -47,13 +52,60 @@ class SocketGroup(Processes):
             peer.setblocking(False)
 
     def swap(self, what: str, parts: Sequence[np.ndarray], where: str | None = None) -> list[np.ndarray]:
+        own = [[_bytes(part)] for part in parts]
+        links = self._swap(what, own, [None] * self.size, where)
+        return [own[rank][0] if rank == self.rank else links[rank].data for rank in range(self.size)]
+
+    def summed(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
+        """The root of the tree over all replicas.  What is long goes piece by piece: with the nodes of one go the sums
+        of the one before, to the place where they are wanted."""
+        count = math.prod(shape)
+        if count * mine.itemsize <= process_exchange.WHOLE:
+            return super().summed(what, mine, shape, replicas, where)
+        rows, named = mine.reshape(len(mine), count), f"{what} {mine.dtype}{list(shape)} of {replicas}"
+        result = memory_pool.empty((count,), mine.dtype)
+        places = [canonical_nodes(*self.run_of(rank, replicas), replicas) for rank in range(self.size)]
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        length = max(self.size, _CHUNK // mine.itemsize)
+        before: list[int] = []
+        for start in range(0, count + length, length):
+            out: list[list[np.ndarray]] = [[] for _ in places]
+            into: list[list[np.ndarray]] = [[] for _ in places]
+            nodes: dict[tuple[int, int], np.ndarray] = {}
+            stop = min(start + length, count)
+            bounds = [start + (stop - start) * k // self.size for k in range(self.size + 1)] if start < stop else []
+            for rank in others:
+                if bounds:
+                    out[rank] += [row[bounds[rank] : bounds[rank + 1]] for row in rows]
+                    for place in places[rank]:
+                        nodes[place] = np.empty(bounds[self.rank + 1] - bounds[self.rank], mine.dtype)
+                        into[rank].append(nodes[place])
+                if before:
+                    out[rank].append(result[before[self.rank] : before[self.rank + 1]])
+                    into[rank].append(result[before[rank] : before[rank + 1]])
+            sent = [[_bytes(part) for part in parts] for parts in out]
+            self._swap(named, sent, [[_bytes(part) for part in parts] for parts in into], where)
+            if bounds:
+                begin, end = bounds[self.rank], bounds[self.rank + 1]
+                nodes.update(zip(places[self.rank], rows[:, begin:end]))
+                with np.errstate(all="ignore"):
+                    result[begin:end] = finished(np.add, nodes, replicas)
+            before = bounds
+        return result.reshape(shape)
+
+    def _swap(
+        self,
+        what: str,
+        parts: Sequence[Sequence[np.ndarray]],
+        into: Sequence[Sequence[np.ndarray] | None],
+        where: str | None,
+    ) -> dict[int, _Link]:
+        """Send each other process its parts, and read what it sends: into what is given, or new memory."""
         with self._lock:
             if self._failure is not None:
                 raise self._failure
             try:
-                return self._swap(
-                    what, [np.ascontiguousarray(part).reshape(-1).view(np.uint8) for part in parts], where
-                )
+                return self._exchange(what, parts, into, where)
             except Exception as error:
                 self._failure = error
                 self._leave()
@@ -69,15 +121,22 @@ class SocketGroup(Processes):
             with contextlib.suppress(OSError):
                 peer.shutdown(socket.SHUT_WR)
 
-    def _swap(self, what: str, parts: Sequence[np.ndarray], where: str | None) -> list[np.ndarray]:
+    def _exchange(
+        self,
+        what: str,
+        parts: Sequence[Sequence[np.ndarray]],
+        into: Sequence[Sequence[np.ndarray] | None],
+        where: str | None,
+    ) -> dict[int, _Link]:
         self._number += 1
         line = short_location(where)
         header = {"number": self._number, "what": what, "line": line}
         started = time.monotonic()
         links = {}
         for rank, peer in self._peers.items():
-            text = json.dumps({**header, "bytes": parts[rank].nbytes}).encode()
-            links[peer.fileno()] = _Link(rank, peer, [_LENGTH.pack(len(text)) + text, parts[rank].data])
+            text = json.dumps({**header, "bytes": sum(part.nbytes for part in parts[rank])}).encode()
+            sent = [_LENGTH.pack(len(text)) + text, *(part.data for part in parts[rank])]
+            links[peer.fileno()] = _Link(rank, peer, sent, into[rank])
         poll = select.poll()
         for descriptor in links:
             poll.register(descriptor, select.POLLIN | select.POLLOUT)
@@ -109,9 +168,7 @@ class SocketGroup(Processes):
                     f"processes do different things: {_told(*one)}, and {_told(*two)}. All must come to the same "
                     "collectives in the same order; nothing that they do may depend on the rank.",
                 )
-        received = {link.rank: link.data for link in links.values()}
-        received[self.rank] = parts[self.rank]
-        return [np.asarray(received[rank]) for rank in range(self.size)]
+        return {link.rank: link for link in links.values()}
 
     def _lost(self, what: str, rank: int, error: OSError) -> WorkerLost:
         how = f" ({error.strerror})" if error.strerror else ""
@@ -146,14 +203,14 @@ class SocketGroup(Processes):
 class _Link:
     """What is still to be sent to a process, and what it has sent."""
 
-    def __init__(self, rank: int, peer: socket.socket, out: list[Any]) -> None:
-        self.rank, self.peer = rank, peer
+    def __init__(self, rank: int, peer: socket.socket, out: list[Any], into: Sequence[np.ndarray] | None) -> None:
+        self.rank, self.peer, self._into = rank, peer, into
         self.out = [memoryview(part) for part in out if len(part)]
         self._has_said = False  # whether the header is sent
         self.header: dict[str, Any] | None = None
-        self.data = np.empty(0, np.uint8)
+        self.data = np.empty(0, np.uint8)  # what is read, where no place for it was given
         self._text = bytearray()
-        self._read = 0
+        self._places: list[memoryview] = []  # of what is still to be read
         self.is_read = False
 
     @property
@@ -183,11 +240,11 @@ class _Link:
                 if self.header is None:
                     self._receive_header(mine)
                 else:
-                    count = self.peer.recv_into(self.data.data[self._read :])
+                    count = self.peer.recv_into(self._places[0])
                     if not count:
                         raise ConnectionError
-                    self._read += count
-                    self.is_read = self._read == len(self.data)
+                    self._places[0] = self._places[0][count:]
+                    self._skip_full()
             except BlockingIOError:
                 return
 
@@ -203,8 +260,26 @@ class _Link:
             if not _agree(self.header, mine):
                 self.is_read, self.out = True, [] if self._has_said else self.out[:1]
                 return
-            self.data = memory_pool.empty((self.header["bytes"],), np.dtype(np.uint8))
-            self.is_read = not len(self.data)
+            into = self._into
+            if into is None:
+                self.data = memory_pool.empty((self.header["bytes"],), np.dtype(np.uint8))
+                into = [self.data]
+            elif (expected := sum(part.nbytes for part in into)) != self.header["bytes"]:
+                raise ReplicaError(
+                    mine["what"], f"rank {self.rank} sends {self.header['bytes']} bytes. Expected {expected}."
+                )
+            self._places = [part.data for part in into]
+            self._skip_full()
+
+    def _skip_full(self) -> None:
+        """Go on to the next place that is not yet full."""
+        while self._places and not len(self._places[0]):
+            self._places.pop(0)
+        self.is_read = not self._places
+
+
+def _bytes(part: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(part).reshape(-1).view(np.uint8)
 
 
 def _agree(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -223,6 +298,8 @@ def _set_options(peer: socket.socket, timeout: float) -> None:
     """Have the system notice a wire, or a machine, that is dead: a process that ends closes its sockets itself."""
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):  # much may be under way while the other one does not run
+        peer.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
     patience = max(1, min(int(timeout), 30))
     for name, value in (
         ("TCP_KEEPIDLE", 1),

@@ -20,6 +20,7 @@ import pytest
 from hybridflow import errors
 from hybridflow.compiler.ops.evaluation_order import replica_fold
 from hybridflow.compiler.ops.replica_tree import canonical_nodes, folded
+from hybridflow.distribute import socket_group
 from hybridflow.distribute.meeting_place import Meeting, meeting
 from hybridflow.distribute.socket_group import SocketGroup, meet
 from hybridflow.runtime import process_exchange
@@ -170,7 +171,9 @@ def test_nobody_waits_for_ever_for_others() -> None:
 
 
 @pytest.mark.parametrize("size", (2, 3, 4))
-def test_sums_have_the_bits_of_the_tree(size: int) -> None:
+def test_sums_have_the_bits_of_the_tree(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one exchange or piece by piece."""
+    monkeypatch.setattr(socket_group, "_CHUNK", 10_000)
     members, rng = groups(size), np.random.default_rng(0)
     for replicas in (2, 5, 8):
         for shape in ((), (0,), (7,), (process_exchange.WHOLE // 4 + 5,)):
