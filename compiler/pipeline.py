@@ -15,6 +15,7 @@ from hybridflow.compiler.loops.fusion import fuse
 from hybridflow.compiler.loops.kernel import Fusion, Kernel, loops_of
 from hybridflow.compiler.loops.plan_verifier import check_fusion, check_plan
 from hybridflow.compiler.loops.schedule import overwritten_inputs, schedule
+from hybridflow.compiler.loops.schedule_choice import USUAL, Choices
 from hybridflow.compiler.passes import pass_manager
 from hybridflow.compiler.passes.pass_pipeline import SIMPLIFY_PIPELINE, check_skipped, steps_for
 from hybridflow.compiler.program import Program
@@ -33,16 +34,23 @@ def partition(graph: Graph, target: Target) -> Fusion:
 
 
 def compile_graph(
-    graph: Graph, target: Target, fastmath: bool = False, timed: bool = False, shared: bool = False
+    graph: Graph,
+    target: Target,
+    fastmath: bool = False,
+    timed: bool = False,
+    shared: bool = False,
+    choices: Choices = USUAL,
 ) -> Program:
     """Compile a graph for a target.  ``fastmath`` lets floats be reassociated and contracted.  A program that is
     ``timed`` has a host run one phase of a kernel after another (see ``Program.tasks``), as one thread does or, where
-    it is ``shared``, as several do; its results are the same.
+    it is ``shared``, as several do; its results are the same.  They are those of any ``choices`` of schedules, too.
 
     The same graph, target and flags give the same text: the disk cache is keyed by it.
     """
     planning = Planning(target)
-    builder = ModuleBuilder(optimize(graph, target), planning.planned, planning.aliases, target, fastmath)
+    builder = ModuleBuilder(
+        optimize(graph, target), planning.planned, planning.aliases, target, fastmath, choices=choices
+    )
     return builder.build(timed, shared)
 
 

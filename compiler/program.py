@@ -144,6 +144,8 @@ class KernelInfo:
     note: str = ""  # why it was not fused with its neighbours
     schedule: str = ""  # how its loops run
     wave: int = 0  # those of one wave may run side by side
+    facts: str = ""  # what its schedule was chosen by, where somebody chose, and from how many
+    candidates: int = 1
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,9 @@ OPT = Flag(
 NATIVE_AFTER = Flag(
     "HF_NATIVE_AFTER", 32, "calls that Python answers before native code for calls is made, where none is on disk"
 )
+SCHEDULE = Flag(
+    "HF_SCHEDULE", 0, "number of the schedule of each kernel among those that give its bits; 0 takes the best"
+)
 NUM_THREADS = Flag("HF_NUM_THREADS", 0, "threads that a program may run on; 1 for none but its caller's, 0 chooses")
 
 ALL = (
@@ -85,6 +88,7 @@ ALL = (
     KEEP_TEXT,
     OPT,
     NATIVE_AFTER,
+    SCHEDULE,
     NUM_THREADS,
 )
 

@@ -59,7 +59,8 @@ from hybridflow.compiler.loops.alias_analysis import AliasAnalysis, AliasPairs
 from hybridflow.compiler.loops.buffer_assignment import Plan, byte_size
 from hybridflow.compiler.loops.interrupt_checks import any_polls_interrupts, polls_interrupts
 from hybridflow.compiler.loops.kernel import PRODUCTS, Fusion, Kernel, accesses, between, has_effect, loops_of
-from hybridflow.compiler.loops.schedule import Form, Schedule, schedule
+from hybridflow.compiler.loops.schedule import Form, LoopFacts, Schedule, schedules
+from hybridflow.compiler.loops.schedule_choice import USUAL, Choices, Choose, Chooser
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction_dims import Contraction
 from hybridflow.compiler.ops.lowering import FourierTransform, PrefixScan, RowBlocks, Scan, Sort, Switch, While
@@ -112,15 +113,16 @@ class ModuleBuilder:
 
     ``planned`` gives the kernels and the buffers of a graph, of which outputs are ``wanted`` in the memory of inputs.
     The extents that a sub-graph knows are those of ``outer`` and ``symbol``.  On a GPU the threads of a ``block`` of so
-    many run it, or all threads of a launch.
+    many run it, or all threads of a launch.  ``choices`` say which of the schedules kernels have.
     """
 
     def __init__(
         self, graph: Graph, planned: Planned, aliases: AliasAnalysis, target: Target, fastmath: bool,
         outer: ModuleBuilder | None = None, symbol: str | None = None, block: int = 0, wanted: AliasPairs = (),
+        choices: Choices = USUAL,
     ) -> None:  # fmt: skip
         self.graph, self.planned, self.target, self.fastmath = graph, planned, target, fastmath
-        self.aliases = aliases
+        self.aliases, self.choices = aliases, choices
         self.block = block
         self.fusion, self.plan = planned(graph, wanted)
         self.is_outermost = outer is None
@@ -157,7 +159,8 @@ class ModuleBuilder:
         result = self.functions.get((graph, wanted))
         if result is None:
             inner = ModuleBuilder(
-                graph, self.planned, self.aliases, self.target, self.fastmath, self, symbol, block, wanted
+                *(graph, self.planned, self.aliases, self.target, self.fastmath, self, symbol, block, wanted),
+                self.choices,
             )
             name, calls = self.module.fresh("g"), inner._calls()
             symbol, sharing, memory = driver.write_function(
@@ -265,8 +268,10 @@ class ModuleBuilder:
         if written is None:
             template = template_of(found) if found.parts else SharedKernelCode(kernel, {})
             self.computed.update(copy for node, copy in template.copies.items() if node in self.computed)
-            code, how = self._write(template.kernel)
-            written = code, self._info(code.phases[0].symbol, kernel, how)
+            chooser = Chooser(self.choices)
+            code, how = self._write(template.kernel, chooser)
+            info = self._info(code.phases[0].symbol, kernel, how)
+            written = code, replace(info, facts=chooser.facts, candidates=chooser.count)
             if key is not None:
                 self.written[key] = written
         code, info = written
@@ -289,16 +294,16 @@ class ModuleBuilder:
     def is_leaf(self, node: Node) -> bool:
         return node.is_parameter or node in self.computed
 
-    def _write(self, kernel: Kernel) -> tuple[EmittedKernel, str]:
+    def _write(self, kernel: Kernel, choose: Choose) -> tuple[EmittedKernel, str]:
         """Write a kernel over ``_operands``; its code, and its schedule as text."""
         kind = kernel.cluster.kind
         if kind is Kind.ELEMENTWISE or kind is Kind.SEGMENT:
-            return self._loops(kernel)
+            return self._loops(kernel, choose)
         symbol = self.module.fresh("k")
         if kind is Kind.CONTRACT:
-            return self._contraction(symbol, kernel)
+            return self._contraction(symbol, kernel, choose)
         if kind is Kind.CONVOLVE:
-            return self._convolution(symbol, kernel)
+            return self._convolution(symbol, kernel, choose)
         lowered = _panels_of(kernel.cluster.anchor)
         if lowered is not None:
             return write_row_blocks(self, self._emitter(kernel), symbol, kernel, lowered)
@@ -307,7 +312,7 @@ class ModuleBuilder:
             return write_control(self, lambda: self._emitter(kernel), symbol, kernel, first)
         return self._special(self._emitter(kernel), symbol, kernel), ""
 
-    def _loops(self, kernel: Kernel) -> tuple[EmittedKernel, str]:
+    def _loops(self, kernel: Kernel, choose: Choose) -> tuple[EmittedKernel, str]:
         operands = _operands(kernel)
         pointers = {node: f"%a{i}" for i, node in enumerate(operands)}
 
@@ -324,7 +329,8 @@ class ModuleBuilder:
 
         is_leaf = self.is_leaf
         space = loops_of(kernel, is_leaf)
-        found = schedule(kernel, space, self.target, is_leaf, instructions)
+        options = schedules(kernel, space, self.target, is_leaf, instructions)
+        found = choose(LoopFacts(kernel, space, is_leaf), options)
         work = _work(kernel)
         is_little = self.target.kind == "cuda" or (isinstance(work, int) and work < LEAST_SHARED)
         if is_little and not self.is_outermost:  # a sub-graph does it in the threads of the kernel that runs it
@@ -336,7 +342,7 @@ class ModuleBuilder:
             code = replace(code, scratch=larger(code.scratch, whole.scratch), sequential=sequential)
         return code, str(found)
 
-    def _contraction(self, symbol: str, kernel: Kernel) -> tuple[EmittedKernel, str]:
+    def _contraction(self, symbol: str, kernel: Kernel, choose: Choose) -> tuple[EmittedKernel, str]:
         node = kernel.cluster.anchor
         x, y = node.inputs
         axes = contraction_of(node)
@@ -403,9 +409,10 @@ class ModuleBuilder:
             self.block,
             axes.has_zero_runs,
             is_symmetric(node, axes, lambda n: self.is_leaf(n) or n in places),
+            choose,
         )
 
-    def _convolution(self, symbol: str, kernel: Kernel) -> tuple[EmittedKernel, str]:
+    def _convolution(self, symbol: str, kernel: Kernel, choose: Choose) -> tuple[EmittedKernel, str]:
         buffers = len(_operands(kernel))
         pointers = {node: f"%a{k}" for k, node in enumerate(_operands(kernel))}
         places = {i: MemoryPlace(pointers[i]) for i in kernel.inputs}
@@ -433,7 +440,7 @@ class ModuleBuilder:
             return all(is_aligned(ix, space.vars[-1], width) for ix in positions)
 
         return convolution_lowering.emit(
-            self.module, new_code, symbol, node, places, finish, buffers, self.is_outermost, goes_by_columns
+            self.module, new_code, symbol, node, places, finish, buffers, self.is_outermost, goes_by_columns, choose
         )
 
     def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> EmittedKernel:

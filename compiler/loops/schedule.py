@@ -6,7 +6,8 @@ nests of ``codegen`` obey, that ``f.kernels()`` prints and that golden files pin
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import hashlib
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -24,7 +25,7 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import parts_of
 from hybridflow.compiler.ir.types import Extent, is_static, product, static_size
 from hybridflow.compiler.loops.interleaved_concat import InterleavedRows, interleaved_rows_of
-from hybridflow.compiler.loops.kernel import Accesses, IsLeaf, Kernel, accesses
+from hybridflow.compiler.loops.kernel import Accesses, IsLeaf, Kernel, accesses, base
 from hybridflow.compiler.loops.reduction_stages import CostModel, ReductionStage, names_of, stages_of, work_of
 from hybridflow.compiler.loops.tuning import (
     ACCUMULATORS,
@@ -217,13 +218,86 @@ def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
         found = _segments(kernel, space, target, is_leaf, cost)
     elif (across := _outer_vectorized(kernel, space, target, is_leaf, cost)) is not None:
         found = across
-    elif not space.has_reduction:
-        found = _map(kernel, space, target, is_leaf, cost)
-    elif space.reduced[-1]:
-        found = _rows(kernel, space, target, is_leaf, cost)
     else:
-        found = _columns(kernel, space, target, is_leaf, cost)
+        found = _innermost_vectorized(kernel, space, target, is_leaf, cost)
     return _for_gpu(found, kernel, space, is_leaf, cost) if target.kind == "cuda" else found
+
+
+def _innermost_vectorized(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
+    """With vectors along the last loop, or along rows that are folded."""
+    if not space.has_reduction:
+        return _map(kernel, space, target, is_leaf, cost)
+    return (_rows if space.reduced[-1] else _columns)(kernel, space, target, is_leaf, cost)
+
+
+@dataclass(frozen=True)
+class LoopFacts:
+    """A kernel and its loops: what its schedules are a function of, as text that is the same in every program."""
+
+    kernel: Kernel
+    space: Space
+    is_leaf: IsLeaf
+
+    def __str__(self) -> str:
+        space, kernel = self.space, self.kernel
+        loops = ", ".join(f"{v.name}{' folded' * r} {v.extent}" for v, r in zip(space.vars, space.reduced))
+        names = "_".join(dict.fromkeys(n.op.name for n in kernel.nodes))
+        read = accesses(kernel, space, self.is_leaf).of_input
+        numbers = {node: k for k, node in enumerate((*kernel.inputs, *kernel.nodes))}
+        lines = [f"{n.type} at {sorted(map(repr, read.get(n, ())))}" for n in kernel.inputs]
+        for node in kernel.nodes:
+            inputs = [numbers.get(base(n), -1) for n in node.inputs]
+            lines.append(f"{node.op.name} {inputs} {node.type} {node in kernel.roots}")
+        digest = hashlib.blake2b("\n".join(lines).encode(), digest_size=12).hexdigest()
+        return f"loops {loops}: {names[:60]} {digest}"
+
+
+def schedules(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Iterator[Schedule]:
+    """How the loops of a kernel may run: as ``schedule`` says, then other ways on a CPU, all of the same bits."""
+    usual = schedule(kernel, space, target, is_leaf, cost)
+    yield usual
+    if target.kind == "cuda" or kernel.cluster.kind is Kind.SEGMENT:
+        return
+    plain = usual
+    if usual.form is Form.OUTER_VECTORIZED:
+        plain = _innermost_vectorized(kernel, space, target, is_leaf, cost)
+        yield plain
+    if plain.form is Form.TRANSPOSED_MAP:
+        plain = _map(kernel, space, target, is_leaf, cost, transposes=False)
+        yield plain
+    if plain.form is Form.MAP:
+        yield from _unrolled(plain, space)
+    elif plain.form is Form.OUTER_REDUCTION:
+        yield from _tiled(plain, space)
+    elif plain.sequential is not None:
+        yield plain.sequential
+        pieces = (CHUNK, SUPERCHUNK) if plain.form is Form.SPLIT_INNER_REDUCTION else (TERMS, TERMS**2)
+        yield from (replace(plain, split_size=piece) for piece in pieces if _is_piece(plain, space, piece))
+
+
+def _unrolled(found: Schedule, space: Space) -> Iterator[Schedule]:
+    """A map with other numbers of vectors an iteration."""
+    if found.lanes == 1 or not space.vars:
+        return
+    last = space.vars[-1]
+    for vectors in (1, 2, MAX_VECTORS):
+        if not (isinstance(last.extent, int) and vectors * found.lanes > last.extent):
+            yield replace(found, vectors=vectors, grain=found.lanes * vectors if last in found.parallel else 1)
+
+
+def _tiled(found: Schedule, space: Space) -> Iterator[Schedule]:
+    """Columns with smaller tiles, and with fewer terms an iteration."""
+    for terms in (found.terms, *(n for n in (1, 2) if n < found.terms)):
+        for share in (1, 2, 4, 8):
+            tile = found.tile // share
+            if tile % found.lanes == 0 and tile >= found.lanes:
+                yield replace(found, tile=tile, terms=terms)
+
+
+def _is_piece(found: Schedule, space: Space, piece: int) -> bool:
+    """Whether folds may be cut into such pieces: there are several."""
+    folded = product(tuple(v.extent for v in space.folded))
+    return found.accumulators == 1 and (not isinstance(folded, int) or folded > piece)
 
 
 def overwritten_inputs(how: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf) -> set[Node]:
@@ -660,12 +734,14 @@ def _lanes_along(kernel: Kernel, var: LoopVar, target: Target, widest: int = 4) 
     return lanes
 
 
-def _map(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
+def _map(
+    kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel, transposes: bool = True
+) -> Schedule:
     lanes = 1 if any(map(_is_sparse_vector, kernel.nodes)) else _lanes(kernel, space, target)
     if not space.vars:
         return Schedule(Form.MAP, lanes)
     reads = {} if _reads_partly(kernel) else accesses(kernel, space, is_leaf).of_input
-    transposed = transposed_reads(space, reads, lanes, backwards=True)
+    transposed = transposed_reads(space, reads, lanes, backwards=True) if transposes else None
     if transposed is not None:
         outer = [v for v in space.vars[:-1] if v is not transposed.vector_loop]
         parallel = _parallel([*outer, transposed.vector_loop], space.vars[-1:])

@@ -123,6 +123,8 @@ LANE_GROUPS = 4  # of lanes that are added at once to such lines: each is a stre
 SIDE_BY_SIDE = 4  # lines that are summed along them at once
 LONG_LINES = 1024  # elements from which on more go together than registers have room for: `thresholds.py longlines`
 FOLDED = 4  # lanes of each that are folded at once
+LIGHT_FACTOR = 4  # instructions of an element of a factor that are computed where it is used; not measured
+TILES_TRIED = 6  # tiles of a product that a tuner compares: those of the least estimated time
 PACKED_COLUMNS = 1024  # of a product per packing of its other factor: `thresholds.py packed`
 PANELS_PER_PASS = 8  # panels of kept columns that are packed line by line: `thresholds.py together`
 LINES_AT_ONCE = 4  # lines of a product's factor that are added to a row of sums: `thresholds.py lines`
@@ -142,6 +144,12 @@ FEW_TILES = 4  # for which no panel of columns is packed that can be read where 
 SUMS_PER_ITERATION = 56  # of the innermost loop of a product, where longer turns are slower: `thresholds.py turns`
 MAX_CELLS = 4  # along the depth in such a turn
 CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop
+# A tile of a convolution: a call, the latencies at the ends of its loops, and totals on their way to the epilogue.
+CYCLES_PER_WINDOW_TILE = 100
+UNKNOWN_IMAGES = 4  # for how many a symbolic number of images is taken when work is cut
+ENOUGH_WINDOW_UNITS = 16  # of a convolution, so many that blocks of lines need not be smaller; not measured
+FEW_GROUP_COLUMNS = 4  # of a group of a convolution, of which threads of a GPU have one each
+LEAST_GRADIENT_TILES = 64  # of a worker: the strips that it copies, once a piece, serve all of them
 ALL_PAIRS = 64  # elements up to which comparing all is quicker than summing counters: `thresholds.py pairs`
 MAX_STRIDED_LOAD = 6  # elements from one lane to the next that are read with all between: `thresholds.py apart`; with 8
 # columns of eight take three times as long to compile

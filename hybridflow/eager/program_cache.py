@@ -1,9 +1,9 @@
 """Programs of graphs: compiled, or as the disk keeps them.
 
-What the compiler makes of a graph is decided by the graph, the target, the flags that passes look at, and the
-compiler's own source.  All that makes a key, so that a program which any process compiled before costs its graph's
-text and one read.  The user's lines do not count: a program is kept with numbers in their place, and is found again
-when its functions have moved in their file.
+What the compiler makes of a graph is decided by the graph, the target, the flags that passes look at, the schedules
+that were measured, and the compiler's own source.  All that makes a key, so that a program which any process compiled
+before costs its graph's text and one read.  The user's lines do not count: a program is kept with numbers in their
+place, and is found again when its functions have moved in their file.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ import numpy as np
 
 from hybridflow import flags
 from hybridflow.compiler.ir.graph import Graph, graphs_in
+from hybridflow.compiler.loops.schedule_choice import Choices
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import Target
+from hybridflow.eager import measured_schedules
 from hybridflow.runtime import gc_pause
 from hybridflow.runtime.machine import disk_cache
 
@@ -32,7 +34,8 @@ def program_for(
     """The program of a graph (see ``compiler.pipeline.compile_graph``)."""
     lines = _lines(graph)
     places = list(dict.fromkeys(filter(None, lines)))
-    key = None if _is_watched() else _key(graph, target, (fastmath, timed, shared), lines, places)
+    choices = measured_schedules.choices_for(target)
+    key = None if _is_watched() else _key(graph, target, (fastmath, timed, shared), lines, places, choices)
     found = disk_cache.get(key) if key is not None else None
     program = _read(found, target, places) if found is not None else None
     if program is None:
@@ -40,7 +43,7 @@ def program_for(
         from hybridflow.compiler.pipeline import compile_graph
 
         with gc_pause.paused():
-            program = compile_graph(graph, target, fastmath, timed, shared)
+            program = compile_graph(graph, target, fastmath, timed, shared, choices)
         _show(graph, program)
         if key is not None:
             disk_cache.put(key, _written(program, places), f"program of {graph.name}")
@@ -64,7 +67,12 @@ def _is_watched() -> bool:
 
 
 def _key(
-    graph: Graph, target: Target, options: tuple[bool, ...], lines: list[str | None], places: list[str]
+    graph: Graph,
+    target: Target,
+    options: tuple[bool, ...],
+    lines: list[str | None],
+    places: list[str],
+    choices: Choices,
 ) -> str | None:
     source = _compiler()
     if source is None or disk_cache.folder() is None:
@@ -73,7 +81,8 @@ def _key(
 
     numbers = {place: k for k, place in enumerate(places)}
     numbered = [numbers.get(where or "", -1) for where in lines]
-    settings = source, np.__version__, target, options, flags.SKIP.value
+    chosen = choices.forced, sorted(choices.measured.items())
+    settings = source, np.__version__, target, options, flags.SKIP.value, chosen
     return f"program\n{settings}\n{numbered}\n{to_text(graph, locations=False)}"
 
 

@@ -37,35 +37,44 @@ from hybridflow.compiler.target import Target
 
 def choose_tile(target: Target, form: PackedFormat, m: Extent, n: Extent, depth: int = K_BLOCK) -> Tile:
     """The tile with the least estimated time for an m x n product with sums of ``depth`` cells, edges included."""
-    rows = m if isinstance(m, int) else UNKNOWN
-    columns = n if isinstance(n, int) else UNKNOWN
     if form.multiply is MultiplyKind.TILES:
-        return amx_micro_kernel.choose(rows, columns, depth)
+        return amx_micro_kernel.choose(_assumed(m), _assumed(n), depth)
+    return min(tiles_for(target, form, m, n), key=lambda tile: tile_time(form, m, n, depth, tile))
+
+
+def tiles_for(target: Target, form: PackedFormat, m: Extent, n: Extent) -> list[Tile]:
+    """The tiles whose sums the registers of a target can hold."""
     dtype = form.sums
-    width = max(lanes_for(target, dtype, columns), form.least_width)
+    width = max(lanes_for(target, dtype, _assumed(n)), form.least_width)
     # Accumulators, a row of b and one element of a stay in registers, with one left over.  Products that take several
     # instructions need registers themselves, and gain nothing from a large tile.
     simple = target.fma if dt.is_float(dtype) else dtype.itemsize == 4
     registers = target.registers - 1 if simple or form.group > 1 else 8
     chains = form.accumulators
     extra = 1 if form.multiply is MultiplyKind.SIGNED_BYTES else 0  # rows of sums
-
-    def time(tile: Tile) -> tuple[float, int]:
-        # Cycles per k: two multiply-adds or two loads each, and four until a sum of a chain can be added to again.
-        sums = tile.rows * tile.vectors
-        cycles = max(sums / 2, (tile.rows + tile.vectors) / 2, 4 / chains)
-        tiles = -(-rows // tile.rows) * -(-columns // tile.columns)
-        return tiles * (cycles * depth + CYCLES_PER_TILE), tile.vectors
-
     tiles = [
         Tile(r, v, width)
         for v in range(1, 9)
         for r in range(1, registers)
         if (chains * r + 1 + extra) * v + 1 + extra <= registers
     ]
-    if rows == 1 and form.group == 1:  # a row of b is needed once, and waits for memory: the longer it is, the better
+    if m == 1 and form.group == 1:  # a row of b is needed once, and waits for memory: the longer it is, the better
         tiles.append(Tile(1, registers // (chains + 1) + 1, width))
-    return min(tiles, key=time)
+    return tiles
+
+
+def tile_time(form: PackedFormat, m: Extent, n: Extent, depth: int, tile: Tile) -> tuple[float, int]:
+    """Cycles of an m x n product by such tiles, with sums of ``depth`` cells; of two that take as many, the one with
+    fewer vectors is better."""
+    # Cycles per k: two multiply-adds or two loads each, and four until a sum of a chain can be added to again.
+    sums = tile.rows * tile.vectors
+    cycles = max(sums / 2, (tile.rows + tile.vectors) / 2, 4 / form.accumulators)
+    tiles = -(-_assumed(m) // tile.rows) * -(-_assumed(n) // tile.columns)
+    return tiles * (cycles * depth + CYCLES_PER_TILE), tile.vectors
+
+
+def _assumed(extent: Extent) -> int:
+    return extent if isinstance(extent, int) else UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -96,14 +105,21 @@ class CacheBlocking:
         return self.height > self.rows
 
 
-def choose_blocking(
-    target: Target, form: PackedFormat, m: Extent, n: Extent, k: Extent, at_home: bool = False
-) -> CacheBlocking:
-    """The blocks of an m x n product of depth k.  ``at_home``: its totals grow where it is wanted."""
+def cells_of_block(form: PackedFormat, k: Extent) -> int:
+    """Cells along the depth that are packed together, of a product of depth k."""
     depth = -(-(min(form.block, max(k, 1)) if isinstance(k, int) else form.block) // form.group)
     if form.multiply is MultiplyKind.TILES:
         depth = -(-depth // amx_micro_kernel.CELLS) * amx_micro_kernel.CELLS
-    tile = choose_tile(target, form, m, n, depth)
+    return depth
+
+
+def choose_blocking(
+    target: Target, form: PackedFormat, m: Extent, n: Extent, k: Extent, at_home: bool = False, tile: Tile | None = None
+) -> CacheBlocking:
+    """The blocks of an m x n product of depth k, with the best tile unless another one is given.  ``at_home``: its
+    totals grow where it is wanted."""
+    depth = cells_of_block(form, k)
+    tile = tile or choose_tile(target, form, m, n, depth)
     # Packed rows fill a quarter of the second cache: what they are read from, columns and totals pass through it, too.
     # Totals are touched once per k-block, so they may lie farther away.
     rows = up_to(target.l2 // 4 // (K_BLOCK * form.sums.itemsize), tile.rows, m)

@@ -44,7 +44,7 @@ from hybridflow.compiler.codegen.products.convolution_micro_kernel import (
     RUN,
     ConvolutionTile,
     call_convolution_micro_kernel,
-    choose_convolution_tile,
+    convolution_tiles,
     emit_convolution_micro_kernel,
 )
 from hybridflow.compiler.codegen.products.packed_formats import MultiplyKind, PackedFormat, factor, multiply_add
@@ -64,13 +64,16 @@ from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops import grouped_conv_tiles
 from hybridflow.compiler.loops.grouped_conv_tiles import RegisterTile
-from hybridflow.compiler.loops.tuning import VECTOR_BYTES
+from hybridflow.compiler.loops.schedule_choice import Choose, take_first
+from hybridflow.compiler.loops.tuning import (
+    ENOUGH_WINDOW_UNITS,
+    FEW_GROUP_COLUMNS,
+    TILES_TRIED,
+    UNKNOWN_IMAGES,
+    VECTOR_BYTES,
+)
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
 from hybridflow.compiler.target import Target
-
-UNKNOWN_IMAGES = 4  # for how many a symbolic number of images is taken when work is cut
-ENOUGH_UNITS = 16
-FEW_COLUMNS = 4  # of a group
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,15 @@ class ConvolutionTiling:
     def tiles_of_line(self) -> int:
         """How many tiles reach from the first place of a block to the last one."""
         return -(-self.places // self.wide)
+
+    def __str__(self) -> str:
+        tile = self.tile
+        across = " across groups" if tile.across else ""
+        return (
+            f"convolution of tiles {self.high}x{self.wide} places by {tile.columns} columns{across} in blocks of "
+            f"{self.lines} lines of {self.places} places; strips of {self.cells} cells a pixel; {self.panels} panels "
+            f"of the filter packed for each of {self.slices} slices"
+        )
 
     @property
     def plane(self) -> int:
@@ -155,19 +167,44 @@ def held_products(target: Target, w: WindowGeometry) -> int:
     return length if length <= target.registers // 2 and w.taps * w.channels <= K_BLOCK else 0
 
 
-def choose_tiling(target: Target, w: WindowGeometry, dtype: np.dtype, lies_in_lines: bool) -> ConvolutionTiling:
-    """``lies_in_lines``: the channels of an image's pixel lie side by side, as they do in a strip.  Where they are far
-    apart a strip across groups holds those of one panel: each is a line of its own to be read."""
+@dataclass(frozen=True)
+class WindowFacts:
+    """The windows of a convolution whose sums have a dtype.  ``lies_in_lines``: the channels of an image's pixel lie
+    side by side, as they do in a strip."""
+
+    windows: WindowGeometry
+    dtype: np.dtype
+    lies_in_lines: bool
+
+    def __str__(self) -> str:
+        return f"convolution {self.windows} to {self.dtype.name}{', in lines' * self.lies_in_lines}"
+
+
+def tilings(facts: WindowFacts, target: Target) -> Iterator[ConvolutionTiling]:
+    """How a convolution may be cut, the way of the least estimated time first; each gives the same bits.  Where
+    channels are far apart a strip across groups holds those of one panel: each is a line of its own to be read."""
+    w, dtype = facts.windows, facts.dtype
     across = vectors_across_groups(target, w, dtype)
     columns = elements_of_a_line(w) if across else w.columns
     width = lanes_for(target, dtype, columns)
     lines, places = known_extent(w.phase_extents[1], 64), known_extent(w.phase_extents[2], 64)
     depth = -(-w.taps // math.prod(w.gap)) * w.channels
     held = held_products(target, w) if across else 0
-    high, wide, vectors = choose_convolution_tile(
+    tiles = convolution_tiles(
         target, dtype, max(lines, 1), max(places, 1), columns, width, across, min(depth, K_BLOCK), held,
         w.stride[2] * w.channels,
     )  # fmt: skip
+    for tile in tiles[:TILES_TRIED]:
+        yield _tiling(facts, target, tile, columns, width, across)
+
+
+def _tiling(
+    facts: WindowFacts, target: Target, sums: tuple[int, int, int], columns: int, width: int, across: bool
+) -> ConvolutionTiling:
+    """With tiles of so many lines, places and vectors of sums."""
+    w, dtype, lies_in_lines = facts.windows, facts.dtype, facts.lies_in_lines
+    high, wide, vectors = sums
+    lines, places = known_extent(w.phase_extents[1], 64), known_extent(w.phase_extents[2], 64)
     panel = vectors * width
     panels = -(-columns // panel)
     slices: Extent = w.groups
@@ -191,7 +228,7 @@ def choose_tiling(target: Target, w: WindowGeometry, dtype: np.dtype, lies_in_li
         * known_extent(slices, 1)
         * -(-places // across_places)
     )
-    wanted = -(-lines * others // ENOUGH_UNITS)  # so many lines leave enough units for the threads
+    wanted = -(-lines * others // ENOUGH_WINDOW_UNITS)  # so many lines leave enough units for the threads
     fitting = (budget // max(planes(w) * pixels * cells, 1) - w.reach[1]) // w.stride[1] + 1
     block_lines = even_step(lines, max(high, min(fitting, max(wanted, 4 * high))), high)
     offsets = tuple((r * w.stride[1] * pixels + j * w.stride[2]) * cells for r in range(high) for j in range(wide))
@@ -223,7 +260,8 @@ class ConvolutionKernel:
     a line of columns; ``whole`` joins the last axis with the channels.  ``other(code, across)`` reads the other factor,
     the filter or cotangents, by the parts of ``packing``.  There are ``buffers`` buffers; elements of the result are of
     dtype ``result``.  On a GPU units may be those of ``thread_groups`` of threads, and ``goes_by`` says whether
-    vectors of so many neighbouring columns may be finished that begin at multiples of their width."""
+    vectors of so many neighbouring columns may be finished that begin at multiples of their width.  On a CPU ``choose``
+    takes one of the schedules."""
 
     module: LLVMModule
     new_code: Callable[[], KernelBuilder]
@@ -236,6 +274,7 @@ class ConvolutionKernel:
     result: np.dtype
     thread_groups: bool
     goes_by: Callable[[int], bool]
+    choose: Choose = take_first
 
     def add(self, code: KernelBuilder, name: str = "") -> str:
         """Add what has been written as a phase; the name of its function."""
@@ -265,14 +304,15 @@ class ConvolutionKernel:
 
 
 def emit_convolution(kernel: ConvolutionKernel) -> tuple[EmittedKernel, str]:
-    """Add a convolution; also says how, for a GPU.  Units: packed panels; then blocks of places, on a GPU tiles, or
+    """Add a convolution; also says how.  Units: packed panels; then blocks of places, on a GPU tiles, or
     elements of the result."""
     target = kernel.new_code().e.target
     if target.kind == "cuda":
         return _for_gpu(kernel)
     w, form = kernel.windows, form_for(kernel.result)
     lies_in_lines = len(kernel.image(kernel.new_code(), False, True).loops[AXES[2]]) == 1
-    cut = choose_tiling(target, w, form.sums, lies_in_lines)
+    facts = WindowFacts(w, form.sums, lies_in_lines)
+    cut = kernel.choose(facts, tilings(facts, target))
     pack = kernel.new_code()
     panels = _Convolution(pack, w, cut, form)
     panels.pack(kernel.other(pack, cut.tile.across))
@@ -284,7 +324,7 @@ def emit_convolution(kernel: ConvolutionKernel) -> tuple[EmittedKernel, str]:
     shared = cut.slices * cut.panels * main.panel_bytes
     return EmittedKernel(
         (Phase(first, (cut.slices, cut.panels), checks=True), Phase(second, main.units)), main.scratch, shared
-    ), ""
+    ), str(cut)
 
 
 def _for_gpu(kernel: ConvolutionKernel) -> tuple[EmittedKernel, str]:
@@ -347,7 +387,7 @@ def _store(c: KernelBuilder, write: Finish, kernel: ConvolutionKernel) -> Store:
 
 def vectorizes_groups(w: WindowGeometry) -> bool:
     """Whether threads of a GPU that are neighbours do best with different groups, which have few columns each."""
-    return w.groups != 1 and w.columns < FEW_COLUMNS
+    return w.groups != 1 and w.columns < FEW_GROUP_COLUMNS
 
 
 class _Convolution:

@@ -9,6 +9,7 @@ a run of products.  Totals rest in shared memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ from hybridflow.compiler.codegen.gpu.shared_memory_operands import FactorOperand
 from hybridflow.compiler.codegen.gpu.thread_group import ThreadGroup
 from hybridflow.compiler.codegen.products.convolution import (
     ConvolutionKernel,
+    WindowFacts,
     elements_of_a_line,
     even_step,
     form_for,
@@ -38,7 +40,7 @@ from hybridflow.compiler.codegen.products.convolution_micro_kernel import (
     RUN,
     ConvolutionTile,
     call_convolution_micro_kernel,
-    choose_convolution_tile,
+    convolution_tiles,
     emit_convolution_micro_kernel,
 )
 from hybridflow.compiler.codegen.products.packed_formats import PackedFormat, factor
@@ -55,10 +57,16 @@ from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops import grouped_conv_tiles
 from hybridflow.compiler.loops.grouped_conv_tiles import RegisterTile
+from hybridflow.compiler.loops.tuning import LEAST_GRADIENT_TILES, TILES_TRIED
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
 from hybridflow.compiler.target import Target
 
-LEAST_TILES = 64  # of a worker: the strips that it copies, once a piece, serve all of them
+
+class FilterGradientFacts(WindowFacts):
+    """The windows of a convolution whose filter's derivative it is."""
+
+    def __str__(self) -> str:
+        return f"filter gradient of {super().__str__()}"
 
 
 @dataclass(frozen=True)
@@ -78,8 +86,18 @@ class FilterGradientTiling:
     pixels: int
     cells: int
 
+    def __str__(self) -> str:
+        tile = self.tile
+        across = " across groups" if tile.across else ""
+        return (
+            f"filter gradient of tiles {len(tile.rows)}x{tile.columns}{across}, {self.tiles} for each of {self.runs} "
+            f"runs; strips of {self.lines} lines of {self.pixels} pixels of {self.cells} cells; {self.slices} slices"
+        )
 
-def choose_tiling(target: Target, w: WindowGeometry, dtype: np.dtype) -> FilterGradientTiling:
+
+def tilings(facts: WindowFacts, target: Target) -> Iterator[FilterGradientTiling]:
+    """How the derivative may be cut, the way of the least estimated time first; each gives the same bits."""
+    w, dtype = facts.windows, facts.dtype
     across = vectors_across_groups(target, w, dtype)
     columns = elements_of_a_line(w) if across else w.columns
     width = lanes_for(target, dtype, columns)
@@ -92,19 +110,20 @@ def choose_tiling(target: Target, w: WindowGeometry, dtype: np.dtype) -> FilterG
     if not across and channels > max(budget, 16):
         channels = even_step(channels, max(budget, 16), 16)
     length = (w.size[2] if joined else 1) * channels
-    _, rows, vectors = choose_convolution_tile(target, dtype, 1, max(length, 1), columns, width, across, K_BLOCK)
-    panel = vectors * width
-    panels = -(-columns // panel)
-    cells = channels * panel if across else channels
-    tile = ConvolutionTile(
-        tuple(r * (panel if across else 1) for r in range(rows)), w.step[2] * cells, vectors, width, across
-    )
-    slices = panels if across else w.groups * (-(-w.channels // max(channels, 1)) or 1)
     runs = w.size[0] * w.size[1] * (1 if joined else w.size[2])
-    tiles = -(-length // rows)
-    return FilterGradientTiling(
-        tile, channels, slices, 1 if across else panels, runs, length, tiles, lines, pixels, cells
-    )
+    found = convolution_tiles(target, dtype, 1, max(length, 1), columns, width, across, K_BLOCK)
+    for _, rows, vectors in found[:TILES_TRIED]:
+        panel = vectors * width
+        panels = -(-columns // panel)
+        cells = channels * panel if across else channels
+        tile = ConvolutionTile(
+            tuple(r * (panel if across else 1) for r in range(rows)), w.step[2] * cells, vectors, width, across
+        )
+        slices = panels if across else w.groups * (-(-w.channels // max(channels, 1)) or 1)
+        tiles = -(-length // rows)
+        yield FilterGradientTiling(
+            tile, channels, slices, 1 if across else panels, runs, length, tiles, lines, pixels, cells
+        )
 
 
 def emit_filter_gradient(kernel: ConvolutionKernel) -> tuple[EmittedKernel, str]:
@@ -115,13 +134,14 @@ def emit_filter_gradient(kernel: ConvolutionKernel) -> tuple[EmittedKernel, str]
     if code.e.target.kind == "cuda":
         return _for_gpu(kernel, code)
     form = form_for(kernel.result)
-    emitted = _Gradient(code, kernel.windows, choose_tiling(code.e.target, kernel.windows, form.sums), form)
+    facts = FilterGradientFacts(kernel.windows, form.sums, True)
+    emitted = _Gradient(code, kernel.windows, kernel.choose(facts, tilings(facts, code.e.target)), form)
     cotangents, finish = kernel.other(code, emitted.cut.tile.across), kernel.finish(code)
     emitted.write(kernel.module, kernel.symbol, kernel.image, cotangents, finish, kernel.result)
     code.e.line("ret void")
-    least = min(LEAST_TILES, emitted.per_slice)
+    least = min(LEAST_GRADIENT_TILES, emitted.per_slice)
     phase = Phase(kernel.add(code), (emitted.cut.slices, emitted.per_slice), least=least)
-    return EmittedKernel((phase,), emitted.scratch, emitted.shared), ""
+    return EmittedKernel((phase,), emitted.scratch, emitted.shared), str(emitted.cut)
 
 
 def _for_gpu(kernel: ConvolutionKernel, code: KernelBuilder) -> tuple[EmittedKernel, str]:

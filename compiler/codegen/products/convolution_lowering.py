@@ -16,6 +16,7 @@ from hybridflow.compiler.codegen.products.padded_input_tiles import Finish, Wind
 from hybridflow.compiler.index.iteration_space import Space, over
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import Shape, product
+from hybridflow.compiler.loops.schedule_choice import Choose, take_first
 from hybridflow.compiler.ops.lowering import Convolution
 
 __all__ = ["Finish", "emit", "result_space", "summed_extents", "times_read"]
@@ -86,10 +87,11 @@ def emit(
     buffers: int,
     thread_groups: bool,
     goes_by: Callable[[int], bool],
+    choose: Choose = take_first,
 ) -> tuple[EmittedKernel, str]:
-    """Add the kernel of a convolution, or of its derivative by the filter; also says how, for a GPU, where units may
-    be those of ``thread_groups`` of threads and ``goes_by`` says how many neighbouring columns may be finished at
-    once."""
+    """Add the kernel of a convolution, or of its derivative by the filter; also says how.  On a GPU units may be those
+    of ``thread_groups`` of threads, and ``goes_by`` says how many neighbouring columns may be finished at once.  On a
+    CPU ``choose`` takes one of the schedules."""
     w, x, other = windows_of(node), node.inputs[0], node.inputs[1]
     axes = len(x.shape) - 3
     before: tuple[tuple[int, ...], ...] = ((0,), *((),) * (3 - axes), *((a,) for a in range(1, axes)))
@@ -113,6 +115,6 @@ def emit(
     write = emit_filter_gradient if over_places else emit_convolution
     return write(
         ConvolutionKernel(
-            module, new_code, symbol, w, image, second, finish, buffers, node.dtype, thread_groups, goes_by
+            module, new_code, symbol, w, image, second, finish, buffers, node.dtype, thread_groups, goes_by, choose
         )
     )

@@ -13,6 +13,7 @@ from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.products.packed_formats import PackedFormat, multiply_add
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.loops.tuning import CYCLES_PER_WINDOW_TILE
 from hybridflow.compiler.target import Target
 
 RUN = (
@@ -144,7 +145,7 @@ def call_convolution_micro_kernel(
     c.e.line(f"call void @{name}(ptr {a}, ptr {b}, ptr {totals}, ptr {runs}, i64 {count}, i1 {starts})")
 
 
-def choose_convolution_tile(
+def convolution_tiles(
     target: Target,
     dtype: np.dtype,
     lines: int,
@@ -155,11 +156,11 @@ def choose_convolution_tile(
     depth: int,
     held: int = 0,
     apart: int = 1,
-) -> tuple[int, int, int]:
-    """(lines, places of a line, vectors) of the tile with the least estimated time for ``lines`` lines of ``line``
-    places, each of so many columns, with sums of ``depth`` products.  Several lines only where a tile has all of them.
-    Across, the second factors of ``held`` products may be in registers at once; neighbouring places then share what
-    is not in the ``apart`` first ones of these.
+) -> list[tuple[int, int, int]]:
+    """(lines, places of a line, vectors) of tiles for ``lines`` lines of ``line`` places, each of so many columns, with
+    sums of ``depth`` products: the one with the least estimated time first.  Several lines only where a tile has all of
+    them.  Across, the second factors of ``held`` products may be in registers at once; neighbouring places then share
+    what is not in the ``apart`` first ones of these.
     """
     registers = target.registers - 1 if (target.fma if dt.is_float(dtype) else dtype.itemsize == 4) else 8
 
@@ -172,9 +173,9 @@ def choose_convolution_tile(
             loads = (high * min((wide - 1) * apart + held, wide * held) / held + 1) * vectors
         cycles = max(rows * vectors / 2, loads / 2, 4)
         tiles = -(-lines // high) * -(-line // wide) * -(-columns // (vectors * width))
-        return tiles * (cycles * depth + _CYCLES_PER_TILE), vectors
+        return tiles * (cycles * depth + CYCLES_PER_WINDOW_TILE), vectors
 
-    return min(_tiles(registers, lines, line, -(-columns // width), max(held, 1)), key=time)
+    return sorted(_tiles(registers, lines, line, -(-columns // width), max(held, 1)), key=time)
 
 
 def _tiles(registers: int, lines: int, line: int, most_vectors: int, held: int) -> Sequence[tuple[int, int, int]]:
@@ -187,6 +188,3 @@ def _tiles(registers: int, lines: int, line: int, most_vectors: int, held: int) 
         if line <= most:
             result += [(high, line, vectors) for high in range(2, min(most // line, lines) + 1)]
     return result
-
-
-_CYCLES_PER_TILE = 100  # a call, the latencies at the ends of its loops, and totals on their way to the epilogue

@@ -51,9 +51,10 @@ class GemvOperands:
     depth: Extent
 
 
-def emit_gemv(c: KernelBuilder, lines: GemvOperands, finish: Finish, are_seen: AreNeeded) -> Work:
-    """The body of a kernel whose units are lines.  Where nobody looks lines may be left out."""
-    return _Gemv(c, lines, finish, are_seen).emit()
+def emit_gemv(c: KernelBuilder, lines: GemvOperands, finish: Finish, are_seen: AreNeeded, along: bool) -> Work:
+    """The body of a kernel whose units are lines, folded ``along`` their elements or neighbouring ones at once.  Where
+    nobody looks lines may be left out."""
+    return _Gemv(c, lines, finish, are_seen).emit(along)
 
 
 def go_along(lines: GemvOperands) -> bool:
@@ -87,10 +88,10 @@ class _Gemv:
         self.sum = Sum(lines.dtype)
         self.scratch = 0
 
-    def emit(self) -> Work:
+    def emit(self, along: bool) -> Work:
         c, lines = self.c, self.lines
         matrix, vector = lines.matrix, lines.vector
-        fold, grain = self._along() if go_along(lines) else self._across()
+        fold, grain = self._along() if along else self._across()
         with c.spans("%begin", "%end", self.count) as (entry, first, last):
             line = vector.start.at(BATCH, entry).at(FREE, 0)
             fold(matrix.start.at(BATCH, entry), line, entry, first, last)

@@ -12,7 +12,7 @@ from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.operand import Operand, OperandAccess, stride
 from hybridflow.compiler.codegen.products import amx_micro_kernel
-from hybridflow.compiler.codegen.products.cache_blocking import CacheBlocking, even_step
+from hybridflow.compiler.codegen.products.cache_blocking import even_step
 from hybridflow.compiler.codegen.products.micro_kernel import emit_micro_kernel
 from hybridflow.compiler.codegen.products.packed_formats import (
     MultiplyKind,
@@ -21,15 +21,14 @@ from hybridflow.compiler.codegen.products.packed_formats import (
     never_denormal,
 )
 from hybridflow.compiler.codegen.products.packing import DEPTH, FREE, Packing
+from hybridflow.compiler.codegen.products.product_schedule import BlockedSchedule, ColumnsRead, RowsRead
 from hybridflow.compiler.codegen.products.syrk import Finish, SymmetricFill
 from hybridflow.compiler.codegen.products.zero_skipping import SPAN, emit_nonzero_span, is_finite, load_nonzero_span
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.loops.tuning import (
     CACHE_LINE,
-    FAR,
     FEW_TILES,
 )
-from hybridflow.compiler.target import Target
 
 
 class OutputTotals(NamedTuple):
@@ -81,7 +80,7 @@ class MacroKernel:
 
     Scratch, from %scratch on: packed rows, packed panels of columns, totals, where groups are packed one panel before
     that, with ``gaps`` where the rows of each tile are zero, and what of a product that is ``halved`` is being turned;
-    ``scratch`` bytes in all.  Totals ``at_home`` need room for those of one tile.
+    ``scratch`` bytes in all.  Totals that grow in the output need room for those of one tile.
 
     Of a product that is ``halved``, tiles whose elements all lie above the diagonal are left out; after the last
     k-block they are filled with what lies opposite (see ``syrk.py``).
@@ -95,29 +94,20 @@ class MacroKernel:
         left: Operand,
         right: Operand,
         form: PackedFormat,
-        blocks: CacheBlocking,
-        at_home: bool,
-        skip_zeros: bool = False,
-        halved: bool = False,
+        schedule: BlockedSchedule,
     ) -> None:
-        self.c, self.e, self.form, self.blocks = code, code.e, form, blocks
+        self.c, self.e, self.form, self.schedule, self.blocks = code, code.e, form, schedule, schedule.blocks
+        blocks, at_home, halved, skip_zeros = self.blocks, schedule.in_output, schedule.halved, schedule.skips_zeros
         width = blocks.tile.width
         self.left, self.right = Packing(code, left, form, width, True), Packing(code, right, form, width, False)
-        # In what direction elements lie side by side: rows of x that do keep theirs, a panel of y that does is copied.
-        self.lines = form.multiply is MultiplyKind.TILES or left.along(DEPTH) >= left.along(FREE)
-        self.transposed = right.along(DEPTH) > right.along(FREE)
+        self.lines = schedule.rows in (RowsRead.LINES, RowsRead.TRANSPOSED_CELLS)
+        self.transposed = schedule.columns is ColumnsRead.TRANSPOSED
         tile, self.item = blocks.tile, form.cell.itemsize
-        # The last tile of rows in place may reach back, and then its totals would not follow those of the one before.
-        in_line = blocks.even_rows or at_home or not halved
-        self.steps_of_rows = self._steps_of_rows(code.e.target) if blocks.narrow and in_line else None
+        self.steps_of_rows = schedule.row_steps
         # A pitch of lines that is not a power of two spreads them over the sets of the cache.
         self.pitch = blocks.depth + 64 // self.item if self.lines else blocks.depth
-        # Rows of x whose neighbours lie across them are packed like columns, and then turned cell by cell.
-        self.cells_are_transposed = (
-            form.multiply is MultiplyKind.TILES
-            and left.along(FREE) > left.along(DEPTH)
-            and tile.rows % amx_micro_kernel.ROWS == 0
-        )
+        # Rows of x whose neighbours lie across them are packed like columns, and then transposed cell by cell.
+        self.cells_are_transposed = schedule.rows is RowsRead.TRANSPOSED_CELLS
         totals = tile.rows * tile.columns if blocks.one_block or at_home else blocks.height * blocks.columns
         if halved and blocks.one_block and not at_home:  # those of a panel are turned together
             totals = blocks.rows * tile.columns
@@ -130,7 +120,6 @@ class MacroKernel:
         unturned = tile.rows * blocks.depth if self.cells_are_transposed else 0
         opposite = SymmetricFill.size(tile) if halved else 0
         rows = 0 if self.steps_of_rows else blocks.rows * self.pitch
-        skip_zeros = skip_zeros and form.multiply is MultiplyKind.EACH and dt.is_float(form.sums)
         offsets = [0]
         for cells, size in (
             (rows, self.item),
@@ -398,37 +387,6 @@ class MacroKernel:
 
     # ---- packing
 
-    def _steps_of_rows(self, target: Target) -> tuple[int, int] | None:
-        """How far apart rows of x, and elements along its depth, lie in memory, where the micro-kernel may read them
-        there; None where they have to be packed."""
-        operand, found, rows = self.left.operand, self.left.operand.in_memory, self.blocks.tile.rows
-        single = all(len(operand.loops[part]) == 1 for part in (FREE, DEPTH))
-        if (
-            found is None
-            or not single
-            or not found[1].is_affine
-            or self.form.multiply not in (MultiplyKind.EACH, MultiplyKind.TILES)
-        ):
-            return None
-        extent, strides = self.left.free.extent, found[1].strides
-        row, along = (strides.get(var, 0) for var in (self.left.free, self.left.depth))
-        if not (isinstance(extent, int) and isinstance(row, int) and isinstance(along, int)):
-            return None
-        if extent < rows or operand.dtype != self.form.packed or 1 not in (row, along) or min(row, along) < 1:
-            return None
-        if self.form.multiply is MultiplyKind.TILES:
-            return self._steps_of_tiles(row, along)
-        far = max(row, along) * self.item  # bytes between what neighbours touch
-        if along == 1:  # lines that are far apart by a power of two would take each other's place in the cache
-            return (row, along) if far % (4 * FAR) else None
-        return (row, along) if far <= FAR else None
-
-    def _steps_of_tiles(self, row: int, along: int) -> tuple[int, int] | None:
-        """The same in cells, for tile registers: they read whole ones, so that no row may end within one."""
-        depth, group = self.left.depth.extent, self.form.group
-        whole = isinstance(depth, int) and depth % (amx_micro_kernel.CELLS * group) == 0
-        return (row // group, along) if along == 1 and row % group == 0 and whole else None
-
     def _tile_of_rows(self, x: OperandAccess, row: Ref, down: Ref, k: Ref) -> tuple[str, Ref]:
         """The address of the rows from ``row``, ``down`` from the first of the block, and how many rows above them it
         begins: in place there is nothing behind the last row, so the last tile reaches back."""
@@ -479,7 +437,7 @@ class MacroKernel:
         c, columns = self.c, self.blocks.tile.columns
         if not self.transposed and self.form.group == 1:
             done: Ref = 0
-            if self._lies_in_panels(self.right):
+            if self.schedule.columns is ColumnsRead.IN_PLACE_IF_FEW:
                 done = c.choose(few, c.mul(c.div(length, columns), columns), 0)
             first, count = c.add(col, done), c.sub(length, done)
             self.right.panels(y, self._packed_panel(to, done), self.panel_pitch, columns, first, count, k, depth)
@@ -505,7 +463,7 @@ class MacroKernel:
     def _panel(self, y: OperandAccess, packed: str, few: str | bool, k: Ref, col: Ref, width: Ref) -> tuple[str, Ref]:
         """The address of a full panel of y and the distance of its lines in cells."""
         columns = self.blocks.tile.columns
-        if self.transposed or self.form.group > 1 or not self._lies_in_panels(self.right):
+        if self.schedule.columns is not ColumnsRead.IN_PLACE_IF_FEW:
             return packed, columns
         direct = self.c.both(few, self.c.compare("eq", width, columns))
         return self._direct_or_packed(self.right, y, packed, direct, k, col, columns)

@@ -12,15 +12,15 @@ and odd ones are summed apart, by an fma that takes denormal numbers for zeros. 
 decides how factors are packed, and changes no bits (``packed_formats.py``).  One row or one column may be summed in
 the order of a row reduction instead: see ``gemv.py``.
 
-How a kernel runs: rows or columns are cut into units (see ``splits_rows``); the rows and columns that a piece asks for
-are walked in blocks.  Per block and k-block, rows of x are packed so that the micro-kernel finds each element at a
-constant distance; then, panel by panel of columns, y is packed (or read where it lies) and the micro-kernel runs down
-the rows.  Where several blocks of rows follow each other, panels are packed for the first of them and kept for the
-others.  The micro-kernel is one function that knows only full tiles: at the edges the packing fills them up, and what
-was computed from that is not stored.  Between k-blocks totals rest where the product is wanted, if all there is to do
-is to store it; others rest in scratch, and the epilogue reads a finished tile from there while it is still in the
-cache.  Of a symmetric product half the tiles are computed (``syrk.py``).  A product of one row does without all
-this: see ``single_row_matmul.py`` and ``single_row_matmul_transposed.py``.
+How a kernel runs is decided in ``product_schedule.py``.  Rows or columns are cut into units; the rows and columns that
+a piece asks for are walked in blocks.  Per block and k-block, rows of x are packed so that the micro-kernel finds each
+element at a constant distance; then, panel by panel of columns, y is packed (or read where it lies) and the micro-
+kernel runs down the rows.  Where several blocks of rows follow each other, panels are packed for the first of them and
+kept for the others.  The micro-kernel is one function that knows only full tiles: at the edges the packing fills them
+up, and what was computed from that is not stored.  Between k-blocks totals rest where the product is wanted, if all
+there is to do is to store it; others rest in scratch, and the epilogue reads a finished tile from there while it is
+still in the cache.  Of a symmetric product half the tiles are computed (``syrk.py``).  A product of one row does
+without all this: see ``single_row_matmul.py`` and ``single_row_matmul_transposed.py``.
 
 Factors are read through ``operand.Operand``, so whatever a factor is made of is computed as it is packed.
 
@@ -46,16 +46,8 @@ from hybridflow.compiler.codegen.gpu.group_gemv import emit_group_gemv
 from hybridflow.compiler.codegen.gpu.group_matmul_phases import GroupProduct, by_tiles
 from hybridflow.compiler.codegen.gpu.shared_memory_operands import FactorOperand, SharedOperand
 from hybridflow.compiler.codegen.gpu.thread_group import ThreadGroup
-from hybridflow.compiler.codegen.products import single_row_matmul, single_row_matmul_transposed
-from hybridflow.compiler.codegen.products.cache_blocking import (
-    CacheBlocking,
-    SplitSide,
-    choose_blocking,
-    even_step,
-    splits_rows,
-    steps_to,
-)
-from hybridflow.compiler.codegen.products.gemv import Finish as LinesFinish, GemvOperands, Work, emit_gemv
+from hybridflow.compiler.codegen.products.cache_blocking import SplitSide, even_step, steps_to
+from hybridflow.compiler.codegen.products.gemv import Finish as LinesFinish, GemvOperands, Work, emit_gemv, go_along
 from hybridflow.compiler.codegen.products.macro_kernel import (
     EpilogueOperands,
     IsNeeded,
@@ -73,17 +65,27 @@ from hybridflow.compiler.codegen.products.packed_formats import (
     sum_depth,
 )
 from hybridflow.compiler.codegen.products.packing import BATCH, DEPTH, FREE
+from hybridflow.compiler.codegen.products.product_schedule import (
+    BlockedSchedule,
+    LanesSchedule,
+    ProductFacts,
+    ProductSchedule,
+    RowSchedule,
+    SplitSchedule,
+    TransposedRowSchedule,
+    UnpackedSchedule,
+    candidates,
+    factor_facts,
+)
+from hybridflow.compiler.codegen.products.single_row_matmul import SingleRowMatmul
+from hybridflow.compiler.codegen.products.single_row_matmul_transposed import SingleRowMatmulTransposed
 from hybridflow.compiler.codegen.products.syrk import Finish
-from hybridflow.compiler.codegen.products.unpacked_matmul import UnpackedMatmul, suits
+from hybridflow.compiler.codegen.products.unpacked_matmul import UnpackedMatmul
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent, larger
 from hybridflow.compiler.ir.types import product
-from hybridflow.compiler.loops.tuning import (
-    FEW_UNITS,
-    MIN_PACKED_EXTENT,
-    MIN_SYRK_DEPTH,
-    SMALL_SYRK,
-)
+from hybridflow.compiler.loops.schedule_choice import Choose, take_first
+from hybridflow.compiler.loops.tuning import MIN_PACKED_EXTENT
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
 
 Epilogue = Callable[[Emitter, Val, str, str, str, "Val | None"], None]
@@ -140,14 +142,15 @@ def emit_matmul(
     block: int = 0,
     skip_zeros: bool = False,
     symmetric: bool = False,
+    choose: Choose = take_first,
 ) -> tuple[EmittedKernel, str]:
     """Add the kernel ``symbol`` over ``buffers`` buffers: out[batch, m, n] = the sum over k of left times right, of
-    dtype ``result``; a single row or column is summed by ``lanes`` where asked for.  Also says how, for a GPU, where
-    units may be those of ``thread_groups`` of threads, whose tensor cores may be of ``precision``; or of a team that
-    is a ``block`` of so many threads, within a kernel that has it do all units.
+    dtype ``result``; a single row or column is summed by ``lanes`` where asked for.  Also says how.  On a GPU units may
+    be those of ``thread_groups`` of threads, whose tensor cores may be of ``precision``; or of a team that is a
+    ``block`` of so many threads, within a kernel that has it do all units.
 
     ``gaps``: rows on the left are expected to begin or end with zeros.  ``symmetric``: the right is the left one's
-    transpose.
+    transpose.  On a CPU ``choose`` takes one of the schedules.
 
     ``source`` is asked once for each phase.  Units on a CPU: a panel of rows by blocks of columns, or of columns by
     blocks of rows, of each batch entry; two panels of columns, where only half of a symmetric product is computed;
@@ -168,19 +171,20 @@ def emit_matmul(
         return made, EmittedKernel((phase,), scratch, made.shared)
 
     def whole(made: _Matmul) -> Work:
-        return made.by_lanes() if lanes else made.by_tiles(module, symbol)
+        facts = made.facts(lanes)
+        return made.scheduled(module, symbol, choose(facts, candidates(facts, module.target)))
 
     if module.target.kind == "cuda":
         return _for_gpu(written, symbol, lanes, thread_groups, block)
     first, code = written(symbol, whole)
+    how = first.schedule
+    if not isinstance(how, SplitSchedule):
+        return code, str(how)
     (sequential,) = code.phases
-    count = 1 if lanes else first.depths(sequential.units)
-    if count == 1:
-        return code, ""
-    _, sums = written(f"{symbol}_depths", lambda made: made.sums_of_depths(module, symbol, count), True)
-    _, totals = written(f"{symbol}_totals", lambda made: made.totals(count), True)
+    _, sums = written(f"{symbol}_depths", lambda made: made.sums_of_depths(module, symbol, how), True)
+    _, totals = written(f"{symbol}_totals", lambda made: made.totals(how.pieces), True)
     scratch = larger(code.scratch, sums.scratch)
-    return EmittedKernel((*sums.phases, *totals.phases), scratch, sums.shared, sequential), ""
+    return EmittedKernel((*sums.phases, *totals.phases), scratch, sums.shared, sequential), str(how)
 
 
 def _for_gpu(written: _Written, symbol: str, lanes: bool, thread_groups: bool, block: int) -> tuple[EmittedKernel, str]:
@@ -226,6 +230,7 @@ class _Matmul:
         self.group = 1  # threads of a GPU that run a unit
         self.dynamic_shared_bytes = 0  # bytes of memory of the block that they have the use of
         self.how = "an element a thread"
+        self.schedule: ProductSchedule | None = None  # on a CPU
         self.shared: Extent = 0  # bytes
 
     def swapped(self) -> _Matmul:
@@ -244,9 +249,33 @@ class _Matmul:
         )
         return _Matmul(swapped, self.shape.swapped, self.result, self.precision)
 
-    def by_lanes(self) -> Work:
+    def facts(self, lanes: bool) -> ProductFacts:
+        """What decides how it runs on a CPU."""
+        is_plain = self.plain is not None and self.form.sums == self.result
+        return ProductFacts(
+            *(self.shape.batch, self.shape.m, self.shape.n, self.shape.k, self.form),
+            *(factor_facts(self.left), factor_facts(self.right)),
+            *(lanes, self.symmetric, is_plain, self.skip_zeros),
+        )
+
+    def scheduled(self, module: LLVMModule, symbol: str, schedule: ProductSchedule) -> Work:
+        """All of the product, as a schedule says."""
+        self.schedule = schedule
+        whole = schedule.whole if isinstance(schedule, SplitSchedule) else schedule
+        if isinstance(whole, LanesSchedule):
+            return self.by_lanes(whole.along)
+        if isinstance(whole, RowSchedule):
+            return self._row(whole)
+        if isinstance(whole, TransposedRowSchedule):
+            return self._transposed_row(whole)
+        if isinstance(whole, UnpackedSchedule):
+            return self._unpacked(whole.tile)
+        return self._half(module, symbol, whole) if whole.halved else self._blocked(module, symbol, whole)
+
+    def by_lanes(self, along: bool | None = None) -> Work:
         """One row: the lines are the columns of the other factor."""
-        return emit_gemv(self.c, *self._lines(), self._are_needed)
+        lines, finish = self._lines()
+        return emit_gemv(self.c, lines, finish, self._are_needed, go_along(lines) if along is None else along)
 
     def by_group_lanes(self) -> Work:
         work = emit_group_gemv(self.c, *self._lines())
@@ -329,28 +358,10 @@ class _Matmul:
 
     # ---- blocks and tiles
 
-    def by_tiles(self, module: LLVMModule, symbol: str) -> Work:
+    def _unpacked(self, tile: Tile) -> Work:
+        """Units: tiles down the rows."""
         c, e, (m, n, k) = self.c, self.e, (self.shape.m, self.shape.n, self.shape.k)
-        if single_row_matmul.suits(self.form, self.left, self.right, m):
-            return self._one_row(
-                lambda done: single_row_matmul.SingleRowMatmul(c, self.form, self.left, self.right, n, k, done)
-            )
-        if single_row_matmul_transposed.suits(
-            self.form, self.left, self.right, m, n, single_row_matmul_transposed.square_width(c, self.form, n)
-        ):
-            return self._one_row(
-                lambda done: single_row_matmul_transposed.SingleRowMatmulTransposed(
-                    c, self.form, self.left, self.right, n, k, done, self._are_needed
-                )
-            )
-        blocks = choose_blocking(e.target, self.form, m, n, k, self._accumulates_in_output)
-        halved, tile = self._halves(blocks.tile), blocks.tile
-        blocked = self._half if halved else self._blocked
-        if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int)):
-            return blocked(module, symbol, blocks)
-        large = halved and n > SMALL_SYRK * tile.columns
-        if large or not suits(e.target, self.form, self.left, self.right, tile, m, n, k):
-            return blocked(module, symbol, blocks)
+        assert isinstance(m, int) and isinstance(n, int) and isinstance(k, int)
 
         def finish(value: Val, entry: Ref, row: Ref, col: Ref, mask: Val | None) -> None:
             self.epilogue(e, e.convert(value, self.result), str(entry), str(row), str(col), mask)
@@ -365,29 +376,32 @@ class _Matmul:
         direct.emit()
         return (*self.shape.batch, direct.steps), 1, direct.scratch
 
-    def _one_row(
-        self,
-        made: Callable[
-            [single_row_matmul.Finish],
-            single_row_matmul.SingleRowMatmul | single_row_matmul_transposed.SingleRowMatmulTransposed,
-        ],
-    ) -> Work:
+    def _row(self, how: RowSchedule) -> Work:
         """Units: strips of columns."""
-        shape = self.shape
-
-        def finish(value: Val, entry: Ref, col: Ref, mask: Val | None) -> None:
-            self.epilogue(self.e, self.e.convert(value, self.result), str(entry), "0", str(col), mask)
-
-        row = made(finish)
+        n, k = self.shape.n, self.shape.k
+        row = SingleRowMatmul(self.c, self.form, self.left, self.right, n, k, self._finish_row, how.width)
         row.emit()
-        return (*shape.batch, row.steps), 1, row.scratch
+        return (*self.shape.batch, row.steps), 1, row.scratch
 
-    def _half(self, module: LLVMModule, symbol: str, block: CacheBlocking) -> Work:
+    def _transposed_row(self, how: TransposedRowSchedule) -> Work:
+        """Units: strips of columns."""
+        n, k = self.shape.n, self.shape.k
+        row = SingleRowMatmulTransposed(
+            self.c, self.form, self.left, self.right, n, k, self._finish_row, self._are_needed, how.width, how.squares
+        )
+        row.emit()
+        return (*self.shape.batch, row.steps), 1, row.scratch
+
+    def _finish_row(self, value: Val, entry: Ref, col: Ref, mask: Val | None) -> None:
+        self.epilogue(self.e, self.e.convert(value, self.result), str(entry), "0", str(col), mask)
+
+    def _half(self, module: LLVMModule, symbol: str, how: BlockedSchedule) -> Work:
         """Units: two panels of columns, one as far from the first as the other is from the last.  From the diagonal
         down, all of these pairs have as many tiles, but that the first unit may be a single panel, the middle one:
         pieces of many units come first."""
-        c, (rows, columns) = self.c, (block.tile.rows, block.tile.columns)
-        routine = self._routine(module, symbol, block, self._accumulates_in_output)
+        c, block = self.c, how.blocks
+        rows, columns = block.tile.rows, block.tile.columns
+        routine = self._routine(module, symbol, how)
         panels = steps_to(self.shape.n, columns)
         pairs = steps_to(panels, 2)
         self.least = -(-MIN_PACKED_EXTENT // (2 * columns))
@@ -416,24 +430,14 @@ class _Matmul:
                         )
         return (*self.shape.batch, pairs), 1, routine.scratch
 
-    def _routine(self, module: LLVMModule, symbol: str, block: CacheBlocking, at_home: bool) -> MacroKernel:
-        name, halved = f"{symbol}.tile", self._halves(block.tile)
-        return MacroKernel(
-            module, name, self.c, self.left, self.right, self.form, block, at_home, self.skip_zeros, halved
-        )
+    def _routine(self, module: LLVMModule, symbol: str, how: BlockedSchedule) -> MacroKernel:
+        return MacroKernel(module, f"{symbol}.tile", self.c, self.left, self.right, self.form, how)
 
-    def _halves(self, tile: Tile) -> bool:
-        """Whether only half of a symmetric product is computed: where there is something to leave out, and more to it
-        than to turn the rest."""
-        n, k = self.shape.n, self.shape.k
-        little = (isinstance(n, int) and n <= tile.columns) or (isinstance(k, int) and k < MIN_SYRK_DEPTH)
-        return self.symmetric and not little
-
-    def _blocked(self, module: LLVMModule, symbol: str, block: CacheBlocking) -> Work:
-        c, tile = self.c, block.tile
-        routine = self._routine(module, symbol, block, self._accumulates_in_output)
+    def _blocked(self, module: LLVMModule, symbol: str, how: BlockedSchedule) -> Work:
+        c, block, tile = self.c, how.blocks, how.blocks.tile
+        routine = self._routine(module, symbol, how)
         sides = SplitSide(self.shape.m, block.height, tile.rows), SplitSide(self.shape.n, block.columns, tile.columns)
-        by_rows = splits_rows(tile, self.shape.m, self.shape.n)
+        by_rows = how.splits_rows
         cut, whole = sides if by_rows else sides[::-1]
         self.least = 1 if routine.steps_of_rows and not by_rows else cut.least  # there, no rows are packed
         across, down = cut.steps, whole.blocks  # units of a line, and lines of a batch entry
@@ -541,21 +545,11 @@ class _Matmul:
 
     # ---- blocks of the depth
 
-    def depths(self, units: tuple[Extent, ...]) -> int:
-        """Blocks of the depth that a host's workers share out: 1 where the units of the whole are enough for them, or
-        where the sums of all blocks would be more than half of what the factors are."""
-        m, n, k, whole = self.shape.m, self.shape.n, self.shape.k, product(units)
-        if not (isinstance(m, int) and isinstance(n, int) and isinstance(k, int) and isinstance(whole, int)):
-            return 1
-        blocks = -(-k // self.form.least_block)
-        few = whole < FEW_UNITS and blocks >= 2 * max(whole, 1)
-        return blocks if few and 2 * m * n * blocks <= (m + n) * k else 1
-
-    def sums_of_depths(self, module: LLVMModule, symbol: str, count: int) -> Work:
-        """The sums of each of ``count`` blocks of the depth, into shared memory: [batch, block, row, column]."""
-        c, sums, at_home = self.c, self.form.sums, self.form.multiply is not MultiplyKind.TILES
-        block = choose_blocking(self.e.target, self.form, self.shape.m, self.shape.n, self.shape.k, at_home)
-        routine = self._routine(module, symbol, block, at_home)
+    def sums_of_depths(self, module: LLVMModule, symbol: str, how: SplitSchedule) -> Work:
+        """The sums of each block of the depth, into shared memory: [batch, block, row, column]."""
+        c, sums, count, block = self.c, self.form.sums, how.pieces, how.piece.blocks
+        at_home = how.piece.in_output
+        routine = self._routine(module, symbol, how.piece)
         row_step, col_step = (
             even_step(c, 0, extent, most, grain)
             for extent, most, grain in (

@@ -54,6 +54,16 @@ class WindowGeometry:
     channels: int
     columns: int
 
+    def __str__(self) -> str:
+        def text(extents: tuple[Extent, ...]) -> str:
+            return "x".join(map(str, extents))
+
+        return (
+            f"{self.images} of {text(self.extents)} to {text(self.places)}, windows {text(self.size)} by "
+            f"{text(self.step)} from {text(self.low)}, interior {text(self.interior)}, dilation {text(self.dilation)}, "
+            f"{self.groups} groups of {self.channels} to {self.columns}"
+        )
+
     @property
     def span(self) -> Extents3:
         """How many positions a window takes along each axis."""

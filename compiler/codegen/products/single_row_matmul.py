@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref, lanes_for
+from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.operand import Operand, OperandAccess
-from hybridflow.compiler.codegen.products.packed_formats import MultiplyKind, PackedFormat, multiply_add
+from hybridflow.compiler.codegen.products.packed_formats import PackedFormat, multiply_add
 from hybridflow.compiler.codegen.products.packing import BATCH, DEPTH, FREE
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
@@ -23,24 +23,9 @@ from hybridflow.compiler.ops.evaluation_order import K_BLOCK
 Finish = Callable[[Val, Ref, Ref, "Val | None"], None]
 """``finish(total, entry, col, mask)`` stores the totals of ``e.width`` columns from ``col``."""
 
-LIGHT = 4  # instructions of an element that may be written down for each of the lines
-
-
-def suits(form: PackedFormat, left: Operand, right: Operand, rows: Extent) -> bool:
-    """Whether a product has one row, and lines of the other factor lie so that vectors run along them."""
-    one_loop = all(len(loops) == 1 for loops in (left.loops[DEPTH], right.loops[FREE], right.loops[DEPTH]))
-    light = left.work <= LIGHT and right.work <= LIGHT
-    return (
-        rows == 1
-        and form.multiply is MultiplyKind.EACH
-        and one_loop
-        and light
-        and right.along(FREE) >= right.along(DEPTH)
-    )
-
 
 class SingleRowMatmul:
-    """One such product being emitted, of ``columns`` and ``depth``."""
+    """One such product being emitted, of ``columns`` and ``depth``, by vectors of ``width`` lanes."""
 
     def __init__(
         self,
@@ -51,10 +36,11 @@ class SingleRowMatmul:
         columns: Extent,
         depth: Extent,
         finish: Finish,
+        width: int,
     ) -> None:
         self.c, self.e, self.form, self.left, self.right = c, c.e, form, left, right
         self.columns, self.depth, self.finish = c.extent(columns), c.extent(depth), finish
-        self.width = lanes_for(c.e.target, form.sums, columns)
+        self.width = width
         self.item = form.sums.itemsize
         self.one_block = isinstance(depth, int) and depth <= K_BLOCK
         self.steps = (columns + (COLUMN_STRIP - 1)) // COLUMN_STRIP

@@ -7,30 +7,21 @@ sums: each element is wanted once, and packing it would be the most of the work.
 
 from __future__ import annotations
 
-from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref, lanes_for
+from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.operand import Operand, OperandAccess
 from hybridflow.compiler.codegen.core.tile_transpose import transpose_in_registers
 from hybridflow.compiler.codegen.products.gemv import AreNeeded
-from hybridflow.compiler.codegen.products.packed_formats import MultiplyKind, PackedFormat, multiply_add
+from hybridflow.compiler.codegen.products.packed_formats import PackedFormat, multiply_add
 from hybridflow.compiler.codegen.products.packing import BATCH, DEPTH, FREE
-from hybridflow.compiler.codegen.products.single_row_matmul import LIGHT, Finish
+from hybridflow.compiler.codegen.products.single_row_matmul import Finish
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.loops.tuning import COLUMN_STRIP, FAR, TRANSPOSE_SQUARE
+from hybridflow.compiler.loops.tuning import COLUMN_STRIP, FAR
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
 
 
-def suits(form: PackedFormat, left: Operand, right: Operand, rows: Extent, columns: Extent, width: int) -> bool:
-    """Whether a product has one row, and vectors along the depth of the other factor fill squares."""
-    one_loop = all(len(loops) == 1 for loops in (left.loops[DEPTH], right.loops[FREE], right.loops[DEPTH]))
-    light = left.work <= LIGHT and right.work <= LIGHT
-    wide = width > 1 and not (isinstance(columns, int) and columns < width)
-    lies = right.along(DEPTH) > right.along(FREE)
-    return rows == 1 and form.multiply is MultiplyKind.EACH and one_loop and light and wide and lies
-
-
 class SingleRowMatmulTransposed:
-    """One such product being emitted, of ``columns`` and ``depth``."""
+    """One such product being emitted, of ``columns`` and ``depth``: so many ``squares`` of ``width`` at once."""
 
     def __init__(
         self,
@@ -42,14 +33,14 @@ class SingleRowMatmulTransposed:
         depth: Extent,
         finish: Finish,
         are_seen: AreNeeded,
+        width: int,
+        squares: int,
     ) -> None:
         self.c, self.e, self.form, self.left, self.right = c, c.e, form, left, right
         self.columns, self.depth, self.finish, self.are_seen = c.extent(columns), c.extent(depth), finish, are_seen
-        self.width = square_width(c, form, columns)
+        self.width = width
         self.item = form.sums.itemsize
-        # The sums of one square wait for each other as long as another one takes to be turned; but of colliding lines
-        # a first cache has room for few.
-        self.squares = 1 if right.collides(FREE) else 2
+        self.squares = squares
         self.steps = (columns + (COLUMN_STRIP - 1)) // COLUMN_STRIP
         self.scratch = self.squares * self.width * self.item
 
@@ -138,8 +129,3 @@ class SingleRowMatmulTransposed:
         with self.c.width(self.width):
             for number, total in enumerate(totals):
                 self.e.store(total, self.c.at("%scratch", number * self.width, self.item))
-
-
-def square_width(c: KernelBuilder, form: PackedFormat, columns: Extent) -> int:
-    """Lanes of a vector along the side of a square."""
-    return min(lanes_for(c.e.target, form.sums, columns), TRANSPOSE_SQUARE)

@@ -14,10 +14,8 @@ from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.operand import Operand, OperandAccess
 from hybridflow.compiler.codegen.products.micro_kernel import Tile
-from hybridflow.compiler.codegen.products.packed_formats import MultiplyKind, PackedFormat, multiply_add
+from hybridflow.compiler.codegen.products.packed_formats import PackedFormat, multiply_add
 from hybridflow.compiler.codegen.products.packing import BATCH, DEPTH, FREE
-from hybridflow.compiler.ops.evaluation_order import K_BLOCK
-from hybridflow.compiler.target import Target
 
 Finish = Callable[[Val, Ref, Ref, Ref, "Val | None"], None]
 """``finish(sums, entry, row, col, mask)`` stores the sums of ``e.width`` columns from ``col``."""
@@ -29,7 +27,6 @@ IsNeeded = Callable[[Ref, Ref, Ref, Ref, Ref], "str | bool"]
 """``is_seen(entry, row, height, col, width)``: whether anybody looks at a tile's sums, which else are zeros."""
 
 _COPIES = 16  # of the code that stores a vector of sums; where there would be more it is a loop over sums in memory
-_LIGHT = 4  # instructions of an element that may be computed where it is used, if that is one place
 
 
 @dataclass(frozen=True)
@@ -39,20 +36,6 @@ class ColumnPiece:
     start: int
     width: int
     count: int
-
-
-def suits(
-    target: Target, form: PackedFormat, left: Operand, right: Operand, tile: Tile, m: int, n: int, k: int
-) -> bool:
-    """Whether a product of these extents is small, and its factors lie so that they need no packing."""
-    one_loop = all(len(operand.loops[part]) == 1 for operand in (left, right) for part in (FREE, DEPTH))
-    in_cache = n * k * right.dtype.itemsize <= target.l1 // 2 and m * k * left.dtype.itemsize <= target.l2 // 4
-    if form.multiply is not MultiplyKind.EACH or not one_loop or not 0 < k <= K_BLOCK or not in_cache or 0 in (m, n):
-        return False
-    if right.along(FREE) < right.along(DEPTH):
-        return False
-    reads = -(-n // tile.columns), -(-m // tile.rows)
-    return all(operand.work <= (_LIGHT if times == 1 else 0) for operand, times in zip((left, right), reads))
 
 
 class UnpackedMatmul:

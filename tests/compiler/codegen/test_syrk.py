@@ -14,7 +14,7 @@ from hybridflow import flags
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.codegen import module_builder
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder
-from hybridflow.compiler.codegen.products import matmul
+from hybridflow.compiler.codegen.products import product_schedule
 from hybridflow.compiler.codegen.products.cache_blocking import choose_tile
 from hybridflow.compiler.codegen.products.packed_formats import packed_format_of
 from hybridflow.compiler.index import structural_equality
@@ -122,7 +122,7 @@ def test_half_of_a_product_whose_depth_is_cut(
     dtype: Any, sum_dtype: Any, target: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a host alone: blocks of sums are halves too.  The units of no target's tiles are enough for its workers."""
-    monkeypatch.setattr(matmul, "FEW_UNITS", 64)
+    monkeypatch.setattr(product_schedule, "FEW_UNITS", 64)
     x = matrix(dtype, 1, 40, 20_000)
     made = [Half(dtype, (1,), 40, 20_000, target, one, sum_dtype=sum_dtype) for one in (True, False)]
     assert [len(each.kernel.info.phases) for each in made] == [1, 2]
