@@ -6,8 +6,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from hybridflow.compiler.codegen.control import driver
 from hybridflow.compiler.codegen.control.control_flow import SubgraphFunction, operands_of, write_control
 from hybridflow.compiler.codegen.control.dispatch import KernelCall
@@ -25,14 +23,15 @@ from hybridflow.compiler.codegen.core.kernel_dedup import (
 )
 from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.codegen.core.llvm_values import Val
-from hybridflow.compiler.codegen.core.operand import LinearOperand, Operand, counters_at
+from hybridflow.compiler.codegen.core.operand import Operand, counters_at
 from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel_parameters
-from hybridflow.compiler.codegen.gpu import cuda_launches, group_scatter, group_sort
+from hybridflow.compiler.codegen.gpu import cuda_launches
 from hybridflow.compiler.codegen.gpu.cooperative import threads_for
 from hybridflow.compiler.codegen.gpu.group_segments import GroupConcatSegments
 from hybridflow.compiler.codegen.gpu.library_calls import by_library, describe_schedule
 from hybridflow.compiler.codegen.gpu.shared_memory_operands import is_aligned
 from hybridflow.compiler.codegen.gpu.shared_memory_transpose import SharedMemoryTranspose
+from hybridflow.compiler.codegen.lowerings import emit_block
 from hybridflow.compiler.codegen.nests.concat_segments import ConcatSegments
 from hybridflow.compiler.codegen.nests.elementwise import ElementwiseNest
 from hybridflow.compiler.codegen.nests.inner_reduction import InnerReduction
@@ -43,9 +42,7 @@ from hybridflow.compiler.codegen.nests.outer_vectorized import OuterVectorized
 from hybridflow.compiler.codegen.nests.row_block_loop import write_row_blocks
 from hybridflow.compiler.codegen.nests.split_inner_reduction import SplitInnerReduction
 from hybridflow.compiler.codegen.nests.split_outer_reduction import SplitOuterReduction
-from hybridflow.compiler.codegen.ordering import argsort, histogram, prefix_scan, scatter_add, top_k, vector_sort
 from hybridflow.compiler.codegen.products import convolution_lowering, matmul
-from hybridflow.compiler.codegen.transforms.fft import FourierOperands, emit_fourier
 from hybridflow.compiler.index.index_expr import Index, LoopVar
 from hybridflow.compiler.index.iteration_space import over
 from hybridflow.compiler.index.structural_equality import is_symmetric
@@ -63,7 +60,7 @@ from hybridflow.compiler.loops.schedule import Form, LoopFacts, Schedule, schedu
 from hybridflow.compiler.loops.schedule_choice import USUAL, Choices, Choose, Chooser
 from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction_dims import Contraction
-from hybridflow.compiler.ops.lowering import FourierTransform, PrefixScan, RowBlocks, Scan, Sort, Switch, While
+from hybridflow.compiler.ops.lowering import RowBlocks, Scan, Switch, While
 from hybridflow.compiler.ops.mask_analysis import needed_elements
 from hybridflow.compiler.program import (
     LEAST_SHARED,
@@ -310,7 +307,10 @@ class ModuleBuilder:
         if kind is Kind.CONTROL:
             first = self.next_codes[kernel.cluster.anchor]
             return write_control(self, lambda: self._emitter(kernel), symbol, kernel, first)
-        return self._special(self._emitter(kernel), symbol, kernel), ""
+        buffers = len(_operands(kernel))
+        return emit_block(
+            self.module, self._emitter(kernel), symbol, kernel, self.dim_names, buffers, self.is_outermost
+        ), ""
 
     def _loops(self, kernel: Kernel, choose: Choose) -> tuple[EmittedKernel, str]:
         operands = _operands(kernel)
@@ -442,44 +442,6 @@ class ModuleBuilder:
         return convolution_lowering.emit(
             self.module, new_code, symbol, node, places, finish, buffers, self.is_outermost, goes_by_columns, choose
         )
-
-    def _special(self, e: Emitter, symbol: str, kernel: Kernel) -> EmittedKernel:
-        """A scan, a sort, a Fourier transform or a scatter."""
-        node, dims = kernel.cluster.anchor, self.dim_names
-        lowered = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
-        buffers = len(_operands(kernel))
-        places = {i: MemoryPlace(f"%a{k}") for k, i in enumerate(kernel.inputs)}
-        inputs = [LinearOperand(n, places) for n in node.inputs]
-        x = node.inputs[0]
-        if isinstance(lowered, PrefixScan):
-            thread_groups = self.is_outermost
-            return prefix_scan.emit_scan(
-                self.module, e, symbol, node.op, x.dtype, x.shape, lowered, dims, inputs, buffers, thread_groups
-            )
-        if isinstance(lowered, Sort):
-            emit_sort = self._emit_sort(lowered, x.dtype)
-            return emit_sort(self.module, e, symbol, argsort.SortOperand(lowered, inputs[0], dims, buffers))
-        if isinstance(lowered, FourierTransform):
-            numbers, table = (str(operand.in_memory) for operand in inputs)
-            how = FourierOperands(lowered, x.shape, x.dtype, numbers, table, dims, buffers)
-            return emit_fourier(self.module, e, symbol, how)
-        if lowered.check is not None:
-            lowered = replace(lowered, check=replace(lowered.check, where=node.where))
-        _, indices, updates = inputs
-        thread_groups = self.target.kind == "cuda" and self.is_outermost
-        emit = group_scatter.emit_group_scatter if thread_groups else scatter_add.emit_scatter_add
-        if histogram.uses_histogram(self.target, node):
-            emit = histogram.emit_histogram
-        what = scatter_add.ScatterOperands(lowered, inputs[0], indices, updates, dims, buffers)
-        return emit(self.module, e, symbol, what)
-
-    def _emit_sort(self, ranking: Sort, dtype: np.dtype) -> Callable[..., EmittedKernel]:
-        """What emits a sort: for teams of a GPU, of values by vectors, of the first few positions, or of all."""
-        if self.target.kind == "cuda" and self.is_outermost:
-            return group_sort.emit_group_sort
-        if ranking.values and vector_sort.sorts_vectors(self.target, dtype):
-            return vector_sort.emit_vector_sort
-        return argsort.emit_argsort if ranking.count is None else top_k.emit_top_k
 
     # ---- for people
 

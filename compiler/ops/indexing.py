@@ -121,7 +121,7 @@ def _take_batch(b: Builder, op: Any, size: Any, batched: Sequence[bool], x: Any,
 
 def _take_vjp(b: Builder, g: Any, out: Any, x: Any, indices: Any, axis: int) -> tuple[Any, None]:
     if axis == 0:  # whose sum may wait
-        from hybridflow.compiler.ops.indexed_slices import GatheredRows, SparseGrad  # which only derivatives need
+        from hybridflow.compiler.ops.sparse_grad import GatheredRows, SparseGrad  # which only derivatives need
 
         return SparseGrad(b, x.type, GatheredRows(indices, g)), None
     return b.scatter_add(b.full(0, like=x.type), indices, g, axis=axis), None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.dtypes import int32, int64, is_integer
-from hybridflow.compiler.ops.indexed_slices import GatheredRows, densify
+from hybridflow.compiler.ops.sparse_grad import GatheredRows, densify
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.core.type_aliases import DTypeLike

@@ -21,7 +21,7 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.indexed_slices import SparseGrad, Terms, is_few, mapped
+from hybridflow.compiler.ops.sparse_grad import SparseGrad, Terms, is_few, mapped
 from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.tier_up import BACKWARD_PASSES, remember

@@ -1,12 +1,12 @@
-"""Gradients of look-ups outside of compiled functions: rows, added to zeros when somebody looks at the whole.
+"""Sparse gradients as tensors: lazy outside of compiled functions, recognised in the trace inside of them.
 
-To users such a gradient is a tensor like any other.  An optimizer that has need of the rows alone takes these, and the
-whole, which may be a thousand times as large, is never made.  Whoever wants to see them finds them in the attributes
-that TensorFlow's ``IndexedSlices`` have: ``values``, ``indices`` and ``dense_shape``, until somebody has looked at the
-whole.  In compiled functions, whose trace shows what was added to zeros, tensors have these attributes, too.
+To users such a gradient is a tensor like any other, which is densified on first read.  An optimizer that needs only
+the rows takes these; the dense tensor, which may be a thousand times as large, is then never made.  Until the dense
+tensor is read, the gradient has the attributes of TensorFlow's ``IndexedSlices``: ``values``, ``indices`` and
+``dense_shape``.  In compiled functions gradients have these attributes, too.
 
-The gradient of a look-up in a small table is made whole at once, by native code alone.  Where TensorFlow's names are in
-use it has its rows beside it, for programs that want to see them.
+The gradient of a look-up in a small table is dense from the start.  With TensorFlow's names in use it keeps its rows
+beside it, for programs that read them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.indexed_slices import (
+from hybridflow.compiler.ops.sparse_grad import (
     GatheredRows,
     SparseGrad,
     SumOfSlices,
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 
 
 def tensor_of(rows: SparseGrad) -> Tensor:
-    """The sum of rows of tensors, as a tensor."""
+    """A sparse gradient as a tensor."""
     return lazy_sum(rows.type, rows.terms) if is_few(rows) or shows_beside(rows) else rows()
 
 
 def show_all() -> None:
-    """From now on, let gradients of look-ups in small tables have their rows beside them."""
+    """From now on, keep the rows of gradients for small tables, too: TensorFlow's names may read them."""
     _shown.add(True)
 
 
 def shows_beside(rows: SparseGrad) -> bool:
-    """Whether a sum is to have its rows beside it, though nobody has need of them to compute with."""
+    """Whether a dense gradient keeps its rows, for code that reads ``values`` and ``indices``."""
     return bool(_shown) and is_small(rows)
 
 
@@ -59,7 +59,7 @@ _shown: set[bool] = set()
 
 
 def lazy_sum(type: TensorType, terms: Terms, made: Tensor | None = None) -> Tensor:
-    """A tensor that adds the rows up when it is needed; the sum may be ``made`` already."""
+    """A tensor that is densified on first read; ``made`` is the dense tensor, if there is one already."""
     stand_ins = mapped(_stand_in, terms)  # whatever is assigned to items of the tensors meanwhile
 
     def array() -> object:
@@ -76,13 +76,13 @@ def _stand_in(x: Tensor) -> Tensor:
 
 
 def few_rows(gradient: Any) -> Terms | None:
-    """The rows that a gradient adds up where it pays to take them in the place of the whole."""
+    """The rows of a sparse gradient, where updating rows pays."""
     terms: Terms | None = parts_of(gradient)
     return terms if terms is not None and is_few(SparseGrad(builder, gradient.type, terms)) else None
 
 
 def traced_rows(gradient: Any) -> SparseGrad | None:
-    """What the trace that goes on shows a gradient to be the sum of."""
+    """A gradient as a sparse one, where the current trace shows that it is a sum of rows."""
     if not isinstance(gradient, SymbolicTensor) or gradient._trace is not now().trace or not gradient.shape:
         return None
     terms = _traced_terms(gradient._node)
@@ -93,7 +93,7 @@ def traced_rows(gradient: Any) -> SparseGrad | None:
 
 
 def _traced_terms(node: Node) -> Terms | None:
-    """The nodes that are added to zeros, of which a node is the sum; None where it is anything else."""
+    """The rows whose sum a node is; None where it is anything else."""
     if node.op is TABLE["add"]:
         first, second = map(_traced_terms, node.inputs)
         return None if first is None or second is None else SumOfSlices(first, second)
@@ -115,8 +115,7 @@ def _indexed_slices() -> Any:
 
 
 def slices_of(gradient: Tensor) -> IndexedSlices | None:
-    """The rows that a gradient adds up, those of all look-ups one after another; None where somebody has looked at the
-    whole, or where it was none."""
+    """The rows of a gradient, those of all look-ups concatenated; None where it is dense, or was read."""
     traced = traced_rows(gradient)
     terms = parts_of(gradient) if traced is None else traced.terms
     if terms is None:

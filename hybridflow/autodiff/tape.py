@@ -24,8 +24,8 @@ from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.batching_rules import axis_to_front
-from hybridflow.compiler.ops.indexed_slices import SparseGrad
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE
+from hybridflow.compiler.ops.sparse_grad import SparseGrad
 from hybridflow.core import devices, pytree
 from hybridflow.core.context import add_recorder, current, everywhere, idle, now, pop_tape, push_tape, suspended
 from hybridflow.core.tensor import Tensor, looked_at

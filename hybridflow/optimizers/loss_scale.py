@@ -8,7 +8,7 @@ from typing import Any, Self
 from hybridflow.array.elementwise import equal, isfinite, logical_and, multiply, where
 from hybridflow.array.reductions import all as all_of
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ops.indexed_slices import GatheredRows, Terms, lookups, replaced
+from hybridflow.compiler.ops.sparse_grad import GatheredRows, Terms, lookups, replaced
 from hybridflow.control.cond import cond
 from hybridflow.core.context import suspended
 from hybridflow.core.serialization import described_of, description

@@ -18,7 +18,7 @@ from hybridflow.array.indexed_slices import IndexedSlices
 from hybridflow.autodiff.sparse_gradient import few_rows
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ops.indexed_slices import SparseGrad, Terms, lookups
+from hybridflow.compiler.ops.sparse_grad import SparseGrad, Terms, lookups
 from hybridflow.control.cond import cond
 from hybridflow.core.context import idle, now, suspended, users
 from hybridflow.core.serialization import Configured, description

@@ -1,8 +1,7 @@
-"""Gradients of look-ups: a variable from which rows are taken has a gradient that is 0 but for these rows.
+"""Sparse updates: an optimizer that leaves elements with a gradient of 0 alone updates only the rows looked up.
 
-While a function is traced such a gradient is seen to be a sum of rows that are added to zeros; outside of functions it
-is a tensor that nobody has looked at.  An optimizer that
-leaves alone what has a gradient of 0 computes and writes these rows only, with the bits that it would compute for all.
+The bits are those of an update of all rows.  See ``compiler/ops/sparse_grad.py`` and ``autodiff/sparse_gradient.py``
+for where such gradients come from.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from hybridflow.autodiff.sparse_gradient import traced_rows
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.indexed_slices import (
+from hybridflow.compiler.ops.sparse_grad import (
     MAX_FEW_ROWS,
     GatheredRows,
     SparseGrad,
@@ -31,8 +30,8 @@ from hybridflow.eager.operands import cast, filled
 
 
 class SparseRows(NamedTuple):
-    """``indices``, int64[n], and what belongs to the row at each: for one that comes several times the gradient of the
-    row is at its last place, and 0 at the others."""
+    """``indices``, int64[n], with the gradient of the row at each.  An index that comes several times has the whole
+    gradient at its last occurrence, and 0 at the others."""
 
     indices: Tensor
     gradient: Tensor
@@ -42,26 +41,26 @@ class SparseRows(NamedTuple):
         return apply(TABLE["take"], variable._read(), self.indices, axis=0)
 
     def scatter(self, variable: Variable, rows: Tensor) -> None:
-        """Assign rows, of several for one place the last.  They come from ``of``, which has looked at the indices."""
-        found = cast(rows, variable.dtype)
-        variable.assign(apply(TABLE["scatter_set"], variable._read(), self.indices, found, axis=0, known=True))
+        """Assign rows; of several for one index the last stays.  ``sparse_rows_of`` has checked the indices."""
+        rows = cast(rows, variable.dtype)
+        variable.assign(apply(TABLE["scatter_set"], variable._read(), self.indices, rows, axis=0, known=True))
 
 
 def sparse_rows_of(gradient: Tensor | SparseGrad) -> SparseRows | None:
-    """A gradient as rows, where it is known to be 0 elsewhere, and there are few."""
+    """A sparse gradient with each row's sum, where updating rows pays; else None."""
     sum = gradient if isinstance(gradient, SparseGrad) else traced_rows(gradient)
     if sum is None:
         return None
     length, total = sum.type.shape[0], count(sum.terms)
     if isinstance(length, int) and isinstance(total, int) and total * MAX_FEW_ROWS > length:
         return None
-    given = [reshape(cast(x.indices, dtypes.int64), (product(x.indices.shape),)) for x in lookups(sum.terms)]
-    indices = given[0] if len(given) == 1 else concat(given)
+    index_parts = [reshape(cast(x.indices, dtypes.int64), (product(x.indices.shape),)) for x in lookups(sum.terms)]
+    indices = index_parts[0] if len(index_parts) == 1 else concat(index_parts)
     # The last place at which each row comes, found through a table of all rows.
     numbers = apply(TABLE["iota"], shape=(total,), axis=0, dtype=dtypes.int32)
     table = apply(TABLE["scatter_set"], filled(0, dtypes.int32, (length,), "rows"), indices, numbers, axis=0)
     shape = total, *sum.type.shape[1:]
-    places = iter([apply(TABLE["take"], table, own, axis=0) for own in given])
+    places = iter([apply(TABLE["take"], table, part, axis=0) for part in index_parts])
 
     def at_last_places(lookup: GatheredRows) -> GatheredRows:
         return GatheredRows(next(places), reshape(lookup.rows, (product(lookup.indices.shape), *shape[1:])))
@@ -70,7 +69,7 @@ def sparse_rows_of(gradient: Tensor | SparseGrad) -> SparseRows | None:
 
 
 def terms_of(gradient: Tensor | Terms) -> Terms | None:
-    """The rows that a gradient is known to be the sum of."""
+    """The rows of a gradient that is known to be sparse; else None."""
     if not isinstance(gradient, Tensor):
         return gradient
     sum = traced_rows(gradient)

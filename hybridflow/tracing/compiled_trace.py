@@ -25,8 +25,8 @@ from hybridflow.compiler.ir.extents import Dim, Extent, holds, substituted
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType, is_token
 from hybridflow.compiler.ir.types import is_static
-from hybridflow.compiler.ops.indexed_slices import SparseGrad, is_few, lookups, mapped
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, TABLE
+from hybridflow.compiler.ops.sparse_grad import SparseGrad, is_few, lookups, mapped
 from hybridflow.core import devices, transaction
 from hybridflow.core.context import current, now, tracing
 from hybridflow.core.donated_tensor import BufferDonation

@@ -23,7 +23,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from hybridflow.compiler.codegen.control.dispatch import Memory
 from hybridflow.compiler.codegen.control.host_tasks import load, load_host, load_stride, words_text
@@ -183,19 +183,7 @@ class _Control:
         self.inline.begin(node.may_raise)
         if node.may_raise:
             self._barrier()  # nobody fails before the last one has begun
-        if isinstance(how, Switch):
-            self._switch(how)
-        elif isinstance(how, While):
-            self._while(how)
-        elif isinstance(how, HostCall):
-            self._call_host(how)
-        elif isinstance(how, Assert):
-            self._assert(how)
-        elif isinstance(how, DynamicExtent):
-            self._dynamic_extent(how)
-        else:
-            assert isinstance(how, Scan)
-            self._scan(how)
+        _WRITERS[type(how)](self, how)
         if self.also:
             self._barrier()
         for number, target in self.also:
@@ -770,6 +758,17 @@ class _Control:
         value = self.e.fresh("i")
         self.e.line(f"{value} = load i64, ptr {counter}, align 8")
         return value
+
+
+# The registry of lowerings that run graphs, or call the host; see ``codegen/lowerings.py`` for the others.
+_WRITERS: dict[type, Callable[[_Control, Any], None]] = {
+    Switch: _Control._switch,
+    While: _Control._while,
+    Scan: _Control._scan,
+    DynamicExtent: _Control._dynamic_extent,
+    HostCall: _Control._call_host,
+    Assert: _Control._assert,
+}
 
 
 class _Tables(NamedTuple):

@@ -1,4 +1,8 @@
-"""Rows added to zeros, not yet added up: what the derivative of a look-up is before anybody needs it whole."""
+"""Sparse gradients: the derivative of a look-up as a sum of rows, before anything needs the dense tensor.
+
+A sparse gradient is made here, by the derivative rule of a look-up.  ``autodiff/sparse_gradient.py`` turns it into a
+tensor, which is densified on first read.  ``optimizers/sparse_update.py`` updates its rows alone.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,19 @@ from typing import Any, NamedTuple
 from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.compiler.ops.op_table import Deferred
 
-MAX_FEW_ROWS = 4  # times as many rows as are looked up must there be, or they are not told from the whole
-_LARGE = 1 << 14  # elements: to fill fewer with zeros costs no more than to keep rows apart
+MAX_FEW_ROWS = 4  # a table has at least so many times the rows that are looked up, else its gradient is dense
+_LARGE = 1 << 14  # elements: filling fewer with zeros costs no more than a sparse gradient
 
 
 class GatheredRows(NamedTuple):
-    """Rows that are added to zeros, one after another: those at ``indices`` along the first axis."""
+    """Rows that are added to zeros in their order, at ``indices`` along the first axis."""
 
     indices: Any
     rows: Any
 
 
 class SumOfSlices(NamedTuple):
-    """The sum of two such values."""
+    """The sum of two sparse gradients."""
 
     first: GatheredRows | SumOfSlices
     second: GatheredRows | SumOfSlices
@@ -39,19 +43,19 @@ def lookups(terms: Terms) -> Iterator[GatheredRows]:
 
 
 def replaced(function: Callable[[GatheredRows], GatheredRows], terms: Terms) -> Terms:
-    """The same sum of what ``function`` makes of the look-ups, from left to right."""
+    """The same sum, with ``function`` applied to each look-up, from left to right."""
     if isinstance(terms, GatheredRows):
         return function(terms)
     return SumOfSlices(replaced(function, terms.first), replaced(function, terms.second))
 
 
 def mapped(function: Callable[[Any], Any], terms: Terms) -> Terms:
-    """The same sum of what ``function`` makes of indices and rows."""
+    """The same sum, with ``function`` applied to all indices and rows."""
     return replaced(lambda lookup: GatheredRows(*map(function, lookup)), terms)
 
 
 def densify(b: Any, type: TensorType, terms: Terms) -> Any:
-    """The value of that type, with the bits that it has if it is never anything else."""
+    """The dense gradient, with the bits that it has if it was dense from the start."""
     if isinstance(terms, GatheredRows):
         return b.scatter_add(b.full(0, like=type), terms.indices, terms.rows, axis=0)
     return b.add(densify(b, type, terms.first), densify(b, type, terms.second))
@@ -66,7 +70,7 @@ def count(terms: Terms) -> Extent:
 
 
 class SparseGrad(Deferred):
-    """A value of that type, as a derivative rule returns it: call it for the value itself."""
+    """A sparse gradient as a derivative rule returns it.  Call it for the dense value."""
 
     __slots__ = ("_builder", "terms", "type")
 
@@ -81,7 +85,7 @@ class SparseGrad(Deferred):
 
 
 def is_few(rows: SparseGrad) -> bool:
-    """Whether it pays to keep rows apart: not for a whole whose size nobody knows yet, but for any number of rows."""
+    """Whether a sparse gradient pays: the table is large, of known size, and few of its rows were looked up."""
     size, total = product(rows.type.shape), count(rows.terms)
     if not isinstance(size, int) or size < _LARGE:
         return False
@@ -89,7 +93,7 @@ def is_few(rows: SparseGrad) -> bool:
 
 
 def is_small(rows: SparseGrad) -> bool:
-    """Whether it costs next to nothing to have the rows beside the whole, for those who want to see them."""
+    """Whether keeping the rows beside the dense gradient costs next to nothing, for code that reads ``values``."""
     size, total = product(rows.type.shape), count(rows.terms)
     few = isinstance(size, int) and isinstance(total, int) and rows.type.shape[0] > 0
     return few and size < _LARGE and total * (size // rows.type.shape[0]) < _LARGE
