@@ -1,8 +1,8 @@
 """Alias analysis of control flow: which results may be written over which operands.
 
-A carry of a loop lies in one memory for all turns where its new value may be written over the old one: each kernel that
-reads the old one runs first, and the one that writes reads it element by element, or writes a few elements and leaves
-the others (see ``buffers``).  Otherwise two memories take turns.  A result of a branch may take the memory of an
+A carry of a loop lies in one memory for all iterations where its new value may be written over the old one: each kernel
+that reads the old one runs first, and the one that writes reads it element by element, or writes a few elements and
+leaves the others (see ``buffers``).  Otherwise two memories take turns.  A result of a branch may take the memory of an
 operand where that is so in each branch, or the branch hands it on.
 
 Who runs such a node may then give it one address for both.  An operand that it is given twice is not written over.

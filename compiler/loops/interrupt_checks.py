@@ -1,10 +1,9 @@
-"""Which loops look, every so often, whether the user has interrupted the program, and what their turns cost.
+"""Which loops look, every so often, whether the user has interrupted the program, and what their iterations cost.
 
-A loop whose turns nobody can count may never end, so it looks; so does one whose turns, taken together, are long.
-Looking costs some 25 ns, so a loop does it when its turns have cost ``BUDGET`` since the last time: elements that are
-computed, each a nanosecond or so.  What a turn costs is estimated too low rather than too high: behind one that costs
-more than the budget a loop looks in any case.
-"""
+A loop whose iterations nobody can count may never end, so it looks; so does one whose iterations, taken together, are
+long. Looking costs some 25 ns, so a loop does it when its iterations have cost ``BUDGET`` since the last time: elements
+that are computed, each a nanosecond or so.  What an iteration costs is estimated too low rather than too high: behind
+one that costs more than the budget a loop looks in any case."""
 
 from __future__ import annotations
 
@@ -51,8 +50,8 @@ def is_long(walk: Scan) -> bool:
 
 
 def cost(*graphs: Graph, inline: bool = False) -> Extent:
-    """About how many elements graphs compute.  Loops inside whose turns are not known are looked behind each time,
-    unless they are written ``inline``, where their own turns count."""
+    """About how many elements graphs compute.  Loops inside whose iterations are not known are looked behind each time,
+    unless they are written ``inline``, where their own iterations count."""
     total: Extent = 1
     for graph in graphs:
         for node in graph.nodes:

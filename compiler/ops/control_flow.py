@@ -8,13 +8,13 @@ and writes is a carry.  Where effects happen inside, a token comes in and goes o
     cond(which, *xs) {branches}              those of one branch: with a bool the first of two where it is True; with an
                                              integer the branch of that number, the last one where there is none
     while(*xs) {cond, body}                  ``body`` returns new values of the first operands (the carries); the others
-                                             are the same in each turn.  Turns go on while ``cond`` is True, which is
-                                             given the same but for a token: it has no effects
-    scan(*xs) {body, carries, stacked,       ``length`` turns.  The operands are ``carries`` carries, then ``stacked``
-               length, reverse}              arrays, of which each turn sees the next slice along axis 0 (where
-                                             ``reverse``, from the last to the first), then what is the same in each
-                                             turn.  ``body`` returns the new carries, then slices that are stacked at
-                                             the same positions
+                                             are the same in each iteration.  It iterates while ``cond`` is True, which
+                                             is given the same but for a token: it has no effects
+    scan(*xs) {body, carries, stacked,       ``length`` iterations.  The operands are ``carries`` carries, then
+               length, reverse}              ``stacked`` arrays, of which an iteration sees the next slice along axis 0
+                                             (``reverse``: from the last to the first), then what is the same in each
+                                             iteration.  ``body`` returns the new carries, then slices that are stacked
+                                             at the same positions
 
     sized(count, *xs) {body, symbol}         ``body(*xs)``, in which the extent ``symbol`` is two more than ``count``:
                                              an extent that is found when the program runs, in memory that is taken then
@@ -43,11 +43,11 @@ stands above it in the program fails, and even if one below it does.  An error i
 
 Their derivatives are sub-graphs again.  That of ``cond`` is a ``cond`` over the branches' derivatives, each of which
 computes what it needs of the forward branch anew or takes it as one of the forward ``cond``'s further results.  That of
-``scan`` is a ``scan`` in reverse: what a turn's derivative needs of the forward turn leaves the forward scan as further
-stacked results and enters the backward scan as stacked operands; cotangents are carries, and those of operands that are
-the same in each turn are carries that grow by addition.  A ``while`` does not know its number of turns: its forward
-pass counts them and stacks the same residuals into memory that grows, and the derivative is a ``scan`` over the count.
-"""
+``scan`` is a ``scan`` in reverse: what an iteration's derivative needs of the forward iteration leaves the forward scan
+as further stacked results and enters the backward scan as stacked operands; cotangents are carries, and those of
+operands that are the same in each iteration are carries that grow by addition.  A ``while`` does not know its number of
+iterations: its forward pass counts them and stacks the same residuals into memory that grows, and the derivative is a
+``scan`` over the count."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def _while_reference(run: GraphRunner, *xs: np.ndarray, cond: Graph, body: Graph
 
 _control(
     "while",
-    doc="The carries after the last turn of a loop that goes on as long as its condition holds.",
+    doc="The carries after the last iteration of a loop that goes on as long as its condition holds.",
     canon=_while_canon,
     infer=_while_infer,
     lower=lambda types, attrs: While(attrs["cond"], attrs["body"]),
@@ -361,7 +361,7 @@ def _scan_reference(
 
 _control(
     "scan",
-    doc="The carries after a loop over slices, and what the turns made, stacked.",
+    doc="The carries after a loop over slices, and what the iterations made, stacked.",
     canon=_scan_canon,
     infer=_scan_infer,
     lower=lambda types, attrs: Scan(**attrs),

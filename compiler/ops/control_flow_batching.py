@@ -5,10 +5,10 @@ Where all examples go one way (the condition does not depend on them) so does th
     cond     computes each branch to which some example comes for all of them, and chooses for each
     while    goes on until all examples are done; one that is done keeps what it has
 
-Examples that do not come to a branch or a turn take part as copies of one that does: what is computed for them is
+Examples that do not come to a branch or an iteration take part as copies of one that does: what is computed for them is
 nobody's, and can neither raise nor, being an infinity or NaN, spoil a derivative.  Where something has an effect, which
 is to happen once for each example that comes to it, a scan runs one example after another.  Carries that come to depend
-on the examples in some turn do so from the start.
+on the examples in some iteration do so from the start.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def while_batch(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, cond
 def _while_any_active(
     b: Any, op: Any, size: Extent, batched: Flags, xs: Sequence[Any], cond: Graph, body: Graph
 ) -> PartlyBatched:
-    """A loop that also carries which examples go on, and a count of its turns, for derivatives."""
+    """A loop that also carries which examples go on, and a count of its iterations, for derivatives."""
     count = len(body.outputs)
     every = [True] * count
     flags = [*every, *batched[count:]]

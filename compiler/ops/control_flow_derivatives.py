@@ -1,14 +1,14 @@
 """Derivatives of control flow: control flow again, over sub-graphs that are differentiated.
 
     cond     chooses among the derivatives of the branches, each of which computes what it needs of its branch anew
-    scan     runs the other way.  What the derivative of a turn needs of the turn is stacked by a second forward scan
+    scan     runs the other way.  What the derivative of an iteration needs of it is stacked by a second forward scan
              that makes these results too; a pass then has one scan do the work of both (``passes.control``)
 
-Cotangents of carries are carries.  Those of what is the same in each turn are carries too, which start with what has
-come together so far, so that sums are added up in the order in which they would be without a loop.  They start with
--0.0 where there is nothing yet: x + -0.0 has the bits of x.
+Cotangents of carries are carries.  Those of what is the same in each iteration are carries too.  They start with the
+sum so far, so that sums are added up in the order in which they would be without a loop.  They start with -0.0 where
+there is nothing yet: x + -0.0 has the bits of x.
 
-What a branch or a turn does besides (``callback``) it does once, and not again for its derivative: see
+What a branch or an iteration does besides (``callback``) it does once, and not again for its derivative: see
 ``without_effects``.
 """
 
@@ -162,7 +162,7 @@ def _tangents(outs: Values, found: Values) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class _Shape:
-    """How the operands of a scan lie: ``carries``, ``stacked`` ones, and what is the same in each turn."""
+    """How the operands of a scan lie: ``carries``, ``stacked`` ones, and what is the same in each iteration."""
 
     carries: int
     stacked: int
@@ -195,8 +195,8 @@ def scan_vjp(
 
 @dataclass(frozen=True)
 class _Split:
-    """What a turn's derivative is made of: the forward body that also returns ``saved`` values, and the nodes of the
-    derivative, which read these, inputs of the body and cotangents."""
+    """What an iteration's derivative is made of: the forward body that also returns ``saved`` values, and the nodes of
+    the derivative, which read these, inputs of the body and cotangents."""
 
     forward: Graph
     saved: list[Node]
@@ -205,12 +205,11 @@ class _Split:
 
 
 class _Iteration:
-    """One turn and its derivative in one graph.
+    """One iteration and its derivative in one graph.
 
     ``moving`` are the carries with a cotangent, ``stacks`` the stacked results with one.  A stacked result that is a
-    carry too (``same``) is one value with it: what the stack's cotangent says of the turn before is where the sum for
-    the carry starts.
-    """
+    carry too (``same``) is one value with it: what the stack's cotangent says of the iteration before is where the sum
+    for the carry starts."""
 
     def __init__(self, body: Graph, shape: _Shape, gs: Values, asked: Flags) -> None:
         self.body, self.shape = body, shape
@@ -293,7 +292,7 @@ class _Iteration:
         return _Split(forward, saved, nodes, read)
 
     def _first_nodes(self) -> set[Node]:
-        """The nodes of the turn, and of the derivative those loops that need no cotangent, with what they read."""
+        """The nodes of the iteration, and of the derivative those loops that need no cotangent, with what they read."""
         first = set(self.forward_nodes)
         later = [n for n in self.b.nodes if n not in first]
         free: set[Node] = set()
@@ -312,7 +311,7 @@ class _Iteration:
         return first | {n for n in later if n.op.kind is Kind.PROJECT and n.inputs[0] in first}
 
     def _unchanging(self) -> set[Node]:
-        """Nodes that are the same in each turn."""
+        """Nodes that are the same in each iteration."""
         result = set(self.inputs[self.shape.carries + self.shape.stacked :])
         for node in self.b.nodes:
             if all(n in result for n in node.inputs):
@@ -393,7 +392,7 @@ class _Backward:
         )  # fmt: skip
 
     def _last(self, k: int) -> Any:
-        """The cotangent of a carry after the last turn."""
+        """The cotangent of a carry after the last iteration."""
         b, shape, g = self.b, self.iteration.shape, self.gs[k]
         if k in self.iteration.same:
             n = shape.length
@@ -402,8 +401,8 @@ class _Backward:
         return _zero_cotangent(b, self.xs[k]) if g is None else g
 
     def _shifted(self, k: int) -> Any:
-        """For each turn what the sum for the carry that it began with starts with: the cotangent of the slice that the
-        turn before stacked."""
+        """For each iteration what the sum for the carry that it began with starts with: the cotangent of the slice that
+        the iteration before stacked."""
         b, shape, x = self.b, self.iteration.shape, self.xs[k]
         g = self.gs[self.iteration.same[k]]
         row = b.reshape(_zero_cotangent(b, x), shape=(1, *x.type.shape))
@@ -473,7 +472,7 @@ def scan_jvp(
 def while_vjp(
     b: Any, gs: Values, outs: Values, *xs: Any, cond: Graph, body: Graph, so_far: Values, wanted: Flags
 ) -> list[Any]:
-    """A forward scan over as many turns as there were, which is known when the program runs, and one back."""
+    """A forward scan over as many iterations as there were, which is known when the program runs, and one back."""
     count = len(body.outputs)
     symbol = _symbol(body)
     iterations = _trip_count(b, outs, xs, cond, body)
@@ -495,7 +494,7 @@ def while_vjp(
     gradients = dict(zip(reached, b.results(b.sized(iterations, *operands, body=graph, symbol=symbol))))
     none = b.equal(iterations, b.literal(0, iterations.type.dtype))
     for i, total in gradients.items():
-        if so_far[i] is None and (i >= count or gs[i] is None):  # without a turn, there is no sum
+        if so_far[i] is None and (i >= count or gs[i] is None):  # without an iteration, there is no sum
             gradients[i] = b.where(_everywhere(b, none, total), b.full(0, like=total), total)
     return [gradients.get(i) for i in range(len(xs))]
 
@@ -506,7 +505,7 @@ def _everywhere(b: Any, x: Any, like: Any) -> Any:
 
 
 def _symbol(body: Graph) -> str:
-    """A name for the number of turns, which no loop inside has."""
+    """A name for the number of iterations, which no loop inside has."""
     return f"turns{_depth(body)}"
 
 
@@ -519,7 +518,7 @@ _ADDITIONS = ("add", "checked_add")
 
 
 def counter(body: Graph) -> int | None:
-    """The number of a carry to which each turn adds 1, in 64 bits."""
+    """The number of a carry to which each iteration adds 1, in 64 bits."""
     for k, (node, new) in enumerate(zip(body.inputs, body.outputs)):
         if node.type == TensorType((), int64) and new.op.name in _ADDITIONS and node in new.inputs:
             other = new.inputs[1] if new.inputs[0] is node else new.inputs[0]
@@ -529,7 +528,7 @@ def counter(body: Graph) -> int | None:
 
 
 def _trip_count(b: Any, outs: Values, xs: Values, cond: Graph, body: Graph) -> Any:
-    """How many turns there were: what a counter says, or else a loop that counts them."""
+    """How many iterations there were: what a counter says, or else a loop that counts them."""
     k = counter(body)
     if k is not None:
         return b.subtract(outs[k], xs[k])

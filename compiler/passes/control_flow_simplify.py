@@ -1,14 +1,13 @@
-"""Control flow made smaller: branches that are known, carries that are no carries, work that each turn repeats.
+"""Control flow made smaller: branches that are known, carries that are no carries, work that each iteration repeats.
 
     cond     a predicate that is known leaves its branch; results that nobody reads, or that are one operand in every
              branch, and operands that no branch reads go
-    while    carries that nothing needs go; those that no turn changes, and results of a body that are computed of such
-    scan     alone, are computed before the loop; few elements that a turn writes are scattered (``few_written``)
+    while    carries that nothing needs go; those that no iteration changes, and results of a body computed of such
+    scan     alone, are computed before the loop; few elements that an iteration writes are scattered (``few_written``)
 
 What may raise or has an effect stays where it is, and stays in its order.  What leaves a loop is pure, so that nobody
-sees whether it was computed: a loop without turns costs at most what one turn would.  But a ``while`` does not leave
-another loop, because it may have no end.
-"""
+sees whether it was computed: a loop without iterations costs at most what one iteration would.  But a ``while`` does
+not leave another loop, because it may have no end."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from hybridflow.compiler.passes.select_to_scatter import selects_to_scatters
 
 _IN_LOOPS = (Kind.ELEMENTWISE, Kind.VIEW, Kind.CREATE, Kind.SEGMENT)  # an element takes no loop to compute
 
-SMALL = 4096  # bytes that are kept for a loop's turns without asking what it takes to compute them
+SMALL = 4096  # bytes that are kept for a loop's iterations without asking what it takes to compute them
 
 
 def control(graph: Graph) -> Graph:
@@ -182,7 +181,7 @@ def _reads(graph: Graph, i: int) -> bool:
 @dataclass(frozen=True)
 class _Loop:
     """A ``while`` (with ``cond``) or a ``scan``: what it starts with, the arrays that it walks over, and what is the
-    same in each turn; ``carries`` and ``made`` are the numbers that its results have in the node as it was."""
+    same in each iteration; ``carries`` and ``made`` are the numbers that its results have in the node as it was."""
 
     node: Node
     cond: Graph | None
@@ -195,7 +194,7 @@ class _Loop:
 
     @property
     def fixed(self) -> tuple[Node, ...]:
-        """The body's inputs that are the same in each turn."""
+        """The body's inputs that are the same in each iteration."""
         return self.body.inputs[len(self.start) + len(self.stacked) :]
 
     def queried(self, inputs: Sequence[Any]) -> list[Any]:
@@ -221,7 +220,7 @@ def _scan(to: _Pass, node: Node, wanted: Collection[int]) -> Results | None:
 
 
 def _loop(to: _Pass, loop: _Loop, wanted: Collection[int]) -> Results | None:
-    body = selects_to_scatters(loop.body, len(loop.start))  # before what is the same in each turn leaves the loop
+    body = selects_to_scatters(loop.body, len(loop.start))  # before what is the same in each iteration leaves the loop
     simplified, unchanged = _without_unchanged(loop if body is loop.body else replace(loop, body=body))
     simplified = _without_unread(simplified, wanted)
     simplified, duplicates = _without_duplicates(simplified)
@@ -244,8 +243,8 @@ def _arranged(
     loop: _Loop, carries: Sequence[int], fixed: Sequence[int], stacked: Sequence[int], rest: Sequence[int],
     made: Sequence[int],
 ) -> _Loop:  # fmt: skip
-    """The loop with some of its carries, and with others, which are ``fixed``, among what is the same in each turn;
-    with some of its other operands, and of what its turns make."""
+    """The loop with some of its carries, and with others, which are ``fixed``, among what is the same in each
+    iteration; with some of its other operands, and of what its iterations make."""
     count, walked = len(loop.start), len(loop.stacked)
     order = [*carries, *(count + k for k in stacked), *fixed, *(count + walked + k for k in rest)]
     body = replace(
@@ -272,8 +271,8 @@ def _arranged(
 
 
 def _without_unchanged(loop: _Loop) -> tuple[_Loop, dict[int, Node]]:
-    """The loop in which carries that each turn hands on are none, and what their results are.  A token that is handed
-    on everywhere comes through: there is no effect in the loop."""
+    """The loop in which carries that each iteration hands on are none, and what their results are.  A token that is
+    handed on everywhere comes through: there is no effect in the loop."""
     body, count = loop.body, len(loop.start)
     fixed = [k for k in range(count) if body.outputs[k] is body.inputs[k]]
     if not fixed:
@@ -327,7 +326,7 @@ def _without_duplicates(loop: _Loop) -> tuple[_Loop, dict[int, int]]:
 
 
 def _without_repeated(to: _Pass, loop: _Loop) -> _Loop:
-    """The loop to which the pure values that are the same in each turn are given.  What they are computed of is
+    """The loop to which the pure values that are the same in each iteration are given.  What they are computed of is
     computed before it."""
     count = len(loop.start) + len(loop.stacked)
     known = dict(zip(loop.body.inputs[count:], loop.rest))
@@ -359,7 +358,7 @@ class _Repeated:
         for node in graph.nodes:
             if all(n in known or n in self.same for n in node.inputs) and _is_pure(node):
                 self.same.add(node)
-        here = set(graph.outputs)  # read where the turns are
+        here = set(graph.outputs)  # read where the iterations are
         for node in graph.nodes:
             if node not in self.same:
                 here.update(node.inputs)

@@ -2,9 +2,9 @@
 
     range            what ``ops.bounds`` says of a value, from what is known of the graph's inputs: those of a branch
                      are its operands, where its condition holds; those of a loop's body are what follows
-    invariant        a carry is what it is at the start, or what a turn has made of it, where the loop goes on then
-    induction        a carry to which each turn adds a step within bounds is the start and as many steps as there are
-                     turns at most
+    invariant        a carry is what it is at the start, or what an iteration made of it, where the loop goes on then
+    induction        a carry to which each iteration adds a step within bounds is the start and at most as many
+                     steps as there are iterations
 
 An op of ``ops.checked`` whose exact result 64 bits hold, by these ranges, becomes the op that wraps.  So counters of
 loops, positions and lengths have no checks, and loops are as fast, and may be moved and merged, as if there were none.
@@ -121,20 +121,20 @@ class _Ranges:
             ever = {
                 **fixed,
                 **{body.inputs[k]: ends for k, ends in after.items()},
-            }  # it is asked after the last turn, too
+            }  # it is asked after the last iteration, too
             inner.append(_Ranges(cond, {c: ever[n] for c, n in asked if n in ever}, self.rounds))
         self.inner[node] = inner
         return [after.get(k) for k in range(len(node.type.parts))]
 
     @staticmethod
     def _after(body: _Ranges, k: int, start: Bounds, iterations: int) -> Bounds:
-        """A carry after any number of turns."""
+        """A carry after any number of iterations."""
         return _common(union(start, body.of(body.graph.outputs[k])), body.induced(k, start, iterations))
 
     # ---- induction variables
 
     def induced(self, k: int, start: Bounds, iterations: int) -> Bounds:
-        """What carry ``k`` of this body can be, by the steps that ``turns`` turns at most add to it."""
+        """What carry ``k`` of this body can be, by the steps that at most ``turns`` iterations add to it."""
         node = self.graph.inputs[k]
         whole, step = of_dtype(node.dtype), self._step(self.graph.outputs[k], node)
         if step is None:
@@ -180,7 +180,7 @@ class _Ranges:
         iteration = body._step(body.graph.outputs[index], body.graph.inputs[index], depth - 1)
         if before is None or iteration is None:
             return None
-        # Turns that nobody can count are among those that all loops together have.
+        # Iterations that nobody can count are among those that all loops together have.
         length = node.attrs.get("length")
         iterations = length if isinstance(length, int) else 1
         return before.then(min(0, iterations * iteration.low), max(0, iterations * iteration.high), iteration.fits)
@@ -246,7 +246,7 @@ def _is_int_type(type: Any) -> bool:
 
 def _common(x: Bounds, y: Bounds) -> Bounds:
     low, high = max(x[0], y[0]), min(x[1], y[1])
-    return (low, high) if low <= high else x  # no turn comes there
+    return (low, high) if low <= high else x  # no iteration comes there
 
 
 def _either(steps: Sequence[_Step | None]) -> _Step | None:

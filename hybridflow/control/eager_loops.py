@@ -28,7 +28,7 @@ def run_while(
     names: Sequence[str],
     maximum: Any | None = None,
 ) -> list[Tensor]:
-    """What is carried after turns of ``body`` while ``cond`` holds, at most ``maximum`` ones."""
+    """What is carried after iterations of ``body`` while ``cond`` holds, at most ``maximum`` ones."""
     run = plain_while if now().trace is None else trace_while
     return run(stage, cond, body, carried, names, maximum)
 
@@ -42,7 +42,8 @@ def run_for(
     names: Sequence[str],
     reverse: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """The carries after ``length`` turns of ``body(carries, slices)``, and the stacks of what the turns made."""
+    """The carries after ``length`` iterations of ``body(carries, slices)``, and the stacks of what the iterations
+    made."""
     run = plain_for if now().trace is None else trace_for
     return run(stage, length, body, carried, stacked, names, reverse)
 
@@ -88,7 +89,7 @@ class _Widened(Exception):
 
 
 class _Loop:
-    """A loop in plain Python.  ``turns`` are those that were done; ``output_types`` what turns would have made, if
+    """A loop in plain Python.  ``turns`` are those that were done; ``output_types`` what iterations would have made, if
     there were none."""
 
     def __init__(self, stage: str, carried: Sequence[Any], names: Sequence[str]) -> None:
@@ -100,7 +101,7 @@ class _Loop:
         self, goes_on: Callable[[list[Tensor]], bool], iteration: Iteration, slices: Callable[[], list[Tensor]],
         types: Sequence[TensorType],
     ) -> tuple[list[Tensor], list[list[Tensor]]]:  # fmt: skip
-        """The carries after the last turn, and what each turn made.  ``types`` are those of the slices."""
+        """The carries after the last iteration, and what each iteration made.  ``types`` are those of the slices."""
         while True:
             try:
                 if not any(carry.weak for carry in self.carries):
@@ -131,8 +132,8 @@ class _Loop:
         return values, stacked
 
     def _look(self, iteration: Iteration, types: Sequence[TensorType]) -> None:
-        """Find the types of what a turn makes without running it; carries get the dtypes that they would have.  Nothing
-        is known where the body cannot be traced, because it looks at values."""
+        """Find the types of what an iteration makes without running it; carries get the dtypes that they would have.
+        Nothing is known where the body cannot be traced, because it looks at values."""
         try:
             with tracing(Trace(self.stage)):
                 body = Body(self.stage, self.carries, types)

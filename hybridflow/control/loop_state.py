@@ -1,7 +1,7 @@
 """Nested values that branches return and loops carry: values apart from what else is among their leaves.
 
 Tensors, variables, arrays and numbers are values.  Anything else (None, strings, objects) is a constant of the program:
-it has to be the same in each branch and after each turn.
+it has to be the same in each branch and after each iteration.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loops while a condition holds, or for a number of turns: ``while_loop`` and ``fori_loop``."""
+"""Loops while a condition holds, or for a number of iterations: ``while_loop`` and ``fori_loop``."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def while_loop(
         cond: a function of the loop variables that returns a bool, or a bool tensor ``[]``.
         body: a function of the loop variables that returns the next ones, of the same structure, dtypes and shapes.
         loop_vars: the first values. A Python number takes the dtype that comes out.
-        maximum_iterations: the largest number of turns; None for any.
+        maximum_iterations: the largest number of iterations; None for any.
 
     Returns:
         The last values, of the structure of ``loop_vars``.
 
     Raises:
-        DTypeError: where a turn changes a dtype.
+        DTypeError: where an iteration changes a dtype.
         ShapeError: where it changes a shape.
         ArgumentTypeError: where it changes the structure.
 
@@ -66,7 +66,7 @@ def while_loop(
             if type(result) in (list, tuple):
                 result = type(loop_vars)(result)
         nest = Nest(result, "loop_vars")
-        start.check_like(stage, nest, "before a turn", "after it")
+        start.check_like(stage, nest, "before an iteration", "after it")
         return nest.values
 
     def goes_on(values: Sequence[Any]) -> Any:
@@ -80,7 +80,7 @@ def while_loop(
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
     """Counted loop: ``value = body(i, value)`` for i from ``lower`` to ``upper`` - 1, beginning with ``init``.
 
-    Where the bounds are Python ints, the program knows the number of turns.
+    Where the bounds are Python ints, the program knows the number of iterations.
 
     Args:
         lower: the first i, an int or an integer tensor ``[]``.
@@ -89,7 +89,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
         init: the first value, which may be nested. Its structure, dtypes and shapes are kept, as in ``hf.while_loop``.
 
     Returns:
-        The last value; ``init`` where there are no turns.
+        The last value; ``init`` where there are no iterations.
 
     >>> @hf.function
     ... def power(x, n):
@@ -105,7 +105,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
 
     def iteration(i: Tensor, values: Sequence[Any]) -> list[Any]:
         nest = Nest(body(i, start.filled(values)), "the value")
-        start.check_like(stage, nest, "before a turn", "after it")
+        start.check_like(stage, nest, "before an iteration", "after it")
         return nest.values
 
     if now().trace is None:
@@ -137,7 +137,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
 
 
 def _count(stage: str, what: str, value: Any) -> Any:
-    """A number of turns: an int or an extent, or an int64 tensor."""
+    """A number of iterations: an int or an extent, or an int64 tensor."""
     if type(value) is int or isinstance(value, Dim):
         return value
     if weak_kind(value) is not None and weak_kind(value) is not int:

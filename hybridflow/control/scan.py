@@ -172,7 +172,7 @@ class _Elements:
     ) -> tuple[list[Tensor], list[Tensor]]:
         def iteration(values: Sequence[Any], slices: Sequence[Tensor]) -> tuple[list[Any], list[Any] | None]:
             nest = Nest(fn(start.filled(values), self.nest.filled(slices)), "the accumulator")
-            start.check_like(self.stage, nest, "before a turn", "after it")
+            start.check_like(self.stage, nest, "before an iteration", "after it")
             return nest.values, None if stacked else []
 
         return run_for(self.stage, self.length, iteration, start.values, self.tensors, start.names, reverse)

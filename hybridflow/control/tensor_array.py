@@ -40,8 +40,8 @@ class TensorArray:
     flow through what was written and read.
 
     A loop that a compiled program runs has to know ``element_shape`` before. With ``dynamic_size`` writing behind the
-    end makes the array longer, outside of such loops. A ``for`` whose number of turns is an extent is then traced turn
-    by turn.
+    end makes the array longer, outside of such loops. A ``for`` whose number of iterations is an extent is then traced
+    iteration by iteration.
 
     Args:
         dtype: the dtype of the elements.

@@ -57,13 +57,14 @@ def emit_while(
     asked: Sequence[Tensor],
     goes_on: Tensor,
 ) -> list[Tensor]:
-    """What a loop carries after its last turn.  ``starts`` are the values before the first one, ``inputs`` and
-    ``outputs`` those of a turn in ``body``, ``asked`` those that the condition ``goes_on`` is given in ``asking``."""
+    """What a loop carries after its last iteration.  ``starts`` are the values before the first one, ``inputs`` and
+    ``outputs`` those of an iteration in ``body``, ``asked`` those that the condition ``goes_on`` is given in
+    ``asking``."""
     starts, inputs, outputs, asked = list(starts), list(inputs), list(outputs), list(asked)
     count = len(inputs)
     operands = all_operands([(body, outputs), (asking, [goes_on])])
     graph = body.graph("body", inputs, operands, outputs)
-    if counter(graph) is None:  # a derivative asks how many turns there were
+    if counter(graph) is None:  # a derivative asks how many iterations there were
         number = body.carry(_NUMBER, "turns")
         with body.entered():
             following = apply(TABLE["add"], number, as_tensor(1, stage))
@@ -84,8 +85,8 @@ def emit_scan(
     outputs: Sequence[Tensor],
     length: Extent,
 ) -> list[Tensor]:
-    """What ``length`` turns of ``body`` carry in the end, and then the stacks of what it makes besides.  ``inputs`` are
-    the carries of a turn, ``slices`` those of the ``sources`` that it is given."""
+    """What ``length`` iterations of ``body`` carry in the end, and then the stacks of what it makes besides.
+    ``inputs`` are the carries of an iteration, ``slices`` those of the ``sources`` that it is given."""
     if not outputs and not _has_effect(body):
         return []
     operands = all_operands([(body, outputs)])

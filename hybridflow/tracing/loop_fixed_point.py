@@ -19,7 +19,7 @@ from hybridflow.tracing.control_nodes import assign
 from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
-MAX_PASSES = 64  # more than dtypes can widen and variables turn up
+MAX_PASSES = 64  # more than dtypes can widen and variables iteration up
 
 
 def is_weak(value: Any) -> bool:
@@ -56,7 +56,7 @@ class FixedPoint:
         """Count a pass.  Raises TraceError where types never settle."""
         self._passes += 1
         if self._passes > MAX_PASSES:
-            raise TraceError(self._stage, "the types of what the loop carries differ again after each turn.")
+            raise TraceError(self._stage, "the types of what the loop carries differ again after each iteration.")
 
     def variable_inputs(self, body: SubTrace) -> list[SymbolicTensor]:
         """Inputs of ``body``, a subtrace of it or of its condition, for the variables known so far."""

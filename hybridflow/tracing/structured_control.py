@@ -148,8 +148,8 @@ class Carry:
         after = f"the Python number {x!r}" if is_weak(x) else str(x.type)
         return DTypeError(
             stage,
-            f"{self.name} is {self.type} before a turn and {after} after it. A loop keeps the dtypes of what it "
-            f"carries: convert it before the loop with hf.astype(x, hf.{wanted}), or at the end of a turn with "
+            f"{self.name} is {self.type} before an iteration and {after} after it. A loop keeps the dtypes of what it "
+            f"carries: convert it before the loop with hf.astype(x, hf.{wanted}), or at the end of an iteration with "
             f"hf.astype(x, hf.{self.dtype}).",
         )
 
@@ -158,9 +158,9 @@ class Carry:
         start = f"the number {self.start!r}" if self.weak else str(self.type)
         return ShapeError(
             stage,
-            f"{self.name} is {start} before a turn and {after} after it. A loop keeps the shapes of what it carries: "
-            "start with hf.zeros of the final shape and write slices, or collect what turns make with hf.scan or "
-            "hf.TensorArray.",
+            f"{self.name} is {start} before an iteration and {after} after it. A loop keeps the shapes of what it "
+            "carries: start with hf.zeros of the final shape and write slices, or collect the results of iterations "
+            "with hf.scan or hf.TensorArray.",
         )
 
 
@@ -297,7 +297,7 @@ def _bounded(
     def iteration(carries: list[Tensor]) -> list[Value]:
         return [*body(carries[:-1]), carries[-1] + 1]
 
-    names = [*(names or [f"loop variable {k}" for k in range(len(carried))]), "the number of turns"]
+    names = [*(names or [f"loop variable {k}" for k in range(len(carried))]), "the number of iterations"]
     return trace_while(stage, goes_on, iteration, [*carried, as_tensor(0, stage)], names)[:-1]
 
 

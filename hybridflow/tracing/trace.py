@@ -1,6 +1,6 @@
 """Traces: what ops are recorded into while a Python function runs on symbolic tensors.
 
-A trace turns everything it meets into graph inputs: arguments, eager tensors (captures, held alive) and variables
+A trace iterations everything it meets into graph inputs: arguments, eager tensors (captures, held alive) and variables
 (state).  State is functional in the graph: reads see the latest write, and the last write leaves as an update.
 
 A trace may have a ``parent``: a finished trace whose values, and whose parent's values, it uses freely.  Such values

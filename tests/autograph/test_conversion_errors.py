@@ -102,7 +102,7 @@ def types_of_a_ternary(x):
     return x if x[0] > 0 else x[0]
 
 
-@wrong("y has no one type after this while", "before a turn it is f32[2], after it f32[4]")
+@wrong("y has no one type after this while", "before an iteration it is f32[2], after it f32[4]")
 def shape_grows_in_a_loop(x):
     y = x
     while hf.sum(y) < 100:

@@ -207,27 +207,27 @@ BAD: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "growing": (
         lambda x: hf.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, hf.concat([x, x])), (0, x)),
         errors.ShapeError,
-        r"loop_vars\[1\] is f32\[3\] before a turn and f32\[6\] after it.*hf.TensorArray",
+        r"loop_vars\[1\] is f32\[3\] before an iteration and f32\[6\] after it.*hf.TensorArray",
     ),
     "another rank": (
         lambda x: hf.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x[None]), (0, x)),
         errors.ShapeError,
-        r"f32\[3\] before a turn and f32\[1,3\] after it",
+        r"f32\[3\] before an iteration and f32\[1,3\] after it",
     ),
     "a number that becomes an array": (
         lambda x: hf.while_loop(lambda i, s: i < 5, lambda i, s: (i + 1, s + x), (0, 0)),
         errors.ShapeError,
-        r"the number 0 before a turn and f32\[3\] after it.*hf.zeros",
+        r"the number 0 before an iteration and f32\[3\] after it.*hf.zeros",
     ),
     "another dtype": (
         lambda x: hf.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x.astype(hf.float64)), (0, x)),
         errors.DTypeError,
-        r"f32\[3\] before a turn and f64\[3\] after it.*hf.astype\(x, hf.float32\)",
+        r"f32\[3\] before an iteration and f64\[3\] after it.*hf.astype\(x, hf.float32\)",
     ),
     "another structure": (
         lambda x: hf.while_loop(lambda i, x: i < 5, lambda i, x: i + 1, (0, x)),
         errors.ArgumentTypeError,
-        r"tuple\(\*, \*\) before a turn and i64\[\] after it",
+        r"tuple\(\*, \*\) before an iteration and i64\[\] after it",
     ),
     "a condition that is no bool": (
         lambda x: hf.while_loop(lambda x: hf.sum(x), lambda x: x, x),

@@ -2,7 +2,8 @@
 
 What a sub-graph computes is either written in place, where that is single elements (``inline``), or planned and emitted
 as a function of its own with the parameters of a program's entry, which finds its buffers through a table of addresses.
-A loop has two memories for its carries: each turn reads one and writes the other, and only the tables change places.
+A loop has two memories for its carries: each iteration reads one and writes the other, and only the tables change
+places.
 
 Such a kernel is a single unit: whoever runs it, a worker of a host, runs all of its sub-graphs.
 Where these have work for several threads there is a second kernel, which runs in the caller's thread while nothing else
@@ -553,7 +554,7 @@ class _Control:
             self._barrier()
             e.line(f"{memory} = load ptr, ptr {place}, align 8")
         e.line(f"{missing} = icmp eq ptr {memory}, null")
-        message = "there is no memory for what the turns of a loop keep for their derivatives."
+        message = "there is no memory for what the iterations of a loop keep for their derivatives."
         e.on_check = self._first_code
         e.raise_if(
             Val(missing, dt.bool_, 1), Check(HybridflowError.__name__, self.node.op.name, message, self.node.where)
@@ -608,7 +609,7 @@ class _Control:
         )
 
     def _body(self, step: _Step, table: str) -> None:
-        """One turn: from the addresses of a table to those behind them."""
+        """One iteration: from the addresses of a table to those behind them."""
         if step.function is not None:
             self._call(step, table)
             return
@@ -644,10 +645,10 @@ class _Control:
         iteration: Callable[[str], None],
         spent: Extent | None,
     ) -> None:
-        """Turns that cost ``spent`` each, None where nothing is looked for behind them.
+        """Iterations that cost ``spent`` each, None where nothing is looked for behind them.
 
-        The first turn reads the operands; then two tables take turns.  At the end the carries lie where the table of
-        the turn that did not come has its inputs."""
+        The first iteration reads the operands; then two tables take turns.  At the end the carries lie where the table
+        of the iteration that did not come has its inputs."""
         e = self.e
         head, body, done = (e.new_label(hint) for hint in ("head", "body", "done"))
         cost = None if self.watch is None or spent is None else self.code.extent(spent)
@@ -772,8 +773,8 @@ _WRITERS: dict[type, Callable[[_Control, Any], None]] = {
 
 
 class _Tables(NamedTuple):
-    """Tables of addresses, inputs before outputs: of the first turn, which reads the operands, and of those that come
-    after a turn that wrote ``here``, or elsewhere: carries that stay have one memory for all turns."""
+    """Tables of addresses, inputs before outputs: of the first iteration, which reads the operands, and of those that
+    come after an iteration that wrote ``here``, or elsewhere: carries that stay have one memory for all iterations."""
 
     tables: list[str]
     inputs: list[list[str]]

@@ -1,4 +1,4 @@
-"""Loops that look for interrupts (see ``loops.interrupts``): the code at the end of their turns.
+"""Loops that look for interrupts (see ``loops.interrupts``): the code at the end of their iterations.
 
 The process answers ``i32 hf_interrupted(ptr last)``: not 0 where the program is to end.  ``last`` is an i64 of the
 caller's, 0 at first, in which it notes when it has looked.
@@ -25,7 +25,7 @@ class InterruptPoll:
         return word
 
     def poll(self, cost: Ref) -> None:
-        """A turn is over, which has cost so much."""
+        """An iteration is over, which has cost so much."""
         e, code = self.e, self.code
         before = e.fresh("i")
         e.line(f"{before} = load i64, ptr {self._left}, align 8")

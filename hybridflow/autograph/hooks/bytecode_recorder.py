@@ -115,7 +115,7 @@ class CodeRecorder(Recorder):
     def iterate(self, value: Any, depth: int = 0) -> Any:
         if issubclass(type(value), IterationSpace) and not isinstance(value.length, int):
             remedy = why_unconverted(sys._getframe(1)) or "Use hf.while_loop."
-            raise TraceError("for", f"how many turns a loop has depends on a tensor. {remedy}")
+            raise TraceError("for", f"the number of iterations of a loop depends on a tensor. {remedy}")
         return super().iterate(value, depth)
 
     # Calls

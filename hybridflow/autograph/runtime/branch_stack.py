@@ -2,9 +2,8 @@
 
 Both blocks of an ``if`` over a tensor run, each into a *side*: a region of the trace, and a journal of what it changed.
 Sides that go on are joined to one.  Where one leaves and the other goes on, nothing is joined yet: the trace goes on
-inside of the one that does, and the fork stays *open* until the function, or the turn of the loop, is over.  A *path*
-is the stack of what is open in one block; it is dead when all of it has left.
-"""
+inside of the one that does, and the fork stays *open* until the function, or the iteration of the loop, is over.  A
+*path* is the stack of what is open in one block; it is dead when all of it has left."""
 
 from __future__ import annotations
 

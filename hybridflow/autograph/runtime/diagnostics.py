@@ -68,7 +68,7 @@ class MismatchReport(NamedTuple):
         fix = _FIXES[self.conflict.kind]
         first, second = ("where it is true", "where it is false")
         if self.where.what in ("while", "for"):
-            first, second = "before a turn", "after it"
+            first, second = "before an iteration", "after it"
         message = (
             f"{name} has no one type after this {self.where.what}, whose condition is a tensor: {first} it is {one}, "
             f"{second} {other}. {fix}{self.where.excerpt()}"
@@ -103,8 +103,8 @@ def changed_error(place: Any, conflict: TypeMismatch) -> TraceError:
 def changed_in_loop_error(place: Any, conflict: TypeMismatch, where: CodeLocation) -> TraceError:
     return ConcretizationError(
         where.what,
-        f"{place.text} is changed in a loop over a tensor, and has no one type: before a turn it is {conflict.one}, "
-        f"after it {conflict.other}. {_FIXES[conflict.kind]}{where.excerpt()}",
+        f"{place.text} is changed in a loop over a tensor, and has no one type: before an iteration it is "
+        f"{conflict.one}, after it {conflict.other}. {_FIXES[conflict.kind]}{where.excerpt()}",
         where.location,
     )
 

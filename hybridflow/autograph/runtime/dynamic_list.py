@@ -2,7 +2,7 @@
 
 Such a list goes on to be one of Python's.  Somewhere in it is a ``DynamicList``: so many items, of which the program
 knows the number, in rows of tensors.  Items before and behind it are what they are: Python appends to the list as ever.
-Where branches join, and where a turn of a loop ends, those behind it go into the rows (``folded``).
+Where branches join, and where an iteration of a loop ends, those behind it go into the rows (``folded``).
 ``dynamic_list_reads`` in ``jit.guards`` has what code asks of such lists.
 """
 
@@ -410,8 +410,8 @@ def differ(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 def widen(start: list[Any], end: list[Any], turns: Any) -> list[Any] | None:
-    """What a list is before a loop, of which a turn left ``end``, so that it has the form of all that turns leave; None
-    where nothing has.  ``turns`` is how many there are, None where that is not known."""
+    """What a list is before a loop, of which an iteration left ``end``, so that it has the form of all that iterations
+    leave; None where nothing has.  ``turns`` is how many there are, None where that is not known."""
     form, first = _form_of(start, end), 0
     if form is None:
         while first < min(len(start), len(end)) and _is_one(start[first], end[first]):
@@ -445,7 +445,7 @@ def _check_regions() -> None:
 
 
 def fit_to(model: Sequence[Any], end: Sequence[Any]) -> Any:
-    """``end`` as a list that a turn found as ``model``, as far as it can be."""
+    """``end`` as a list that an iteration found as ``model``, as far as it can be."""
     before, grown, _ = parts(model)
     assert grown is not None
     if grown.room is None or len(end) < len(before) or any(type(item) is DynamicList for item in end[: len(before)]):
@@ -517,7 +517,7 @@ def _check_unchanged(items: Sequence[Any]) -> None:
 
 def check_change(value: Any) -> None:
     """Before a tensor is changed in place.  Raises TraceError where it is an item of a list whose length a tensor
-    decides, or may be one in another turn of the loop around."""
+    decides, or may be one in another iteration of the loop around."""
     if is_in_loop():
         active.changed.append(value)
     if any(value is one for one in active.rowed):
@@ -543,7 +543,7 @@ def position(index: Any, count: Tensor) -> Tensor:
 
 
 def is_in_loop() -> bool:
-    """Whether the code is in a loop of the program, whose turns may find lists of several lengths."""
+    """Whether the code is in a loop of the program, whose iterations may find lists of several lengths."""
     return any(side.region is not None and side.condition is None for side in enclosing_branches())
 
 

@@ -1,4 +1,4 @@
-"""How something ends: it goes on, returns, leaves a loop or begins its next turn; and what names hold then.
+"""How something ends: it goes on, returns, leaves a loop or begins its next iteration; and what names hold then.
 
 A side that raises an error which nobody catches ends the program: it has no outcome."""
 

@@ -18,7 +18,7 @@ from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
 
 class IterationSpace:
-    """Turns that have numbers, from ``start`` on while these are less (or more) than ``stop``."""
+    """Iterations that have numbers, from ``start`` on while these are less (or more) than ``stop``."""
 
     length: Any = None  # how many there are, where that is an extent
 
@@ -27,25 +27,25 @@ class IterationSpace:
         self.start, self.stop, self.step = start, stop, step
 
     def element(self, index: Any) -> Any:
-        """What a turn is given."""
+        """What an iteration is given."""
         return index
 
     def next_index(self, index: Any) -> Any:
-        """The index of the next turn."""
+        """The index of the next iteration."""
         return index + self.step
 
     def begin(self) -> None:
         """Before the loop."""
 
     def numbered(self, begin: int) -> IterationSpace:
-        """The same turns, each with its number."""
+        """The same iterations, each with its number."""
         raise NotImplementedError
 
     def finish(self) -> None:
         """After the loop."""
 
     def has_index(self, index: Any) -> Any:
-        """Whether there is a turn with this index."""
+        """Whether there is an iteration with this index."""
         return elementwise.less(index, self.stop) if self.step > 0 else elementwise.greater(index, self.stop)
 
 
@@ -57,7 +57,7 @@ class Numbers(IterationSpace):
         self.length = len(numbers)
 
     def has_index(self, index: Any) -> Any:
-        """Whether there is a turn with this index."""
+        """Whether there is an iteration with this index."""
         return super().has_index(scalar(index, dtypes.int64, "for") if isinstance(index, int) else index)
 
 
@@ -86,7 +86,7 @@ class TensorIterable(IterationSpace):
         return self.element(self.consumed - 1)
 
     def sources(self) -> list[Tensor]:
-        """Tensors of which each turn is given a slice, in the order of turns."""
+        """Tensors of which each iteration is given a slice, in the order of iterations."""
         raise NotImplementedError
 
     def remaining_length(self) -> Any:
@@ -102,7 +102,7 @@ class TensorIterable(IterationSpace):
         return [getitem(x, slice(self.consumed, None)) if self.consumed else x for x in self.sources()]
 
     def item_from_slices(self, slices: Iterator[Tensor]) -> Any:
-        """The item of a turn that is given these slices of the sources."""
+        """The item of an iteration that is given these slices of the sources."""
         raise NotImplementedError
 
 
@@ -207,7 +207,7 @@ class Numbered(TensorIterable):
 
 
 def iterations_of(value: Any) -> IterationSpace | None:
-    """The turns that only a program takes: numbers up to a tensor, the elements of a dataset; None if none."""
+    """The iterations that only a program takes: numbers up to a tensor, the elements of a dataset; None if none."""
     if isinstance(value, IterationSpace) and not isinstance(value, TensorIterable):
         return value
     if now().trace is None:

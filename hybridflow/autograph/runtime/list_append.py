@@ -1,4 +1,5 @@
-"""Lists that a loop of known length appends to: what its turns append is stacked, and the list holds the rows then."""
+"""Lists that a loop of known length appends to: what its iterations append is stacked, and the list holds the rows
+then."""
 
 from __future__ import annotations
 
@@ -29,13 +30,13 @@ def _row(stack: Tensor, k: int) -> Tensor:
 
 
 def _is_created(item: Any, leaves: Sequence[Any], side: Branch) -> bool:
-    """Whether a turn has made an item, if it is one that may be changed."""
+    """Whether an iteration has made an item, if it is one that may be changed."""
     is_changeable = object_trees.is_container(item) and not isinstance(item, tuple)
     return not is_changeable or any(is_traced_in(x, side.region) for x in leaves)
 
 
 class _Stack:
-    """One list, and what the latest turn appended to it."""
+    """One list, and what the latest iteration appended to it."""
 
     __slots__ = ("items", "length", "location")
 
@@ -58,11 +59,12 @@ class Stacks:
         self._created: list[Tensor] = []
 
     def begin(self) -> None:
-        """A turn begins."""
+        """An iteration begins."""
         active.appended = (*self._outside, *(stack.location.holder for stack in self._stacks))
 
     def finish(self, side: Branch, changes: bool) -> None:
-        """A turn is over, and its side left: take what it appended.  Raises TraceError where that cannot be stacked."""
+        """An iteration is over, and its side left: take what it appended.  Raises TraceError where that cannot be
+        stacked."""
         active.appended = self._outside
         for stack in self._stacks:
             key = stack.location.identity
@@ -72,7 +74,9 @@ class Stacks:
                 leaves = object_trees.flatten(item, object_trees.changeable_parts(item))[0]
                 is_stacked = all((isinstance(x, Tensor) and not changes) or is_constant(x) for x in leaves)
                 if not is_stacked or not _is_created(item, leaves, side):
-                    raise TraceError("for", "a turn appends what it changes, what it found, or what is no tensor.")
+                    raise TraceError(
+                        "for", "an iteration appends what it changes, what it found, or what is no tensor."
+                    )
 
     def give_up(self) -> None:
         """How much is appended depends on a tensor: such lists are carried, see ``growth``."""
@@ -80,12 +84,12 @@ class Stacks:
         self._stacks = []
 
     def grow(self, side: Branch) -> bool:
-        """Whether a tensor decides how much the turn has appended whose side was left."""
+        """Whether a tensor decides how much the iteration has appended whose side was left."""
         finals = (side.final_values.get(stack.location.identity) for stack in self._stacks)
         return any(dynamic_list.is_dynamic(items) for items in finals)
 
     def outputs(self, side: Branch, region: SubTrace) -> list[Tensor]:
-        """The tensors that each turn makes, to be stacked."""
+        """The tensors that each iteration makes, to be stacked."""
         late = ExitValues()
         self._added = [[late.add(item, side, region) for item in stack.items] for stack in self._stacks]
         self._created = late.outputs
@@ -94,8 +98,8 @@ class Stacks:
     def take(
         self, stacks: Sequence[Tensor], length: int, ends: Mapping[int, Tensor], links: Sequence[Link], side: Branch
     ) -> None:
-        """After the loop: the lists hold what all turns appended.  ``ends`` are the objects that names and places hold
-        now, by the ids of what the last turn made; ``links`` those of ``LoopVars.links``."""
+        """After the loop: the lists hold what all iterations appended.  ``ends`` are the objects that names and places
+        hold now, by the ids of what the last iteration made; ``links`` those of ``LoopVars.links``."""
         if not any(self._added):
             return
         rows = [[_row(x, k) for x in stacks] for k in range(length - 1)]
@@ -109,8 +113,8 @@ class Stacks:
                     record_may_alias(ExitValues.alias_pairs(made, item, side))
 
     def _note_links(self, rows: Sequence[Sequence[Tensor]], links: Sequence[Link], side: Branch) -> None:
-        """Rows of what turns find, or chose, are one object where they come from one: of a turn before, or one that was
-        there."""
+        """Rows of what iterations find, or chose, are one object where they come from one: of an iteration before, or
+        one that was there."""
         origins = _Origins(links, side)
         for k, row in enumerate(rows):
             is_last = k == len(rows) - 1
@@ -123,7 +127,7 @@ class Stacks:
 
 
 class _Origins:
-    """Where the objects of turns come from.  Objects have keys, and those that may be one have one group."""
+    """Where the objects of iterations come from.  Objects have keys, and those that may be one have one group."""
 
     def __init__(self, links: Sequence[Link], side: Branch) -> None:
         self._links, self._region = links, side.region
@@ -145,7 +149,7 @@ class _Origins:
         return isinstance(x, Tensor) and not isinstance(x, SymbolicTensor)
 
     def of(self, x: Any, turn: int) -> list[Any]:
-        """The group of what is ``x`` in a turn."""
+        """The group of what is ``x`` in an iteration."""
         return self._groups.setdefault(self._key(x, turn), [])
 
     def _key(self, x: Any, turn: int) -> Any:
@@ -174,7 +178,7 @@ class _Origins:
             self._groups = {key: one if group is other else group for key, group in self._groups.items()}
 
     def iteration(self, number: int) -> None:
-        """A turn is over: what it made is what the next one finds."""
+        """An iteration is over: what it made is what the next one finds."""
         self._known = {id(found): self._key(end, number) for found, _, end in self._links}
 
     def groups(self) -> list[list[Any]]:
@@ -189,12 +193,12 @@ def _last_row(stack: Tensor, k: int, held: Tensor | None) -> Tensor:
 
 
 def is_appended(value: Any) -> bool:
-    """Whether a value is a list that turns append to."""
+    """Whether a value is a list that iterations append to."""
     return any(value is one for one in active.appended)
 
 
 def check_read(value: Any) -> Any:
     """What was read of an object.  Raises TraceError for a list of which nobody knows while tracing what is in it."""
     if active.appended and is_appended(value):
-        raise TraceError("for", "a list that each turn appends to is read in a turn.")
+        raise TraceError("for", "a list that each iteration appends to is read in an iteration.")
     return value

@@ -43,7 +43,7 @@ from hybridflow.tracing.trace import Trace
 
 
 class _Name(Location):
-    """A name that a loop binds, where the code that its items come from decides about turns."""
+    """A name that a loop binds, where the code that its items come from decides about iterations."""
 
     __slots__ = ()
     keeps_conflicts = True
@@ -61,14 +61,14 @@ _REPEATED = 8  # a ``for`` over more slices than these is a loop of the program,
 class Loop(LoopStatement):
     """One loop statement that runs: what converted code asks of it.
 
-    ``again`` says that a ``for`` is to ask for the same turn again, once the names have the values that are held.
+    ``again`` says that a ``for`` is to ask for the same iteration again, once the names have the values that are held.
     """
 
     # Most loops never change these.
     _iterator: Any = None
     _takes: Any = None  # an iterator that the user has, too
     _iterable: IterationSpace | None = None
-    _numbers: range | None = None  # of Python's, of which so many turns are gone
+    _numbers: range | None = None  # of Python's, of which so many iterations are gone
     _gone = 0
     staged: TracedLoop | None = None
     _trial: Before | None = None
@@ -86,7 +86,7 @@ class Loop(LoopStatement):
             turns.begin()
             self._iterable = turns
         elif walk is not None and isinstance(walk.length, Dim) and self._grows():
-            walk.length = walk.stop = operator.index(walk.length)  # a trace for this number of turns
+            walk.length = walk.stop = operator.index(walk.length)  # a trace for this number of iterations
             self._iterator = iter(walk)
         elif walk is not None and (isinstance(walk.length, Dim) or walk.length - walk.consumed > _REPEATED):
             self._iterable, self._begun = walk, walk.consumed
@@ -101,7 +101,7 @@ class Loop(LoopStatement):
 
     def stops(self) -> None:
         """Before the generator whose items are taken stops at a ``yield``.
-        Where it depends on a tensor whether the generator comes to it, so does what the turn binds."""
+        Where it depends on a tensor whether the generator comes to it, so does what the iteration binds."""
         side = innermost_branch()
         if side is not self._branch:
             for name in self.names:
@@ -112,11 +112,11 @@ class Loop(LoopStatement):
         return self.held.get(name, UNBOUND) if self.fresh else current_values(self.frame, (name,))[name]
 
     def hold(self, name: str, value: Any) -> None:
-        """Let a name hold a value from the next turn on."""
+        """Let a name hold a value from the next iteration on."""
         self.offer({**(self.held if self.fresh else current_values(self.frame, self.names)), name: value})
 
     def _grows(self) -> bool:
-        """Whether names hold what becomes longer with turns, as arrays do that have no size yet."""
+        """Whether names hold what becomes longer with iterations, as arrays do that have no size yet."""
         held = current_values(self.frame, self.names).values()
         return any(getattr(type(value), "grows", None) is not None and value.grows for value in held)
 
@@ -137,7 +137,7 @@ class Loop(LoopStatement):
             raise
 
     def _step(self, walk: IterationSpace) -> Any:
-        """The next turn of a ``for`` over what is a tensor, or of the passes in which its body is traced."""
+        """The next iteration of a ``for`` over what is a tensor, or of the passes in which its body is traced."""
         if self.staged is None and self.path is not None and not self._end_iteration():
             raise StopIteration
         if self.staged is not None or not isinstance(walk.length, int) or self._should_try(walk):
@@ -172,11 +172,10 @@ class Loop(LoopStatement):
         return UNBOUND
 
     def _number(self, numbers: range) -> Any:
-        """The next turn of a ``for`` over numbers of Python's, which Python runs.
+        """The next iteration of a ``for`` over numbers of Python's, which Python runs.
 
-        If it turns out that a tensor decides whether a turn leaves the loop, that turn is forgotten, and a loop of the
-        program starts with it; where it cannot be one, Python goes on.
-        """
+        If it turns out that a tensor decides whether an iteration leaves the loop, that iteration is forgotten, and a
+        loop of the program starts with it; where it cannot be one, Python goes on."""
         if self.staged is not None or self.again:
             self.again = False
             result = self._pass(Numbers(numbers[self._gone :]))
@@ -197,7 +196,7 @@ class Loop(LoopStatement):
         return numbers[self._gone - 1]
 
     def _exited_on_trial(self) -> bool:
-        """Whether a tensor decided that the turn which is over has left the loop; it is forgotten then."""
+        """Whether a tensor decided that the iteration which is over has left the loop; it is forgotten then."""
         trial, path = self._trial, self.path
         assert trial is not None and path is not None
         self._trial = None
@@ -211,7 +210,8 @@ class Loop(LoopStatement):
         return True
 
     def _should_try(self, walk: IterationSpace) -> bool:
-        """Whether to try a loop of the program: for the first turn, and if that is unlike others, for the second."""
+        """Whether to try a loop of the program: for the first iteration, and if that is unlike others, for the
+        second."""
         assert isinstance(walk, TensorIterable)
         is_next = self._attempts == walk.consumed - self._begun < 2 and walk.length - walk.consumed > _REPEATED - 1
         return is_next and not self.fresh and (self.path is None or self.path.is_untraced)
@@ -231,7 +231,8 @@ class Loop(LoopStatement):
         )
 
     def failed(self) -> bool:
-        """After an exception: whether the turn was one of a loop of the program, which cannot be: Python takes it."""
+        """After an exception: whether the iteration was one of a loop of the program, which cannot be: Python takes
+        it."""
         attempt, self.attempt = self.attempt, None
         if attempt is None:
             return False
@@ -241,7 +242,7 @@ class Loop(LoopStatement):
         return True
 
     def more(self) -> bool:
-        """Before a turn of a ``while``."""
+        """Before an iteration of a ``while``."""
         if self.staged is not None:
             self.staged.finish_body()
         elif self._trial is not None:
@@ -267,9 +268,8 @@ class Loop(LoopStatement):
     def endless(self) -> bool:
         """As ``test``, of a condition that is always true.
 
-        Python runs such a loop until something leaves it.  If it turns out that a tensor decides about that, the turn
-        is forgotten, and the loop starts with it.
-        """
+        Python runs such a loop until something leaves it.  If it turns out that a tensor decides about that, the
+        iteration is forgotten, and the loop starts with it."""
         if self.staged is not None:
             return self.staged.finish_iteration(True)
         if self._must_stage:
@@ -280,7 +280,7 @@ class Loop(LoopStatement):
         return True
 
     def _try(self, what: str) -> None:
-        """Begin a turn that may have to be forgotten."""
+        """Begin an iteration that may have to be forgotten."""
         if not isinstance(now().trace, Trace):
             return
         if self.path is not None:
@@ -292,7 +292,7 @@ class Loop(LoopStatement):
         self._trial = Before.here(current_values(self.frame, self.names), self.path.parent)
 
     def _end_trial(self) -> None:
-        """A turn of an endless loop is over."""
+        """An iteration of an endless loop is over."""
         trial, path = self._trial, self.path
         assert trial is not None and path is not None
         self._trial = None
@@ -385,7 +385,7 @@ class Loop(LoopStatement):
         return False
 
     def _end_iteration(self) -> bool:
-        """A turn of a loop that Python runs is over; whether there may be another."""
+        """An iteration of a loop that Python runs is over; whether there may be another."""
         path = self.path
         assert path is not None
         if path.is_untraced:

@@ -14,7 +14,7 @@ from hybridflow.core.context import now
 
 
 class Before(NamedTuple):
-    """What there was before a turn that may have to be forgotten."""
+    """What there was before an iteration that may have to be forgotten."""
 
     values: Values
     path: BranchScope | None
@@ -48,7 +48,7 @@ class LoopStatement:
     # Most loops never change these.
     where: diagnostics.CodeLocation | None = None
     path: BranchScope | None = None
-    before: BranchScope | None = None  # that of the turns which Python ran before it became a loop of the program
+    before: BranchScope | None = None  # that of the iterations which Python ran before it became a loop of the program
     staged: Any = None  # the loop of the program, while it is traced
     attempt: Before | None = None
     is_done = fresh = over = False

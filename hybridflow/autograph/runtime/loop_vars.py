@@ -1,11 +1,10 @@
-"""What a loop carries from turn to turn: the values of its names, and of places that its body changes.
+"""What a loop carries from iteration to iteration: the values of its names, and of places that its body changes.
 
 Types are found by tracing.  At first tensors are carried with their types, and everything else is taken to be the same
-in each turn.  A number of Python's that a turn changes becomes a tensor that counts as a Python number, or takes the
-dtype of the tensor that came out.  A tensor that no turn changes is not carried: it is read as all else that was
-there before the loop.  What has no common type is a ``TypeMismatch``: it has no value when a turn begins, and
-that matters only to who reads it there.
-"""
+in each iteration.  A number of Python's that an iteration changes becomes a tensor that counts as a Python number, or
+takes the dtype of the tensor that came out.  A tensor that no iteration changes is not carried: it is read as all else
+that was there before the loop.  What has no common type is a ``TypeMismatch``: it has no value when an iteration
+begins, and that matters only to who reads it there."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ class _Leaf:
 
     @property
     def is_counted(self) -> bool:
-        """Whether it is a number of Python's that turns change."""
+        """Whether it is a number of Python's that iterations change."""
         return self.weak is not None and not isinstance(self.start, SymbolicTensor)
 
     def typed(self, value: Any) -> Tensor:
@@ -68,7 +67,7 @@ class _Leaf:
         return self.weak.scalar(tensor) if self.weak is not None else tensor
 
     def at_start(self) -> Any:
-        """What a turn finds."""
+        """What an iteration finds."""
         return self.start if self.input is None else self.result(self.input)
 
 
@@ -105,13 +104,14 @@ class _LoopVar:
     ) -> None:
         self.start, self._may_choose, self._may_grow = start, may_choose, may_grow
         self._max_iterations, self._is_known = turns, is_known
-        self.current = start  # what the turn that is traced finds
-        self._region: SubTrace | None = None  # of that turn
-        self._last: Any = UNBOUND  # what the turn before left, where names held nothing at first
-        self._fits: tuple[Any, Any] | None = None  # what a turn left, and that as what is carried
-        self._ends: list[Any] | None = None  # the objects that the latest turn left
+        self.current = start  # what the iteration that is traced finds
+        self._region: SubTrace | None = None  # of that iteration
+        self._last: Any = UNBOUND  # what the iteration before left, where names held nothing at first
+        self._fits: tuple[Any, Any] | None = None  # what an iteration left, and that as what is carried
+        self._ends: list[Any] | None = None  # the objects that the latest iteration left
         self.conflict: TypeMismatch | None = None
-        # Containers inside stay the objects that they are, as long as turns leave the same ones: if these change, they
+        # Containers inside stay the objects that they are, as long as iterations leave the same ones: if these change,
+        # they
         # are places of their own.
         self._flatten(object_trees.changeable_parts(start))
 
@@ -121,7 +121,7 @@ class _LoopVar:
         self.leaves = list(map(_leaf_of, leaves))
 
     def _replaces(self, ends: Sequence[Any], structure: pytree.Structure) -> bool:
-        """Whether a turn leaves another container in the place of one inside."""
+        """Whether an iteration leaves another container in the place of one inside."""
         return structure != self.structure or any(
             id(leaf) in self._opaque and leaf is not end for leaf, end in zip(self.leaves, ends)
         )
@@ -130,7 +130,7 @@ class _LoopVar:
         return [] if self.conflict is not None else [leaf for leaf in self.leaves if isinstance(leaf, _Leaf)]
 
     def begin(self, values: Any, region: SubTrace) -> Any:
-        """What a turn in ``region`` finds, given the next of ``values`` for each carried leaf."""
+        """What an iteration in ``region`` finds, given the next of ``values`` for each carried leaf."""
         self._region, self._fits = region, None
         self.current = self.built(values)
         if self.current is self.conflict and self.start is UNBOUND and not is_unbound(self._last):
@@ -148,8 +148,9 @@ class _LoopVar:
         )
 
     def alias_pairs(self, made: Any, is_new: IsNew | None) -> list[tuple[Any, ...]]:
-        """The objects in what ``built`` made, each with what it is in the first turn, and in one after another; after a
-        loop that surely had a turn, for which ``is_new`` says what the last one made, with what that left instead."""
+        """The objects in what ``built`` made, each with what it is in the first iteration, and in one after another;
+        after a loop that surely had an iteration, for which ``is_new`` says what the last one made, with what that left
+        instead."""
         if made is self.start or self.conflict is not None:
             return []
         starts = _objects_in(self.start, self._opaque)
@@ -159,10 +160,10 @@ class _LoopVar:
         return [tuple(filter(_is_changeable, group)) for group in groups]
 
     def carry(self, region: SubTrace) -> Choice:
-        """What a turn finds that reads a name before it binds it: nothing, or what a turn before it has left.  From now
-        on that is carried."""
+        """What an iteration finds that reads a name before it binds it: nothing, or what an iteration before it has
+        left.  From now on that is carried."""
         if not self._may_choose:
-            raise TraceError("for", "a turn reads what the one before it has bound.")
+            raise TraceError("for", "an iteration reads what the one before it has bound.")
         with region.around():
             self.start = _widen_to_choice(UNBOUND, self._last)
         self.conflict = None
@@ -173,7 +174,8 @@ class _LoopVar:
         return result
 
     def _chooses(self, end: Any, view: Branch) -> bool:
-        """Whether more choices, or options, are carried from now on: of what there was and of what a turn leaves."""
+        """Whether more choices, or options, are carried from now on: of what there was and of what an iteration
+        leaves."""
         if not self._may_choose:
             return False
         with view.final_state():
@@ -185,7 +187,7 @@ class _LoopVar:
         return True
 
     def fit(self, end: Any, view: Branch) -> Any:
-        """What a turn leaves, nested as what it finds: a choice where that is one, a list that grows likewise."""
+        """What an iteration leaves, nested as what it finds: a choice where that is one, a list that grows likewise."""
         grows = type(end) is list and dynamic_list.is_dynamic(self.current)
         if not (grows or _has_choice(self.current)) or is_unbound(end) or isinstance(end, TypeMismatch):
             return end
@@ -199,8 +201,8 @@ class _LoopVar:
         return self._fits[1]
 
     def unify(self, end: Any, view: Branch, asks: bool) -> bool:
-        """Whether a turn leaves a value of the type that it found; else the type becomes wider, or a conflict.  A turn
-        that ``asks`` which objects it finds knows that only once another has left them."""
+        """Whether an iteration leaves a value of the type that it found; else the type becomes wider, or a conflict.
+        An iteration that ``asks`` which objects it finds knows that only once another has left them."""
         is_known = self._ends is not None
         if isinstance(self.current, MaybeUnbound) and self.current.taken is not None:
             self.current = self.current.taken
@@ -279,14 +281,15 @@ class _LoopVar:
         return conflict if widened is None else widened
 
     def is_invariant(self, end: Any, view: Branch) -> bool:
-        """Whether a turn leaves just what it found."""
+        """Whether an iteration leaves just what it found."""
         end = self.fit(end, view)
         ends, structure = view.flatten(end, self._opaque)
         starts = [x.at_start() if isinstance(x, _Leaf) else x for x in self.leaves]
         return self.conflict is None and structure == self.structure and all(map(same_constant, starts, ends))
 
     def drop_invariants(self, end: Any, view: Branch) -> bool:
-        """Whether there are tensors that a turn which leaves ``end`` has not changed; they are carried no longer."""
+        """Whether there are tensors that an iteration which leaves ``end`` has not changed; they are carried no
+        longer."""
         ends = self.final_leaves(end, view)
         same = [
             leaf for leaf, x in zip(self.carried_leaves(), ends) if x is leaf.input and isinstance(leaf.start, Tensor)
@@ -295,7 +298,7 @@ class _LoopVar:
         return bool(same)
 
     def final_leaves(self, end: Any, view: Branch) -> list[Any]:
-        """The values of the carried leaves after a turn."""
+        """The values of the carried leaves after an iteration."""
         if self.conflict is not None or not self.carried_leaves():
             return []
         end = self.fit(end, view)
@@ -324,7 +327,7 @@ def _has_choice(value: Any) -> bool:
 
 
 def _widen_to_choice(start: Any, end: Any) -> Choice | None:
-    """A choice of what something was before a loop and of what a turn leaves; it is the former."""
+    """A choice of what something was before a loop and of what an iteration leaves; it is the former."""
     options = list(options_of(start))
     for option in options_of(end):
         if not any(can_merge(option, other) for other in options):
@@ -365,7 +368,7 @@ def _zero(x: Tensor) -> Any:
 
 
 def _fit_choices(model: Any, end: Any) -> Any:
-    """``end`` with choices where ``model``, which a turn found, has them, as far as it has such options."""
+    """``end`` with choices where ``model``, which an iteration found, has them, as far as it has such options."""
     if not _has_choice(model):
         return end
     if isinstance(model, Choice):
@@ -396,8 +399,8 @@ def _fit_to_options(model: Choice, end: Any) -> Any:
 
 
 class MaybeUnbound(Choice):
-    """What a name holds in a turn that may be the first to bind it.  Who looks at it has the value of the turn before
-    carried."""
+    """What a name holds in an iteration that may be the first to bind it.  Who looks at it has the value of the
+    iteration before carried."""
 
     __slots__ = ("_held", "_within", "taken")
 
@@ -438,13 +441,13 @@ def _is_changeable(value: Any) -> bool:
 
 
 def _widen_leaf(leaf: Any, end: Any) -> Any:
-    """What holds both what a turn found and what it leaves: ``leaf`` itself, a wider one, or a Conflict."""
+    """What holds both what an iteration found and what it leaves: ``leaf`` itself, a wider one, or a Conflict."""
     start = leaf.start if isinstance(leaf, _Leaf) else leaf
     if not isinstance(leaf, _Leaf):
         if same_constant(leaf, end):
             return leaf
         if isinstance(leaf, Tensor):
-            return _leaf_of(leaf)  # another turn has changed it after all
+            return _leaf_of(leaf)  # another iteration has changed it after all
         weak = weak_of(leaf)
         if weak is None:
             return TypeMismatch("kind", start, end)
@@ -493,8 +496,8 @@ class LoopVars:
         self._may_choose, self._max_iterations, self._is_known = may_choose, turns, is_known
         self._names = {name: _LoopVar(value, may_choose, turns, is_known) for name, value in values.items()}
         self._locations: dict[Any, tuple[Location, _LoopVar]] = {}
-        self._added: list[Any] = []  # the places that the latest turn was the first to change
-        self._repeats = False  # whether the turn that is traced begins as the latest one did, these places apart
+        self._added: list[Any] = []  # the places that the latest iteration was the first to change
+        self._repeats = False  # whether the iteration that is traced begins as the latest one did, these places apart
         self._is_settled = False
 
     def _all_vars(self) -> list[_LoopVar]:
@@ -510,13 +513,13 @@ class LoopVars:
         return [leaf.input for leaf in self._leaves() if leaf.input is not None]
 
     def begin(self, tensors: Sequence[Any], region: SubTrace) -> tuple[dict[str, Any], list[tuple[Location, Any]]]:
-        """What a turn in ``region`` finds, given the tensors of the leaves."""
+        """What an iteration in ``region`` finds, given the tensors of the leaves."""
         rest = iter(tensors)
         names = {name: held.begin(rest, region) for name, held in self._names.items()}
         return names, [(place, held.begin(rest, region)) for place, held in self._locations.values()]
 
     def all_inputs(self) -> list[SymbolicTensor]:
-        """The inputs of a body, those among them that a turn has asked for."""
+        """The inputs of a body, those among them that an iteration has asked for."""
         return [leaf.input for leaf in self._leaves() if leaf.input is not None]
 
     def starts(self) -> list[Tensor]:
@@ -536,11 +539,11 @@ class LoopVars:
         return [group for held, value in zip(self._all_vars(), values) for group in held.alias_pairs(value, is_new)]
 
     def unify(self, values: dict[str, Any] | None, side: Branch, asks: bool) -> bool:
-        """Whether a turn that leaves ``values`` (None if none goes on) keeps all types.  The ``side`` of the turn was
-        left; ``asks`` says whether it matters there which objects names hold.
+        """Whether an iteration that leaves ``values`` (None if none goes on) keeps all types.  The ``side`` of the
+        iteration was left; ``asks`` says whether it matters there which objects names hold.
 
-        A container that a turn makes, and changes, is no place that the loop carries.  The next turn shows that, if it
-        begins as that one did: it comes to another one in its place."""
+        A container that an iteration makes, and changes, is no place that the loop carries.  The next iteration shows
+        that, if it begins as that one did: it comes to another one in its place."""
         gone = {
             key: held
             for key in self._added
@@ -575,7 +578,7 @@ class LoopVars:
         return same
 
     def _drop_invariants(self, values: dict[str, Any], side: Branch) -> bool:
-        """Whether tensors that no turn changes are carried no longer."""
+        """Whether tensors that no iteration changes are carried no longer."""
         ends = [(held, values[name]) for name, held in self._names.items()]
         ends += [
             (held, side.final_values[key]) for key, (_, held) in self._locations.items() if key in side.final_values
@@ -584,26 +587,26 @@ class LoopVars:
         return any(settled)
 
     def needs_python(self) -> bool:
-        """Whether turns differ in what has no one type."""
+        """Whether iterations differ in what has no one type."""
         is_known = any(held.conflict is not None and not is_unbound(held.start) for held in self._names.values())
         return is_known or self.conflicting_location() is not None
 
     def numbers_change(self, counts: str) -> bool:
-        """Whether turns differ in numbers that Python could tell apart, but for that of the name that ``counts``
+        """Whether iterations differ in numbers that Python could tell apart, but for that of the name that ``counts``
         them."""
         loop_vars = [held for name, held in self._names.items() if name != counts]
         loop_vars += [held for _, held in self._locations.values()]
         return any(leaf.is_counted for held in loop_vars for leaf in held.carried_leaves())
 
     def unbound(self) -> list[str]:
-        """The names that held nothing before the first turn, and then something."""
+        """The names that held nothing before the first iteration, and then something."""
         return [name for name, held in self._names.items() if is_unbound(held.start) and held.conflict is not None]
 
     def conflicting_location(self) -> tuple[Location, TypeMismatch] | None:
         return next(((p, held.conflict) for p, held in self._locations.values() if held.conflict is not None), None)
 
     def links(self, values: dict[str, Any], side: Branch) -> list[tuple[Tensor, Any, Any]]:
-        """For each carried tensor what it is in a turn, in the first one, and what the turn makes of it."""
+        """For each carried tensor what it is in an iteration, in the first one, and what the iteration makes of it."""
         pairs = [(held, values[name]) for name, held in self._names.items()]
         pairs += [
             (held, side.final_values[key]) for key, (_, held) in self._locations.items() if key in side.final_values
@@ -616,7 +619,7 @@ class LoopVars:
         ]
 
     def outputs(self, values: dict[str, Any] | None, side: Branch) -> list[Tensor]:
-        """What a turn leaves, as tensors, in the trace that goes on."""
+        """What an iteration leaves, as tensors, in the trace that goes on."""
         result: list[Tensor] = []
         for name, held in self._names.items():
             ends = (
@@ -652,9 +655,9 @@ class ExitValues:
         self.outputs: list[Tensor] = []
 
     def add(self, value: Any, view: Branch, region: SubTrace | None = None) -> Any:
-        """Something of which ``taken`` makes the value after the loop; one object of it for each of the turn's, as the
-        turn left it.  Given the ``region`` of the turn, tensors that were there before stay the objects that they
-        are."""
+        """Something of which ``taken`` makes the value after the loop; one object of it for each of the iteration's, as
+        the iteration left it.  Given the ``region`` of the iteration, tensors that were there before stay the objects
+        that they are."""
         leaves, structure = view.flatten(value)
         numbers = []
         for leaf in leaves:
@@ -683,8 +686,8 @@ class ExitValues:
 
     @staticmethod
     def alias_pairs(made: Any, value: Any, view: Branch, chosen: Container[int] = ()) -> list[tuple[Any, ...]]:
-        """The containers that ``taken`` made, each with what the last turn left, which others may hold as well; and the
-        tensors whose ids are ``chosen``: what the turn left may be another one."""
+        """The containers that ``taken`` made, each with what the last iteration left, which others may hold as well;
+        and the tensors whose ids are ``chosen``: what the iteration left may be another one."""
         groups = zip(_objects_in(made, ()), _objects_in(value, (), view))
         return [
             (one, end)

@@ -1,4 +1,4 @@
-"""What a branch or a turn may change besides its names: objects that others hold, too.
+"""What a branch or an iteration may change besides its names: objects that others hold, too.
 
 Such an object is a *place*.  Before it is changed for the first time inside of a side, the side notes what it held;
 that is put back when the side is left, so that the other side, or the next pass, finds what there was.

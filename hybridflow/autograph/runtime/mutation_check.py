@@ -1,4 +1,4 @@
-"""What a branch or a turn may change unseen, or cannot take back: it is remembered how that was, and compared.
+"""What a branch or an iteration may change unseen, or cannot take back: it is remembered how that was, and compared.
 
 Functions in C change what they are given without asking: ``a.fill(1)``, ``np.add(a, 1, out=a)``.  What was reachable
 from the names of a function when a side of it began, and is another when it ends, would be changed on both sides.

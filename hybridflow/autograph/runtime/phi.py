@@ -1,4 +1,4 @@
-"""One value in the place of two: what a name is after branches that bound it, or from turn to turn.
+"""One value in the place of two: what a name is after branches that bound it, or from iteration to iteration.
 
 Tensors of one type become one.  Python numbers stay what they are where both are the same; else they become tensors
 that go on counting as Python numbers.  Lists, tuples, dicts and dataclasses are joined item by item.  Where there is no

@@ -32,7 +32,7 @@ class _Run:
         self.stopped: dict[FrameType, list[Any]] = {}  # the paths of generators that have stopped at a ``yield``
         self.floor: Any = None  # the path from which an exception is thrown to code that began outside of it
         self.handlers = [*guarded]  # what may come to know of an error, see ``guarding``
-        self.appended: tuple[Any, ...] = ()  # lists that turns of a loop append to, and see nothing of
+        self.appended: tuple[Any, ...] = ()  # lists that iterations of a loop append to, and see nothing of
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function
         self.facts: dict[Any, Any] = {}  # what conditions say of choices, see ``narrowing``
         self.meanings: dict[int, Any] = {}

@@ -30,7 +30,7 @@ def integer(x: Any, what: str) -> Any:
 
 
 class Counted(IterationSpace):
-    """Turns that are counted from 0 up to ``count``; ``item`` makes what a turn is given of its number."""
+    """Iterations that are counted from 0 up to ``count``; ``item`` makes what an iteration is given of its number."""
 
     def __init__(self, count: Any, item: Callable[[Any], Any]) -> None:
         super().__init__(count)
@@ -52,10 +52,10 @@ class Counted(IterationSpace):
 
 
 class TensorRange(IterationSpace):
-    """``range`` of numbers of which a tensor decides.  ``made`` is what a turn is given instead of the number itself;
-    ``array`` makes the array of all, and raises an error that says why it cannot.
+    """``range`` of numbers of which a tensor decides.  ``made`` is what an iteration is given instead of the number
+    itself; ``array`` makes the array of all, and raises an error that says why it cannot.
 
-    Where the step is known a turn's index is its number; else turns are counted.
+    Where the step is known an iteration's index is its number; else iterations are counted.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class TensorRange(IterationSpace):
         return number_of(elementwise.maximum(found, 0))
 
     def at(self, position: Any) -> Any:
-        """What a turn is given, by its position among all."""
+        """What an iteration is given, by its position among all."""
         start, _, step = self._bounds
         number = start + position * step
         return number if self._values is None else self._values(number)
@@ -166,7 +166,7 @@ def zip_ranges(values: Sequence[Any]) -> IterationSpace | None:
             raise ConcretizationError(
                 "zip",
                 f"a {type(value).__name__} is paired with a range over a tensor. Pair tensors, or index with the "
-                "number of the turn.",
+                "number of the iteration.",
             )
         count = (
             walk.length

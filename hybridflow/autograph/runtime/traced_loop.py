@@ -46,13 +46,14 @@ from hybridflow.tracing.structured_control import read_elsewhere
 from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
-# No names of Python's: whether there is another turn, whether the loop was broken, the number that a ``for`` counts.
+# No names of Python's: whether there is another iteration, whether the loop was broken, the number that a ``for``
+# counts.
 GO, BROKE, INDEX = ".go", ".broke", ".index"
 
 
 class TracedLoop:
-    """A loop over a tensor, while its body is traced again and again.  A ``for`` that takes all its turns is a scan
-    over slices; all others go on while a condition holds."""
+    """A loop over a tensor, while its body is traced again and again.  A ``for`` that takes all its iterations is a
+    scan over slices; all others go on while a condition holds."""
 
     def __init__(self, loop: LoopStatement, pred: Tensor | None, is_endless: bool = False, walk: Any = None) -> None:
         self._loop, self._frame, self._names = loop, loop.frame, loop.names
@@ -104,7 +105,7 @@ class TracedLoop:
 
     @property
     def _inputs(self) -> list[SymbolicTensor]:
-        """What the body is given from turn to turn."""
+        """What the body is given from iteration to iteration."""
         return [*self._goes, *self._carried.all_inputs(), *self._variable_inputs]
 
     def finish_body(self) -> None:
@@ -118,7 +119,7 @@ class TracedLoop:
         loop.over = values is None
 
     def finish_iteration(self, value: Any) -> bool:
-        """The condition was asked at the end of a turn: trace another pass, or be done."""
+        """The condition was asked at the end of an iteration: trace another pass, or be done."""
         path, loop, side = self.path, self._loop, self._branch
         loop.over = False
         values = {**(loop.held if loop.fresh else current_values(self._frame, self._names)), INDEX: self.index}
@@ -154,7 +155,7 @@ class TracedLoop:
         if loop.attempt is not None:
             counts = not isinstance(self._iterable, Numbers) and self._carried.numbers_change(INDEX)
             if counts or self._carried.needs_python():
-                raise TraceError("for", "what the loop carries is not the same in each turn.")
+                raise TraceError("for", "what the loop carries is not the same in each iteration.")
         if self._fixed_point.has_new_variables(self._region) or not same_types:
             self._check_locations()
             self._pass()
@@ -166,7 +167,7 @@ class TracedLoop:
         return False
 
     def _count(self) -> None:
-        """Something leaves the loop: its turns are counted, and begin anew."""
+        """Something leaves the loop: its iterations are counted, and begin anew."""
         self._pred = truth(scalar(True, dtypes.bool_, "for"))
         self._stacks.give_up()
         self._restart(None)
@@ -185,14 +186,14 @@ class TracedLoop:
         return LoopVars({**self._starts, INDEX: self._first}, not is_attempt, turns, is_known)
 
     def _last_values(self, late: ExitValues, values: Values | None) -> dict[str, Any]:
-        """What names hold after the last turn that held nothing before the first one, where there is a turn: in the
-        turn, and as ``late`` has it."""
+        """What names hold after the last iteration that held nothing before the first one, where there is an iteration:
+        in the iteration, and as ``late`` has it."""
         bound = {} if values is None else {name: values[name] for name in self._carried.unbound()}
         if not self._has_run:
             bound = {name: value for name, value in bound.items() if name in self._unsure}
         elif any(holds_traced(value, self._region) for value in bound.values()):
             made = next(value for value in bound.values() if holds_traced(value, self._region))
-            raise TraceError("for", f"a {type(made).__name__} is made in each turn.")
+            raise TraceError("for", f"a {type(made).__name__} is made in each iteration.")
         return {
             name: (value, late.add(value, self._branch, self._region))
             for name, value in bound.items()
@@ -235,7 +236,7 @@ class TracedLoop:
         self._after(names, False, literal_code(NORMAL), {})
 
     def _has_run_flag(self, late: ExitValues, lasts: dict[str, Any]) -> Any:
-        """What is 1 after a turn, if it is needed."""
+        """What is 1 after an iteration, if it is needed."""
         if self._has_run or not lasts:
             return late.add(None, self._branch)
         with self._region.entered():
@@ -243,11 +244,12 @@ class TracedLoop:
 
     @property
     def _has_run(self) -> bool:
-        """Whether there surely was a turn."""
+        """Whether there surely was an iteration."""
         return self._loop.attempt is not None
 
     def _with_shared_identity(self, outputs: Sequence[Tensor], results: list[Tensor]) -> list[Tensor]:
-        """What a loop leaves: one object in all places where its last turn left one, if there surely was a turn."""
+        """What a loop leaves: one object in all places where its last iteration left one, if there surely was an
+        iteration."""
         if not self._has_run:
             return results
         first: dict[int, Tensor] = {}
@@ -256,7 +258,7 @@ class TracedLoop:
     def _values_after(
         self, leaves: list[Tensor], lasts: dict[str, Any], lates: list[Tensor], turned: Tensor | None = None
     ) -> Values:
-        """The values of names after the loop; places take theirs.  ``turned`` is 1 if there was a turn."""
+        """The values of names after the loop; places take theirs.  ``turned`` is 1 if there was an iteration."""
         names, places = self._carried.built(leaves)
         chosen = alias_classes({id(x) for x in self._inputs})
         record_may_alias(self._carried.alias_pairs(names, places, self._is_new() if self._has_run else None))
@@ -271,7 +273,7 @@ class TracedLoop:
         return names
 
     def _is_new(self) -> IsNew:
-        """What tells whether the last turn has made an object, so that it is none that was there before."""
+        """What tells whether the last iteration has made an object, so that it is none that was there before."""
         linked = {id(one) for _, group in active.may_alias for one in group}
         return lambda value: is_traced_in(value, self._region) and id(value) not in linked
 

@@ -49,7 +49,7 @@ def _depth(target: ast.expr) -> int:
 
 
 class LoopIterable(ast.expr):
-    """The turns of a comprehension: a function ``body`` is called with each item of ``value``."""
+    """The iterations of a comprehension: a function ``body`` is called with each item of ``value``."""
 
     _fields = ("value", "body")
     value: ast.expr

@@ -47,8 +47,8 @@ def _known(value: Any) -> bool:
 
 @operator("Loop", raw=range(1024))
 def loop(call: Call, limit: Any = None, condition: Any = None, *state: Any, body: Graph) -> Any:
-    """One loop of the program where tensors alone are carried and nothing is collected; turn by turn where the number
-    of turns is known."""
+    """One loop of the program where tensors alone are carried and nothing is collected; iteration by iteration where
+    the number of iterations is known."""
     carried = list(state)
     collected: list[list[Any]] = [[] for _ in range(len(body.outputs) - 1 - len(carried))]
     most = None if limit is None or not _is_countable(limit) else int(call.numbers(limit).reshape(()))
@@ -65,7 +65,7 @@ def loop(call: Call, limit: Any = None, condition: Any = None, *state: Any, body
     turn = 0
     while goes and (most is None or turn < most):
         if turn >= MOST_TURNS and now().trace is not None:
-            raise call.fault(f"it has more than {MOST_TURNS} turns.")
+            raise call.fault(f"it has more than {MOST_TURNS} iterations.")
         results = call.graph(body, np.array(turn, np.int64), np.array(True), *carried)
         again, results = results[0], results[1:]
         carried, rows = results[: len(carried)], results[len(carried) :]
@@ -146,7 +146,7 @@ def scan_(
         values = [call.tensor(value) for value in call.graph(body, *state[0], *row)]
         return tuple(values[:count]), tuple(values[count:])
 
-    # What a row is like is known after one turn; it is no part of the state that goes on.
+    # What a row is like is known after one iteration; it is no part of the state that goes on.
     first = step((tuple(states), ()), tuple(row[0] for row in rows))
     empty = tuple(zeros(value.shape, dtype=value.dtype) for value in first[1])
     found = scan(step, tuple(rows), (tuple(states), empty))
