@@ -219,6 +219,7 @@ def walked(x):
 
 LOOPS = {"loop of products": (repeated, (300, 300)), "derivative of a scan": (walked, (64, 64))}
 """Their threads keep tables of addresses in memory of their own."""
+ALL = {**CASES, **LOOPS}
 
 
 def figures(text, target, tmp_path):
@@ -238,29 +239,53 @@ def versions():
     return f"ptxas {version and version[1]}, {machine_code.versions()}"
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas")
-def test_figures(request, tmp_path):
-    lines = [f"# {versions()}"]
-    for name, (function, shape, *dtype) in {**CASES, **LOOPS}.items():
-        spec = hf.TensorSpec([None if isinstance(n, Dim) else n for n in shape], *(dtype or [np.float32]))
-        graph = hf.function(function).get_concrete_function(spec).graph
-        for target in (CUDA_SM80, CUDA_SM90):
-            program = compile_graph(graph, target, name.startswith("fragments"))
-            blocks = {launch.symbol: launch.block for launch in program.launches}
-            lent = {launch.symbol: launch.memory for launch in program.launches}
-            found = sorted(figures(ptx.assemble(program), target, tmp_path))
-            found = [kernel for kernel in found if kernel[0] != SET_WORDS]  # it does not belong to what is compiled
-            assert {kernel for kernel, *_ in found} == set(blocks)
-            for kernel, stack, spilled, registers, shared in found:
-                assert spilled == 0 and (stack == 0 or name in LOOPS), (name, kernel)
-                assert registers * blocks[kernel] <= REGISTERS and shared <= SHARED, (name, kernel)
-                of = f"{kernel.removesuffix('_launch')} of {blocks[kernel]} threads"
-                assert shared + lent[kernel] <= max(target.block_memory, SHARED), (name, kernel)
-                asked = f" and {lent[kernel]} asked for" if lent[kernel] else ""
-                lines.append(f"{name}, {target.cpu}: {of}: {registers} registers, {shared} bytes shared{asked}")
-    text = "\n".join(lines) + "\n"
+def golden():
+    """What the file says: the versions, and the lines of each case."""
+    first, *lines = GOLDEN.read_text().splitlines()
+    return first, {
+        name: [line for line in lines if line.startswith((f"{name}, sm_", f"{name}, compute_"))] for name in ALL
+    }
+
+
+@pytest.fixture(scope="module")
+def updated(request):
+    """The lines of all cases, to be written where that is asked for."""
+    lines = {}
+    yield lines
     if request.config.getoption("--update-golden"):
-        GOLDEN.write_text(text)
-    if GOLDEN.read_text().splitlines()[0] == lines[0]:
-        assert GOLDEN.read_text() == text, "run with --update-golden and read the diff"
+        assert lines.keys() == ALL.keys(), "all cases, in one process: -n 0"
+        first = f"# {versions()}"
+        GOLDEN.write_text("\n".join([first, *(line for name in ALL for line in lines[name])]) + "\n")
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas")
+@pytest.mark.sample(5, 6)
+@pytest.mark.parametrize("name", ALL)
+def test_figures(name, updated, request, tmp_path):
+    function, shape, *dtype = ALL[name]
+    lines = updated[name] = []
+    spec = hf.TensorSpec([None if isinstance(n, Dim) else n for n in shape], *(dtype or [np.float32]))
+    graph = hf.function(function).get_concrete_function(spec).graph
+    for target in (CUDA_SM80, CUDA_SM90):
+        program = compile_graph(graph, target, name.startswith("fragments"))
+        blocks = {launch.symbol: launch.block for launch in program.launches}
+        lent = {launch.symbol: launch.memory for launch in program.launches}
+        found = sorted(figures(ptx.assemble(program), target, tmp_path))
+        found = [kernel for kernel in found if kernel[0] != SET_WORDS]  # it does not belong to what is compiled
+        assert {kernel for kernel, *_ in found} == set(blocks)
+        for kernel, stack, spilled, registers, shared in found:
+            assert spilled == 0 and (stack == 0 or name in LOOPS), kernel
+            assert registers * blocks[kernel] <= REGISTERS and shared <= SHARED, kernel
+            of = f"{kernel.removesuffix('_launch')} of {blocks[kernel]} threads"
+            assert shared + lent[kernel] <= max(target.block_memory, SHARED), kernel
+            asked = f" and {lent[kernel]} asked for" if lent[kernel] else ""
+            lines.append(f"{name}, {target.cpu}: {of}: {registers} registers, {shared} bytes shared{asked}")
+    first, known = golden()
+    if first == f"# {versions()}" and not request.config.getoption("--update-golden"):
+        assert lines == known[name], "run with --update-golden -n 0 and read the diff"
+
+
+def test_the_file_has_all_cases_and_no_others():
+    _, known = golden()
+    assert all(known.values())
+    assert sum(map(len, known.values())) == len(GOLDEN.read_text().splitlines()) - 1
