@@ -413,6 +413,7 @@ from hybridflow.jit.recompute import recompute_grad as recompute_grad
 from hybridflow.jit.run_eagerly import eager as eager
 from hybridflow.jit.stance import stance as stance
 from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
+from hybridflow.jit.timeline import profile as profile
 from hybridflow.layers.functional_graph import Input as Input
 from hybridflow.mapping.along_axis import (
     apply_along_axis as apply_along_axis,

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from hybridflow import flags
+from hybridflow import flags, spans
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.text import to_text
 from hybridflow.compiler.ir.verify import RULES, STRUCTURE, verify
@@ -80,7 +80,8 @@ class _Run:
         if one.name in self.skipped:
             return False
         before, start = self.graph, time.perf_counter()
-        self.graph = everywhere(one.function, before) if one.inside else one.function(before)
+        with spans.span(one.name, "pass"):
+            self.graph = everywhere(one.function, before) if one.inside else one.function(before)
         changed = self.graph is not before
         if self.records is not None:
             seconds = time.perf_counter() - start

@@ -235,11 +235,21 @@ def example(prefix: str, entries: Sequence[Entry], layout: Layout) -> str:
         "#include <stdio.h>",
         "#include <stdlib.h>",
         "",
+        "static void *blocks[BLOCKS];",
+        "static int count;",
+        "",
+        "static void release(void)",
+        "{",
+        "    while (count > 0)",
+        "        free(blocks[--count]);",
+        "}",
+        "",
         "static void *aligned(int64_t bytes)",
         "{",
         "    char *memory = (char *)calloc(1, (size_t)bytes + 2 * HF_ALIGNMENT);",
         "    if (memory == NULL)",
         "        exit(2);",
+        "    blocks[count++] = memory;",
         "    return memory + HF_ALIGNMENT - (uintptr_t)memory % HF_ALIGNMENT;",
         "}",
         "",
@@ -247,6 +257,7 @@ def example(prefix: str, entries: Sequence[Entry], layout: Layout) -> str:
         "{",
         "    int32_t status;",
         "    int64_t k, bytes;",
+        "    atexit(release);",
     ]
     if layout.in_file:
         lines += [
@@ -263,7 +274,8 @@ def example(prefix: str, entries: Sequence[Entry], layout: Layout) -> str:
         ]
     for entry in entries:
         lines += ["    {", *(f"        {line}" for line in _example_call(prefix, entry, layout)), "    }"]
-    return "\n".join([*lines, "    return 0;", "}", ""])
+    text = "\n".join([*lines, "    return 0;", "}", ""])
+    return text.replace("[BLOCKS]", f"[{text.count('aligned(') - 1}]")
 
 
 def _example_call(prefix: str, entry: Entry, layout: Layout) -> list[str]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from hybridflow import spans
 from hybridflow.callbacks.callback import Callback, History
 from hybridflow.callbacks.progress import Progress
 from hybridflow.core import processes
@@ -108,14 +109,19 @@ class CallbackList:
         *places, logs = args
         logs = {} if logs is None else logs
         for one in self.callbacks:
-            getattr(one, name)(*places, logs)
+            if spans.recorder is None:
+                getattr(one, name)(*places, logs)
+            else:
+                with spans.span(f"{type(one).__name__}.{name}", "callback"):
+                    getattr(one, name)(*places, logs)
 
     def _tell_batch(self, name: str, batch: int, logs: Any) -> None:
         methods = self._of_batches[name]
         if methods:
             logs = {} if logs is None else _plain(logs)
-            for method in methods:
-                method(batch, logs)
+            with spans.span(name, "callback"):
+                for method in methods:
+                    method(batch, logs)
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._tell("on_train_begin", logs)

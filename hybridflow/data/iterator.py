@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from hybridflow import spans
 from hybridflow.core.context import now
 from hybridflow.data.elements import mapped
 from hybridflow.data.pipeline import Node, State
@@ -60,6 +61,9 @@ class Iterator:
         if now().trace is not None:
             return in_programs().Taken(self._node.spec, self.__next__).element()
         try:
+            if spans.recorder is not None:
+                with spans.span("next element", "data"):
+                    return self._next()
             return self._next()
         except StopIteration:
             raise

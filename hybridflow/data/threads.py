@@ -18,6 +18,7 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from hybridflow import spans
 from hybridflow.data.elements import size_of
 from hybridflow.data.map_filter import Map, applied, results
 from hybridflow.data.pipeline import Elements, Failure, Node, OneSource, PipelineIterator, State, Stepwise
@@ -376,8 +377,9 @@ class _Crew:
         while (task := self.tasks.get()) is not None and not self.stopped:
             begin = time.perf_counter()
             try:
-                for element in task.elements:
-                    task.results.append(applied(self.function, element, self.text))
+                with spans.span(self.text, "data", elements=len(task.elements)):
+                    for element in task.elements:
+                        task.results.append(applied(self.function, element, self.text))
             except BaseException as error:
                 task.results.append(Failure(error))
             self._learn(len(task.elements), time.perf_counter() - begin)

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from hybridflow import config
+from hybridflow import config, spans
 from hybridflow.core import interop, layer_context, pytree, transaction
 from hybridflow.core.call_binding import Binder, name_of
 from hybridflow.core.context import current, now
@@ -92,6 +92,12 @@ class Function(Dispatcher, Generic[P, R]):
 
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         """A call that the native entry does not take: any arguments, any context."""
+        if spans.recorder is not None:
+            with spans.span(self._options.name, "call"):
+                return self._call_unrecorded(args, kwargs)
+        return self._call_unrecorded(args, kwargs)
+
+    def _call_unrecorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._options.wait:
             with tiers.full():
                 return self._call_in_python(args, kwargs)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from hybridflow import spans
 from hybridflow.core import transaction
 from hybridflow.core.call_binding import Binder
 from hybridflow.errors import TraceError, user_location
@@ -274,11 +275,13 @@ class Tracer:
 
         def trace() -> Variant:
             cause = self._cause(key)
-            variant = self._trace(key, leaves, fail_on_specialization)
+            with spans.span(f"trace {self._options.name}", "trace"):
+                variant = self._trace(key, leaves, fail_on_specialization)
             started = time.perf_counter()
             concrete = variant.concrete
             if concrete.aliased_key(key, leaves) is None:  # or it is not what will run
-                concrete.compile_for(leaves)
+                with spans.span(f"compile {self._options.name}", "compile"):
+                    concrete.compile_for(leaves)
             concrete.compile_ms = (time.perf_counter() - started) * 1e3
             if cause is not None and variant.guards is not None:  # else it is traced at each call, whatever differs
                 self.retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._cache.count_calls() + 1)

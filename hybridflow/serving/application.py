@@ -107,6 +107,9 @@ class Application:
             await self._live(receive, send)
         elif scope["type"] == "http":
             await self._serve(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1003, "reason": "HTTP is served."})
         else:
             raise errors.ArgumentError("serving", f"{scope['type']} is not served; HTTP is.")
 

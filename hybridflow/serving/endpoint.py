@@ -13,7 +13,7 @@ from hybridflow import saved
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
-from hybridflow.errors import ArgumentError, HybridflowError
+from hybridflow.errors import ArgumentError, HybridflowError, short_location
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.serving.errors import RequestError
 
@@ -95,7 +95,8 @@ class Endpoint:
         try:
             result = self._function(*pytree.unflatten(self._structure, leaves))
         except HybridflowError as error:
-            raise RequestError(400, str(error)) from None
+            place = f"  ({short_location(error.where)})" if error.where else ""
+            raise RequestError(400, str(error).removesuffix(place)) from None  # a place in the server, or its libraries
         found = pytree.flatten(result)[0]
         return [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x, one in zip(found, self._given) if one]
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybridflow import spans
 from hybridflow.compiler.autodiff import Record, Results, backward, records_of
 from hybridflow.compiler.device_partition import InputPlacement, device_of, is_placed
 from hybridflow.compiler.forward_mode import forward
@@ -259,7 +260,9 @@ class CompiledTrace:
         return with_locks(gates, lambda: self._run_giving(device, self._inputs(arguments), giving))
 
     def _run_giving(self, device: Where, inputs: list[Tensor], giving: BufferDonation) -> tuple[list[Tensor], set[int]]:
-        executable = self.compile(device, giving=True)
+        executable = self._recorded_if_asked(
+            self.compile(device, giving=True), device, _giving(self.graph, self.donated)
+        )
         inputs = self._on_device(inputs, device)
         arrays = [x._array for x in inputs]
         donated = self.donated if isinstance(device, str) else {}
@@ -306,7 +309,14 @@ class CompiledTrace:
             watched = self._watch(known)
             if watched:
                 return self._notify_tapes(self._recorded(inputs, known, watched, pullback, device))
-        return self._notify_tapes(self._run(self.compile(device), self._on_device(inputs, device)))
+        executable = self._recorded_if_asked(self.compile(device), device, self.graph)
+        return self._notify_tapes(self._run(executable, self._on_device(inputs, device)))
+
+    def _recorded_if_asked(self, executable: Any, device: Where, graph: Graph) -> Any:
+        """What runs in the place of an executable of a graph: it tells of its kernels where somebody records them."""
+        if spans.recorder is None or device != devices.CPU or nan_checks.is_on:
+            return executable
+        return spans.recorder.recorded(graph, executable, self.trace.functions, self.fastmath)
 
     def _notify_tapes(self, outputs: list[Tensor]) -> list[Tensor]:
         """The outputs, when the tapes know which variables the program has assigned."""
@@ -484,7 +494,9 @@ class CompiledTrace:
         sizes = {} if self._is_static else extents_of(dict(zip(self.graph.inputs, inputs)))
         self.trace.assumptions.check_later(sizes)
         values = self._on_device(inputs, device)
-        results, new = self._run_to_keep(derivative.compile(device), values)
+        results, new = self._run_to_keep(
+            self._recorded_if_asked(derivative.compile(device), device, derivative.graph), values
+        )
         reads = (
             self._read_after_write(watched, dict(zip(derivative.results, results)), new, sizes) if self.later else {}
         )
@@ -783,10 +795,16 @@ class _Derivative:
             key = device, nan_checks.is_on
             result = self._executables.get(key)
             if result is None:
-                graph = self._staged.graph
-                extended = Graph(graph.name, graph.inputs, graph.nodes, self.results, graph.updates)
-                result = self._executables[key] = self._staged._executable(extended, *key)
+                result = self._executables[key] = self._staged._executable(self.graph, *key)
             return result
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the forward program."""
+        graph = self._staged.graph
+        if self._executables is None:
+            return graph
+        return Graph(graph.name, graph.inputs, graph.nodes, self.results, graph.updates)
 
     def check_sizes(self, sizes: Mapping[str, Extent]) -> None:
         self._staged.trace.assumptions.check_later(sizes)

@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from types import ModuleType
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from hybridflow import flags
+from hybridflow import flags, spans
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
 from hybridflow.runtime import fork_safe_locks, gc_pause, uninterruptible
@@ -306,7 +306,8 @@ def _verify(module: Any) -> None:
 
 
 def _object(text: str, target: Target, use: Use, level: int) -> bytes:
-    with _parsed(text, target, use, level) as (machine, module):
+    span = spans.span("machine code", "llvm", lines=text.count("\n"), level=level)
+    with span, _parsed(text, target, use, level) as (machine, module):
         return _emit_object(machine, module)
 
 

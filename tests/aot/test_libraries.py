@@ -165,15 +165,19 @@ def test_examples_are_c_and_several_libraries_link_in_one_program(tmp_path: Path
     hf.aot.compile(mlp(), tmp_path / "first")
     hf.aot.compile({"one": mlp(), "two": recurrent()}, tmp_path / "second", weights="file")
     hf.aot.compile(Training(), tmp_path / "third")
+    own = ("main", "aligned", "blocks", "count", "release")
     main = "".join(
-        f'#define main {name}_main\n#define aligned {name}_aligned\n#include "{name}_example.c"\n'
-        "#undef main\n#undef aligned\n"
+        "".join(f"#define {one} {name}_{one}\n" for one in own)
+        + f'#include "{name}_example.c"\n'
+        + "".join(f"#undef {one}\n" for one in own)
         for name in ("first", "second", "third")
     )
     main += "int main(void) { return first_main() || second_main() || third_main(); }\n"
     (tmp_path / "all.c").write_text(main)
     assert COMPILER is not None
-    for flags in (["-std=c99"], ["-x", "c++"]):
+    sanitizer = ["-fsanitize=address"]  # of leaks, too
+    for flags in (["-std=c99"], ["-std=c99", *sanitizer], ["-x", "c++"]):
+        linked = sanitizer * (sanitizer[0] in flags)
         objects = [f"{name}.o" for name in ("first", "second", "third")]
         compiled = subprocess.run(
             [COMPILER, "-Wall", "-Wextra", "-Werror", *flags, "-c", "all.c", "-o", "all.o"],
@@ -182,7 +186,11 @@ def test_examples_are_c_and_several_libraries_link_in_one_program(tmp_path: Path
         if flags[0] == "-x" and "cc1plus" in compiled.stderr:
             continue  # a compiler of C alone
         assert compiled.returncode == 0, compiled.stderr
-        done = subprocess.run([COMPILER, "all.o", *objects, "-o", "all"], cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(
+            [COMPILER, "all.o", *objects, *linked, "-o", "all"], cwd=tmp_path, capture_output=True, text=True
+        )
+        if linked and "asan" in done.stderr:
+            continue  # a compiler without it
         assert done.returncode == 0, done.stderr
         out = subprocess.run(["./all"], cwd=tmp_path, capture_output=True, text=True)
         assert out.returncode == 0 and out.stdout.count("run result") == 1 and "two result" in out.stdout

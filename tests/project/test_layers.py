@@ -29,6 +29,7 @@ SUBJECTS = (
             "hybridflow.code_traits",
             "hybridflow.errors",
             "hybridflow.flags",
+            "hybridflow.spans",
         ),
     ),
     (
@@ -96,6 +97,7 @@ SUBJECTS = (
             "hybridflow.runtime.threads",
             "hybridflow.runtime.checksums",
             "hybridflow.runtime.profiling_host",
+            "hybridflow.runtime.recording_host",
             "hybridflow.runtime.background",
             "hybridflow.runtime.interrupt_checks",
             "hybridflow.runtime.interrupt_checks_code",
@@ -251,7 +253,13 @@ OPTIONAL = {
     "hybridflow.summary.events": {"tensorboardX"},
 }
 # The runtime knows programs and targets, and nothing of the graphs that they were made from.
-RUNTIME_SEES = ("hybridflow.errors", "hybridflow.flags", "hybridflow.compiler.program", "hybridflow.compiler.target")
+RUNTIME_SEES = (
+    "hybridflow.errors",
+    "hybridflow.flags",
+    "hybridflow.spans",
+    "hybridflow.compiler.program",
+    "hybridflow.compiler.target",
+)
 
 
 def level(module: str) -> int:

@@ -527,3 +527,24 @@ def test_source_code_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text("")
     with pytest.raises(errors.ArgumentError, match=r"t\.py is source code: name one of .*t\.py::function"):
         serve._source(str(tmp_path / "t.py"))
+
+
+def test_websockets_are_closed_and_refusals_name_no_place_of_the_server(tmp_path: Path) -> None:
+    f = hf.function(lambda x: hf.take(hf.constant([1.0, 2.0]), x), input_signature=[hf.TensorSpec(["n"], hf.int32)])
+    app = hf.serving.app({"f": f})
+    sent: list[Any] = []
+
+    async def talk() -> Any:
+        async def receive() -> Any:
+            return {"type": "websocket.connect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message["type"])
+
+        await app({"type": "websocket", "path": "/v2", "headers": []}, receive, send)
+        tensor = {"name": "x", "shape": [1], "datatype": "INT32", "data": [9]}
+        return await ask(app, "POST", "/v2/models/f/infer", {"inputs": [tensor]})
+
+    answer = during(app, talk)
+    assert sent == ["websocket.close"]
+    assert answer.status == 400 and answer.json["error"].endswith("Expected -2 <= index < 2.")
