@@ -24,6 +24,7 @@ from hybridflow.cli import (
     run as run_script,
     serve,
     train,
+    tune,
 )
 from hybridflow.errors import ArgumentError, HybridflowError, is_internal, short_location
 
@@ -39,7 +40,21 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"hybridflow {hybridflow.__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (run_script, bench, explain, profile, report, ir, onnx, compile_command, train, serve, doctor, cache):
+    for module in (
+        run_script,
+        bench,
+        explain,
+        profile,
+        report,
+        ir,
+        onnx,
+        compile_command,
+        train,
+        tune,
+        serve,
+        doctor,
+        cache,
+    ):
         module.add_to(commands)
     return top
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from hybridflow import flags
 from hybridflow.compiler.ir.graph import Graph, graphs_in
-from hybridflow.compiler.loops.schedule_choice import Choices
+from hybridflow.compiler.loops.schedule_choice import USUAL, Choices
 from hybridflow.compiler.program import Program
 from hybridflow.compiler.target import Target
 from hybridflow.eager import measured_schedules
@@ -72,7 +72,7 @@ def _key(
     options: tuple[bool, ...],
     lines: list[str | None],
     places: list[str],
-    choices: Choices,
+    choices: Choices = USUAL,
 ) -> str | None:
     source = _compiler()
     if source is None or disk_cache.folder() is None:

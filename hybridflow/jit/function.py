@@ -36,7 +36,7 @@ from hybridflow.runtime.calls.entry import Dispatcher
 from hybridflow.tracing.data_dependent_sizes import SizesWantedError
 
 if TYPE_CHECKING:
-    from hybridflow.jit import profiling
+    from hybridflow.jit import profiling, tuning
     from hybridflow.runtime.calls.native_call import NativeCall
 
 _NO_ENTRY = "see the command `hybridflow doctor`"
@@ -452,15 +452,57 @@ class Function(Dispatcher, Generic[P, R]):
         """
         from hybridflow.jit import profiling
 
-        if current.trace is not None:
-            raise TraceError("profile", "it runs the function, which has no values here. Call it outside.")
-        request = self._request(*self._import_foreign_arrays(args, kwargs))
-        if any(isinstance(leaf, TensorSpec) for leaf in request.leaves):
-            raise ArgumentTypeError("profile", "it runs the function. Pass tensors, not a TensorSpec.")
+        request = self._measured_request("profile", args, kwargs)
         concrete = self._answering(request)
         variant = self._cache.variant_of(concrete)
         refusal = None if variant is None else self._refusal(variant, args, kwargs)
         return profiling.profile(concrete, request.leaves, runs, refusal)
+
+    @entered
+    def tune(self, *args: Any, runs: int | None = None, **kwargs: Any) -> tuning.Tuning:
+        """Auto-tuning: time the schedules of each kernel of a call with these arguments, and keep the best ones.
+
+        All schedules give the same bits.  The best ones are kept in a file of the disk cache, one for each CPU model,
+        and every program that is compiled from then on has them where its kernels are the same.  The function is
+        compiled again at its next call.
+
+        Args:
+            *args: what a call takes; tensors lie on the CPU. Variables keep the values that they have.
+            runs: how often each schedule is run; None for a second in all.
+            **kwargs: what a call takes by name.
+
+        Returns:
+            A ``Tuning``: for each kernel with several schedules the best one, what it takes, and what the usual one
+            took.
+
+        Raises:
+            ArgumentError: ``runs`` is less than 1.
+            ArgumentTypeError: an argument is a ``TensorSpec``.
+            DeviceError: the call would not run on the CPU.
+            TraceError: it is called while a function is traced.
+
+        Example:
+            >>> f = hf.function(lambda x, y: x @ y)
+            >>> x = hf.ones((30, 40))
+            >>> tuning = f.tune(x, x.T, runs=2)
+            >>> [kernel["kernel"] for kernel in tuning.kernels]
+            ['matmul']
+        """
+        from hybridflow.jit import tuning
+
+        request = self._measured_request("tune", args, kwargs)
+        found = tuning.tune(self._answering(request), request.leaves, runs)
+        self.cache_clear()
+        return found
+
+    def _measured_request(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The arguments of a call that is run to be measured."""
+        if current.trace is not None:
+            raise TraceError(name, "it runs the function, which has no values here. Call it outside.")
+        request = self._request(*self._import_foreign_arrays(args, kwargs))
+        if any(isinstance(leaf, TensorSpec) for leaf in request.leaves):
+            raise ArgumentTypeError(name, "it runs the function. Pass tensors, not a TensorSpec.")
+        return request
 
     @entered
     def diff(self, other: Function[..., Any], *args: Any, stage: str = "optimized", **kwargs: Any) -> inspection.Text:

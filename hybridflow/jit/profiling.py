@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,10 +71,12 @@ def profile(
         raise ArgumentError("profile", f"runs is {runs!r}. Give a number of runs, 1 or more.")
     executable, arrays, changed = concrete.timed(leaves)
     tasks = executable.program.tasks
-    seconds = np.array(_times(executable, arrays, changed, runs)) if tasks else np.zeros((0, 0))
-    kernels = sorted(set(tasks))
-    of_kernels = np.stack([seconds[:, np.equal(tasks, k)].sum(axis=1) for k in kernels], 1) if tasks else seconds
-    medians = np.median(of_kernels, axis=0) if tasks else np.zeros(0)
+    timer = KernelTimer(executable, arrays, changed)
+    seconds = _times(timer, runs) if tasks else []
+    found = dict(timer.by_kernel(seconds))
+    kernels = list(found)
+    of_kernels = np.stack(list(found.values()), 1) if found else np.zeros((0, 0))
+    medians = np.median(of_kernels, axis=0) if found else np.zeros(0)
     rows = []
     for position in np.argsort(-medians, kind="stable"):
         low, high = np.quantile(of_kernels[:, position], (0.25, 0.75))
@@ -89,11 +91,32 @@ def profile(
     )
 
 
-def _times(executable: Any, arrays: Sequence[np.ndarray], changed: Sequence[int], runs: int | None) -> list[np.ndarray]:
-    """Of each run the seconds that each task took."""
-    from hybridflow.runtime.profiling_host import ProfilingHost  # native code, loaded when somebody asks
+class KernelTimer:
+    """Runs an executable that is timed on arrays, of which those that are ``changed`` are copied for each run."""
 
-    host = ProfilingHost(len(executable.program.tasks), executable.timing_team(arrays))
+    def __init__(self, executable: Any, arrays: Sequence[np.ndarray], changed: Sequence[int]) -> None:
+        from hybridflow.runtime.profiling_host import ProfilingHost  # native code, loaded when somebody asks
+
+        self.executable, self.arrays, self.changed = executable, arrays, changed
+        self.tasks = executable.program.tasks
+        self.host = ProfilingHost(len(self.tasks), executable.timing_team(arrays))
+
+    def run(self) -> np.ndarray:
+        """Run once; the seconds that each task took."""
+        given = [array.copy() if i in self.changed else array for i, array in enumerate(self.arrays)]
+        self.host.begin()
+        self.executable.compute(given, self.executable.in_place, self.host.struct)
+        return self.host.seconds()
+
+    def by_kernel(self, seconds: Sequence[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
+        """For each kernel its number in the program, and the seconds that it took in each run."""
+        found = np.array(seconds)
+        for number in sorted(set(self.tasks)) if len(seconds) else ():
+            yield number, found[:, np.equal(self.tasks, number)].sum(axis=1)
+
+
+def _times(timer: KernelTimer, runs: int | None) -> list[np.ndarray]:
+    """Of each run the seconds that each task took."""
     result: list[np.ndarray] = []
     end = 0.0
     for k in range(WARM_UP + (MOST if runs is None else runs)):
@@ -101,11 +124,9 @@ def _times(executable: Any, arrays: Sequence[np.ndarray], changed: Sequence[int]
             end = time.perf_counter() + SECONDS
         if runs is None and len(result) >= FEWEST and time.perf_counter() > end:
             break
-        given = [array.copy() if i in changed else array for i, array in enumerate(arrays)]
-        host.begin()
-        executable.compute(given, executable.in_place, host.struct)
+        seconds = timer.run()
         if k >= WARM_UP:
-            result.append(host.seconds())
+            result.append(seconds)
     return result
 
 

@@ -258,6 +258,17 @@ def test_profile(run: Run, file: str) -> None:
     assert code == 2 and "leaves an extent open" in err
 
 
+def test_tune(run: Run, file: str) -> None:
+    with flags.CACHE_DIR("off"):
+        code, out, err = run("tune", f"{file}::product", "--runs=1")
+        assert (code, err) == (0, "") and out.startswith("product: ") and "kept in this process" in out
+        code, out, _ = run("tune", f"{file}::product", "--json", "--runs=1")
+        found = json.loads(out)
+        assert code == 0 and found["runs"] == 1 and found["kernels"][0]["candidates"] > 1
+        code, out, err = run("tune", f"{file}::product", "--runs=0")
+        assert (code, out) == (2, "") and "give 1 or more" in err
+
+
 def test_ir_golden(run: Run, file: str) -> None:
     code, out, err = run("ir", f"{file}::double", "--shapes=4:f64")
     assert (code, err) == (0, "")

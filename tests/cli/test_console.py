@@ -135,6 +135,7 @@ SHORT = {
     "ir": lambda: hf.function(lambda x: x + Y).ir(X, stage="none"),
     "explain": lambda: hf.function(lambda x: x + Y).explain(X),
     "profile": lambda: hf.function(lambda x: x + Y).profile(X),
+    "tune": lambda: hf.function(lambda x: x + Y).tune(X, runs=1),
 }
 
 
