@@ -74,7 +74,8 @@ def tune(concrete: ConcreteFunction, leaves: Sequence[Any], runs: int | None) ->
         raise ArgumentError("tune", f"runs is {runs!r}. Give a number of runs, 1 or more.")
     candidates = list(_candidates(concrete, leaves))
     count = _run(candidates, runs)
-    rows, best = [], {}
+    rows: list[tuple[Any, ...]] = []
+    best: dict[str, str] = {}
     for facts, (info, times) in _by_facts(candidates).items():
         usual = candidates[0].kernels[info].schedule
         chosen = best[facts] = _fastest(times, usual)
