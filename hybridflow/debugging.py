@@ -86,9 +86,9 @@ _DOC = """Assert that ``{relation}`` for all elements, each time the code runs.
 
     Args:
 {operands}
-        message: what the error says first.
+        message: the beginning of the error message.
         summarize: how many elements at each end of an axis the error shows.
-        name: what the error calls the assertion.
+        name: the name of the assertion in the error.
 
     Returns:
         None.
@@ -145,20 +145,20 @@ def assert_near(
     """Assert that ``abs(x - y) <= atol + rtol * abs(y)`` for all elements, each time the code runs.
 
     Args:
-        x: a float tensor, or what becomes one.
+        x: a float tensor or array-like value.
         y: the same; both are broadcast.
         rtol: the relative tolerance; None for 10 epsilons of the dtype.
         atol: the absolute tolerance; None for 10 epsilons of the dtype.
-        message: what the error says first.
+        message: the beginning of the error message.
         summarize: how many elements at each end of an axis the error shows.
-        name: what the error calls the assertion.
+        name: the name of the assertion in the error.
 
     Returns:
         None.
 
     Raises:
         InvalidArgumentError: where an element is not near.
-        DTypeError: for what is no float.
+        DTypeError: for what is not a float.
 
     >>> hf.debugging.assert_near(hf.asarray([1.0, 2.0]), [1.0, 2.0000002])
     """
@@ -183,7 +183,7 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
         condition: a bool tensor, or what becomes one.
         data: what the error shows.
         summarize: how many elements at each end of an axis the error shows.
-        name: what the error calls the assertion.
+        name: the name of the assertion in the error.
 
     Returns:
         None.
@@ -210,16 +210,16 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
     """Assert that all elements of a tensor are finite, and so are those of its gradient, if one is asked for.
 
     Args:
-        tensor: a float tensor, or what becomes one.
+        tensor: a float tensor or array-like value.
         message: what the error says.
-        name: what the error calls the assertion.
+        name: the name of the assertion in the error.
 
     Returns:
         ``tensor``, of the same shape and dtype.
 
     Raises:
         InvalidArgumentError: where some are not; it counts NaNs and infinities.
-        DTypeError: for what is no float.
+        DTypeError: for what is not a float.
 
     >>> hf.debugging.check_numerics(hf.asarray([1.0, 2.0]), "the loss")
     <Tensor f32[2] cpu> [1. 2.]
@@ -249,8 +249,8 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     with. Functions are compiled once more, with the checks, and much slower.
 
     Args:
-        stack_height_limit: for programs that pass it; it has no say.
-        path_length_limit: for programs that pass it; it has no say.
+        stack_height_limit: accepted for compatibility; it has no effect.
+        path_length_limit: accepted for compatibility; it has no effect.
 
     Returns:
         None.
@@ -280,9 +280,9 @@ def assert_all_finite(x: Any, message: str = "the tensor", name: str | None = No
     """Assert that no element is a NaN or an infinity, each time the code runs.
 
     Args:
-        x: a float tensor, or what becomes one.
+        x: a float tensor or array-like value.
         message: what the error calls the tensor.
-        name: what the error calls the assertion.
+        name: the name of the assertion in the error.
 
     Returns:
         None.
@@ -314,10 +314,10 @@ def assert_rank(x: Any, rank: int, message: str | None = None, name: str | None 
     """Assert that a tensor has a number of axes.
 
     Args:
-        x: a tensor, or what becomes one.
+        x: a tensor or array-like value.
         rank: the number of axes.
-        message: what the error says first.
-        name: what the error calls the assertion.
+        message: the beginning of the error message.
+        name: the name of the assertion in the error.
 
     Returns:
         None.
@@ -335,10 +335,10 @@ def assert_rank_at_least(x: Any, rank: int, message: str | None = None, name: st
     """Assert that a tensor has a number of axes, or more.
 
     Args:
-        x: a tensor, or what becomes one.
+        x: a tensor or array-like value.
         rank: the smallest number of axes.
-        message: what the error says first.
-        name: what the error calls the assertion.
+        message: the beginning of the error message.
+        name: the name of the assertion in the error.
 
     Returns:
         None.
@@ -356,10 +356,10 @@ def assert_rank_in(x: Any, ranks: Iterable[int], message: str | None = None, nam
     """Assert that a tensor has one of several numbers of axes.
 
     Args:
-        x: a tensor, or what becomes one.
+        x: a tensor or array-like value.
         ranks: the numbers of axes.
-        message: what the error says first.
-        name: what the error calls the assertion.
+        message: the beginning of the error message.
+        name: the name of the assertion in the error.
 
     Returns:
         None.
@@ -378,9 +378,9 @@ def assert_scalar(x: Any, message: str | None = None, name: str | None = None) -
     """Assert that a tensor has no axes.
 
     Args:
-        x: a tensor, or what becomes one.
-        message: what the error says first.
-        name: what the error calls the assertion.
+        x: a tensor or array-like value.
+        message: the beginning of the error message.
+        name: the name of the assertion in the error.
 
     Returns:
         None.
@@ -405,10 +405,10 @@ def assert_type(x: Any, dtype: DTypeLike, message: str | None = None, name: str 
     """Assert that a tensor has a dtype.
 
     Args:
-        x: a tensor, or what becomes one.
+        x: a tensor or array-like value.
         dtype: the dtype.
-        message: what the error says first.
-        name: what the error calls the assertion.
+        message: the beginning of the error message.
+        name: the name of the assertion in the error.
 
     Returns:
         None.
@@ -430,8 +430,8 @@ def assert_shapes(shapes: Any, message: str | None = None, name: str | None = No
 
     Args:
         shapes: pairs of a tensor and a shape: ints, None for any extent, or names. Extents of one name are equal.
-        message: what the error says first.
-        name: what the error calls the assertion.
+        message: the beginning of the error message.
+        name: the name of the assertion in the error.
 
     Returns:
         None.

@@ -127,8 +127,8 @@ def fft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None)
     """The discrete Fourier transform along an axis: ``sum(a[j] * exp(-2i pi j k / n))``.
 
     Args:
-        a: a tensor, or what becomes one, of real or complex numbers.
-        n: numbers that are transformed: ``a`` is cut or padded with zeros; by default all.
+        a: a tensor or array-like value of real or complex numbers.
+        n: the length of the transform: ``a`` is cut or padded with zeros; by default its own length.
         axis: the axis along which they lie.
         norm: "backward" (the default) for no factor here and 1/n in the inverse, "ortho" for 1/sqrt(n) in both,
             "forward" for 1/n here.
@@ -137,8 +137,8 @@ def fft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None)
         A complex tensor in which ``axis`` has ``n`` elements.
 
     Raises:
-        ArgumentError: for another norm, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.fft([1.0, 2.0, 3.0, 4.0])
     <Tensor c64[4] cpu> [10.+0.j -2.+2.j -2.+0.j -2.-2.j]
@@ -151,8 +151,8 @@ def ifft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None
     """The inverse of ``fft``: ``sum(a[k] * exp(2i pi j k / n)) / n``.
 
     Args:
-        a: a tensor, or what becomes one, of real or complex numbers.
-        n: numbers that are transformed: ``a`` is cut or padded with zeros; by default all.
+        a: a tensor or array-like value of real or complex numbers.
+        n: the length of the transform: ``a`` is cut or padded with zeros; by default its own length.
         axis: the axis along which they lie.
         norm: the same as of ``fft``.
 
@@ -160,8 +160,8 @@ def ifft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None
         A complex tensor in which ``axis`` has ``n`` elements.
 
     Raises:
-        ArgumentError: for another norm, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.ifft([4.0, 0.0, 0.0, 0.0])
     <Tensor c64[4] cpu> [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
@@ -174,8 +174,8 @@ def rfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None
     """The Fourier transform of real numbers: its first ``n // 2 + 1`` numbers, of which the others are conjugates.
 
     Args:
-        a: a tensor, or what becomes one, of real numbers.
-        n: numbers that are transformed: ``a`` is cut or padded with zeros; by default all.
+        a: a tensor or array-like value of real numbers.
+        n: the length of the transform: ``a`` is cut or padded with zeros; by default its own length.
         axis: the axis along which they lie.
         norm: the same as of ``fft``.
 
@@ -184,8 +184,8 @@ def rfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None
 
     Raises:
         DTypeError: for complex numbers.
-        ArgumentError: for another norm, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.rfft([1.0, 2.0, 3.0, 4.0])
     <Tensor c64[3] cpu> [10.+0.j -2.+2.j -2.+0.j]
@@ -198,7 +198,7 @@ def irfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = Non
     """The inverse of ``rfft``.  Imaginary parts that the transform of real numbers cannot have are not looked at.
 
     Args:
-        a: a tensor, or what becomes one: the first ``n // 2 + 1`` numbers of a transform.
+        a: a tensor or array-like value: the first ``n // 2 + 1`` numbers of a transform.
         n: how many real numbers there are; by default ``2 * (m - 1)`` for m numbers.
         axis: the axis along which they lie.
         norm: the same as of ``fft``.
@@ -207,8 +207,8 @@ def irfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = Non
         A float tensor in which ``axis`` has ``n`` elements.
 
     Raises:
-        ArgumentError: for another norm, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.irfft([4.0, 0.0, 0.0])
     <Tensor f32[4] cpu> [1. 1. 1. 1.]
@@ -221,7 +221,7 @@ def hfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None
     """The transform of a signal that is its own conjugate backwards, whose first half is given: real numbers.
 
     Args:
-        a: a tensor, or what becomes one: the first ``n // 2 + 1`` numbers.
+        a: a tensor or array-like value: the first ``n // 2 + 1`` numbers.
         n: how many real numbers there are; by default ``2 * (m - 1)`` for m numbers.
         axis: the axis along which they lie.
         norm: the same as of ``fft``.
@@ -230,8 +230,8 @@ def hfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None
         A float tensor in which ``axis`` has ``n`` elements.
 
     Raises:
-        ArgumentError: for another norm, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.hfft([1.0, 0.0, 0.0])
     <Tensor f32[4] cpu> [1. 1. 1. 1.]
@@ -245,8 +245,8 @@ def ihfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = Non
     """The inverse of ``hfft``.
 
     Args:
-        a: a tensor, or what becomes one, of real numbers.
-        n: numbers that are transformed: ``a`` is cut or padded with zeros; by default all.
+        a: a tensor or array-like value of real numbers.
+        n: the length of the transform: ``a`` is cut or padded with zeros; by default its own length.
         axis: the axis along which they lie.
         norm: the same as of ``fft``.
 
@@ -255,8 +255,8 @@ def ihfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = Non
 
     Raises:
         DTypeError: for complex numbers.
-        ArgumentError: for another norm, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.abs(hf.fft.ihfft([1.0, 1.0, 1.0, 1.0]))
     <Tensor f32[3] cpu> [1. 0. 0.]
@@ -328,8 +328,8 @@ def fftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = No
     """The Fourier transform along several axes.
 
     Args:
-        a: a tensor, or what becomes one, of real or complex numbers.
-        s: how many numbers are transformed along each axis, -1 for all; by default all.
+        a: a tensor or array-like value of real or complex numbers.
+        s: the length of the transform along each axis, -1 for the whole axis; by default all.
         axes: the axes; by default all, or the last ones, as many as ``s`` has lengths.
         norm: the same as of ``fft``, for each axis.
 
@@ -337,8 +337,8 @@ def fftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = No
         A complex tensor.
 
     Raises:
-        ArgumentError: for another norm, where ``s`` does not fit the axes, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, where ``s`` does not fit the axes, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.fftn([[1.0, 1.0], [1.0, 1.0]])
     <Tensor c64[2,2] cpu>
@@ -353,8 +353,8 @@ def ifftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = N
     """The inverse of ``fftn``.
 
     Args:
-        a: a tensor, or what becomes one, of real or complex numbers.
-        s: how many numbers are transformed along each axis, -1 for all; by default all.
+        a: a tensor or array-like value of real or complex numbers.
+        s: the length of the transform along each axis, -1 for the whole axis; by default all.
         axes: the axes; by default all, or the last ones, as many as ``s`` has lengths.
         norm: the same as of ``fft``, for each axis.
 
@@ -362,8 +362,8 @@ def ifftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = N
         A complex tensor.
 
     Raises:
-        ArgumentError: for another norm, where ``s`` does not fit the axes, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, where ``s`` does not fit the axes, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.ifftn([[4.0, 0.0], [0.0, 0.0]])
     <Tensor c64[2,2] cpu>
@@ -378,8 +378,8 @@ def rfftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = N
     """The Fourier transform of real numbers along several axes, of which the last one keeps the first half.
 
     Args:
-        a: a tensor, or what becomes one, of real numbers.
-        s: how many numbers are transformed along each axis, -1 for all; by default all.
+        a: a tensor or array-like value of real numbers.
+        s: the length of the transform along each axis, -1 for the whole axis; by default all.
         axes: the axes; by default all, or the last ones, as many as ``s`` has lengths.
         norm: the same as of ``fft``, for each axis.
 
@@ -388,8 +388,8 @@ def rfftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = N
 
     Raises:
         DTypeError: for complex numbers.
-        ArgumentError: for another norm, where ``s`` does not fit the axes, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, where ``s`` does not fit the axes, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.rfftn([[1.0, 1.0], [1.0, 1.0]]).shape
     (2, 2)
@@ -402,7 +402,7 @@ def irfftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = 
     """The inverse of ``rfftn``.
 
     Args:
-        a: a tensor, or what becomes one, of complex numbers.
+        a: a tensor or array-like value of complex numbers.
         s: how many numbers the result has along each axis; by default all, and ``2 * (m - 1)`` along the last one.
         axes: the axes; by default all, or the last ones, as many as ``s`` has lengths.
         norm: the same as of ``fft``, for each axis.
@@ -411,8 +411,8 @@ def irfftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = 
         A float tensor.
 
     Raises:
-        ArgumentError: for another norm, where ``s`` does not fit the axes, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, where ``s`` does not fit the axes, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.irfftn([[4.0, 0.0], [0.0, 0.0]])
     <Tensor f32[2,2] cpu>
@@ -427,8 +427,8 @@ def fft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None 
     """The Fourier transform along two axes, as ``fftn``.
 
     Args:
-        a: a tensor, or what becomes one, of real or complex numbers.
-        s: how many numbers are transformed along each axis, -1 for all; by default all.
+        a: a tensor or array-like value of real or complex numbers.
+        s: the length of the transform along each axis, -1 for the whole axis; by default all.
         axes: the axes.
         norm: the same as of ``fft``, for each axis.
 
@@ -436,8 +436,8 @@ def fft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None 
         A complex tensor.
 
     Raises:
-        ArgumentError: for another norm, where ``s`` does not fit the axes, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, where ``s`` does not fit the axes, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.fft2(hf.ones((3, 4, 4))).shape
     (3, 4, 4)
@@ -450,8 +450,8 @@ def ifft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None
     """The inverse of ``fft2``.
 
     Args:
-        a: a tensor, or what becomes one, of real or complex numbers.
-        s: how many numbers are transformed along each axis, -1 for all; by default all.
+        a: a tensor or array-like value of real or complex numbers.
+        s: the length of the transform along each axis, -1 for the whole axis; by default all.
         axes: the axes.
         norm: the same as of ``fft``, for each axis.
 
@@ -459,8 +459,8 @@ def ifft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None
         A complex tensor.
 
     Raises:
-        ArgumentError: for another norm, where ``s`` does not fit the axes, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, where ``s`` does not fit the axes, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.ifft2(hf.ones((3, 4, 4))).shape
     (3, 4, 4)
@@ -473,8 +473,8 @@ def rfft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None
     """The Fourier transform of real numbers along two axes, as ``rfftn``.
 
     Args:
-        a: a tensor, or what becomes one, of real numbers.
-        s: how many numbers are transformed along each axis, -1 for all; by default all.
+        a: a tensor or array-like value of real numbers.
+        s: the length of the transform along each axis, -1 for the whole axis; by default all.
         axes: the axes.
         norm: the same as of ``fft``, for each axis.
 
@@ -483,8 +483,8 @@ def rfft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None
 
     Raises:
         DTypeError: for complex numbers.
-        ArgumentError: for another norm, where ``s`` does not fit the axes, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, where ``s`` does not fit the axes, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.rfft2(hf.ones((3, 4, 4))).shape
     (3, 4, 3)
@@ -497,7 +497,7 @@ def irfft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | Non
     """The inverse of ``rfft2``.
 
     Args:
-        a: a tensor, or what becomes one, of complex numbers.
+        a: a tensor or array-like value of complex numbers.
         s: how many numbers the result has along each axis; by default all, and ``2 * (m - 1)`` along the last one.
         axes: the axes.
         norm: the same as of ``fft``, for each axis.
@@ -506,8 +506,8 @@ def irfft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | Non
         A float tensor.
 
     Raises:
-        ArgumentError: for another norm, where ``s`` does not fit the axes, or where there is nothing to transform.
-        AxisError: where there is no such axis.
+        ArgumentError: for an unknown norm, where ``s`` does not fit the axes, or where there is nothing to transform.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.irfft2(hf.ones((3, 4, 3))).shape
     (3, 4, 4)
@@ -536,14 +536,14 @@ def fftfreq(n: Any, /, d: float = 1.0, *, dtype: DTypeLike | None = None, device
         n: how many numbers were transformed.
         d: the time from one sample to the next.
         dtype: a float dtype; float32 unless given.
-        device: where the tensor lies.
+        device: the device of the tensor.
 
     Returns:
         A tensor of shape ``(n,)``.
 
     Raises:
         ArgumentError: where ``n`` is below 1.
-        DTypeError: for a dtype that is no float.
+        DTypeError: for a dtype that is not a float.
 
     >>> hf.fft.fftfreq(4, d=0.5)
     <Tensor f32[4] cpu> [ 0.   0.5 -1.  -0.5]
@@ -559,14 +559,14 @@ def rfftfreq(n: Any, /, d: float = 1.0, *, dtype: DTypeLike | None = None, devic
         n: how many numbers were transformed.
         d: the time from one sample to the next.
         dtype: a float dtype; float32 unless given.
-        device: where the tensor lies.
+        device: the device of the tensor.
 
     Returns:
         A tensor of shape ``(n // 2 + 1,)``.
 
     Raises:
         ArgumentError: where ``n`` is below 1.
-        DTypeError: for a dtype that is no float.
+        DTypeError: for a dtype that is not a float.
 
     >>> hf.fft.rfftfreq(4, d=0.5)
     <Tensor f32[3] cpu> [0.  0.5 1. ]
@@ -591,14 +591,14 @@ def fftshift(x: ArrayLike, /, *, axes: Any = None) -> Tensor:
     """Move the number of frequency 0 to the middle.
 
     Args:
-        x: a tensor, or what becomes one.
+        x: a tensor or array-like value.
         axes: the axes that are shifted; by default all.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
 
     Raises:
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.fftshift(hf.fft.fftfreq(4))
     <Tensor f32[4] cpu> [-0.5  -0.25  0.    0.25]
@@ -611,14 +611,14 @@ def ifftshift(x: ArrayLike, /, *, axes: Any = None) -> Tensor:
     """The inverse of ``fftshift``.
 
     Args:
-        x: a tensor, or what becomes one.
+        x: a tensor or array-like value.
         axes: the axes that are shifted; by default all.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
 
     Raises:
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
 
     >>> hf.fft.ifftshift([-2, -1, 0, 1])
     <Tensor i64[4] cpu> [ 0  1 -2 -1]

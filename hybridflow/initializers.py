@@ -131,7 +131,7 @@ class Constant(Initializer):
 @dataclass(frozen=True)
 class Identity(Initializer):
     """Identity matrix: ``gain`` on the diagonal of a matrix, zeros elsewhere.  Raises ArgumentError for shapes that
-    are no matrices.
+    are not matrices.
 
     Args:
         gain: what all is multiplied with.

@@ -390,7 +390,7 @@ def quad(
 
     Raises:
         ArgumentError: for a limit below 1.
-        ShapeError: where ends are no numbers, or ``func`` returns another shape.
+        ShapeError: where ends are not numbers, or ``func`` returns another shape.
 
     Example:
         >>> round(hf.integrate.quad(lambda x: x ** 2, 0.0, 3.0).value.item(), 4)
@@ -491,7 +491,7 @@ def simpson(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
         A tensor without that axis.
 
     Raises:
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
         ShapeError: where there is no sample, or ``x`` does not fit.
 
     Example:

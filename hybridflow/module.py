@@ -14,12 +14,12 @@ from hybridflow.module_parts import by_name, traverse
 
 
 class Module:
-    """An object whose variables are found: in its attributes, and in the lists, tuples, dicts, random generators
+    """Base class of objects with variables: in attributes, and in the lists, tuples, dicts, random generators
     and modules there.
 
-    Subclass it, set attributes as in any Python class, and give it methods.  Nothing is registered: whatever its
-    attributes hold when you ask is what counts.  Modules may be shared, and refer to each other; each variable comes
-    once, where it is met first.  Attributes are visited in the order of their names.
+    Subclass it, set attributes and define methods as in any Python class.  Nothing is registered: the variables are
+    looked up in the attributes each time.  Modules may be shared, and may refer to each other; each variable is listed
+    once.  Attributes are visited in the order of their names.
 
     >>> class Line(hf.Module):
     ...     def __init__(self):

@@ -82,8 +82,8 @@ class Ragged:
         row_splits: integers ``[rows + 1]`` that do not fall, from 0 to ``total``.
 
     Raises:
-        ShapeError: where the parts do not fit each other.
-        DTypeError: for splits that are no integers.
+        ShapeError: if the parts do not match.
+        DTypeError: for splits that are not integers.
         ArgumentError: for splits that go backwards, or do not begin at 0 and end at the number of values.
 
     Example:
@@ -488,7 +488,7 @@ def lookup(params: Any, ids: Any, weights: Any = None, combiner: str = "sum") ->
     Raises:
         ArgumentTypeError: where ``ids`` are dense.
         ArgumentError: for another combiner.
-        DTypeError: for numbers that are no integers.
+        DTypeError: for numbers that are not integers.
         IndexRangeError: for one out of range.
 
     Example:

@@ -21,7 +21,7 @@ class LayerScale(layers.Layer, one_tensor=True):
     Args:
         init_values: what the factors begin with.
         projection_dim: the number of channels.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
     """
 
     gamma: Variable

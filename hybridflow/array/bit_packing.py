@@ -42,7 +42,7 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
         A uint8 tensor with an eighth of the elements along ``axis``, rounded up.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         DTypeError: for floats.
         ArgumentError: for another ``bitorder``.
 
@@ -70,7 +70,7 @@ def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = Non
     Args:
         x: a uint8 tensor.
         axis: the axis to unpack along; None for the flattened tensor.
-        count: how many bits there are along ``axis``: 0 fills up, a negative number says how many are left out at the
+        count: the number of bits along ``axis``: 0 fills up, a negative number says how many are left out at the
             end. All unless given.
         bitorder: "big" has the first value in the highest bit, "little" in the lowest.
 
@@ -78,7 +78,7 @@ def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = Non
         A uint8 tensor with eight times the elements along ``axis``, or ``count``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         DTypeError: for another dtype than uint8.
         ArgumentError: for another ``bitorder``, or a ``count`` that leaves out more than there is.
 

@@ -38,7 +38,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     Raises:
         ArgumentError: where there are not as many conditions as choices, or none.
         DTypeError: for a condition that is not bool.
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> x = hf.arange(6)
     >>> hf.select([x < 2, x > 3], [x, x * 10], -1)
@@ -67,7 +67,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     A function is called with all of ``x``, and must be one of single elements.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         condlist: bool tensors of the shape of ``x``, or one of them.
         funclist: a function or a number for each condition; one more counts where none holds, else 0.
         *args: further arguments of the functions.
@@ -119,7 +119,7 @@ def choose(a: ArrayLike, choices: Any, mode: str = "raise") -> Tensor:
         ArgumentError: for another ``mode``, and without choices.
         DTypeError: for other numbers than integers.
         IndexRangeError: for a number without a choice.
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.choose([0, 1, 1], [[1, 2, 3], [10, 20, 30]])
     <Tensor i64[3] cpu> [ 1 20 30]
@@ -147,7 +147,7 @@ def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, axis:
     Of positions that come twice the last one counts.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         indices: integers, of as many axes as ``x``; the other axes broadcast.
         values: what is put there; broadcasts to the shape of ``indices``.
         axis: an axis; negative ones count from the end.
@@ -156,9 +156,9 @@ def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, axis:
         A tensor of the shape and dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         DTypeError: for other positions than integers.
-        IndexRangeError: for a position that is not there.
+        IndexRangeError: for a position out of range.
         ShapeError: where the shapes do not fit.
 
     >>> hf.put_along_axis([[1, 2], [3, 4]], [[1], [0]], 9)

@@ -59,7 +59,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Tensor, Tensor]:
         Two tensors of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
         DTypeError: where an operand is bool.
         DivisionError: for an integer divided by zero.
 
@@ -81,7 +81,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
         DTypeError: where an operand is bool.
         DivisionError: for an integer divided by zero.
 
@@ -112,7 +112,7 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float64 or complex128 tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.float_power([2, 3], -1)
     <Tensor f64[2] cpu> [0.5        0.33333333]
@@ -135,7 +135,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
     Raises:
         DTypeError: for floats and bools.
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.gcd([12, -18, 0], 8)
     <Tensor i64[3] cpu> [4 2 8]
@@ -156,7 +156,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
     Raises:
         DTypeError: for floats and bools.
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.lcm([12, -18, 0], 8)
     <Tensor i64[3] cpu> [24 72  0]
@@ -174,7 +174,7 @@ def deg2rad(x: ArrayLike, /) -> Tensor:
     """Degrees in radians; integers and bools become float32.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -190,7 +190,7 @@ def rad2deg(x: ArrayLike, /) -> Tensor:
     """Radians in degrees; integers and bools become float32.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -230,7 +230,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.fmax([1.0, hf.nan], [2.0, 3.0])
     <Tensor f32[2] cpu> [2. 3.]
@@ -250,7 +250,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.fmin([1.0, hf.nan], [2.0, 3.0])
     <Tensor f32[2] cpu> [1. 3.]
@@ -270,7 +270,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where both are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.heaviside([-1.5, 0.0, 2.0], 0.5)
     <Tensor f32[3] cpu> [0.  0.5 1. ]
@@ -288,7 +288,7 @@ def isposinf(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is positive infinity, as bool.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A bool tensor of the shape of ``x``.
@@ -304,7 +304,7 @@ def isneginf(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is negative infinity, as bool.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A bool tensor of the shape of ``x``.
@@ -320,7 +320,7 @@ def modf(x: ArrayLike, /) -> tuple[Tensor, Tensor]:
     """Fraction and whole part, both with the sign of ``x``; integers and bools become float32.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         Two float tensors of the shape of ``x``: the fraction, and the whole part.
@@ -345,8 +345,8 @@ def ldexp(x: ArrayLike, n: ArrayLike, /) -> Tensor:
         A tensor of the common shape in the dtype of ``x``.
 
     Raises:
-        DTypeError: for exponents that are no integers.
-        ShapeError: where the shapes do not broadcast.
+        DTypeError: for exponents that are not integers.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.ldexp([0.75, -1.0], [2, 10])
     <Tensor f32[2] cpu> [    3. -1024.]

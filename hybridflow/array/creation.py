@@ -49,7 +49,7 @@ def asarray(
 
     Args:
         value: what becomes a tensor.
-        dtype: the dtype wanted.
+        dtype: the dtype of the result.
         device: where it lies.
         copy: False: an error where it takes a copy.
 
@@ -76,7 +76,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike 
 
     Args:
         value: what becomes a tensor.
-        dtype: the dtype wanted.
+        dtype: the dtype of the result.
         shape: the shape of the result.
 
     Returns:
@@ -117,7 +117,7 @@ def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) 
 
     Args:
         x: an array with ``__dlpack__``.
-        device: where the tensor lies.
+        device: the device of the tensor.
         copy: True: copy in any case; False: an error where it takes a copy.
 
     Returns:
@@ -174,7 +174,7 @@ def full(shape: ShapeLike, fill_value: Any, dtype: DTypeLike | None = None, *, d
         shape: an extent or a tuple of extents.
         fill_value: a scalar.
         dtype: the dtype of the result. That of ``fill_value`` unless given.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of ``shape``.
@@ -204,7 +204,7 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | Non
     Args:
         shape: an extent or a tuple of extents.
         dtype: the dtype of the result. float32 unless given.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of ``shape``.
@@ -227,7 +227,7 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | None
     Args:
         shape: an extent or a tuple of extents.
         dtype: the dtype of the result. float32 unless given.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of ``shape``.
@@ -250,7 +250,7 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | Non
     Args:
         shape: an extent or a tuple of extents.
         dtype: the dtype of the result. float32 unless given.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of ``shape``.
@@ -272,7 +272,7 @@ def full_like(x: ArrayLike, /, fill_value: Any, dtype: DTypeLike | None = None, 
         x: what has the shape.
         fill_value: a scalar.
         dtype: the dtype of the result. That of ``x`` unless given.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of the shape of ``x``.
@@ -291,7 +291,7 @@ def zeros_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str |
     Args:
         x: what has the shape.
         dtype: the dtype of the result. That of ``x`` unless given.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of the shape of ``x``.
@@ -310,7 +310,7 @@ def ones_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str | 
     Args:
         x: what has the shape.
         dtype: the dtype of the result. That of ``x`` unless given.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of the shape of ``x``.
@@ -329,7 +329,7 @@ def empty_like(x: ArrayLike, /, dtype: DTypeLike | None = None, *, device: str |
     Args:
         x: what has the shape.
         dtype: the dtype of the result. That of ``x`` unless given.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of the shape of ``x``.
@@ -361,7 +361,7 @@ def arange(
         stop: the end, which is left out.
         step: the difference of neighbours.
         dtype: the dtype of the result.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of one axis.
@@ -452,7 +452,7 @@ def linspace(
         num: how many there are.
         dtype: the dtype of the result. float32 unless given, complex where an end is.
         endpoint: whether ``stop`` is one of them.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of ``num`` elements.
@@ -494,7 +494,7 @@ def eye(
         n_cols: how many columns; as many as rows unless given.
         k: which diagonal holds ones.
         dtype: the dtype of the result. float32 unless given.
-        device: where it lies, such as ``"gpu:0"``; the device in force unless given.
+        device: the device, such as ``"gpu:0"``; by default the current one.
 
     Returns:
         A tensor of shape (``n_rows``, ``n_cols``).
@@ -535,7 +535,7 @@ def tril(x: Any, /, k: int = 0) -> Tensor:
         A tensor of the shape and dtype of ``x``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.tril([[1, 2], [3, 4]])
     <Tensor i64[2,2] cpu>
@@ -557,7 +557,7 @@ def triu(x: Any, /, k: int = 0) -> Tensor:
         A tensor of the shape and dtype of ``x``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.triu([[1, 2], [3, 4]])
     <Tensor i64[2,2] cpu>

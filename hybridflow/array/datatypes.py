@@ -126,7 +126,7 @@ def finfo(dtype: DTypeLike, /) -> FloatInfo:
         An object with ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal``.
 
     Raises:
-        DTypeError: where it is no float dtype.
+        DTypeError: where it is not a float dtype.
 
     >>> hf.finfo(hf.float32).eps
     1.1920928955078125e-07
@@ -159,7 +159,7 @@ def iinfo(dtype: DTypeLike, /) -> Any:
         An object with ``bits``, ``max``, ``min``.
 
     Raises:
-        DTypeError: where it is no integer dtype.
+        DTypeError: where it is not an integer dtype.
 
     >>> hf.iinfo(hf.int8).max
     127

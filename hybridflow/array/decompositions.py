@@ -7,8 +7,8 @@ and the same bits on every machine; what LAPACK says of a matrix that is singula
 finite holds there as well.  Integers become float32; float16 and bfloat16 are
 computed in float32 and rounded.  Gradients flow through all of it but ``matrix_rank`` and signs.
 
-Errors: ShapeError for what is no matrix, or not square where it must be; ``errors.LinAlgError`` (also NumPy's) where a
-matrix has no inverse or no such decomposition.
+Errors: ShapeError for an input that is not a matrix, or not square where it must be; ``errors.LinAlgError``, which is
+NumPy's too, where a matrix has no inverse or no such decomposition.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
         A float tensor of the shape of ``x2``, with the leading axes of both.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.linalg.solve(hf.asarray([[2.0, 0.0], [0.0, 4.0]]), hf.asarray([2.0, 2.0])).tolist()
     [1.0, 0.5]
@@ -211,7 +211,7 @@ def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool
         A float tensor of the shape of ``x2``, with the leading axes of both.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.linalg.triangular_solve(hf.asarray([[2.0, 9.0], [1.0, 1.0]]), hf.asarray([2.0, 3.0])).tolist()
     [1.0, 2.0]
@@ -235,7 +235,7 @@ def cholesky_solve(x1: Any, x2: Any, /, *, upper: bool = False) -> Tensor:
 
     Raises:
         LinAlgError: where the diagonal has a zero.
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.linalg.cholesky_solve(hf.asarray([[2.0, 0.0], [1.0, 2.0]]), hf.asarray([4.0, 2.0])).tolist()
     [1.0, 0.0]
@@ -263,7 +263,7 @@ def lu_factor(x: Any, /) -> LUFactorResult:
         ``permutation`` ``(..., m)`` says, as int64, which row of ``x`` each row of their product is.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.linalg.lu_factor(hf.asarray([[1.0, 2.0], [2.0, 2.0]])).LU.tolist()
     [[2.0, 2.0], [0.5, 1.0]]
@@ -285,7 +285,7 @@ def lu_solve(x1: Any, x2: Any, /) -> Tensor:
 
     Raises:
         LinAlgError: for a singular matrix.
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> factors = hf.linalg.lu_factor(hf.asarray([[1.0, 2.0], [2.0, 2.0]]))
     >>> hf.linalg.lu_solve(factors, hf.asarray([3.0, 4.0])).tolist()
@@ -326,7 +326,7 @@ def lu(x: Any, /) -> LUResult:
         above, ``U`` ``(..., k, n)`` with zeros below; k is the smaller extent of ``x``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.linalg.lu(hf.asarray([[1.0, 2.0], [2.0, 2.0]])).L.tolist()
     [[1.0, 0.0], [0.5, 1.0]]
@@ -356,7 +356,7 @@ def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstsqResult:
         axis of the first two goes.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.linalg.lstsq(hf.asarray([[2.0], [0.0]]), hf.asarray([1.0, 3.0])).residuals.item()
     9.0
@@ -405,7 +405,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
         A float tensor of shape ``(..., n, m)``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.linalg.pinv(hf.asarray([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
@@ -449,7 +449,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
         An int64 tensor of shape ``(...)``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.linalg.matrix_rank(hf.asarray([[1.0, 1.0], [1.0, 1.0]])).item()
     1
@@ -478,7 +478,7 @@ def det(x: Any, /) -> Tensor:
         A float tensor of shape ``(...)``.
 
     Raises:
-        ShapeError: for what is no stack of square matrices.
+        ShapeError: if the input is not a stack of square matrices.
 
     >>> hf.linalg.det(hf.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
     8.0
@@ -498,7 +498,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
         A named tuple: ``sign`` and ``logabsdet``, of shape ``(...)``.
 
     Raises:
-        ShapeError: for what is no stack of square matrices.
+        ShapeError: if the input is not a stack of square matrices.
 
     >>> hf.linalg.slogdet(hf.asarray([[-1.0]])).sign.item()
     -1.0
@@ -520,7 +520,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
         A named tuple: ``Q`` ``(..., m, k)``, ``R`` ``(..., k, n)``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> q, r = hf.linalg.qr([[2.0, 0.0], [0.0, 3.0]])
     >>> hf.abs(q @ r)
@@ -552,7 +552,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
         A named tuple: ``U`` ``(..., m, k)``, ``S`` ``(..., min(m, n))``, ``Vh`` ``(..., k, n)``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.linalg.svd([[2.0, 0.0], [0.0, 3.0]]).S
     <Tensor f32[2] cpu> [3. 2.]
@@ -572,7 +572,7 @@ def svdvals(x: Any, /) -> Tensor:
         A float tensor of shape ``(..., min(m, n))``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.linalg.svdvals(hf.asarray([[0.0, 3.0], [4.0, 0.0]])).tolist()
     [4.0, 3.0]
@@ -596,7 +596,7 @@ def eigh(x: Any, /) -> EighResult:
         A named tuple: ``eigenvalues`` ``(..., n)``, ``eigenvectors`` ``(..., n, n)``.
 
     Raises:
-        ShapeError: for what is no stack of square matrices.
+        ShapeError: if the input is not a stack of square matrices.
 
     >>> hf.linalg.eigh([[2.0, 0.0], [0.0, 3.0]]).eigenvalues
     <Tensor f32[2] cpu> [2. 3.]
@@ -615,7 +615,7 @@ def eigvalsh(x: Any, /) -> Tensor:
         A float tensor of shape ``(..., n)``.
 
     Raises:
-        ShapeError: for what is no stack of square matrices.
+        ShapeError: if the input is not a stack of square matrices.
 
     >>> hf.linalg.eigvalsh(hf.asarray([[3.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 3.0]
@@ -645,7 +645,7 @@ def eig(x: Any, /) -> EigResult:
 
     Raises:
         LinAlgError: where the matrix is not finite.
-        ShapeError: for what is no stack of square matrices.
+        ShapeError: if the input is not a stack of square matrices.
 
     >>> hf.linalg.eig(hf.asarray([[0.0, -2.0], [2.0, 0.0]])).eigenvalues.tolist()
     [2j, -2j]
@@ -666,7 +666,7 @@ def eigvals(x: Any, /) -> Tensor:
 
     Raises:
         LinAlgError: where the matrix is not finite.
-        ShapeError: for what is no stack of square matrices.
+        ShapeError: if the input is not a stack of square matrices.
 
     >>> hf.linalg.eigvals(hf.asarray([[0.0, -2.0], [2.0, 0.0]])).tolist()
     [2j, -2j]

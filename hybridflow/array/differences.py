@@ -40,7 +40,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     Raises ShapeError for a scalar, ArgumentError for a negative ``n``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         n: how many times.
         axis: an axis; negative ones count from the end.
         prepend: what is put in front first.
@@ -50,7 +50,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         A tensor that is ``n`` shorter along ``axis``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.diff(hf.asarray([1, 4, 9])).tolist()
     [3, 5]
@@ -87,7 +87,7 @@ def ediff1d(x: ArrayLike, /, to_end: Any = None, to_begin: Any = None) -> Tensor
     """Differences of consecutive elements of the flattened tensor.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         to_end: what is put behind the differences.
         to_begin: what is put in front of them.
 
@@ -119,7 +119,7 @@ def trapezoid(y: ArrayLike, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Ten
         A float tensor without the axis.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ShapeError: where the places do not fit.
 
     >>> hf.trapezoid([1.0, 2.0, 3.0], dx=2.0)
@@ -153,14 +153,14 @@ def gradient(f: ArrayLike, *varargs: Any, axis: Any = None, edge_order: int = 1)
         f: the values of a function on a grid.
         *varargs: the distance between places for all axes, or for each one a distance or the places themselves; 1
             unless given.
-        axis: an axis, several, or None for all.
+        axis: an axis, a tuple of axes, or None for all.
         edge_order: the order at the ends: 1 or 2.
 
     Returns:
         A float tensor of the shape of ``f``; a list of them, one for each axis, for several.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: where there are not as many distances as axes, and for another order.
         ShapeError: for less than ``edge_order + 1`` elements along an axis.
 
@@ -235,7 +235,7 @@ def unwrap(x: ArrayLike, /, discont: float | None = None, axis: int = -1, period
         A float tensor of the shape of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.unwrap([0.0, 3.0, -3.0, 0.0])
     <Tensor f32[4] cpu> [0.        3.        3.2831855 6.2831855]

@@ -214,7 +214,7 @@ def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
         DTypeError: where an operand is bool.
 
     >>> hf.add([1.0, 2.0], 3)
@@ -234,7 +234,7 @@ def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
         DTypeError: where an operand is bool.
 
     >>> hf.subtract([1.0, 2.0], 3)
@@ -254,7 +254,7 @@ def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
         DTypeError: where an operand is bool.
 
     >>> hf.multiply([1.0, 2.0], 3)
@@ -274,7 +274,7 @@ def divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where both are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.divide([1, 2], 4)
     <Tensor f32[2] cpu> [0.25 0.5 ]
@@ -298,7 +298,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
         DTypeError: where an operand is bool.
 
     >>> hf.floor_divide([7, -7], 2)
@@ -320,7 +320,7 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
         DTypeError: where an operand is bool.
 
     >>> hf.remainder([7, -7], 3)
@@ -345,7 +345,7 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.pow([1.0, 2.0, 3.0], 2)
     <Tensor f32[3] cpu> [1. 4. 9.]
@@ -410,7 +410,7 @@ def negative(x: ArrayLike, /) -> Tensor:
     """Elementwise negation: ``-x``.  Unsigned integers wrap around; raises DTypeError for bool.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
@@ -428,7 +428,7 @@ def positive(x: ArrayLike, /) -> Tensor:
     ``+x``: ``x`` as a tensor.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
@@ -443,7 +443,7 @@ def abs(x: ArrayLike, /) -> Tensor:
     """The absolute value.  Its derivative at 0 is 0.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
@@ -462,7 +462,7 @@ def sign(x: ArrayLike, /) -> Tensor:
     """Sign: -1, 0 or 1; NaN for NaN.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
@@ -481,7 +481,7 @@ def square(x: ArrayLike, /) -> Tensor:
     """Elementwise square: ``x * x``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
@@ -500,7 +500,7 @@ def reciprocal(x: ArrayLike, /) -> Tensor:
     """Elementwise reciprocal: ``1 / x`` in floats.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -531,7 +531,7 @@ def exp(x: ArrayLike, /) -> Tensor:
     """e to the power ``x``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -547,7 +547,7 @@ def exp2(x: ArrayLike, /) -> Tensor:
     """Elementwise power of two: ``2 ** x``; integers and bools become float32.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -563,7 +563,7 @@ def cbrt(x: ArrayLike, /) -> Tensor:
     """Elementwise cube root, with the sign of ``x``; integers and bools become float32.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -579,7 +579,7 @@ def expm1(x: ArrayLike, /) -> Tensor:
     """Exponential less one: ``exp(x) - 1``, exact near 0.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -595,7 +595,7 @@ def log(x: ArrayLike, /) -> Tensor:
     """The natural logarithm: -inf at 0, NaN below.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -611,7 +611,7 @@ def log1p(x: ArrayLike, /) -> Tensor:
     """Logarithm of one plus x: ``log(1 + x)``, exact near 0.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -627,7 +627,7 @@ def log2(x: ArrayLike, /) -> Tensor:
     """The logarithm to base 2.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -643,7 +643,7 @@ def log10(x: ArrayLike, /) -> Tensor:
     """The logarithm to base 10.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -666,7 +666,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where both are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.logaddexp([0.0, 1000.0], [0.0, 1000.0])
     <Tensor f32[2] cpu> [6.9314718e-01 1.0006932e+03]
@@ -679,7 +679,7 @@ def sqrt(x: ArrayLike, /) -> Tensor:
     """The square root; NaN below 0.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -695,7 +695,7 @@ def rsqrt(x: ArrayLike) -> Tensor:
     """Reciprocal square root: ``1 / sqrt(x)``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -711,7 +711,7 @@ def erf(x: ArrayLike) -> Tensor:
     """The error function.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -727,7 +727,7 @@ def sigmoid(x: ArrayLike) -> Tensor:
     """Sigmoid: ``1 / (1 + exp(-x))`` without overflow.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -746,7 +746,7 @@ def sin(x: ArrayLike, /) -> Tensor:
     """The sine of ``x`` radians.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -762,7 +762,7 @@ def cos(x: ArrayLike, /) -> Tensor:
     """The cosine of ``x`` radians.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -778,7 +778,7 @@ def tan(x: ArrayLike, /) -> Tensor:
     """The tangent of ``x`` radians.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -794,7 +794,7 @@ def asin(x: ArrayLike, /) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is ``x``; NaN outside [-1, 1].
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -810,7 +810,7 @@ def acos(x: ArrayLike, /) -> Tensor:
     """The angle in [0, pi] whose cosine is ``x``; NaN outside [-1, 1].
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -826,7 +826,7 @@ def atan(x: ArrayLike, /) -> Tensor:
     """The angle in [-pi/2, pi/2] whose tangent is ``x``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -849,7 +849,7 @@ def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where both are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.atan2([1.0, -1.0], [0.0, 0.0])
     <Tensor f32[2] cpu> [ 1.5707964 -1.5707964]
@@ -862,7 +862,7 @@ def sinh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic sine.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -878,7 +878,7 @@ def cosh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic cosine.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -894,7 +894,7 @@ def tanh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic tangent.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -910,7 +910,7 @@ def asinh(x: ArrayLike, /) -> Tensor:
     """The inverse of ``sinh``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -926,7 +926,7 @@ def acosh(x: ArrayLike, /) -> Tensor:
     """The non-negative inverse of ``cosh``; NaN below 1.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -942,7 +942,7 @@ def atanh(x: ArrayLike, /) -> Tensor:
     """The inverse of ``tanh``; NaN outside [-1, 1].
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -965,7 +965,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where both are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.hypot([3.0, 5.0], [4.0, 12.0])
     <Tensor f32[2] cpu> [ 5. 13.]
@@ -981,7 +981,7 @@ def floor(x: ArrayLike, /) -> Tensor:
     """The largest whole number not above ``x``, in the dtype of ``x``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
@@ -997,7 +997,7 @@ def ceil(x: ArrayLike, /) -> Tensor:
     """The smallest whole number not below ``x``, in the dtype of ``x``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
@@ -1013,7 +1013,7 @@ def round(x: ArrayLike, /) -> Tensor:
     """The nearest whole number; halves go to the even one.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
@@ -1029,7 +1029,7 @@ def trunc(x: ArrayLike, /) -> Tensor:
     """Truncate: ``x`` without its fraction.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
@@ -1045,7 +1045,7 @@ def isnan(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is NaN, as bool.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A bool tensor of the shape of ``x``.
@@ -1061,7 +1061,7 @@ def isinf(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is infinite, as bool.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A bool tensor of the shape of ``x``.
@@ -1077,7 +1077,7 @@ def isfinite(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is neither infinite nor NaN, as bool.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A bool tensor of the shape of ``x``.
@@ -1100,7 +1100,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where both are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.copysign([1.0, 2.0], [-1.0, 1.0])
     <Tensor f32[2] cpu> [-1.  2.]
@@ -1113,7 +1113,7 @@ def signbit(x: ArrayLike, /) -> Tensor:
     """Where the sign of ``x`` is set, as bool: below zero, at -0.0, and for NaN with that sign.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A bool tensor of the shape of ``x``.
@@ -1145,7 +1145,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
     Raises:
         DTypeError: for complex numbers.
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.nextafter(hf.asarray(1.0, dtype=hf.float64), 2.0).item()
     1.0000000000000002
@@ -1196,7 +1196,7 @@ def conj(x: ArrayLike, /) -> Tensor:
     """The complex conjugate: ``x`` itself where it is real.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
@@ -1213,7 +1213,7 @@ def real(x: ArrayLike, /) -> Tensor:
     """The real part: ``x`` itself where it is real.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``; float32 for complex64, float64 for complex128, else the dtype of ``x``.
@@ -1230,7 +1230,7 @@ def imag(x: ArrayLike, /) -> Tensor:
     """The imaginary part: zeros where ``x`` is real.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``; float32 for complex64, float64 for complex128, else the dtype of ``x``.
@@ -1255,7 +1255,7 @@ def complex(real: ArrayLike, imag: ArrayLike, /) -> Tensor:
 
     Raises:
         DTypeError: where a part is complex already.
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.complex([1.0, 2.0], -0.0)
     <Tensor c64[2] cpu> [1.-0.j 2.-0.j]
@@ -1271,7 +1271,7 @@ def angle(z: ArrayLike, /) -> Tensor:
     """The angle of a complex number in radians, from -pi to pi; 0 or pi of a real one.
 
     Args:
-        z: a tensor, or what becomes one: an array, a nested list or a number.
+        z: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``z``; float32 for complex64 and integers, float64 for complex128.
@@ -1300,7 +1300,7 @@ def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.maximum([1, 5], [3, 2])
     <Tensor i64[2] cpu> [3 5]
@@ -1320,7 +1320,7 @@ def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.minimum([1, 5], [3, 2])
     <Tensor i64[2] cpu> [1 2]
@@ -1333,7 +1333,7 @@ def clip(x: ArrayLike, /, min: Any = None, max: Any = None) -> Tensor:
     """Clamp: ``x`` limited to [``min``, ``max``]; a bound of None is no bound.  The result has the dtype of ``x``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         min: the least value, a scalar or what broadcasts; None for no bound.
         max: the largest value, likewise.
 
@@ -1375,7 +1375,7 @@ def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A bool tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False  True False]
@@ -1394,7 +1394,7 @@ def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A bool tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.not_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True False  True]
@@ -1413,7 +1413,7 @@ def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A bool tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.less([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True False False]
@@ -1432,7 +1432,7 @@ def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A bool tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.less_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [ True  True False]
@@ -1451,7 +1451,7 @@ def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A bool tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.greater([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False False  True]
@@ -1470,7 +1470,7 @@ def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A bool tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.greater_equal([1, 2, 3], 2)
     <Tensor bool[3] cpu> [False  True  True]
@@ -1493,7 +1493,7 @@ def isclose(x1: ArrayLike, x2: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8
         A bool tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.isclose([1.0, 2.0], [1.0 + 1e-7, 2.1])
     <Tensor bool[2] cpu> [ True False]
@@ -1519,7 +1519,7 @@ def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A bool tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.logical_and([True, False], [True, True])
     <Tensor bool[2] cpu> [ True False]
@@ -1539,7 +1539,7 @@ def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A bool tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.logical_or([True, False], [False, False])
     <Tensor bool[2] cpu> [ True False]
@@ -1559,7 +1559,7 @@ def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A bool tensor of the common shape of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.logical_xor([True, False], [True, True])
     <Tensor bool[2] cpu> [False  True]
@@ -1572,7 +1572,7 @@ def logical_not(x: ArrayLike, /) -> Tensor:
     """Where ``x`` is zero.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A bool tensor of the shape of ``x``.
@@ -1594,7 +1594,7 @@ def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.bitwise_and([12, 10], 6)
     <Tensor i64[2] cpu> [4 2]
@@ -1613,7 +1613,7 @@ def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.bitwise_or([12, 10], 6)
     <Tensor i64[2] cpu> [14 14]
@@ -1632,7 +1632,7 @@ def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.bitwise_xor([12, 10], 6)
     <Tensor i64[2] cpu> [10 12]
@@ -1667,7 +1667,7 @@ def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.bitwise_left_shift([1, 3], 2)
     <Tensor i64[2] cpu> [ 4 12]
@@ -1686,7 +1686,7 @@ def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A tensor of the common shape and dtype of the operands.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.bitwise_right_shift([4, -8], 2)
     <Tensor i64[2] cpu> [ 1 -2]
@@ -1711,7 +1711,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
 
     Raises:
         DTypeError: when ``condition`` is not bool.
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.where([True, False], [1, 2], 0)
     <Tensor i64[2] cpu> [1 0]
@@ -1733,8 +1733,8 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, copy: bool = True, *, device: str 
     everything but zero becomes True.  ``copy`` changes nothing: no tensor sees what is assigned to another one.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        dtype: the dtype wanted.
+        x: a tensor, array, nested list or number.
+        dtype: the dtype of the result.
         copy: has no effect: tensors share nothing that can be seen.
         device: where the result lies.
 
@@ -1761,7 +1761,7 @@ def nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, negi
     finite values.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         nan: what stands for NaN.
         posinf: what stands for inf; the largest finite number unless given.
         neginf: what stands for -inf; the least finite number unless given.
@@ -1794,7 +1794,7 @@ def stop_gradient(x: ArrayLike) -> Tensor:
     """Stop the gradient: ``x``, through which no gradient flows.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape and dtype of ``x``.

@@ -179,7 +179,7 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Tensor, ...]:
 
     Raises:
         DTypeError: for other numbers than integers.
-        IndexRangeError: for a position that is not there; compiled functions do not look.
+        IndexRangeError: for a position out of range; compiled functions do not look.
         ShapeError: for a negative extent, and for a shape that is too large.
 
     >>> hf.unravel_index([5, 11], (3, 4))
@@ -228,7 +228,7 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Any, mode: Any = "raise"
     Raises:
         ShapeError: where there are not as many as axes.
         DTypeError: for other numbers than integers.
-        IndexRangeError: for a position that is not there; compiled functions do not look.
+        IndexRangeError: for a position out of range; compiled functions do not look.
         ArgumentError: for another ``mode``.
 
     >>> hf.ravel_multi_index(([1, 2], [1, 3]), (3, 4))

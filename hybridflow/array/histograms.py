@@ -68,7 +68,7 @@ def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length
         x: integers of one axis, not negative.
         weights: what is added up, of the shape of ``x``.
         minlength: how many numbers are counted at least.
-        length: how many numbers are counted; compiled functions need it.
+        length: how many numbers are counted; required in compiled functions.
 
     Returns:
         A tensor of one axis.
@@ -162,7 +162,7 @@ def histogram(
     bools and integers, unless a tensor or an array gives them.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         bins: how many, or the edges.
         range: lowest and highest edge.
         weights: what is added up, of the shape of ``x``.
@@ -279,7 +279,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
     Bin i goes from ``bins[i - 1]`` up to ``bins[i]``; 0 lies before the first edge, and their number behind the last.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         bins: the edges, of one axis, which ascend or descend as the first and the last one say.
         right: whether a bin holds its upper edge and not its lower one.
 

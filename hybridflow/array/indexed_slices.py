@@ -19,25 +19,24 @@ from hybridflow.errors import DTypeError, ShapeError, entered
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class IndexedSlices(Operators):
-    """Sparse gradient: a tensor of ``dense_shape`` that is 0 but for the rows ``values`` at ``indices``.
+    """Sparse gradient: a tensor of ``dense_shape`` that is 0 except for the rows ``values`` at ``indices``.
 
-    Rows with one index add up, in their order. Optimizers take it for a gradient, and write these rows alone where the
-    others would stay as they are. Everything else that takes a tensor takes the dense one, which is made anew each
-    time.
+    Rows with equal indices add up, in their order. Optimizers accept it as a gradient, and update only these rows where
+    the others would not change. Other functions convert it to a dense tensor, each time anew.
 
-    ``tape.gradient`` returns tensors, never this. The gradient of a look-up is a tensor that keeps its rows apart until
-    somebody looks at the whole. So code need not tell two kinds of gradients from each other.
+    ``tape.gradient`` always returns tensors. The gradient of a look-up is a lazy tensor that keeps its rows until the
+    dense value is read. So code need not distinguish two kinds of gradients.
 
     An index out of range raises IndexRangeError when the dense tensor is made.
 
     Args:
         values: a tensor ``[n, ...]`` of rows.
         indices: an integer tensor ``[n]``: where each row lies along the first axis.
-        dense_shape: the shape of the dense tensor. None where nobody asks for that, as in ``v.scatter_add``.
+        dense_shape: the shape of the dense tensor. May be None where it is not needed, as in ``v.scatter_add``.
 
     Raises:
-        ShapeError: where the parts do not fit each other.
-        DTypeError: for indices that are no integers.
+        ShapeError: if the parts do not match.
+        DTypeError: for indices that are not integers.
 
     >>> rows = hf.IndexedSlices(values=[[1.0, 2.0], [3.0, 4.0]], indices=[2, 2], dense_shape=(3, 2))
     >>> hf.asarray(rows).tolist()

@@ -376,7 +376,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
     ``indices``.  Raises IndexRangeError for a position out of range.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         indices: integers; negative ones count from the end.
         axis: an axis; negative ones count from the end.
 
@@ -384,7 +384,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
         A tensor in the dtype of ``x``, with the axes of ``indices`` in the place of ``axis``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.take([10, 20, 30], [2, 0])
     <Tensor i64[2] cpu> [30 10]
@@ -404,7 +404,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
     Both have the same number of axes; the extents of the other axes broadcast.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         indices: integers, of as many axes as ``x``.
         axis: an axis; negative ones count from the end.
 
@@ -412,7 +412,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
         A tensor of the shape of ``indices``, broadcast, in the dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.take_along_axis([[1, 2], [3, 4]], [[1], [0]])
     <Tensor i64[2,1] cpu>
@@ -456,7 +456,7 @@ def gather(params: Any, indices: Any, axis: int | None = None, batch_dims: int =
         A tensor in the dtype of ``params``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         IndexRangeError: where an index is out of range.
 
     >>> hf.gather([[1, 2], [3, 4]], [1, 0, 1])
@@ -526,7 +526,7 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
         A tensor of the shape of ``x``, in the dtype to which ``x`` and ``updates`` are promoted.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ShapeError: where ``updates`` do not fit.
         IndexRangeError: where an index is out of range.
 
@@ -560,7 +560,7 @@ def one_hot(indices: Any, depth: int, axis: int = -1, dtype: DTypeLike = default
         A tensor with one axis more than ``indices``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.one_hot([0, 2], 3)
     <Tensor f32[2,3] cpu>

@@ -53,17 +53,17 @@ def _factors(stage: str, x1: Any, x2: Any, sum_dtype: Any) -> tuple[Tensor, Tens
 
 @operation
 def matmul(x1: Any, x2: Any, /, sum_dtype: Any = None, precision: str | None = None) -> Tensor:
-    """The matrix product over the last axis of ``x1`` and the last but one of ``x2``; leading axes broadcast.
+    """Matrix product over the last axis of ``x1`` and the second to last of ``x2``; leading axes broadcast.
 
-    A one-dimensional operand counts as a row on the left, as a column on the right, and that axis goes from the result.
-    ``sum_dtype`` is the dtype in which products are summed and which the result has, one that holds all values of the
-    operands' dtype: int32 for exact products of int8, float32 for those of bfloat16 without a last rounding. Products
-    of floats of 8 bits have sums in float32, those of integers of 4 bits in int32.
+    A one-dimensional operand is a row on the left and a column on the right; the result lacks that axis.
+    ``sum_dtype`` is the dtype of the accumulator and of the result. It must hold all values of the operands' dtype:
+    int32 for exact products of int8, float32 for bfloat16 without a last rounding. Floats of 8 bits are accumulated in
+    float32, integers of 4 bits in int32.
 
-    With the ``precision`` "high" a GPU may round elements of float32 to TF32, which has 10 bits behind the point. It
-    may then use its tensor cores, also for derivatives; its bits are not a CPU's. "highest" is the default.
+    With the ``precision`` "high" a GPU may round float32 elements to TF32, which has 10 bits of mantissa. It may then
+    use its tensor cores, also for gradients; its bits differ from a CPU's. "highest" is the default.
 
-    Raises ShapeError where the shapes do not fit each other, and ArgumentError for another precision.
+    Raises ShapeError if the shapes do not match, and ArgumentError for another precision.
 
     Args:
         x1: a tensor of one axis or more.
@@ -133,7 +133,7 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor
     ``sum_dtype`` is that of products, sums and result (the operands' by default): it must hold all of their values, as
     int32 does those of int8.  Sums of float16 and bfloat16 are formed in float32 and rounded once.
 
-    Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+    Raises ShapeError if the shapes do not match and AxisError for an axis out of range.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.
@@ -190,7 +190,7 @@ def kron(x1: Any, x2: Any, /) -> Tensor:
     """Kronecker product: ``x2`` times each element of ``x1``, in its place.
 
     Args:
-        x1: a tensor, or what becomes one: an array, a nested list or a number.
+        x1: a tensor, array, nested list or number.
         x2: another one; axes of one element are put in front of the one with fewer axes.
 
     Returns:
@@ -225,7 +225,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
         A tensor with the axes that stay.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.tensordot([[1, 2], [3, 4]], [10, 1], axes=1)
     <Tensor i64[2] cpu> [12 34]
@@ -266,7 +266,7 @@ def diagonal(x: Any, /, offset: int = 0) -> Tensor:
         A tensor with one axis less, in the dtype of ``x``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.diagonal([[1, 2], [3, 4]])
     <Tensor i64[2] cpu> [1 4]
@@ -330,7 +330,7 @@ def trace(x: Any, /, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
         A tensor with two axes less.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.trace([[1, 2], [3, 4]])
     <Tensor i64[] cpu> 5

@@ -20,7 +20,7 @@ def expm(x: Any, /) -> Tensor:
         A float tensor of the shape of ``x``.
 
     Raises:
-        ShapeError: for what is no stack of square matrices.
+        ShapeError: if the input is not a stack of square matrices.
 
     >>> hf.linalg.expm(hf.asarray([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
@@ -43,7 +43,7 @@ def sqrtm(x: Any, /) -> Tensor:
 
     Raises:
         LinAlgError: where there is no real principal square root.
-        ShapeError: for what is no stack of square matrices.
+        ShapeError: if the input is not a stack of square matrices.
 
     >>> hf.linalg.sqrtm(hf.asarray([[4.0, 0.0], [0.0, 9.0]])).tolist()
     [[2.0, 0.0], [0.0, 3.0]]
@@ -65,7 +65,7 @@ def logm(x: Any, /) -> Tensor:
 
     Raises:
         LinAlgError: where there is no real logarithm.
-        ShapeError: for what is no stack of square matrices.
+        ShapeError: if the input is not a stack of square matrices.
 
     >>> hf.linalg.logm(hf.asarray([[1.0, 2.0], [0.0, 1.0]])).tolist()
     [[0.0, 2.0], [0.0, 0.0]]

@@ -42,16 +42,16 @@ def nansum(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, ke
     """Sum of the elements that are not NaN, over ``axis``; 0 where there are none.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
         dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A tensor without the axes that were reduced.
+        A tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nansum([[1.0, hf.nan], [3.0, 4.0]], axis=0)
     <Tensor f32[2] cpu> [4. 4.]
@@ -64,16 +64,16 @@ def nanprod(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, k
     """Product of the elements that are not NaN, over ``axis``; 1 where there are none.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
         dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A tensor without the axes that were reduced.
+        A tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nanprod([[2.0, hf.nan], [3.0, 4.0]], axis=0)
     <Tensor f32[2] cpu> [6. 4.]
@@ -86,15 +86,15 @@ def nanmean(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor
     """Mean of the elements that are not NaN, over ``axis``; NaN where there are none.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor without the axes that were reduced.
+        A float tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nanmean([[1.0, hf.nan], [3.0, 4.0]], axis=0)
     <Tensor f32[2] cpu> [2. 4.]
@@ -117,16 +117,16 @@ def nanvar(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims:
     """Variance of the elements that are not NaN, over ``axis``; NaN where there are no more than ``correction``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        correction: what is taken from the number of elements; 1 for the estimate from a sample.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        correction: subtracted from the number of elements in the divisor; 1 for the sample estimate.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor without the axes that were reduced.
+        A float tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nanvar([1.0, hf.nan, 3.0])
     <Tensor f32[] cpu> 1.0
@@ -145,16 +145,16 @@ def nanstd(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims:
     """Standard deviation of the elements that are not NaN: the square root of ``nanvar``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        correction: what is taken from the number of elements; 1 for the estimate from a sample.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        correction: subtracted from the number of elements in the divisor; 1 for the sample estimate.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor without the axes that were reduced.
+        A float tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nanstd([1.0, hf.nan, 3.0])
     <Tensor f32[] cpu> 1.0
@@ -168,16 +168,16 @@ def nanmax(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Largest of the elements that are not NaN, over ``axis``; NaN where there are none.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         A tensor in the dtype of ``x`` without the axes that were reduced.
 
     Raises:
-        AxisError: for an axis that is not there.
-        ShapeError: where there are no elements to choose from.
+        AxisError: for an axis out of range.
+        ShapeError: if there are no elements to choose from.
 
     >>> hf.nanmax([[1.0, hf.nan], [3.0, 4.0]], axis=1)
     <Tensor f32[2] cpu> [1. 4.]
@@ -190,16 +190,16 @@ def nanmin(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Smallest of the elements that are not NaN, over ``axis``; NaN where there are none.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         A tensor in the dtype of ``x`` without the axes that were reduced.
 
     Raises:
-        AxisError: for an axis that is not there.
-        ShapeError: where there are no elements to choose from.
+        AxisError: for an axis out of range.
+        ShapeError: if there are no elements to choose from.
 
     >>> hf.nanmin([[1.0, hf.nan], [3.0, 4.0]], axis=1)
     <Tensor f32[2] cpu> [1. 3.]
@@ -222,17 +222,17 @@ def nanargmax(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) 
     Compiled functions give -1 where all elements are NaN.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: an axis, or None for positions in the flattened tensor.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         An int64 tensor without the axis.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: where all elements are NaN.
-        ShapeError: where there are no elements to choose from.
+        ShapeError: if there are no elements to choose from.
 
     >>> hf.nanargmax([[hf.nan, 5.0, 2.0], [7.0, hf.nan, 3.0]], axis=1)
     <Tensor i64[2] cpu> [1 0]
@@ -247,17 +247,17 @@ def nanargmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) 
     Compiled functions give -1 where all elements are NaN.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: an axis, or None for positions in the flattened tensor.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         An int64 tensor without the axis.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: where all elements are NaN.
-        ShapeError: where there are no elements to choose from.
+        ShapeError: if there are no elements to choose from.
 
     >>> hf.nanargmin([[hf.nan, 5.0, 2.0], [7.0, hf.nan, 3.0]], axis=1)
     <Tensor i64[2] cpu> [2 2]
@@ -287,15 +287,15 @@ def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None 
     """Running sum along ``axis`` in which NaN counts as 0.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: the axis to go along; may be left out where there is one.
+        x: a tensor, array, nested list or number.
+        axis: the axis; optional for a one-dimensional tensor.
         dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
 
     Returns:
         A tensor of the shape of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: for several axes where none is named.
 
     >>> hf.nancumsum([1.0, hf.nan, 3.0])
@@ -309,15 +309,15 @@ def nancumprod(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None
     """Running product along ``axis`` in which NaN counts as 1.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: the axis to go along; may be left out where there is one.
+        x: a tensor, array, nested list or number.
+        axis: the axis; optional for a one-dimensional tensor.
         dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
 
     Returns:
         A tensor of the shape of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: for several axes where none is named.
 
     >>> hf.nancumprod([2.0, hf.nan, 3.0])

@@ -39,16 +39,16 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     inf and -inf are the largest and smallest magnitude, 0 the number of elements that are not zero.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
         ord: which norm.
 
     Returns:
-        A float tensor without the axes that were reduced.
+        A float tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.linalg.vector_norm(hf.asarray([3.0, 4.0])).item()
     5.0
@@ -101,14 +101,14 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
 
     Args:
         x: a tensor of shape ``(..., m, n)``.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
         ord: which norm.
 
     Returns:
         A float tensor of shape ``(...)``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.linalg.matrix_norm(hf.asarray([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
     6.0
@@ -142,13 +142,13 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
         x: a tensor, array or nested list.
         ord: which norm, as ``vector_norm`` or ``matrix_norm`` say.
         axis: an axis, a pair of axes, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor without the axes that were reduced.
+        A float tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ShapeError: for an ``ord`` without axes where ``x`` has more than two.
 
     >>> hf.linalg.norm(hf.asarray([[3.0, 0.0], [0.0, 4.0]])).item()
@@ -183,7 +183,7 @@ def cond(x: Any, /, p: Any = None) -> Tensor:
         A float tensor of shape ``(...)``.
 
     Raises:
-        ShapeError: for what has fewer than two axes, or is empty.
+        ShapeError: for fewer than two axes, or is empty.
 
     >>> hf.linalg.cond(hf.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
     2.0
@@ -222,7 +222,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
         A tensor of the shape of ``x``.
 
     Raises:
-        ShapeError: for what is no stack of square matrices.
+        ShapeError: if the input is not a stack of square matrices.
 
     >>> hf.linalg.matrix_power(hf.asarray([[1.0, 1.0], [0.0, 1.0]]), 3).tolist()
     [[1.0, 3.0], [0.0, 1.0]]
@@ -250,7 +250,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three elements along ``axis``; other axes broadcast.
 
-    Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+    Raises ShapeError if the shapes do not match and AxisError for an axis out of range.
 
     Args:
         x1: the first operand: a tensor, array, nested list or number.

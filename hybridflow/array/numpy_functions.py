@@ -48,7 +48,7 @@ from hybridflow.errors import ArgumentError, ShapeError
 
 
 def _float(x: Any, name: str) -> Tensor:
-    """``x`` in NumPy's default precision for what is no float yet."""
+    """``x`` in NumPy's default precision for what is not a float yet."""
     x = as_tensor(x, name)
     return x if isdtype(x.dtype, "real floating") else astype(x, "float64")
 

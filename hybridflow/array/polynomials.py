@@ -28,7 +28,7 @@ def polyval(p: Any, x: Any) -> Tensor:
 
     Args:
         p: the coefficients, of one axis, that of the highest power first.
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x`` in the common dtype.

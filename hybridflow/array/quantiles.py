@@ -57,17 +57,17 @@ def quantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear
     outside [0, 1], which gives NaN where a compiled function computes it.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         q: a number or a tensor of numbers that say which part lies below.
-        axis: an axis, several, or None for all.
+        axis: an axis, a tuple of axes, or None for all.
         method: how to choose between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor: the axes of ``q``, then those of ``x`` that were not reduced.
+        A float tensor: the axes of ``q``, then the axes of ``x`` that were not reduced.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.quantile([4.0, 1.0, 3.0, 2.0], [0.25, 0.5])
     <Tensor f32[2] cpu> [1.75 2.5 ]
@@ -80,17 +80,17 @@ def percentile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "line
     """Percentile: ``quantile`` with ``q`` in percent, within [0, 100].
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         q: a number or a tensor of numbers that say which part lies below.
-        axis: an axis, several, or None for all.
+        axis: an axis, a tuple of axes, or None for all.
         method: how to choose between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor: the axes of ``q``, then those of ``x`` that were not reduced.
+        A float tensor: the axes of ``q``, then the axes of ``x`` that were not reduced.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.percentile([4.0, 1.0, 3.0, 2.0], 25)
     <Tensor f32[] cpu> 1.75
@@ -105,15 +105,15 @@ def median(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> Tens
     It is NaN where an element is NaN, and of no elements.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor without the axes that were reduced.
+        A float tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.median([[5.0, 1.0], [2.0, 4.0], [9.0, 3.0]], axis=0)
     <Tensor f32[2] cpu> [5. 3.]
@@ -126,17 +126,17 @@ def nanquantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "lin
     """Quantile without NaN: ``quantile`` of the elements that are not NaN; NaN where all are.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         q: a number or a tensor of numbers that say which part lies below.
-        axis: an axis, several, or None for all.
+        axis: an axis, a tuple of axes, or None for all.
         method: how to choose between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor: the axes of ``q``, then those of ``x`` that were not reduced.
+        A float tensor: the axes of ``q``, then the axes of ``x`` that were not reduced.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nanquantile([4.0, hf.nan, 3.0, 2.0], 0.25)
     <Tensor f32[] cpu> 2.5
@@ -149,15 +149,15 @@ def nanmedian(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> T
     """Median without NaN: ``median`` of the elements that are not NaN; NaN where all are.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor without the axes that were reduced.
+        A float tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nanmedian([[5.0, 1.0], [2.0, hf.nan], [9.0, 3.0]], axis=0)
     <Tensor f32[2] cpu> [5. 2.]
@@ -172,17 +172,17 @@ def nanpercentile(
     """Percentile without NaN: ``nanquantile`` with ``q`` in percent, within [0, 100].
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         q: a number or a tensor of numbers that say which part lies below.
-        axis: an axis, several, or None for all.
+        axis: an axis, a tuple of axes, or None for all.
         method: how to choose between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor: the axes of ``q``, then those of ``x`` that were not reduced.
+        A float tensor: the axes of ``q``, then the axes of ``x`` that were not reduced.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nanpercentile([4.0, hf.nan, 3.0, 2.0], 50)
     <Tensor f32[] cpu> 3.0

@@ -275,7 +275,7 @@ def bits(shape: Any) -> Tensor:
     """Independent, uniformly distributed uint32 words.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
 
     Returns:
         A uint32 tensor of ``shape``.
@@ -294,7 +294,7 @@ def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: DTyp
     """Floats in [``minval``, ``maxval``); see ``Generator.uniform``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         minval: the least number.
         maxval: the end of the range, which is left out.
         dtype: the dtype of the result.
@@ -318,7 +318,7 @@ def normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLi
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         mean: the mean; a number or a tensor.
         stddev: the standard deviation; a number or a tensor.
         dtype: the dtype of the result.
@@ -339,7 +339,7 @@ def truncated_normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtyp
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         mean: the mean; a number or a tensor.
         stddev: the standard deviation; a number or a tensor.
         dtype: the dtype of the result.
@@ -360,7 +360,7 @@ def exponential(shape: Any = None, rate: Any = 1.0, dtype: DTypeLike = default_f
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         rate: the inverse of the mean.
         dtype: the dtype of the result.
 
@@ -380,7 +380,7 @@ def laplace(shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: DTypeLi
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``scale``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         mean: the mean; a number or a tensor.
         scale: the mean distance from the mean.
         dtype: the dtype of the result.
@@ -401,7 +401,7 @@ def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: DTypeLike
     Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         alpha: the shape parameter.
         beta: the rate: the inverse of the scale.
         dtype: the dtype of the result.
@@ -423,7 +423,7 @@ def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
 
     Args:
         p: the probability of True, from 0 to 1.
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
 
     Returns:
         A bool tensor of ``shape``.
@@ -441,7 +441,7 @@ def poisson(shape: Any = None, lam: Any = 1.0, dtype: DTypeLike = default_int) -
     Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         lam: the mean.
         dtype: the dtype of the result.
 
@@ -461,8 +461,8 @@ def binomial(shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: DTypeL
     Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
-        counts: how many trials there are.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
+        counts: the number of trials.
         probs: the probability of success, from 0 to 1.
         dtype: the dtype of the result.
 
@@ -482,7 +482,7 @@ def randint(shape: Any, minval: int, maxval: int, dtype: DTypeLike = default_int
     Raises ShapeError for a negative extent, ArgumentError for an empty range.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         minval: the least number.
         maxval: the end of the range, which is left out.
         dtype: the dtype of the result.
@@ -502,7 +502,7 @@ def categorical(logits: Any, shape: Any = (), dtype: DTypeLike = default_int) ->
 
     Args:
         logits: unnormalised logarithms of probabilities, ``(..., classes)``.
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         dtype: the dtype of the result.
 
     Returns:
@@ -550,7 +550,7 @@ def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tens
 
     Args:
         a: how many numbers to choose from, or a tensor whose slices are chosen.
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         replace: whether one may be chosen twice.
         p: a probability for each of them; equal ones unless given.
 
@@ -570,7 +570,7 @@ def stateless_uniform(
     """Stateless ``uniform``: a pure function of ``seed``, two integers.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         seed: two integers; equal seeds give equal numbers.
         minval: the least number.
         maxval: the end of the range, which is left out.
@@ -597,7 +597,7 @@ def stateless_normal(
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         seed: two integers; equal seeds give equal numbers.
         mean: the mean; a number or a tensor.
         stddev: the standard deviation; a number or a tensor.
@@ -621,7 +621,7 @@ def stateless_truncated_normal(
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         seed: two integers; equal seeds give equal numbers.
         mean: the mean; a number or a tensor.
         stddev: the standard deviation; a number or a tensor.
@@ -643,7 +643,7 @@ def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: DTypeLi
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         seed: two integers; equal seeds give equal numbers.
         rate: the inverse of the mean.
         dtype: the dtype of the result.
@@ -666,7 +666,7 @@ def stateless_laplace(
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``scale``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         seed: two integers; equal seeds give equal numbers.
         mean: the mean; a number or a tensor.
         scale: the mean distance from the mean.
@@ -688,7 +688,7 @@ def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = 1.0, dtype: D
     Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         seed: two integers; equal seeds give equal numbers.
         alpha: the shape parameter.
         beta: the rate: the inverse of the scale.
@@ -712,7 +712,7 @@ def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
     Args:
         p: the probability of True, from 0 to 1.
         seed: two integers; equal seeds give equal numbers.
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
 
     Returns:
         A bool tensor of ``shape``.
@@ -730,7 +730,7 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: DTypeLike = defaul
     Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         seed: two integers; equal seeds give equal numbers.
         lam: the mean.
         dtype: the dtype of the result.
@@ -751,9 +751,9 @@ def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, dtype: DT
     Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         seed: two integers; equal seeds give equal numbers.
-        counts: how many trials there are.
+        counts: the number of trials.
         probs: the probability of success, from 0 to 1.
         dtype: the dtype of the result.
 
@@ -773,7 +773,7 @@ def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: DT
     Raises ShapeError for a negative extent, ArgumentError for an empty range.
 
     Args:
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         seed: two integers; equal seeds give equal numbers.
         minval: the least number.
         maxval: the end of the range, which is left out.
@@ -795,7 +795,7 @@ def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: DTypeL
     Args:
         logits: unnormalised logarithms of probabilities, ``(..., classes)``.
         seed: two integers; equal seeds give equal numbers.
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         dtype: the dtype of the result.
 
     Returns:
@@ -842,7 +842,7 @@ def stateless_choice(a: Any, seed: Any, shape: Any = (), replace: bool = True, p
     Args:
         a: how many numbers to choose from, or a tensor whose slices are chosen.
         seed: two integers; equal seeds give equal numbers.
-        shape: the shape of the result; that of the parameters, broadcast, unless given.
+        shape: the shape of the result; by default the broadcast shape of the parameters.
         replace: whether one may be chosen twice.
         p: a probability for each of them; equal ones unless given.
 
@@ -890,7 +890,7 @@ def fold_in(seed: Any, data: Any) -> Tensor:
         An int64 tensor of two elements.
 
     Raises:
-        ArgumentTypeError: where ``data`` is no integer.
+        ArgumentTypeError: where ``data`` is not an integer.
 
     >>> hf.random.fold_in([1, 2], 3).shape
     (2,)

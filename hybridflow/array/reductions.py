@@ -96,16 +96,16 @@ def sum(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepd
     """The sum over ``axis``; 0 for no elements.  Bools and integers are summed as int64 (uint64 for unsigned ones).
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
         dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A tensor without the axes that were reduced.
+        A tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.sum([[1, 2], [3, 4]], axis=0)
     <Tensor i64[2] cpu> [4 6]
@@ -118,16 +118,16 @@ def prod(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keep
     """The product over ``axis``; 1 for no elements.  Bools and integers are multiplied as int64 (uint64).
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
         dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A tensor without the axes that were reduced.
+        A tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.prod([[1, 2], [3, 4]], axis=1)
     <Tensor i64[2] cpu> [ 2 12]
@@ -149,16 +149,16 @@ def max(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A tensor without the axes that were reduced, in the dtype of ``x``.
+        A tensor without the reduced axes, in the dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
-        ShapeError: where there are no elements to choose from.
+        AxisError: for an axis out of range.
+        ShapeError: if there are no elements to choose from.
 
     >>> hf.max([[1, 5], [7, 3]], axis=0)
     <Tensor i64[2] cpu> [7 5]
@@ -171,16 +171,16 @@ def min(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A tensor without the axes that were reduced, in the dtype of ``x``.
+        A tensor without the reduced axes, in the dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
-        ShapeError: where there are no elements to choose from.
+        AxisError: for an axis out of range.
+        ShapeError: if there are no elements to choose from.
 
     >>> hf.min([[1, 5], [7, 3]], axis=0)
     <Tensor i64[2] cpu> [1 3]
@@ -206,16 +206,16 @@ def argmax(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> 
     NaN counts as the largest.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: an axis, or None for positions in the flattened tensor.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         An int64 tensor without the axis.
 
     Raises:
-        AxisError: for an axis that is not there.
-        ShapeError: where there are no elements to choose from.
+        AxisError: for an axis out of range.
+        ShapeError: if there are no elements to choose from.
 
     >>> hf.argmax([[1, 5, 2], [7, 0, 3]], axis=1)
     <Tensor i64[2] cpu> [1 0]
@@ -230,16 +230,16 @@ def argmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> 
     NaN counts as the smallest.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: an axis, or None for positions in the flattened tensor.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         An int64 tensor without the axis.
 
     Raises:
-        AxisError: for an axis that is not there.
-        ShapeError: where there are no elements to choose from.
+        AxisError: for an axis out of range.
+        ShapeError: if there are no elements to choose from.
 
     >>> hf.argmin([[1, 5, 2], [7, 0, 3]], axis=1)
     <Tensor i64[2] cpu> [0 1]
@@ -252,15 +252,15 @@ def all(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over ``axis`` are true (not zero); True for no elements.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         A bool tensor without the axes that were reduced.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.all([[True, False], [True, True]], axis=1)
     <Tensor bool[2] cpu> [False  True]
@@ -274,15 +274,15 @@ def any(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether an element over ``axis`` is true (not zero); False for no elements.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         A bool tensor without the axes that were reduced.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.any([[True, False], [False, False]], axis=1)
     <Tensor bool[2] cpu> [ True False]
@@ -296,15 +296,15 @@ def count_nonzero(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> 
     """How many elements over ``axis`` are not zero, as int64.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         An int64 tensor without the axes that were reduced.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.count_nonzero([[0, 1, 2], [3, 0, 0]], axis=1)
     <Tensor i64[2] cpu> [2 1]
@@ -333,16 +333,16 @@ def mean(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keep
     """The arithmetic mean over ``axis``, in float32 for bools and integers; NaN for no elements.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
         dtype: the dtype of the result. By default that of ``x``, float32 for bools and integers.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A tensor without the axes that were reduced.
+        A tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.mean([[1.0, 5.0], [7.0, 3.0]], axis=0)
     <Tensor f32[2] cpu> [4. 4.]
@@ -360,16 +360,16 @@ def var(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bo
     """The variance over ``axis``: the mean squared distance from the mean, divided by ``n - correction``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        correction: what is taken from the number of elements; 1 for the estimate from a sample.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        correction: subtracted from the number of elements in the divisor; 1 for the sample estimate.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor without the axes that were reduced.
+        A float tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.var([1.0, 3.0])
     <Tensor f32[] cpu> 1.0
@@ -391,16 +391,16 @@ def std(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bo
     """The standard deviation over ``axis``: the square root of ``var``.  Where it is 0, so is its derivative.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        correction: what is taken from the number of elements; 1 for the estimate from a sample.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        correction: subtracted from the number of elements in the divisor; 1 for the sample estimate.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor without the axes that were reduced.
+        A float tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.std([1.0, 3.0])
     <Tensor f32[] cpu> 1.0
@@ -419,15 +419,15 @@ def logsumexp(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Log-sum-exp: ``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor without the axes that were reduced.
+        A float tensor without the reduced axes.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.logsumexp([1000.0, 1000.0])
     <Tensor f32[] cpu> 1000.6932
@@ -458,11 +458,11 @@ def _running(stage: str, x: ArrayLike, axis: int | None, dtype: DTypeLike | None
 def cumulative_sum(
     x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
-    """The running sum along ``axis`` (not needed for one axis); ``include_initial`` puts a 0 in front.
+    """Cumulative sum along ``axis``, which is optional for one axis; ``include_initial`` puts a 0 in front.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: the axis to go along; may be left out where there is one.
+        x: a tensor, array, nested list or number.
+        axis: the axis; optional for a one-dimensional tensor.
         dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
         include_initial: whether the result begins with the value of no elements.
 
@@ -470,7 +470,7 @@ def cumulative_sum(
         A tensor of the shape of ``x``; one longer along ``axis`` with ``include_initial``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.cumulative_sum([1, 2, 3])
     <Tensor i64[3] cpu> [1 3 6]
@@ -492,8 +492,8 @@ def cumulative_prod(
     Bools and integers are multiplied as int64 (uint64).
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: the axis to go along; may be left out where there is one.
+        x: a tensor, array, nested list or number.
+        axis: the axis; optional for a one-dimensional tensor.
         dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
         include_initial: whether the result begins with the value of no elements.
 
@@ -501,7 +501,7 @@ def cumulative_prod(
         A tensor of the shape of ``x``; one longer along ``axis`` with ``include_initial``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.cumulative_prod(hf.asarray([2, 3, 4])).tolist()
     [2, 6, 24]

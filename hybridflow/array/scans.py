@@ -26,14 +26,14 @@ def cummax(x: ArrayLike, /, axis: int | None = None) -> Tensor:
     The derivative goes to the last element that equals the maximum so far.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: the axis to go along; may be left out where there is one.
+        x: a tensor, array, nested list or number.
+        axis: the axis; optional for a one-dimensional tensor.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: for several axes where none is named.
 
     >>> hf.cummax([1, 3, 2, 5])
@@ -49,14 +49,14 @@ def cummin(x: ArrayLike, /, axis: int | None = None) -> Tensor:
     The derivative goes to the last element that equals the minimum so far.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: the axis to go along; may be left out where there is one.
+        x: a tensor, array, nested list or number.
+        axis: the axis; optional for a one-dimensional tensor.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: for several axes where none is named.
 
     >>> hf.cummin([4, 3, 5, 1])
@@ -70,14 +70,14 @@ def cumlogsumexp(x: ArrayLike, /, axis: int | None = None) -> Tensor:
     """Running log-sum-exp along ``axis``: the logarithm of the running sum of exponentials, without overflow.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: the axis to go along; may be left out where there is one.
+        x: a tensor, array, nested list or number.
+        axis: the axis; optional for a one-dimensional tensor.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: for several axes where none is named.
 
     >>> hf.cumlogsumexp([0.0, 0.0, 1000.0])

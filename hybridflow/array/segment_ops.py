@@ -39,8 +39,8 @@ def segment_sum(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
 
     Args:
         data: rows: a tensor of one axis or more.
-        segment_ids: the segment of each row: integers; rows of others than 0 to ``num_segments`` - 1 are left out.
-        num_segments: how many segments there are; compiled functions need it.
+        segment_ids: the segment of each row: integers; rows outside of 0 to ``num_segments`` - 1 are ignored.
+        num_segments: the number of segments; required in compiled functions.
 
     Returns:
         A tensor of shape ``(num_segments, *data.shape[1:])``.
@@ -58,8 +58,8 @@ def segment_mean(data: ArrayLike, segment_ids: Any, num_segments: Any = None) ->
 
     Args:
         data: rows: a tensor of one axis or more.
-        segment_ids: the segment of each row: integers; rows of others than 0 to ``num_segments`` - 1 are left out.
-        num_segments: how many segments there are; compiled functions need it.
+        segment_ids: the segment of each row: integers; rows outside of 0 to ``num_segments`` - 1 are ignored.
+        num_segments: the number of segments; required in compiled functions.
 
     Returns:
         A tensor of shape ``(num_segments, *data.shape[1:])``.
@@ -79,8 +79,8 @@ def segment_max(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
 
     Args:
         data: rows: a tensor of one axis or more.
-        segment_ids: the segment of each row: integers; rows of others than 0 to ``num_segments`` - 1 are left out.
-        num_segments: how many segments there are; compiled functions need it.
+        segment_ids: the segment of each row: integers; rows outside of 0 to ``num_segments`` - 1 are ignored.
+        num_segments: the number of segments; required in compiled functions.
 
     Returns:
         A tensor of shape ``(num_segments, *data.shape[1:])``.
@@ -99,8 +99,8 @@ def segment_min(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
 
     Args:
         data: rows: a tensor of one axis or more.
-        segment_ids: the segment of each row: integers; rows of others than 0 to ``num_segments`` - 1 are left out.
-        num_segments: how many segments there are; compiled functions need it.
+        segment_ids: the segment of each row: integers; rows outside of 0 to ``num_segments`` - 1 are ignored.
+        num_segments: the number of segments; required in compiled functions.
 
     Returns:
         A tensor of shape ``(num_segments, *data.shape[1:])``.
@@ -118,8 +118,8 @@ def segment_prod(data: ArrayLike, segment_ids: Any, num_segments: Any = None) ->
 
     Args:
         data: rows: a tensor of one axis or more.
-        segment_ids: the segment of each row: integers; rows of others than 0 to ``num_segments`` - 1 are left out.
-        num_segments: how many segments there are; compiled functions need it.
+        segment_ids: the segment of each row: integers; rows outside of 0 to ``num_segments`` - 1 are ignored.
+        num_segments: the number of segments; required in compiled functions.
 
     Returns:
         A tensor of shape ``(num_segments, *data.shape[1:])``.

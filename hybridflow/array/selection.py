@@ -45,8 +45,8 @@ def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple
 
     Args:
         x: a tensor of one axis or more.
-        size: how many positions there are; compiled functions need it.
-        fill_value: what fills up the rest.
+        size: the number of positions; required in compiled functions.
+        fill_value: the value that fills the rest.
 
     Returns:
         A tuple of int64 tensors of one axis, one for each axis of ``x``.
@@ -91,7 +91,7 @@ def boolean_mask(
     The mask covers the axes from ``axis`` on, the first unless given. With ``size`` there are so many parts, filled up
     with ``fill_value`` or cut off.
 
-    Raises AxisError for an axis that is not there, and IndexRangeError where the mask has another shape than those
+    Raises AxisError for an axis out of range, and IndexRangeError where the mask has another shape than those
     axes. In a compiled function it raises TraceError without ``size``.
 
     Args:
@@ -99,8 +99,8 @@ def boolean_mask(
         mask: bools.
         axis: the first axis that the mask covers.
         name: has no effect.
-        size: how many parts there are; compiled functions need it.
-        fill_value: what fills up the rest.
+        size: the number of parts; required in compiled functions.
+        fill_value: the value that fills the rest.
 
     Returns:
         A tensor in the dtype of ``tensor``, with one axis for those that the mask covers.
@@ -195,14 +195,14 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None, *, size: int | None
     compute ``repeats``, the axis gets so many elements: ``fill_value`` stands where there are fewer, and later ones are
     left out; ``hf.sum(repeats)`` says how many there were.  Numbers below 0 are then as 0.
 
-    Raises AxisError for an axis that is not there, ShapeError for repeats of another number than the axis has elements.
+    Raises AxisError for an axis out of range, ShapeError for repeats of another number than the axis has elements.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         repeats: how many times each element comes: a number, or one for each.
         axis: the axis; None for the flattened tensor.
-        size: how long the result is along ``axis``; compiled functions need it where ``repeats`` is a tensor.
-        fill_value: what fills up the rest.
+        size: how long the result is along ``axis``; required in compiled functions where ``repeats`` is a tensor.
+        fill_value: the value that fills the rest.
 
     Returns:
         A tensor in the dtype of ``x``.

@@ -106,14 +106,14 @@ def unique(
     no positions and counts.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         return_index: whether to say where each occurs first.
         return_inverse: whether to say which of them each element of ``x`` is.
         return_counts: whether to say how often each occurs.
         axis: the axis along which parts are compared; None for single elements.
         equal_nan: whether NaN counts as one element, and not each as another.
-        size: how many elements there are; compiled functions need it.
-        fill_value: what fills up the rest.
+        size: the number of elements; required in compiled functions.
+        fill_value: the value that fills the rest.
 
     Returns:
         The distinct elements; with what else is asked for, a tuple of them and int64 tensors, in the order above.
@@ -121,7 +121,7 @@ def unique(
     Raises:
         ArgumentError: for ``size`` together with an axis.
         ArgumentTypeError: for a flag that is neither True nor False.
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         TraceError: without ``size`` in a compiled function.
 
     >>> hf.unique([3, 1, 3], return_counts=True)
@@ -154,9 +154,9 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
     no positions and counts. Elements of ``x`` that are larger than the last of them have the numbers from ``size`` on.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        size: how many elements there are; compiled functions need it.
-        fill_value: what fills up the rest.
+        x: a tensor, array, nested list or number.
+        size: the number of elements; required in compiled functions.
+        fill_value: the value that fills the rest.
 
     Returns:
         A named tuple of tensors.
@@ -175,9 +175,9 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     filled up are 0: ``hf.count_nonzero(counts)`` says how many there were.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        size: how many elements there are; compiled functions need it.
-        fill_value: what fills up the rest.
+        x: a tensor, array, nested list or number.
+        size: the number of elements; required in compiled functions.
+        fill_value: the value that fills the rest.
 
     Returns:
         A named tuple of tensors.
@@ -198,9 +198,9 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
     The second is int64 in the shape of ``x``; ``size`` is as in ``unique_all``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        size: how many elements there are; compiled functions need it.
-        fill_value: what fills up the rest.
+        x: a tensor, array, nested list or number.
+        size: the number of elements; required in compiled functions.
+        fill_value: the value that fills the rest.
 
     Returns:
         A named tuple of tensors.
@@ -220,9 +220,9 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
     stands where there are fewer, and larger ones are left out.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        size: how many elements there are; compiled functions need it.
-        fill_value: what fills up the rest.
+        x: a tensor, array, nested list or number.
+        size: the number of elements; required in compiled functions.
+        fill_value: the value that fills the rest.
 
     Returns:
         A tensor of one axis in the dtype of ``x``.

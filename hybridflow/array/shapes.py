@@ -37,8 +37,8 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> T
     ``copy`` changes nothing: no tensor sees what is assigned to another one.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        shape: the shape wanted; one extent may be -1, which the others decide.
+        x: a tensor, array, nested list or number.
+        shape: the shape of the result; one extent may be -1, which the others decide.
         copy: has no effect: tensors share nothing that can be seen.
 
     Returns:
@@ -98,7 +98,7 @@ def permute_dims(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
     ``x`` with its axes in another order: output axis k is input axis ``axes[k]``.  None reverses them.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axes: for each axis of the result the one of ``x``.
 
     Returns:
@@ -134,7 +134,7 @@ def matrix_transpose(x: ArrayLike, /) -> Tensor:
         A tensor with the elements of ``x``.
 
     Raises:
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.matrix_transpose(hf.ones((5, 2, 3))).shape
     (5, 3, 2)
@@ -159,7 +159,7 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Tensor:
     """Move axes: ``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         source: an axis or several.
         destination: their places in the result.
 
@@ -167,7 +167,7 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Tensor:
         A tensor with the elements of ``x``.
 
     Raises:
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
 
     >>> hf.moveaxis(hf.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -191,14 +191,14 @@ def expand_dims(x: ArrayLike, /, axis: Any = 0) -> Tensor:
     result.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: where the new axes are in the result.
 
     Returns:
         A tensor with the elements of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.expand_dims(hf.ones((2, 3)), axis=1).shape
     (2, 1, 3)
@@ -222,14 +222,14 @@ def squeeze(x: ArrayLike, /, axis: Any = None) -> Tensor:
     """Squeeze: ``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: the axes to remove, each of extent 1.
 
     Returns:
         A tensor with the elements of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ShapeError: where an axis has another extent than 1.
 
     >>> hf.squeeze(hf.ones((1, 3, 1))).shape
@@ -251,8 +251,8 @@ def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> Tensor:
     """Broadcast to a shape: ``x`` repeated along axes of extent 1 and new leading axes to ``shape``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        shape: the shape wanted.
+        x: a tensor, array, nested list or number.
+        shape: the shape of the result.
 
     Returns:
         A tensor of ``shape`` in the dtype of ``x``.
@@ -314,7 +314,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
         Tensors of one shape, each in its dtype.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> [x.shape for x in hf.broadcast_arrays(hf.ones((3, 1)), hf.ones(4))]
     [(3, 4), (3, 4)]
@@ -327,9 +327,9 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 
 @operation
 def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
-    """Concatenate: ``arrays``, promoted to one dtype, one after the other along ``axis``; None flattens them first.
+    """Concatenate ``arrays`` along ``axis``, promoted to one dtype; with None they are flattened first.
 
-    Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+    Raises ShapeError if the shapes do not match and AxisError for an axis out of range.
 
     Args:
         arrays: tensors that differ in the extent of ``axis`` alone.
@@ -369,7 +369,7 @@ def _several(stage: str, arrays: Any) -> list[Any]:
 def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
     """Stack: ``arrays`` of one shape, promoted to one dtype, along a new axis at ``axis``.
 
-    Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+    Raises ShapeError if the shapes do not match and AxisError for an axis out of range.
 
     Args:
         arrays: tensors of one shape.
@@ -419,14 +419,14 @@ def unstack(x: ArrayLike, /, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices of ``x`` along ``axis``, without that axis.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: an axis; negative ones count from the end.
 
     Returns:
         As many tensors as ``axis`` has elements, each with one axis less.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> [x.tolist() for x in hf.unstack([[1, 2], [3, 4]])]
     [[1, 2], [3, 4]]
@@ -454,12 +454,10 @@ def slice_axis(x: Tensor, axis: int, start: Extent, stop: Extent, step: int = 1)
 
 @operation
 def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
-    """Split into parts.
-
-    ``x`` cut along ``axis``: into that many equal parts, or into parts of the given sizes (one may be -1).
+    """Split ``x`` along ``axis``: into a number of equal parts, or into parts of given sizes (one may be -1).
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         num_or_sizes: how many equal parts, or the extent of each.
         axis: an axis; negative ones count from the end.
 
@@ -467,7 +465,7 @@ def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
         A list of tensors.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ShapeError: where the parts do not make up the axis.
 
     >>> [x.tolist() for x in hf.split([1, 2, 3, 4], 2)]
@@ -504,14 +502,14 @@ def flip(x: ArrayLike, /, axis: Any = None) -> Tensor:
     ``x`` in reverse order along ``axis`` (None: all, an int or several).
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
 
     Returns:
         A tensor of the shape and dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.flip([[1, 2], [3, 4]], axis=1)
     <Tensor i64[2,2] cpu>
@@ -528,7 +526,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Rotation by quarter turns in the plane of two axes, from the first one towards the second.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         k: how many quarter turns; negative ones go the other way.
         axes: the two axes.
 
@@ -536,7 +534,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
         A tensor in the dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: where there are not two axes.
 
     >>> hf.rot90([[1, 2], [3, 4]])
@@ -562,7 +560,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
     """Roll: ``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         shift: by how many places, to higher positions; one number or one for each axis.
         axis: an axis, several, or None for the flattened tensor.
 
@@ -570,7 +568,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
         A tensor of the shape and dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.roll([1, 2, 3], 1)
     <Tensor i64[3] cpu> [3 1 2]
@@ -608,7 +606,7 @@ def tile(x: ArrayLike, repetitions: Any, /) -> Tensor:
     """Tile: ``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         repetitions: how many times along each axis.
 
     Returns:
@@ -641,7 +639,7 @@ def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: An
     edge) or "edge" (the edge repeated).  Raises ArgumentError for another mode.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         paddings: a number, a pair, or a pair for each axis.
         mode: "constant", "reflect", "symmetric" or "edge".
         constant_values: what "constant" puts there.

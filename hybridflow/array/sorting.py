@@ -19,7 +19,7 @@ def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: b
     """The positions, as int64, that sort ``x`` along ``axis``.  The sort is stable whatever ``stable`` says.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: an axis; negative ones count from the end.
         descending: whether the largest comes first.
         stable: has no effect: equal elements keep their order.
@@ -28,7 +28,7 @@ def argsort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: b
         An int64 tensor of the shape of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.argsort([3.0, 1.0, 2.0])
     <Tensor i64[3] cpu> [1 2 0]
@@ -42,7 +42,7 @@ def sort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: bool
     """Sort: ``x`` sorted along ``axis``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: an axis; negative ones count from the end.
         descending: whether the largest comes first.
         stable: has no effect: equal elements keep their order.
@@ -51,7 +51,7 @@ def sort(x: ArrayLike, /, axis: int = -1, descending: bool = False, stable: bool
         A tensor of the shape and dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.sort([3, 1, 2], descending=True)
     <Tensor i64[3] cpu> [3 2 1]
@@ -67,7 +67,7 @@ def top_k(x: ArrayLike, k: int) -> tuple[Tensor, Tensor]:
     Of equal elements the first comes first.  Raises ArgumentError when the axis has fewer than ``k`` elements.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         k: how many.
 
     Returns:
@@ -93,7 +93,7 @@ def partition(x: ArrayLike, kth: Any, /, axis: int | None = -1) -> Tensor:
     Here all elements are sorted, which is such an order.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         kth: a position along ``axis``, or several; negative ones count from the end.
         axis: an axis, or None for the flattened tensor.
 
@@ -101,8 +101,8 @@ def partition(x: ArrayLike, kth: Any, /, axis: int | None = -1) -> Tensor:
         A tensor in the dtype of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
-        ArgumentError: for a position that is not there.
+        AxisError: for an axis out of range.
+        ArgumentError: for a position out of range.
 
     >>> hf.partition([3, 1, 2], 1)
     <Tensor i64[3] cpu> [1 2 3]
@@ -118,7 +118,7 @@ def argpartition(x: ArrayLike, kth: Any, /, axis: int | None = -1) -> Tensor:
     Here they sort all elements.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         kth: a position along ``axis``, or several; negative ones count from the end.
         axis: an axis, or None for the flattened tensor.
 
@@ -126,8 +126,8 @@ def argpartition(x: ArrayLike, kth: Any, /, axis: int | None = -1) -> Tensor:
         An int64 tensor.
 
     Raises:
-        AxisError: for an axis that is not there.
-        ArgumentError: for a position that is not there.
+        AxisError: for an axis out of range.
+        ArgumentError: for a position out of range.
 
     >>> hf.argpartition([3, 1, 2], 1)
     <Tensor i64[3] cpu> [1 2 0]
@@ -160,7 +160,7 @@ def lexsort(keys: Any, /, axis: int = -1) -> Tensor:
         An int64 tensor of the shape of a key.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: without keys.
         ShapeError: where the keys have other shapes.
 

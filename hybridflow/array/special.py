@@ -64,7 +64,7 @@ def gamma(x: ArrayLike, /) -> Tensor:
     Errors are below 5 ulp.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -82,7 +82,7 @@ def gammaln(x: ArrayLike, /) -> Tensor:
     Errors are below 6 ulp; for x < 0 relative to the larger part of the reflection.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -100,7 +100,7 @@ def digamma(x: ArrayLike, /) -> Tensor:
     Errors are below 5 ulp; for x < 0 relative to the larger part of the reflection.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -118,7 +118,7 @@ def erfc(x: ArrayLike, /) -> Tensor:
     Errors are below 4 ulp.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -136,7 +136,7 @@ def erfcx(x: ArrayLike, /) -> Tensor:
     Errors are below 6 ulp.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -154,7 +154,7 @@ def erfinv(x: ArrayLike, /) -> Tensor:
     Errors are below 4 ulp.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -172,7 +172,7 @@ def erfcinv(x: ArrayLike, /) -> Tensor:
     Errors are below 4 ulp.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -190,7 +190,7 @@ def i0e(x: ArrayLike, /) -> Tensor:
     Errors are below 5 ulp.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -208,7 +208,7 @@ def i1e(x: ArrayLike, /) -> Tensor:
     Errors are below 5 ulp.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -226,7 +226,7 @@ def j0(x: ArrayLike, /) -> Tensor:
     Errors are below 6 ulp of 1 near 0, of sqrt(2 / (pi x)) far away.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -244,7 +244,7 @@ def j1(x: ArrayLike, /) -> Tensor:
     Errors are below 6 ulp of 1 near 0, of sqrt(2 / (pi x)) far away.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -262,7 +262,7 @@ def k0e(x: ArrayLike, /) -> Tensor:
     Errors are below 10 ulp.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -280,7 +280,7 @@ def k1e(x: ArrayLike, /) -> Tensor:
     Errors are below 10 ulp.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -298,7 +298,7 @@ def expi(x: ArrayLike, /) -> Tensor:
     Errors are below 12 ulp; near the zero 0.3725 of 1.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -316,7 +316,7 @@ def spence(x: ArrayLike, /) -> Tensor:
     Errors are below 6 ulp.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -334,7 +334,7 @@ def lambertw(x: ArrayLike, /) -> Tensor:
     Errors are below 4 ulp; near -1 / e as the argument's own rounding has it.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -359,7 +359,7 @@ def zeta(x: ArrayLike, q: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where all operands are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.special.zeta([2.0, 4.0], [1.0, 0.5])
     <Tensor f32[2] cpu> [ 1.644934 16.234848]
@@ -381,7 +381,7 @@ def gammainc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where all operands are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.special.gammainc([0.5, 3.0], [1.0, 2.0])
     <Tensor f32[2] cpu> [0.8427008  0.32332358]
@@ -403,7 +403,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where all operands are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.special.gammaincc([0.5, 3.0], [1.0, 20.0])
     <Tensor f32[2] cpu> [1.5729921e-01 4.5551496e-07]
@@ -416,7 +416,7 @@ def i0(x: ArrayLike, /) -> Tensor:
     """The modified Bessel function of the first kind of order 0; see ``i0e`` for large ``x``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -433,7 +433,7 @@ def i1(x: ArrayLike, /) -> Tensor:
     """The modified Bessel function of the first kind of order 1; see ``i1e`` for large ``x``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -450,7 +450,7 @@ def k0(x: ArrayLike, /) -> Tensor:
     """The modified Bessel function of the second kind of order 0; infinite at 0, NaN below.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -467,7 +467,7 @@ def k1(x: ArrayLike, /) -> Tensor:
     """The modified Bessel function of the second kind of order 1; infinite at 0, NaN below.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -484,7 +484,7 @@ def exp1(x: ArrayLike, /) -> Tensor:
     """The exponential integral E1: the integral of ``exp(-t) / t`` from ``x`` on; NaN below 0.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -501,7 +501,7 @@ def ndtr(x: ArrayLike, /) -> Tensor:
     """The cumulative distribution of the standard normal distribution.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -518,7 +518,7 @@ def ndtri(x: ArrayLike, /) -> Tensor:
     """The quantile of the standard normal distribution, the inverse of ``ndtr``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -535,7 +535,7 @@ def log_ndtr(x: ArrayLike, /) -> Tensor:
     """The logarithm of ``ndtr``, exact in both tails.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -555,7 +555,7 @@ def expit(x: ArrayLike, /) -> Tensor:
     """The logistic function ``1 / (1 + exp(-x))``, the inverse of ``logit``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -572,7 +572,7 @@ def logit(x: ArrayLike, /) -> Tensor:
     """The logarithm of the odds, ``log(x / (1 - x))``; infinite at 0 and 1, NaN beyond.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -592,7 +592,7 @@ def log_expit(x: ArrayLike, /) -> Tensor:
     """The logarithm of ``expit``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -609,7 +609,7 @@ def entr(x: ArrayLike, /) -> Tensor:
     """The entropy of one outcome, ``-x log(x)``: 0 at 0, minus infinity below.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -640,7 +640,7 @@ def exprel(x: ArrayLike, /) -> Tensor:
     """Relative exponential: ``(exp(x) - 1) / x``, which is 1 at 0.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -659,7 +659,7 @@ def sinc(x: ArrayLike, /) -> Tensor:
     """Normalised sinc: ``sin(pi x) / (pi x)``, which is 1 at 0.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -686,7 +686,7 @@ def xlogy(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where all operands are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.special.xlogy([0.0, 2.0], [0.0, 3.0])
     <Tensor f32[2] cpu> [0.        2.1972246]
@@ -710,7 +710,7 @@ def xlog1py(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where all operands are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.special.xlog1py([0.0, 2.0], [-1.0, 3.0])
     <Tensor f32[2] cpu> [0.        2.7725887]
@@ -735,7 +735,7 @@ def rel_entr(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where all operands are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.special.rel_entr([0.0, 0.5], [0.5, 0.25])
     <Tensor f32[2] cpu> [0.        0.3465736]
@@ -760,7 +760,7 @@ def kl_div(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where all operands are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.special.kl_div([0.0, 0.5], [0.5, 0.25])
     <Tensor f32[2] cpu> [0.5        0.09657359]
@@ -782,7 +782,7 @@ def betaln(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where all operands are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.special.betaln([0.5, 3.0], [2.0, 1e6])
     <Tensor f32[2] cpu> [  0.28768206 -40.753387  ]
@@ -812,7 +812,7 @@ def beta(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where all operands are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.special.beta([0.5, 3.0], [2.0, 4.0])
     <Tensor f32[2] cpu> [1.3333333  0.01666667]
@@ -836,7 +836,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike, /) -> Tensor:
         A float tensor of the common shape; float32 where all operands are integers or bools.
 
     Raises:
-        ShapeError: where the shapes do not broadcast.
+        ShapeError: if the shapes do not broadcast.
 
     >>> hf.special.betainc([0.5, 2.0], 3.0, 0.25)
     <Tensor f32[2] cpu> [0.79296875 0.26171875]
@@ -850,13 +850,13 @@ def polygamma(n: int, x: ArrayLike, /) -> Tensor:
 
     Args:
         n: which derivative: 0 or a larger integer of Python's.
-        x: a tensor, or what becomes one; positive from the second derivative on, else NaN.
+        x: a tensor or array-like value; positive from the second derivative on, else NaN.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     Raises:
-        ArgumentError: where ``n`` is no integer or negative.
+        ArgumentError: where ``n`` is not an integer or negative.
 
     >>> hf.special.polygamma(1, [0.5, 1.0])
     <Tensor f32[2] cpu> [4.934802 1.644934]
@@ -876,14 +876,14 @@ def multigammaln(a: ArrayLike, d: int, /) -> Tensor:
     """The logarithm of the multivariate gamma function.
 
     Args:
-        a: a tensor, or what becomes one; above ``(d - 1) / 2``.
+        a: a tensor or array-like value; above ``(d - 1) / 2``.
         d: the dimension, an integer of Python's, 1 or more.
 
     Returns:
         A tensor of the shape of ``a``, in its dtype if that is a float, else in float32.
 
     Raises:
-        ArgumentError: where ``d`` is no integer or not positive.
+        ArgumentError: where ``d`` is not an integer or not positive.
 
     >>> hf.special.multigammaln([2.0, 5.0], 3)
     <Tensor f32[2] cpu> [1.5963125 9.140644 ]

@@ -25,17 +25,17 @@ def average(
     """Weighted mean over ``axis``; integers and bools become float32.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
         weights: the weight of each element, or of each position along one axis; all the same unless given.
         returned: whether to give the sum of weights, too.
-        keepdims: whether the axes stay, with the extent 1.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
-        A float tensor without the axes that were reduced; with ``returned`` a tuple of it and the sum of weights.
+        A float tensor without the reduced axes; with ``returned`` a tuple of it and the sum of weights.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ShapeError: where the weights do not fit.
 
     >>> hf.average([1.0, 2.0, 6.0], weights=[1.0, 1.0, 2.0])
@@ -66,16 +66,16 @@ def ptp(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Peak to peak: the largest element less the smallest one, over ``axis``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         A tensor in the dtype of ``x`` without the axes that were reduced.
 
     Raises:
-        AxisError: for an axis that is not there.
-        ShapeError: where there are no elements to choose from.
+        AxisError: for an axis out of range.
+        ShapeError: if there are no elements to choose from.
 
     >>> hf.ptp([[1, 5], [2, 9]], axis=1)
     <Tensor i64[2] cpu> [4 7]

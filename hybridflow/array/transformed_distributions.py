@@ -65,7 +65,7 @@ class TransformedDistributions(Source):
         """Cauchy distributed floats around ``loc``.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             loc: the median.
             scale: half the distance between the quartiles.
             dtype: the dtype of the result.
@@ -88,7 +88,7 @@ class TransformedDistributions(Source):
         """Gumbel distributed floats, the limit of largest values.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             loc: the mode.
             scale: the scale; the standard deviation is 1.28 times as large.
             dtype: the dtype of the result.
@@ -112,7 +112,7 @@ class TransformedDistributions(Source):
         """Floats of the logistic distribution around ``loc``.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             loc: the mean.
             scale: the scale; the standard deviation is 1.81 times as large.
             dtype: the dtype of the result.
@@ -137,7 +137,7 @@ class TransformedDistributions(Source):
         """Weibull distributed floats: exponential ones to the power ``1 / concentration``.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             concentration: the shape parameter, above 0.
             scale: the scale.
             dtype: the dtype of the result.
@@ -161,7 +161,7 @@ class TransformedDistributions(Source):
         """Pareto distributed floats from ``scale`` on.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             alpha: the exponent of the tail, above 0.
             scale: the least number.
             dtype: the dtype of the result.
@@ -184,7 +184,7 @@ class TransformedDistributions(Source):
         """Rayleigh distributed floats: the length of two normal numbers.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             scale: the standard deviation of the normal numbers.
             dtype: the dtype of the result.
 
@@ -207,7 +207,7 @@ class TransformedDistributions(Source):
         """Floats whose density rises from ``left`` to ``mode`` and falls to ``right``.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             left: the least number.
             mode: where the density is the largest.
             right: the largest number.
@@ -239,7 +239,7 @@ class TransformedDistributions(Source):
         """How many trials there are up to the first success, each with probability ``p``.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             p: the probability of success, above 0, up to 1.
             dtype: the dtype of the result.
 
@@ -267,7 +267,7 @@ class TransformedDistributions(Source):
         """Floats whose logarithms are normally distributed.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             mean: the mean of the logarithms.
             stddev: their standard deviation.
             dtype: the dtype of the result.
@@ -287,7 +287,7 @@ class TransformedDistributions(Source):
         """Maxwell distributed floats: the length of three normal numbers.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             scale: the standard deviation of the normal numbers.
             dtype: the dtype of the result.
 
@@ -311,7 +311,7 @@ class TransformedDistributions(Source):
         There are no derivatives.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             mean: the mean, above 0.
             scale: the shape parameter, above 0.
             dtype: the dtype of the result.
@@ -398,7 +398,7 @@ class TransformedDistributions(Source):
         Gradients flow to ``a`` and ``b``.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             a: the first shape parameter, above 0.
             b: the second one.
             dtype: the dtype of the result.
@@ -450,7 +450,7 @@ class TransformedDistributions(Source):
         Gradients flow to ``df``.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             df: the degrees of freedom.
             dtype: the dtype of the result.
 
@@ -473,7 +473,7 @@ class TransformedDistributions(Source):
         Gradients flow to the parameters.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             dfnum: the degrees of freedom of the numerator, above 0.
             dfden: those of the denominator.
             dtype: the dtype of the result.
@@ -501,7 +501,7 @@ class TransformedDistributions(Source):
         Gradients flow to the parameters.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             df: the degrees of freedom, above 0.
             loc: the median.
             scale: the scale.
@@ -562,7 +562,7 @@ class TransformedDistributions(Source):
         Gradients flow to ``loc``.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             loc: the mean direction.
             concentration: how closely angles lie together; 0 makes all equally likely.
             dtype: the dtype of the result.
@@ -588,7 +588,7 @@ class TransformedDistributions(Source):
         """How many good ones are among ``nsample`` that are taken, of ``ngood`` good and ``nbad`` bad ones.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             ngood: how many are good, up to 10**9.
             nbad: how many are bad.
             nsample: how many are taken.
@@ -613,7 +613,7 @@ class TransformedDistributions(Source):
         """How many trials fail before ``n`` have succeeded, each with probability ``p``.
 
         Args:
-            shape: the shape of the result; that of the parameters, broadcast, unless given.
+            shape: the shape of the result; by default the broadcast shape of the parameters.
             n: the number of successes, above 0; no whole number need be.
             p: the probability of success, above 0, up to 1.
             dtype: the dtype of the result.
@@ -636,7 +636,7 @@ class TransformedDistributions(Source):
         """How many of ``counts`` trials come to each outcome, whose probabilities ``probs`` are.
 
         Args:
-            counts: how many trials there are; a number or a tensor of them.
+            counts: the number of trials; a number or a tensor of them.
             probs: the probabilities of the outcomes, along the last axis; what they sum to is divided out.
             shape: the shape in front of the outcomes; what the parameters broadcast to unless given.
             dtype: the dtype of the result.

@@ -54,7 +54,7 @@ def sliding_window_view(x: ArrayLike, window_shape: Any, axis: Any = None) -> Te
     No element is copied where what comes next is compiled with it.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         window_shape: how many elements a window has along each axis that it slides along.
         axis: the axes that it slides along, which may come twice; all of them unless given.
 
@@ -62,7 +62,7 @@ def sliding_window_view(x: ArrayLike, window_shape: Any, axis: Any = None) -> Te
         A tensor in the dtype of ``x``: its axes, which count the windows, and behind them the axes of a window.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: where there are not as many numbers as axes, or one is below 1.
         ShapeError: for a window that is larger than ``x``.
 
@@ -140,7 +140,7 @@ def reduce_window(
     What is padded is not counted. Of equal extremes the first has the derivative.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         window_shape: how many elements a window has along each axis that it slides along.
         reduction: "sum", "mean", "max", "min" or "prod".
         axis: the axes that it slides along; all of them unless given.
@@ -153,7 +153,7 @@ def reduce_window(
         int64.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: for another reduction, and where there are not as many numbers as axes.
         ShapeError: for a window that is larger than what is padded.
 
@@ -269,7 +269,7 @@ def rolling(
     """Rolling reduction: of each element and those before it, as many as a window has.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         window: how many elements a window has.
         reduction: "sum", "mean", "max", "min" or "prod".
         axis: the axis to go along; negative ones count from the end.
@@ -279,7 +279,7 @@ def rolling(
         A float tensor of the shape of ``x``; NaN where there are too few elements.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentError: for another reduction, a window below 1, and a ``min_count`` outside of it.
 
     >>> hf.rolling([1.0, 2.0, 6.0, 4.0], 2)

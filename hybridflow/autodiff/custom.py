@@ -60,18 +60,17 @@ class VariableWatcher:
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator that gives a function a derivative of your own.
+    """Decorator that defines the gradient of a function.
 
     When ``function`` reads trainable variables, ``grad_fn`` must take ``variables=``. It then returns the pair
-    (cotangents of the arguments, cotangents of the variables). Higher derivatives are those of the operations in
-    ``grad_fn``.
+    (cotangents of the arguments, cotangents of the variables). Higher derivatives differentiate ``grad_fn``.
 
     Args:
         function: ``function(*args)`` returns ``(outputs, grad_fn)``. ``grad_fn`` takes one cotangent per output tensor,
             and returns one per tensor argument (None for no derivative).
 
     Returns:
-        A function of the same arguments that returns ``outputs``, and whose derivative is ``grad_fn``.
+        A function of the same arguments that returns ``outputs``; ``grad_fn`` is its gradient.
 
     >>> @hf.custom_gradient
     ... def clipped(x):

@@ -31,7 +31,7 @@ def value_and_grad(
         function: returns one float; with ``has_aux`` a pair of that and anything else.
         argnums: with respect to which positional arguments: an int, or several, for which there is a tuple of
             gradients. Each may be nested. Numbers and NumPy arrays among them become tensors.
-        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+        has_aux: whether ``function`` returns a pair; the second part is returned unchanged.
 
     Returns:
         A function of the same arguments that returns ``(value, gradient)``, or ``((value, aux), gradient)``. A gradient
@@ -39,8 +39,8 @@ def value_and_grad(
 
     Raises:
         ArgumentError: when it is called without an argument of ``argnums``.
-        DTypeError: when one of these, or the value, is no float.
-        ShapeError: when the value is no scalar.
+        DTypeError: when one of these, or the value, is not a float.
+        ShapeError: when the value is not a scalar.
 
     >>> hf.value_and_grad(lambda x: hf.sum(x**2))(hf.asarray([1.0, 2.0]))
     (<Tensor f32[] cpu> 5.0, <Tensor f32[2] cpu> [2. 4.])
@@ -54,16 +54,16 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
 
     Args:
         function: as that of ``hf.value_and_grad``.
-        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple.
-        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+        argnums: the index of the argument to differentiate by, or a tuple of indices for a tuple of results.
+        has_aux: whether ``function`` returns a pair; the second part is returned unchanged.
 
     Returns:
         A function of the same arguments that returns the gradient; with ``has_aux`` the pair ``(gradient, aux)``.
 
     Raises:
         ArgumentError: when it is called without an argument of ``argnums``.
-        DTypeError: when one of these, or the value, is no float.
-        ShapeError: when the value is no scalar.
+        DTypeError: when one of these, or the value, is not a float.
+        ShapeError: when the value is not a scalar.
 
     >>> hf.grad(lambda p: p["a"] * p["b"])({"a": 2.0, "b": 3.0})
     {'a': <Tensor f32[] cpu> 3.0, 'b': <Tensor f32[] cpu> 2.0}

@@ -86,7 +86,7 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
         function: a function of tensors.
         primals: a tuple with an entry for each argument, which may be nested.
         tangents: a tuple of the structure of ``primals``: the directions along which they move.
-        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+        has_aux: whether ``function`` returns a pair; the second part is returned unchanged.
 
     Returns:
         ``(function(*primals), its tangent)``; with ``has_aux`` the second part comes third.
@@ -112,7 +112,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     Args:
         function: a function of tensors.
         *primals: its arguments.
-        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+        has_aux: whether ``function`` returns a pair; the second part is returned unchanged.
 
     Returns:
         ``(function(*primals), pull)``: ``pull(cotangents)``, of the structure of the result, returns the tuple of those
@@ -153,7 +153,7 @@ def linearize(function: Function, *primals: Any, has_aux: bool = False) -> tuple
     Args:
         function: a function of tensors.
         *primals: its arguments.
-        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+        has_aux: whether ``function`` returns a pair; the second part is returned unchanged.
 
     Returns:
         ``(function(*primals), push)``: ``push(*tangents)`` is the tangent of the result, without computing that again.
@@ -197,8 +197,8 @@ def jacrev(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
 
     Args:
         function: a function of tensors.
-        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple.
-        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+        argnums: the index of the argument to differentiate by, or a tuple of indices for a tuple of results.
+        has_aux: whether ``function`` returns a pair; the second part is returned unchanged.
 
     Returns:
         A function of the same arguments. For each tensor of the result it returns the structure of the arguments, whose
@@ -221,8 +221,8 @@ def jacfwd(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool =
 
     Args:
         function: a function of tensors.
-        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple.
-        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+        argnums: the index of the argument to differentiate by, or a tuple of indices for a tuple of results.
+        has_aux: whether ``function`` returns a pair; the second part is returned unchanged.
 
     Returns:
         A function of the same arguments that returns the Jacobian, as that of ``hf.jacrev`` does.
@@ -239,8 +239,8 @@ def jacobian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool
 
     Args:
         function: a function of tensors.
-        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple.
-        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+        argnums: the index of the argument to differentiate by, or a tuple of indices for a tuple of results.
+        has_aux: whether ``function`` returns a pair; the second part is returned unchanged.
 
     Returns:
         A function of the same arguments that returns the Jacobian, as that of ``hf.jacrev`` does.
@@ -265,8 +265,8 @@ def hessian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
 
     Args:
         function: a function of tensors.
-        argnums: with respect to which positional arguments: an int, or several, for which there is a tuple.
-        has_aux: whether ``function`` returns a pair, whose second part is handed on.
+        argnums: the index of the argument to differentiate by, or a tuple of indices for a tuple of results.
+        has_aux: whether ``function`` returns a pair; the second part is returned unchanged.
 
     Returns:
         A function of the same arguments. For each entry of the gradient (of the Jacobian, where the result is no

@@ -32,7 +32,7 @@ class CallbackList:
     Args:
         callbacks: a list of callbacks.
         model: a model.
-        verbose: 1 tells what it does, 0 nothing.
+        verbose: 1 prints messages, 0 is silent.
         params: what ``fit`` tells of the run.
         history: whether there is a History.
         add_history: whether to add a History.

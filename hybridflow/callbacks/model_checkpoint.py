@@ -23,7 +23,7 @@ class ModelCheckpoint(Watching):
     Args:
         filepath: a path.
         monitor: the name of a value in the logs.
-        verbose: 1 tells what it does, 0 nothing.
+        verbose: 1 prints messages, 0 is silent.
         save_best_only: whether to write only what is better than before.
         save_weights_only: whether to write the weights alone.
         mode: ``"min"``, ``"max"`` or ``"auto"``: what is better.

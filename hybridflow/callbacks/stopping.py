@@ -60,7 +60,7 @@ class EarlyStopping(Watching):
         monitor: the name of a value in the logs.
         min_delta: the least change that counts.
         patience: after how many epochs without a change for the better it acts.
-        verbose: 1 tells what it does, 0 nothing.
+        verbose: 1 prints messages, 0 is silent.
         mode: ``"min"``, ``"max"`` or ``"auto"``: what is better.
         baseline: a value that has to be passed.
         restore_best_weights: whether the model gets the weights of the best epoch.
@@ -174,7 +174,7 @@ class LearningRateScheduler(Callback):
 
     Args:
         schedule: a function of the epoch and the present learning rate.
-        verbose: 1 tells what it does, 0 nothing.
+        verbose: 1 prints messages, 0 is silent.
 
     >>> model = hf.Sequential([hf.layers.Dense(1)])
     >>> model.compile(hf.optimizers.SGD(0.1), "mse")
@@ -211,7 +211,7 @@ class ReduceLROnPlateau(Watching):
         monitor: the name of a value in the logs.
         factor: what the learning rate is multiplied with.
         patience: after how many epochs without a change for the better it acts.
-        verbose: 1 tells what it does, 0 nothing.
+        verbose: 1 prints messages, 0 is silent.
         mode: ``"min"``, ``"max"`` or ``"auto"``: what is better.
         min_delta: the least change that counts.
         cooldown: how many epochs to wait after a change.

@@ -21,12 +21,12 @@ Branch = Callable[[], Any]
 
 @entered
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-    """Conditional: ``true_fn(*operands)`` where ``pred`` is True, else ``false_fn(*operands)``.
+    """Conditional: ``true_fn(*operands)`` if ``pred`` is True, else ``false_fn(*operands)``.
 
-    Where ``pred`` is a tensor, a compiled program chooses when it runs: both functions are traced there. They must
-    return values of one structure, with the same dtypes and shapes; Python numbers take the dtype of the other branch.
+    If ``pred`` is a tensor in a compiled function, both functions are traced, and the program selects one when it runs.
+    They must return the same structure, dtypes and shapes; Python numbers take the dtype of the other branch.
 
-    The functions may use and assign what is around them, variables too: only what is in the branch that runs happens.
+    The functions may use closures, and read and assign variables: only the effects of the branch that runs happen.
     Gradients flow through the branch that runs.
 
     Args:
@@ -62,8 +62,8 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 def switch_case(branch_index: Any, branch_fns: Any, *operands: Any, default: Callable[..., Any] | None = None) -> Any:
     """Switch: ``branch_fns[branch_index](*operands)``.
 
-    Where there is no such branch, ``default(*operands)``; without a default the last branch, or that of the largest
-    number. As with ``hf.cond``, all of them return values of the same types.
+    For an index without a branch, ``default(*operands)`` runs; without a default the last branch, or the one with the
+    largest number. As with ``hf.cond``, all branches must return values of the same types.
 
     Args:
         branch_index: an int, or an integer tensor ``[]``.

@@ -23,7 +23,7 @@ def while_loop(
 ) -> Any:
     """Loop: ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` is True.
 
-    A list or tuple of variables is handed on as several arguments, anything else (a tensor, a dict, a dataclass) as
+    A list or tuple of loop variables is passed as several arguments, anything else (a tensor, a dict, a dataclass) as
     one. In a compiled function the loop is part of the program.
 
     Args:
@@ -80,7 +80,7 @@ def while_loop(
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
     """Counted loop: ``value = body(i, value)`` for i from ``lower`` to ``upper`` - 1, beginning with ``init``.
 
-    Where the bounds are Python ints, the program knows the number of iterations.
+    If the bounds are Python ints, the number of iterations is known at compile time.
 
     Args:
         lower: the first i, an int or an integer tensor ``[]``.

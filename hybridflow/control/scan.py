@@ -17,16 +17,16 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, AxisError, Shape
 
 @entered
 def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, reverse: bool = False) -> Any:
-    """Sequential scan: each of the values ``a = fn(a, x)`` for the slices ``x`` of ``elems``, stacked.
+    """Sequential scan: all values of ``a = fn(a, x)`` for the slices ``x`` of ``elems``, stacked.
 
-    In a compiled function this is one loop, and what nobody reads of the results is not kept.
+    In a compiled function this is one loop. Results that are not read are not stored.
 
     Args:
         fn: ``fn(a, x)`` takes the value so far and a slice, and returns the next value.
         elems: a tensor, or nested ones of one length, whose slices along the first axes have the same structure.
-        initializer: the first ``a``, nested too, whose structure, dtypes and shapes are kept. None for the first slice,
-            which is then the first result.
-        reverse: whether slices come from the last to the first. Results lie where their slices did.
+        initializer: the initial ``a``, which may be nested. ``fn`` must keep its structure, dtypes and shapes. None
+            takes the first slice, which is then the first result.
+        reverse: whether to begin with the last slice. Results have the positions of their slices.
 
     Returns:
         The values of ``a``, stacked along a new first axis.

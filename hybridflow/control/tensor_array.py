@@ -34,20 +34,19 @@ class _Growing(_Form):
 
 @dataclasses.dataclass(init=False, eq=False)
 class TensorArray:
-    """Array of tensors of one dtype and shape, written and read by position; elements are 0 until they are written.
+    """Array of tensors of one dtype and shape, written and read by index; elements are 0 until they are written.
 
-    A value like a tensor: ``write`` returns another array, which takes its place. So a loop may carry it, and gradients
-    flow through what was written and read.
+    It is immutable: ``write`` returns a new array. So it can be a loop variable, and gradients flow through reads and
+    writes.
 
-    A loop that a compiled program runs has to know ``element_shape`` before. With ``dynamic_size`` writing behind the
-    end makes the array longer, outside of such loops. A ``for`` whose number of iterations is an extent is then traced
-    iteration by iteration.
+    A compiled loop needs the ``element_shape``. With ``dynamic_size``, writing past the end makes the array longer,
+    except in compiled loops. A ``for`` over a dynamic extent is then unrolled.
 
     Args:
         dtype: the dtype of the elements.
-        size: how many elements there are.
-        element_shape: the shape of an element. Where it is None, the first element that is written says it.
-        dynamic_size: whether writing behind the end makes the array longer.
+        size: the number of elements.
+        element_shape: the shape of an element; None for that of the first element written.
+        dynamic_size: whether writing past the end makes the array longer.
 
     >>> @hf.function
     ... def squares(n):

@@ -88,7 +88,7 @@ class Tracer(Protocol):
         """Later reads of the variable see ``value``."""
 
     def read_foreign(self, value: Any, /) -> None:
-        """The elements of an object that is no array of NumPy's were read; at the next call they may be others."""
+        """The elements of an object that is not an array of NumPy's were read; at the next call they may be others."""
 
     def read_shared(self, tensor: Any, array: Any, /) -> None:
         """The elements of a tensor over somebody else's memory, an array, were read."""

@@ -40,10 +40,10 @@ class _Traced(str):
 
 
 class device:  # a lower-case name, because it reads as a statement
-    """Device scope: what is created inside of ``with hf.device("gpu:0"):`` lies on that device.
+    """Device scope: tensors created inside ``with hf.device("gpu:0"):`` are placed on that device.
 
-    Tensors that exist already stay where they are. Operations run where their operands lie, in compiled functions too:
-    those that put values on several devices become a program for each.
+    Existing tensors are not moved. Operations run on the device of their operands, in compiled functions too. A
+    function that uses several devices is compiled into a program for each.
 
     Args:
         name: a device, such as "cpu", "gpu:0" or "gpu" for the first one.

@@ -56,7 +56,7 @@ class Configured:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """One with the arguments that ``get_config`` returned."""
+        """An instance with the arguments that ``get_config`` returned."""
         return cls(**config)
 
 

@@ -63,7 +63,7 @@ class Shape(tuple[Any, ...]):
             raise ArgumentError("shape", f"shape {self} has {len(self)} axes, not {rank}.")
 
     def assert_is_fully_defined(self) -> None:
-        """Raises ArgumentError where an extent is no number."""
+        """Raises ArgumentError where an extent is not a number."""
         if not self.is_fully_defined():
             raise ArgumentError("shape", f"shape {self} is not fully known.")
 

@@ -199,7 +199,7 @@ def _dlpack() -> Any:
 
 @pytree.declare_leaf
 class Tensor(Operators):
-    """Immutable n-dimensional array value; make one with ``hf.asarray`` or ``hf.constant``.
+    """Multi-dimensional array; make one with ``hf.asarray`` or ``hf.constant``.
 
     ``_array`` is the buffer: a numpy.ndarray on the CPU, a cupy.ndarray on a GPU. It is never written after the tensor
     was made, except by a Variable that is its only owner. Native code reads the slot at a fixed offset.

@@ -33,23 +33,22 @@ if TYPE_CHECKING:
 
 @pytree.declare_leaf
 class Variable(Operators):
-    """Mutable state that functions read and assign; shape and dtype are fixed when it is made.
+    """Mutable state that functions read and assign. Its shape and dtype never change.
 
-    A variable stands for its value in every function and operator. Reads and assignments inside a traced function are
-    part of its program, in order. Assigning binds the variable to another tensor, and never writes into a buffer that
-    someone else may hold.
+    A variable can be passed to every function and operator in place of its value. Reads and assignments inside a
+    traced function are part of its program, in order. Tensors that were read before an assignment keep their values.
 
-    Any thread may read and write. Writers of one variable take turns; a reader gets the old value or the new one.
+    Any thread may read and write. Writers of one variable wait for each other; a reader gets the old or the new value.
 
     ``_tensor`` is the value. ``_own`` is the same object while its memory is the variable's own: made by a program for
     this variable, and shown to nobody. The next program may then write there. Whoever lets the value be seen says so,
     see ``_current``. Native code reads and sets both slots, and the words of ``_gate`` (see ``calls.turns``).
 
     Args:
-        initial: the first value: a tensor, or what becomes one, or a function without arguments that returns it.
+        initial: the first value: a tensor or array-like value, or a function without arguments that returns it.
         trainable: whether tapes watch a float variable as soon as it is read.
         dtype: the dtype of the variable. By default that of ``initial``.
-        name: what the variable is called in messages and files.
+        name: the name in messages and files.
 
     >>> v = hf.Variable([1.0, 2.0], name="v")
     >>> v.assign_add([10.0, 20.0])

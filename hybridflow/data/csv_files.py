@@ -54,7 +54,7 @@ class CsvDataset(Dataset):
         record_defaults: what each column is. A dtype, or ``str``, where every record must have it. A value, or a list
             of one value, stands for a field that is empty or is ``na_value``.
         compression_type: "GZIP", "ZLIB" or "" for none. By default files whose names end in ``.gz`` are compressed.
-        buffer_size: for programs that pass it; it has no say.
+        buffer_size: accepted for compatibility; it has no effect.
         header: whether the first line of each file is no record.
         field_delim: what stands between fields.
         use_quote_delim: whether double quotes enclose a field.

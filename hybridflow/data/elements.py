@@ -28,7 +28,7 @@ class Nested:
 def converted(value: Any, stage: str) -> Any:
     """A value as an element: tuples, dicts, namedtuples and dataclasses stay, and what they hold become tensors.
 
-    Lists become tensors as a whole.  Raises ArgumentTypeError for what is no tensor.
+    Lists become tensors as a whole.  Raises ArgumentTypeError for what is not a tensor.
     """
     kind = type(value)
     if kind is Tensor or isinstance(value, Nested):
@@ -104,7 +104,7 @@ def columns(elements: Sequence[Any], stack: Callable[[list[Any]], Any], stage: s
 
 
 def arrays_of(leaves: list[Any], stage: str) -> list[np.ndarray]:
-    """The arrays of leaves.  Raises for leaves that are no tensors, or differ in dtype."""
+    """The arrays of leaves.  Raises for leaves that are not tensors, or differ in dtype."""
     arrays = _arrays(leaves, stage)
     dtype = arrays[0].dtype
     for number, array in enumerate(arrays):

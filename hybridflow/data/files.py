@@ -71,9 +71,9 @@ class TextLineDataset(Dataset):
     Args:
         filenames: a file, a list of files, or a dataset of them.
         compression_type: "GZIP", "ZLIB" or "" for none. By default files whose names end in ``.gz`` are compressed.
-        buffer_size: for programs that pass it; it has no say.
+        buffer_size: accepted for compatibility; it has no effect.
         num_parallel_reads: how many files are read at a time, whose lines come by turns.
-        name: for programs that pass it; it has no say.
+        name: accepted for compatibility; it has no effect.
         encoding: how lines are encoded; None gives them as ``bytes``.
         skip_lines: how many lines at the beginning of each file are left out.
 
@@ -115,9 +115,9 @@ class TFRecordDataset(Dataset):
     Args:
         filenames: a file, a list of files, or a dataset of them.
         compression_type: "GZIP", "ZLIB" or "" for none. By default files whose names end in ``.gz`` are compressed.
-        buffer_size: for programs that pass it; it has no say.
+        buffer_size: accepted for compatibility; it has no effect.
         num_parallel_reads: how many files are read at a time, whose records come by turns.
-        name: for programs that pass it; it has no say.
+        name: accepted for compatibility; it has no effect.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -149,10 +149,10 @@ class FixedLengthRecordDataset(Dataset):
         record_bytes: how many bytes a record has.
         header_bytes: how many bytes lie before the first record of a file.
         footer_bytes: how many bytes lie behind the last record of a file.
-        buffer_size: for programs that pass it; it has no say.
+        buffer_size: accepted for compatibility; it has no effect.
         compression_type: "GZIP", "ZLIB" or "" for none. By default files whose names end in ``.gz`` are compressed.
         num_parallel_reads: how many files are read at a time, whose records come by turns.
-        name: for programs that pass it; it has no say.
+        name: accepted for compatibility; it has no effect.
 
     Raises:
         ArgumentError: for numbers out of range.

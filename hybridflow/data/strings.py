@@ -1,4 +1,4 @@
-"""Texts among elements: ``str`` and ``bytes``, which are no tensors.
+"""Texts among elements: ``str`` and ``bytes``, which are not tensors.
 
 A text alone is Python's own; those of a batch are an array of NumPy's of dtype object, which is not written to.
 """

@@ -26,7 +26,7 @@ _MOST_BYTES = 1 << 16  # of values that are kept
 
 def view_call(args: Sequence[Any], kwargs: dict[str, Any], result: Any, is_constant: bool) -> NativeCall | None:
     """A native call that gives what lies where ``result`` does: in the memory of tensors among the arguments, or, if it
-    ``is_constant`` and they are no tensors, in memory of its own.  None where it is of another kind."""
+    ``is_constant`` and they are not tensors, in memory of its own.  None where it is of another kind."""
     results = [result] if type(result) is Tensor else result
     values = [*args, *kwargs.values()]
     if type(results) not in (list, tuple) or any(type(x) is not Tensor or _is_among(x, values) for x in results):

@@ -29,20 +29,20 @@ Tensors = Sequence[Tensor]
 
 @entered
 def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Any:
-    """Call a Python function each time the code runs, in the order of the program, with tensors that have values.
+    """Call a Python function at each run of a compiled program, in program order, with concrete tensors.
 
-    The function may do anything. What it raises leaves the compiled function as it is. It can be differentiated, by
-    what a tape sees of ``func``, which a compiled function calls once more for that.
+    The function may do anything. Its exceptions pass through the compiled function unchanged. It is differentiable: a
+    tape records ``func``, which a compiled function calls once more for the gradient.
 
-    Where ``Tout`` is a dtype alone, code in a compiled function says the shape of the result before anything else is
-    done with it: by ``y.set_shape(shape)``, or by a reshape.
+    If ``Tout`` is only a dtype, a compiled function must first state the shape of the result, by
+    ``y.set_shape(shape)`` or by a reshape.
 
     Args:
         func: the function.
         inp: its arguments: tensors, or what becomes tensors.
         Tout: what it returns: an ``hf.TensorSpec``, a tensor like it, a dtype, or a list of them. Python numbers and
             lists become tensors of that dtype; other results must have it.
-        name: what the call is called in messages.
+        name: the name in messages.
 
     Returns:
         Tensors as ``Tout`` says.
@@ -82,7 +82,7 @@ def numpy_function(
         inp: its arguments: tensors, or what becomes tensors.
         Tout: what it returns: an ``hf.TensorSpec``, a tensor like it, a dtype, or a list of them.
         stateful: whether it does more than compute from its arguments. If not, equal calls may become one.
-        name: what the call is called in messages.
+        name: the name in messages.
 
     Returns:
         Tensors as ``Tout`` says.

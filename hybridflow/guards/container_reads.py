@@ -262,7 +262,7 @@ def consume(recording: GuardBuilder, value: Any, depth: int = _DEPTH, live: bool
 
 
 def is_foreign_array(value: Any) -> bool:
-    """Whether a library's object, which is no array of NumPy's, holds elements where no attribute shows them."""
+    """Whether a library's object, which is not an array of NumPy's, holds elements where no attribute shows them."""
     kind = type(value)
     if is_plain(value) or isinstance(value, np.ndarray) or is_users_class(kind):
         return False

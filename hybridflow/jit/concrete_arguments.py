@@ -18,9 +18,9 @@ _GONE = object()  # in the place of an object that a key remembers, and nobody h
 
 
 class ConcreteArguments:
-    """The arguments of one signature: those that are no tensors have values, and tensors have names.
+    """The arguments of one signature: those that are not tensors have values, and tensors have names.
 
-    A call may leave out what is no tensor, or give nothing but the tensors: in the order in which they come, or by
+    A call may leave out what is not a tensor, or give nothing but the tensors: in the order in which they come, or by
     their names, which are those of their TensorSpecs, and else of their parameters.
     """
 

@@ -175,7 +175,7 @@ class ConcreteFunction:
 
     @property
     def holds_objects(self) -> bool:
-        """Whether it keeps objects of the user's alive: results that are no tensors, custom gradients."""
+        """Whether it keeps objects of the user's alive: results that are not tensors, custom gradients."""
         plan = any(kind == VALUE and value_key(value) is None for kind, value in self.plan)
         return plan or bool(self.staged.trace.custom_vjps) or bool(self.staged.trace.functions)
 
@@ -293,7 +293,7 @@ class ConcreteFunction:
         return substituted(extent, self._sizes(arguments))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run; what is no tensor may be left out, see ``ConcreteArguments``.
+        """Run; what is not a tensor may be left out, see ``ConcreteArguments``.
 
         Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature.
         """
@@ -355,7 +355,7 @@ def _has_value(leaf: Any) -> bool:
 
 
 def _tensor(leaf: Any, name: str) -> Tensor:
-    """An argument that is no tensor as one: a float in its own precision, an int as that which has it as an extent."""
+    """A number as a tensor: a float in its own precision, an int as an empty array that has it as its extent."""
     if type(leaf) is int:
         return wrap(devices.placed(np.empty((leaf, 0), np.bool_)))
     return as_tensor(leaf, name, FLOAT.dtype if type(leaf) is float else None)

@@ -25,7 +25,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 def argument_paths(python: Callable[..., Any], name: str, argnums: Any, argnames: Any) -> tuple[ArgumentPath, ...]:
     """The parameters that ``donate_argnums`` and ``donate_argnames`` name.  Raises ArgumentError for what there is no
-    parameter for, ArgumentTypeError for what is no number or name."""
+    parameter for, ArgumentTypeError for what is not a number or name."""
     if argnums is None and argnames is None:
         return ()
     kinds = Binder(python, name).kinds()

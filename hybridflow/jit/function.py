@@ -256,7 +256,7 @@ class Function(Dispatcher, Generic[P, R]):
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor.
 
-        It is called with the tensors; what is no tensor it knows.
+        It is called with the tensors; what is not a tensor it knows.
 
         >>> scaled = hf.function(lambda x, n: n * x).get_concrete_function(hf.TensorSpec([None], name="value"), 3)
         >>> scaled(hf.constant([1.0, 2.0])).tolist(), scaled(value=hf.constant([1.0])).tolist()
@@ -668,42 +668,42 @@ def function(
 ) -> Any:
     """Compile a Python function: ``@hf.function``, or ``@hf.function(input_signature=[...])``.
 
-    It is traced at its first call, and again where dtypes, ranks or plain values of arguments are new. Where calls
-    differ in extents, or in the values of Python's ints and floats, the second of them gets a trace that serves all
-    values. Left out are 0 and 1, ints below, and code that needs the number itself, as ``range(n)`` does.
+    The function is traced at its first call, and again for arguments with new dtypes, ranks or Python values. When a
+    dimension or a Python number takes a second value it becomes symbolic, and one trace then serves all values. The
+    values 0, 1 and negative ints keep their own traces. So do numbers that the code needs as such, as in ``range(n)``.
 
-    What the function reads from outside (globals, closures, attributes, items) is guarded: another value is another
-    trace. Some things cannot be guarded (a call of ``time.time``), or have to happen at each call (an item appended to
-    a list that outlives it). They are warned of once, and the function is traced at each call.
+    What the function reads from outside (globals, closures, attributes, items) is guarded: a changed value causes a new
+    trace. Some reads cannot be guarded, such as a call of ``time.time``. Some effects must happen at each call, such as
+    appending to a list outside. Then a warning says so once, and the function is traced at each call.
 
     A call that raises leaves every variable as it was. Works on functions, methods, lambdas and any other callable.
 
-    A first call that is short runs code that is compiled quickly. Faster code with the same bits is compiled by another
-    thread while calls go on, and takes its place.
+    A short first call runs code that is compiled quickly. Another thread compiles faster code with the same bits, which
+    replaces it.
 
-    An argument that is donated gives up its memory, as in JAX: for each tensor in it a result of the same shape and
-    dtype may take it. Using the tensor afterwards is a DonatedError (a RuntimeError) that names the call. What others
-    have the memory of is never written to: NumPy and DLPack arrays, views, variables, the same tensor in two places. A
-    warning says once that it was no use. Nothing is given up where calls run eagerly, inside of another function or
-    under a tape, and where they raise.
+    A donated argument gives up its memory, as in JAX: a result of the same shape and dtype may reuse it. Using the
+    tensor afterwards raises a DonatedError (a RuntimeError) that names the call. Shared memory is never overwritten:
+    NumPy and DLPack arrays, views, variables, the same tensor passed twice. If a donation has no effect, a warning
+    says so once. Nothing is donated by calls that raise, run eagerly, or run inside another function or under a tape.
 
     Args:
         python: the function; None where the decorator is called with options alone.
-        input_signature: a TensorSpec, or a nest of them, for each parameter. There is one trace for all calls then, and
-            one more for each open extent that is 0 or 1.
+        input_signature: a TensorSpec, or a nest of them, for each parameter. Then one trace serves all calls;
+            dimensions given as None are symbolic. Sizes 0 and 1 get their own traces.
         fastmath: whether the compiled program may differ from eager execution in the last bits.
         cache_size: how many signatures are kept.
-        name: what the function is called in messages.
-        strict: whether what cannot be guarded is a TraceError. It also traces twice: where the two differ is one, too.
-        reduce_retracing: whether extents and numbers that vary become symbolic. If not, each value is a trace of its
-            own.
-        donate_argnums: the numbers of the arguments that are donated.
+        name: the name in messages.
+        strict: whether a read that cannot be guarded raises a TraceError. It also traces twice, and raises one if the
+            traces differ.
+        reduce_retracing: whether dimensions and numbers that vary become symbolic. If not, each value gets its own
+            trace.
+        donate_argnums: the positions of the arguments that are donated.
         donate_argnames: the names of the arguments that are donated.
         wait: whether first calls wait for the faster code, as after :meth:`Function.compile`.
 
     Returns:
-        A callable of the same arguments, with ``explain``, ``ir``, ``kernels``, ``profile``, ``retraces`` and more; a
-        decorator where ``python`` is None.
+        A callable with the same arguments, and with ``explain``, ``ir``, ``kernels``, ``profile``, ``retraces`` and
+        more. A decorator if ``python`` is None.
 
     >>> @hf.function
     ... def f(x):

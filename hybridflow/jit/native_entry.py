@@ -244,7 +244,7 @@ class _Arguments:
 
     @property
     def arguments(self) -> list[Tensor | None]:
-        """What the program's inputs are that are arguments, None for what is no tensor."""
+        """What the program's inputs are that are arguments, None for what is not a tensor."""
         return [self._given.get(k) for k in sorted(self._inputs.values())]
 
     def of_call(

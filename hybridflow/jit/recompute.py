@@ -26,13 +26,13 @@ _Cotangents = Sequence["Tensor | None"]
 
 @entered
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Rematerialisation (gradient checkpointing): the derivative runs the function once more.
+    """Gradient checkpointing (rematerialization): the backward pass runs the function again.
 
-    Nothing is kept of what ``f`` computes in between. That takes less memory, and more time.
+    Intermediate values of ``f`` are not kept. This takes less memory, and more time.
 
-    The second run sees variables as the first one did, and generators of random numbers too: dropout drops the same.
-    What it assigns is forgotten; what it prints is printed again. Derivatives of any order work, in compiled functions
-    and outside.
+    The second run sees the same variables and the same state of random generators as the first: dropout drops the same
+    elements. Its assignments are discarded; its prints are repeated. Derivatives of any order work, eagerly and in
+    compiled functions.
 
     Args:
         f: a function of tensors.

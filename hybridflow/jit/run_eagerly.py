@@ -16,11 +16,12 @@ R = TypeVar("R")
 
 
 def eager(function: Callable[P, R], /) -> Callable[P, R]:
-    """Eager execution of one function: its body runs as plain Python, op by op, and so does all that it calls.
+    """Run a function eagerly: its body, and everything that it calls, runs as plain Python, op by op.
 
-    Compiled functions that it calls run eagerly too. So a debugger, ``print`` and exceptions see values.
+    Compiled functions that it calls run eagerly too. So a debugger, ``print`` and exceptions see concrete values.
 
-    A compiled function cannot call it: what it returns is not known while that is traced. TraceError says so.
+    A compiled function cannot call it, because its result has no value while the function is traced; that raises a
+    TraceError.
 
     Args:
         function: a function, compiled or not.

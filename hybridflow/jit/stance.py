@@ -16,9 +16,9 @@ def current() -> str:
 
 
 class stance:  # called like a function, and entered
-    """Policy on retracing, for all functions of the process: what they do where a call would trace one again.
+    """Policy on retracing, for all functions of the process: what happens when a call would retrace a function.
 
-    First traces are made under each of them. As a context manager it is in force until the block is left.
+    First traces are always made. As a context manager it applies until the block ends.
 
     Args:
         name: "default" traces again. "fail_on_retrace" raises a TraceError that says why, for programs that must not

@@ -21,16 +21,16 @@ Wanted = int | str | None  # an extent, the name of one, or any
 class TensorSpec:
     """Type of an argument: its shape, dtype and optional name.
 
-    An extent of None stands for any extent, and so does a name such as "batch". Extents of one name are equal, in all
-    arguments.
+    None stands for a dimension of any size, and so does a name such as "batch". Dimensions with the same name have
+    equal sizes, in all arguments.
 
-    Extents of 0 and 1 change broadcasting, orders of folding and what is an error. So a function has a program of its
-    own for each of them; one program serves all larger extents.
+    Sizes 0 and 1 affect broadcasting, the order of reductions and errors. So a function has separate programs for
+    them; one program serves all larger sizes.
 
     Args:
         shape: extents: ints, None or names.
         dtype: the dtype of the argument.
-        name: what the argument is called.
+        name: the name of the argument.
 
     >>> hf.TensorSpec(["rows", 3], hf.float64)
     TensorSpec(('rows', 3), 'float64')

@@ -23,8 +23,8 @@ class Activation(Layer, one_tensor=True):
     """An activation, by name or as a function, as a layer.
 
     Args:
-        activation: a function, or its name; None for none.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        activation: a function, its name, or None.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Activation("relu")([-1.0, 2.0])
     <Tensor f32[2] cpu> [0. 2.]
@@ -48,7 +48,7 @@ class ReLU(Layer, one_tensor=True):
         max_value: the largest result.
         negative_slope: the slope below the threshold.
         threshold: below which value a result is 0.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.ReLU(max_value=3.0, negative_slope=0.1)([-1.0, 2.0, 5.0])
     <Tensor f32[3] cpu> [-0.1  2.   3. ]
@@ -82,7 +82,7 @@ class LeakyReLU(Layer, one_tensor=True):
 
     Args:
         negative_slope: the slope below the threshold.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.LeakyReLU(0.5)([-1.0, 2.0])
     <Tensor f32[2] cpu> [-0.5  2. ]
@@ -105,10 +105,10 @@ class PReLU(Layer, one_tensor=True):
 
     Args:
         alpha_initializer: what the slopes start from.
-        alpha_regularizer: what is added to the loss for the slopes.
+        alpha_regularizer: a regularizer of the slopes.
         alpha_constraint: what the slopes are projected onto after each update.
         shared_axes: axes along which slopes are shared.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.PReLU(alpha_initializer="ones")([[-1.0, 2.0]])
     <Tensor f32[1,2] cpu>
@@ -145,7 +145,7 @@ class ELU(Layer, one_tensor=True):
 
     Args:
         alpha: the value for large negative inputs, negated.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.ELU()([-1.0, 2.0])
     <Tensor f32[2] cpu> [-0.63212055  2.        ]
@@ -167,7 +167,7 @@ class Softmax(Layer, one_tensor=True):
 
     Args:
         axis: the axis or axes that it works along.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Softmax()([0.0, 0.0])
     <Tensor f32[2] cpu> [0.5 0.5]

@@ -38,17 +38,17 @@ class MultiHeadAttention(Layer, one_tensor=True):
         num_heads: how many heads attend.
         key_dim: the length of queries and keys of each head.
         value_dim: the length of values of each head; that of keys unless given.
-        dropout: which part of the attention is left out in training.
+        dropout: the dropout rate of the attention weights in training.
         use_bias: whether a bias is added.
         output_shape: the shape of a result, without the batch.
-        kernel_initializer: what the kernel starts from.
-        bias_initializer: what the bias starts from.
-        kernel_regularizer: what is added to the loss for the kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        kernel_constraint: what the kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
+        kernel_initializer: the initializer of the kernel.
+        bias_initializer: the initializer of the bias.
+        kernel_regularizer: a regularizer of the kernel.
+        bias_regularizer: a regularizer of the bias.
+        kernel_constraint: a constraint that is applied to the kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.MultiHeadAttention(2, 4)
     >>> x = hf.ones((3, 5, 8))
@@ -187,11 +187,11 @@ class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
         head_dim: the length of each head.
         num_query_heads: how many heads of queries there are.
         num_key_value_heads: how many heads of keys and values there are.
-        dropout: which part of the attention is left out in training.
+        dropout: the dropout rate of the attention weights in training.
         use_bias: whether a bias is added.
         sliding_window: how many positions back are attended to.
         use_gate: whether results pass a gate.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.GroupQueryAttention(4, num_query_heads=6, num_key_value_heads=2)
     >>> x = hf.ones((3, 5, 8))

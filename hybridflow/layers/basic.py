@@ -29,16 +29,16 @@ class Dense(Layer, one_tensor=True):
 
     Args:
         units: how many outputs, or elements of the state.
-        activation: a function, or its name; None for none.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
-        kernel_initializer: what the kernel starts from.
-        bias_initializer: what the bias starts from.
-        kernel_regularizer: what is added to the loss for the kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        activity_regularizer: what is added to the loss for the result.
-        kernel_constraint: what the kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        kernel_initializer: the initializer of the kernel.
+        bias_initializer: the initializer of the bias.
+        kernel_regularizer: a regularizer of the kernel.
+        bias_regularizer: a regularizer of the bias.
+        activity_regularizer: a regularizer of the result.
+        kernel_constraint: a constraint that is applied to the kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.Dense(2, kernel_initializer="ones", activation="relu")
     >>> layer([[1.0, 2.0, 3.0]])
@@ -94,13 +94,13 @@ class Identity(Layer):
 
     Args:
         trainable: whether its weights are trained.
-        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        name: the name in summaries, logs and files; by default made from the class's name.
         dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
             given.
         input_shape: the shape of one sample, so that it is built at once.
         input_dim: the size of the last axis of the input, so that it is built at once.
-        batch_input_shape: the same with the batch in front.
-        activity_regularizer: what is added to the loss for the result.
+        batch_input_shape: the same, including the batch axis.
+        activity_regularizer: a regularizer of the result.
 
     >>> hf.layers.Identity()([1.0, 2.0])
     <Tensor f32[2] cpu> [1. 2.]
@@ -123,7 +123,7 @@ class Lambda(Layer):
         output_shape: the shape of a result, without the batch.
         mask: a mask, or a function that makes one.
         arguments: what the function is given by name.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Lambda(lambda x, by: x * by, arguments={"by": 2.0})([1.0, 2.0])
     <Tensor f32[2] cpu> [2. 4.]
@@ -163,7 +163,7 @@ class ActivityRegularization(Layer, one_tensor=True):
     Args:
         l1: the factor of the sum of absolute values.
         l2: the factor of the sum of squares.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.ActivityRegularization(l1=0.5)
     >>> _ = layer([[1.0, -3.0]])
@@ -193,8 +193,8 @@ class Flatten(Layer, one_tensor=True):
     images of the one format do for the other.
 
     Args:
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Flatten()(hf.ones((2, 3, 4))).shape
     (2, 12)
@@ -217,7 +217,7 @@ class Reshape(Layer, one_tensor=True):
 
     Args:
         target_shape: the shape of one sample; one extent may be -1.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Reshape((2, -1))(hf.ones((5, 6))).shape
     (5, 2, 3)
@@ -238,7 +238,7 @@ class Permute(Layer, one_tensor=True):
 
     Args:
         dims: for each axis of the result the one of the input, counted from 1, without the batch.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Permute((2, 1))(hf.ones((5, 2, 3))).shape
     (5, 3, 2)
@@ -259,7 +259,7 @@ class RepeatVector(Layer, one_tensor=True):
 
     Args:
         n: how many times.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.RepeatVector(3)(hf.ones((5, 2))).shape
     (5, 3, 2)
@@ -283,10 +283,10 @@ class Dropout(Layer, one_tensor=True):
     of what is drawn: along an axis of extent 1 all elements are kept or none, and None is the input's extent.
 
     Args:
-        rate: which part of the elements is left out, from 0 to 1.
+        rate: the fraction of the elements to drop, from 0 to 1.
         noise_shape: the shape of the mask, which is broadcast.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.Dropout(0.5, seed=3)
     >>> layer([1.0, 1.0, 1.0, 1.0])

@@ -132,10 +132,10 @@ class SimpleRNNCell(Cell):
 
     Args:
         units: how many outputs, or elements of the state.
-        activation: a function, or its name; None for none.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
         *arguments: those of the class of the cell or layer, see there.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> cell = hf.layers.SimpleRNNCell(2, kernel_initializer="ones", recurrent_initializer="ones", activation="relu")
     >>> output, states = cell(hf.ones((1, 3)), [hf.ones((1, 2))])
@@ -179,15 +179,15 @@ class LSTMCell(_Gated):
 
     Args:
         units: how many outputs, or elements of the state.
-        activation: a function, or its name; None for none.
+        activation: a function, its name, or None.
         recurrent_activation: the function of the gates.
         use_bias: whether a bias is added.
-        kernel_initializer: what the kernel starts from.
-        recurrent_initializer: what the recurrent kernel starts from.
-        bias_initializer: what the bias starts from.
+        kernel_initializer: the initializer of the kernel.
+        recurrent_initializer: the initializer of the recurrent kernel.
+        bias_initializer: the initializer of the bias.
         unit_forget_bias: whether the bias of the forget gate starts from 1.
         *arguments: those of the class of the cell or layer, see there.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> cell = hf.layers.LSTMCell(4)
     >>> output, states = cell(hf.ones((2, 3)), cell.get_initial_state(2))
@@ -246,12 +246,12 @@ class GRUCell(_Gated):
 
     Args:
         units: how many outputs, or elements of the state.
-        activation: a function, or its name; None for none.
+        activation: a function, its name, or None.
         recurrent_activation: the function of the gates.
         use_bias: whether a bias is added.
         *arguments: those of the class of the cell or layer, see there.
         reset_after: whether the reset gate comes after the product.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> cell = hf.layers.GRUCell(4)
     >>> output, states = cell(hf.ones((2, 3)), cell.get_initial_state(2))
@@ -306,7 +306,7 @@ class StackedRNNCells(Layer, one_tensor=True):
 
     Args:
         cells: a list of cells.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> cell = hf.layers.StackedRNNCells([hf.layers.GRUCell(4), hf.layers.LSTMCell(5)])
     >>> cell.state_size

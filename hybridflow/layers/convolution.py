@@ -120,23 +120,23 @@ class Conv1D(_Filters):
     ``padding`` may also be "causal": what is padded lies before the first step.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"``, ``"same"`` or ``"causal"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         dilation_rate: steps between the elements of a window: a number, or one for each axis.
-        groups: in how many groups the channels are treated apart.
-        activation: a function, or its name; None for none.
+        groups: the number of channel groups.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
-        kernel_initializer: what the kernel starts from.
-        bias_initializer: what the bias starts from.
-        kernel_regularizer: what is added to the loss for the kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        activity_regularizer: what is added to the loss for the result.
-        kernel_constraint: what the kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        kernel_initializer: the initializer of the kernel.
+        bias_initializer: the initializer of the bias.
+        kernel_regularizer: a regularizer of the kernel.
+        bias_regularizer: a regularizer of the bias.
+        activity_regularizer: a regularizer of the result.
+        kernel_constraint: a constraint that is applied to the kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Conv1D(4, 3, padding="causal")(hf.ones((2, 5, 3))).shape
     (2, 5, 4)
@@ -150,23 +150,23 @@ class Conv2D(_Filters):
     """Convolution over images: ``[batch, rows, columns, channels]`` to ``[batch, new rows, new columns, filters]``.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         dilation_rate: steps between the elements of a window: a number, or one for each axis.
-        groups: in how many groups the channels are treated apart.
-        activation: a function, or its name; None for none.
+        groups: the number of channel groups.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
-        kernel_initializer: what the kernel starts from.
-        bias_initializer: what the bias starts from.
-        kernel_regularizer: what is added to the loss for the kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        activity_regularizer: what is added to the loss for the result.
-        kernel_constraint: what the kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        kernel_initializer: the initializer of the kernel.
+        bias_initializer: the initializer of the bias.
+        kernel_regularizer: a regularizer of the kernel.
+        bias_regularizer: a regularizer of the bias.
+        activity_regularizer: a regularizer of the result.
+        kernel_constraint: a constraint that is applied to the kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Conv2D(4, 3, activation="relu")(hf.ones((2, 8, 8, 3))).shape
     (2, 6, 6, 4)
@@ -179,23 +179,23 @@ class Conv3D(_Filters):
     """Convolution over volumes, ``[batch, a, b, c, channels]``.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         dilation_rate: steps between the elements of a window: a number, or one for each axis.
-        groups: in how many groups the channels are treated apart.
-        activation: a function, or its name; None for none.
+        groups: the number of channel groups.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
-        kernel_initializer: what the kernel starts from.
-        bias_initializer: what the bias starts from.
-        kernel_regularizer: what is added to the loss for the kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        activity_regularizer: what is added to the loss for the result.
-        kernel_constraint: what the kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        kernel_initializer: the initializer of the kernel.
+        bias_initializer: the initializer of the bias.
+        kernel_regularizer: a regularizer of the kernel.
+        bias_regularizer: a regularizer of the bias.
+        activity_regularizer: a regularizer of the result.
+        kernel_constraint: a constraint that is applied to the kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Conv3D(4, 2, strides=2)(hf.ones((2, 4, 4, 4, 1))).shape
     (2, 2, 2, 2, 4)
@@ -273,23 +273,23 @@ class Conv1DTranspose(_Transposed):
     """Transposed convolution over steps: ``[batch, steps, channels]`` to ``[batch, new steps, filters]``.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"``, ``"same"`` or ``"causal"``.
         output_padding: what is added to one side of the result: a number, or one for each axis.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         dilation_rate: steps between the elements of a window: a number, or one for each axis.
-        activation: a function, or its name; None for none.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
-        kernel_initializer: what the kernel starts from.
-        bias_initializer: what the bias starts from.
-        kernel_regularizer: what is added to the loss for the kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        activity_regularizer: what is added to the loss for the result.
-        kernel_constraint: what the kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        kernel_initializer: the initializer of the kernel.
+        bias_initializer: the initializer of the bias.
+        kernel_regularizer: a regularizer of the kernel.
+        bias_regularizer: a regularizer of the bias.
+        activity_regularizer: a regularizer of the result.
+        kernel_constraint: a constraint that is applied to the kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Conv1DTranspose(4, 3, strides=2, padding="same")(hf.ones((2, 5, 3))).shape
     (2, 10, 4)
@@ -303,23 +303,23 @@ class Conv2DTranspose(_Transposed):
     filters]``.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
         output_padding: what is added to one side of the result: a number, or one for each axis.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         dilation_rate: steps between the elements of a window: a number, or one for each axis.
-        activation: a function, or its name; None for none.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
-        kernel_initializer: what the kernel starts from.
-        bias_initializer: what the bias starts from.
-        kernel_regularizer: what is added to the loss for the kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        activity_regularizer: what is added to the loss for the result.
-        kernel_constraint: what the kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        kernel_initializer: the initializer of the kernel.
+        bias_initializer: the initializer of the bias.
+        kernel_regularizer: a regularizer of the kernel.
+        bias_regularizer: a regularizer of the bias.
+        activity_regularizer: a regularizer of the result.
+        kernel_constraint: a constraint that is applied to the kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Conv2DTranspose(4, 3, strides=2)(hf.ones((2, 5, 5, 3))).shape
     (2, 11, 11, 4)
@@ -333,14 +333,14 @@ class Conv3DTranspose(_Transposed):
     ``data_format`` comes before ``output_padding``, as in Keras.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         output_padding: what is added to one side of the result: a number, or one for each axis.
         *arguments: those of the class of the cell or layer, see there.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Conv3DTranspose(4, 2, strides=2)(hf.ones((2, 2, 2, 2, 3))).shape
     (2, 4, 4, 4, 4)
@@ -407,22 +407,22 @@ class DepthwiseConv1D(_Depthwise):
     """Depthwise convolution over steps: filters over steps for each channel by itself.
 
     Args:
-        kernel_size: the extents of the window: a number, or one for each axis.
+        kernel_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        depth_multiplier: how many channels are made of each.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        depth_multiplier: the number of output channels for each input channel.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         dilation_rate: steps between the elements of a window: a number, or one for each axis.
-        activation: a function, or its name; None for none.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
-        depthwise_initializer: what the depthwise kernel starts from.
-        bias_initializer: what the bias starts from.
-        depthwise_regularizer: what is added to the loss for the depthwise kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        activity_regularizer: what is added to the loss for the result.
-        depthwise_constraint: what the depthwise kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        depthwise_initializer: the initializer of the depthwise kernel.
+        bias_initializer: the initializer of the bias.
+        depthwise_regularizer: a regularizer of the depthwise kernel.
+        bias_regularizer: a regularizer of the bias.
+        activity_regularizer: a regularizer of the result.
+        depthwise_constraint: a constraint that is applied to the depthwise kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.DepthwiseConv1D(3, depth_multiplier=2)(hf.ones((2, 5, 3))).shape
     (2, 3, 6)
@@ -435,22 +435,22 @@ class DepthwiseConv2D(_Depthwise):
     """Depthwise convolution over images: filters over images for each channel by itself.
 
     Args:
-        kernel_size: the extents of the window: a number, or one for each axis.
+        kernel_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        depth_multiplier: how many channels are made of each.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        depth_multiplier: the number of output channels for each input channel.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         dilation_rate: steps between the elements of a window: a number, or one for each axis.
-        activation: a function, or its name; None for none.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
-        depthwise_initializer: what the depthwise kernel starts from.
-        bias_initializer: what the bias starts from.
-        depthwise_regularizer: what is added to the loss for the depthwise kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        activity_regularizer: what is added to the loss for the result.
-        depthwise_constraint: what the depthwise kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        depthwise_initializer: the initializer of the depthwise kernel.
+        bias_initializer: the initializer of the bias.
+        depthwise_regularizer: a regularizer of the depthwise kernel.
+        bias_regularizer: a regularizer of the bias.
+        activity_regularizer: a regularizer of the result.
+        depthwise_constraint: a constraint that is applied to the depthwise kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.DepthwiseConv2D(3, padding="same")(hf.ones((2, 5, 5, 3))).shape
     (2, 5, 5, 3)
@@ -521,26 +521,26 @@ class SeparableConv1D(_Separable):
     channels.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         dilation_rate: steps between the elements of a window: a number, or one for each axis.
-        depth_multiplier: how many channels are made of each.
-        activation: a function, or its name; None for none.
+        depth_multiplier: the number of output channels for each input channel.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
-        depthwise_initializer: what the depthwise kernel starts from.
-        pointwise_initializer: what the pointwise kernel starts from.
-        bias_initializer: what the bias starts from.
-        depthwise_regularizer: what is added to the loss for the depthwise kernel.
-        pointwise_regularizer: what is added to the loss for the pointwise kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        activity_regularizer: what is added to the loss for the result.
-        depthwise_constraint: what the depthwise kernel is projected onto after each update.
-        pointwise_constraint: what the pointwise kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        depthwise_initializer: the initializer of the depthwise kernel.
+        pointwise_initializer: the initializer of the pointwise kernel.
+        bias_initializer: the initializer of the bias.
+        depthwise_regularizer: a regularizer of the depthwise kernel.
+        pointwise_regularizer: a regularizer of the pointwise kernel.
+        bias_regularizer: a regularizer of the bias.
+        activity_regularizer: a regularizer of the result.
+        depthwise_constraint: a constraint that is applied to the depthwise kernel after each update.
+        pointwise_constraint: a constraint that is applied to the pointwise kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.SeparableConv1D(4, 3)(hf.ones((2, 5, 3))).shape
     (2, 3, 4)
@@ -555,26 +555,26 @@ class SeparableConv2D(_Separable):
     channels.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         dilation_rate: steps between the elements of a window: a number, or one for each axis.
-        depth_multiplier: how many channels are made of each.
-        activation: a function, or its name; None for none.
+        depth_multiplier: the number of output channels for each input channel.
+        activation: a function, its name, or None.
         use_bias: whether a bias is added.
-        depthwise_initializer: what the depthwise kernel starts from.
-        pointwise_initializer: what the pointwise kernel starts from.
-        bias_initializer: what the bias starts from.
-        depthwise_regularizer: what is added to the loss for the depthwise kernel.
-        pointwise_regularizer: what is added to the loss for the pointwise kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        activity_regularizer: what is added to the loss for the result.
-        depthwise_constraint: what the depthwise kernel is projected onto after each update.
-        pointwise_constraint: what the pointwise kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        depthwise_initializer: the initializer of the depthwise kernel.
+        pointwise_initializer: the initializer of the pointwise kernel.
+        bias_initializer: the initializer of the bias.
+        depthwise_regularizer: a regularizer of the depthwise kernel.
+        pointwise_regularizer: a regularizer of the pointwise kernel.
+        bias_regularizer: a regularizer of the bias.
+        activity_regularizer: a regularizer of the result.
+        depthwise_constraint: a constraint that is applied to the depthwise kernel after each update.
+        pointwise_constraint: a constraint that is applied to the pointwise kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.SeparableConv2D(4, 3, depth_multiplier=2)(hf.ones((2, 5, 5, 3))).shape
     (2, 3, 3, 4)

@@ -200,10 +200,10 @@ class ConvLSTM1D(_ConvLSTM):
     A convolutional memory along sequences ``[batch, steps, places, channels]``: see ``ConvLSTM2D``.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         *arguments: those of the class of the cell or layer, see there.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.ConvLSTM1D(4, 3, padding="same", return_sequences=True)(hf.ones((2, 5, 8, 3))).shape
     (2, 5, 8, 4)
@@ -225,10 +225,10 @@ class ConvLSTM2D(_ConvLSTM):
     2015.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         *arguments: those of the class of the cell or layer, see there.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.ConvLSTM2D(4, (3, 3))(hf.ones((2, 5, 8, 8, 3))).shape
     (2, 6, 6, 4)
@@ -243,10 +243,10 @@ class ConvLSTM3D(_ConvLSTM):
     A convolutional memory along sequences of volumes: see ``ConvLSTM2D``.
 
     Args:
-        filters: how many channels the result has.
-        kernel_size: the extents of the window: a number, or one for each axis.
+        filters: the number of channels of the result.
+        kernel_size: the size of the window: a number, or one for each axis.
         *arguments: those of the class of the cell or layer, see there.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.ConvLSTM3D(2, 2)(hf.ones((1, 3, 4, 4, 4, 1))).shape
     (1, 3, 3, 3, 2)

@@ -89,9 +89,9 @@ class Attention(_Attention):
     Args:
         use_scale: whether the scores are multiplied with a weight that is trained.
         score_mode: ``"dot"`` or ``"concat"``.
-        dropout: which part of the attention is left out in training.
+        dropout: the dropout rate of the attention weights in training.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> x = hf.asarray([[[1.0, 0.0], [0.0, 1.0]]])
     >>> y, shares = hf.layers.Attention()([x, x], use_causal_mask=True, return_attention_scores=True)
@@ -132,9 +132,9 @@ class AdditiveAttention(_Attention):
 
     Args:
         use_scale: whether the scores are multiplied with a weight that is trained.
-        dropout: which part of the attention is left out in training.
+        dropout: the dropout rate of the attention weights in training.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.AdditiveAttention()([hf.ones((2, 3, 4)), hf.ones((2, 5, 4))]).shape
     (2, 3, 4)

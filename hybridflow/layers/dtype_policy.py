@@ -70,7 +70,7 @@ class Policy:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Policy:
-        """One with the arguments that ``get_config`` returned."""
+        """An instance with the arguments that ``get_config`` returned."""
         return cls(**config)
 
     def __eq__(self, other: object) -> bool:

@@ -23,15 +23,15 @@ class EinsumDense(Layer, one_tensor=True):
     Args:
         equation: an equation of ``hf.einsum`` for input and kernel.
         output_shape: the shape of a result, without the batch.
-        activation: a function, or its name; None for none.
+        activation: a function, its name, or None.
         bias_axes: the labels of the axes of the bias.
-        kernel_initializer: what the kernel starts from.
-        bias_initializer: what the bias starts from.
-        kernel_regularizer: what is added to the loss for the kernel.
-        bias_regularizer: what is added to the loss for the bias.
-        kernel_constraint: what the kernel is projected onto after each update.
-        bias_constraint: what the bias is projected onto after each update.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        kernel_initializer: the initializer of the kernel.
+        bias_initializer: the initializer of the bias.
+        kernel_regularizer: a regularizer of the kernel.
+        bias_regularizer: a regularizer of the bias.
+        kernel_constraint: a constraint that is applied to the kernel after each update.
+        bias_constraint: a constraint that is applied to the bias after each update.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.EinsumDense("abc,cd->abd", output_shape=(None, 8), bias_axes="d")
     >>> layer(hf.ones((2, 5, 3))).shape, layer.kernel.shape, layer.bias.shape

@@ -26,14 +26,14 @@ class Embedding(Layer, one_tensor=True):
     vectors to start with.  Another integer raises IndexRangeError when the result is computed.
 
     Args:
-        input_dim: how many indices there are.
+        input_dim: the number of indices.
         output_dim: the length of each vector.
         embeddings_initializer: what the table starts from.
-        embeddings_regularizer: what is added to the loss for the table.
-        embeddings_constraint: what the table is projected onto after each update.
+        embeddings_regularizer: a regularizer of the table.
+        embeddings_constraint: a constraint that is applied to the table after each update.
         mask_zero: whether index 0 stands for nothing, which later layers leave out.
         weights: the first values of the weights.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.Embedding(3, 2, mask_zero=True, weights=[np.arange(6.0).reshape(3, 2)])
     >>> layer([[2, 0]])
@@ -97,7 +97,7 @@ class Masking(Layer, one_tensor=True):
 
     Args:
         mask_value: the value of steps that are left out.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.Masking(-1.0)
     >>> layer.compute_mask(hf.asarray([[[1.0, -1.0], [-1.0, -1.0]]]))

@@ -83,8 +83,8 @@ class InputLayer(Layer):
         batch_size: the number of samples in a batch, if it is fixed.
         dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
             given.
-        name: what it is called in summaries, logs and files; made of the class's name unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        name: the name in summaries, logs and files; by default made from the class's name.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.InputLayer((3,), name="image").output
     <Symbol 'image' float32[None, 3]>
@@ -143,10 +143,10 @@ def Input(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Symbol:
-    """Symbolic input of a model whose layers are connected before there is data.
+    """Symbolic input tensor of a functional model.
 
     Args:
-        shape: the shape of one sample, with None for extents that may be any; the batch comes in front.
+        shape: the shape of one sample without the batch axis; None stands for any size.
         batch_size: the extent of the batch, or None for any.
         dtype: the dtype of the samples, float32 unless given.
         name: what the input is called in the model.

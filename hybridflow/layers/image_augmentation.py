@@ -40,7 +40,7 @@ class Resizing(Layer, one_tensor=True):
         width: the width of the result in pixels.
         interpolation: ``"nearest"``, ``"bilinear"`` or another way to read between pixels.
         crop_to_aspect_ratio: whether to cut off what does not fit rather than to distort.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Resizing(1, 2)(hf.ones((5, 4, 4, 3))).shape
     (5, 1, 2, 3)
@@ -72,7 +72,7 @@ class CenterCrop(Layer, one_tensor=True):
     Args:
         height: the height of the result in pixels.
         width: the width of the result in pixels.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.CenterCrop(1, 2)(hf.reshape(hf.arange(9.0), (3, 3, 1)))[..., 0].tolist()
     [[3.0, 4.0]]
@@ -99,7 +99,7 @@ class RandomCrop(Layer, one_tensor=True):
         height: the height of the result in pixels.
         width: the width of the result in pixels.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.RandomCrop(2, 3, seed=1)(hf.ones((5, 4, 4, 1)), training=True).shape
     (5, 2, 3, 1)
@@ -218,8 +218,8 @@ class RandomRotation(_Moved):
 
     Args:
         factor: the range to draw from.
-        *args: positional arguments that are handed on.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        *args: positional arguments, which are passed on.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.RandomRotation((0.25, 0.25))
     >>> hf.round(layer(hf.reshape(hf.arange(4.0), (2, 2, 1)), training=True))[..., 0].tolist()
@@ -252,8 +252,8 @@ class RandomTranslation(_ByBoth):
     Args:
         height_factor: the range to draw from, as parts of the height.
         width_factor: the range to draw from, as parts of the width.
-        *args: positional arguments that are handed on.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        *args: positional arguments, which are passed on.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.RandomTranslation((0.5, 0.5), 0, fill_mode="constant")
     >>> layer(hf.ones((2, 2, 1)), training=True)[..., 0].tolist()
@@ -272,8 +272,8 @@ class RandomZoom(_ByBoth):
     Args:
         height_factor: the range to draw from, as parts of the height.
         width_factor: the range to draw from, as parts of the width.
-        *args: positional arguments that are handed on.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        *args: positional arguments, which are passed on.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.RandomZoom((1.0, 1.0), fill_mode="constant")
     >>> layer(hf.ones((4, 4, 1)), training=True).sum()

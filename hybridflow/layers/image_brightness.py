@@ -50,7 +50,7 @@ class RandomContrast(_Light, one_tensor=True):
         factor: the range to draw from.
         value_range: the least and the largest value of a pixel.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> x = hf.asarray([[[[10.0], [20.0]]]])
     >>> layer = hf.layers.RandomContrast(0.5, seed=1)
@@ -83,7 +83,7 @@ class RandomBrightness(_Light, one_tensor=True):
         factor: the range to draw from.
         value_range: the least and the largest value of a pixel.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.RandomBrightness((0.25, 0.5), value_range=(0, 1), seed=1)
     >>> y = layer(hf.zeros((1, 2, 2, 1)), training=True)

@@ -31,7 +31,7 @@ class InputSpec:
         min_ndim: the least number of axes.
         axes: extents by axis.
         allow_last_axis_squeeze: whether a last axis of 1 may be missing.
-        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        name: the name in summaries, logs and files; by default made from the class's name.
         optional: whether it may be None.
 
     >>> class Norms(hf.layers.Layer):
@@ -96,7 +96,7 @@ class InputSpec:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> InputSpec:
-        """One with the arguments that ``get_config`` returned."""
+        """An instance with the arguments that ``get_config`` returned."""
         return cls(**config)
 
     def __repr__(self) -> str:

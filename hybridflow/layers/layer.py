@@ -73,13 +73,13 @@ class Layer(Module, Configured):
 
     Args:
         trainable: whether its weights are trained.
-        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        name: the name in summaries, logs and files; by default made from the class's name.
         dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
             given.
         input_shape: the shape of one sample, so that it is built at once.
         input_dim: the size of the last axis of the input, so that it is built at once.
-        batch_input_shape: the same with the batch in front.
-        activity_regularizer: what is added to the loss for the result.
+        batch_input_shape: the same, including the batch axis.
+        activity_regularizer: a regularizer of the result.
 
     >>> class Scale(hf.layers.Layer):
     ...     def build(self, input_shape):

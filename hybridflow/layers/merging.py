@@ -66,13 +66,13 @@ class Add(_Elementwise):
 
     Args:
         trainable: whether its weights are trained.
-        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        name: the name in summaries, logs and files; by default made from the class's name.
         dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
             given.
         input_shape: the shape of one sample, so that it is built at once.
         input_dim: the size of the last axis of the input, so that it is built at once.
-        batch_input_shape: the same with the batch in front.
-        activity_regularizer: what is added to the loss for the result.
+        batch_input_shape: the same, including the batch axis.
+        activity_regularizer: a regularizer of the result.
 
     >>> hf.layers.Add()([hf.asarray([1.0, 2.0]), hf.asarray([10.0, 20.0])])
     <Tensor f32[2] cpu> [11. 22.]
@@ -87,13 +87,13 @@ class Subtract(_Elementwise):
 
     Args:
         trainable: whether its weights are trained.
-        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        name: the name in summaries, logs and files; by default made from the class's name.
         dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
             given.
         input_shape: the shape of one sample, so that it is built at once.
         input_dim: the size of the last axis of the input, so that it is built at once.
-        batch_input_shape: the same with the batch in front.
-        activity_regularizer: what is added to the loss for the result.
+        batch_input_shape: the same, including the batch axis.
+        activity_regularizer: a regularizer of the result.
 
     >>> hf.layers.Subtract()([hf.asarray([1.0, 2.0]), hf.asarray([10.0, 20.0])])
     <Tensor f32[2] cpu> [ -9. -18.]
@@ -110,13 +110,13 @@ class Multiply(_Elementwise):
 
     Args:
         trainable: whether its weights are trained.
-        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        name: the name in summaries, logs and files; by default made from the class's name.
         dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
             given.
         input_shape: the shape of one sample, so that it is built at once.
         input_dim: the size of the last axis of the input, so that it is built at once.
-        batch_input_shape: the same with the batch in front.
-        activity_regularizer: what is added to the loss for the result.
+        batch_input_shape: the same, including the batch axis.
+        activity_regularizer: a regularizer of the result.
 
     >>> hf.layers.Multiply()([hf.asarray([1.0, 2.0]), hf.asarray([10.0, 20.0])])
     <Tensor f32[2] cpu> [10. 40.]
@@ -131,13 +131,13 @@ class Average(_Elementwise):
 
     Args:
         trainable: whether its weights are trained.
-        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        name: the name in summaries, logs and files; by default made from the class's name.
         dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
             given.
         input_shape: the shape of one sample, so that it is built at once.
         input_dim: the size of the last axis of the input, so that it is built at once.
-        batch_input_shape: the same with the batch in front.
-        activity_regularizer: what is added to the loss for the result.
+        batch_input_shape: the same, including the batch axis.
+        activity_regularizer: a regularizer of the result.
 
     >>> hf.layers.Average()([hf.asarray([1.0, 2.0]), hf.asarray([10.0, 20.0])])
     <Tensor f32[2] cpu> [ 5.5 11. ]
@@ -152,13 +152,13 @@ class Maximum(_Elementwise):
 
     Args:
         trainable: whether its weights are trained.
-        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        name: the name in summaries, logs and files; by default made from the class's name.
         dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
             given.
         input_shape: the shape of one sample, so that it is built at once.
         input_dim: the size of the last axis of the input, so that it is built at once.
-        batch_input_shape: the same with the batch in front.
-        activity_regularizer: what is added to the loss for the result.
+        batch_input_shape: the same, including the batch axis.
+        activity_regularizer: a regularizer of the result.
 
     >>> hf.layers.Maximum()([hf.asarray([1.0, 20.0]), hf.asarray([10.0, 2.0])])
     <Tensor f32[2] cpu> [10. 20.]
@@ -173,13 +173,13 @@ class Minimum(_Elementwise):
 
     Args:
         trainable: whether its weights are trained.
-        name: what it is called in summaries, logs and files; made of the class's name unless given.
+        name: the name in summaries, logs and files; by default made from the class's name.
         dtype: the dtype of weights and results, or a policy of ``hf.mixed_precision``; the global policy unless
             given.
         input_shape: the shape of one sample, so that it is built at once.
         input_dim: the size of the last axis of the input, so that it is built at once.
-        batch_input_shape: the same with the batch in front.
-        activity_regularizer: what is added to the loss for the result.
+        batch_input_shape: the same, including the batch axis.
+        activity_regularizer: a regularizer of the result.
 
     >>> hf.layers.Minimum()([hf.asarray([1.0, 20.0]), hf.asarray([10.0, 2.0])])
     <Tensor f32[2] cpu> [1. 2.]
@@ -194,7 +194,7 @@ class Concatenate(Merge):
 
     Args:
         axis: the axis or axes that it works along.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Concatenate()([hf.ones((2, 3)), hf.zeros((2, 1))])
     <Tensor f32[2,4] cpu>
@@ -224,7 +224,7 @@ class Dot(Merge):
     Args:
         axes: the axes along which products are summed.
         normalize: whether vectors get the length 1 first.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Dot(axes=1)([hf.asarray([[1.0, 2.0]]), hf.asarray([[10.0, 20.0]])])
     <Tensor f32[1,1] cpu>

@@ -66,7 +66,7 @@ class LayerNormalization(_Affine, one_tensor=True):
         center: whether an offset ``beta`` is added.
         scale: whether a factor ``gamma`` is applied.
         *arguments: initializers, regularizers and constraints by position, in Keras's order.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.LayerNormalization()([[1.0, 3.0], [2.0, 8.0]]).numpy().round(2)
     array([[-1.,  1.],
@@ -105,7 +105,7 @@ class RMSNormalization(Layer, one_tensor=True):
     Args:
         axis: the axis or axes that it works along.
         epsilon: a small number that keeps divisions finite.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.RMSNormalization()([3.0, 4.0]).numpy().round(3)
     array([0.849, 1.131], dtype=float32)
@@ -135,7 +135,7 @@ class UnitNormalization(Layer, one_tensor=True):
 
     Args:
         axis: the axis or axes that it works along.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.UnitNormalization()([3.0, 4.0])
     <Tensor f32[2] cpu> [0.6 0.8]
@@ -159,13 +159,13 @@ class GroupNormalization(_Affine, one_tensor=True):
     Source: Wu and He, "Group Normalization", 2018. Raises ArgumentError where channels do not fall into the groups.
 
     Args:
-        groups: in how many groups the channels are treated apart.
+        groups: the number of channel groups.
         axis: the axis or axes that it works along.
         epsilon: a small number that keeps divisions finite.
         center: whether an offset ``beta`` is added.
         scale: whether a factor ``gamma`` is applied.
         *arguments: initializers, regularizers and constraints by position, in Keras's order.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.GroupNormalization(2)([[1.0, 3.0, 10.0, 12.0]]).numpy().round(2)
     array([[-1.,  1., -1.,  1.]], dtype=float32)
@@ -222,7 +222,7 @@ class BatchNormalization(_Affine, one_tensor=True):
 
     Args:
         axis: the axis or axes that it works along.
-        momentum: how much of the running value is kept at each step.
+        momentum: the decay rate of the running average.
         epsilon: a small number that keeps divisions finite.
         center: whether an offset ``beta`` is added.
         scale: whether a factor ``gamma`` is applied.
@@ -233,7 +233,7 @@ class BatchNormalization(_Affine, one_tensor=True):
         *arguments: initializers, regularizers and constraints by position, in Keras's order.
         synchronized: whether replicas of a strategy (see ``hf.distribute``) take mean and variance of all their
             batches together. Otherwise each takes those of its own; running values are always means over replicas.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.BatchNormalization(momentum=0.5)
     >>> layer([[1.0], [3.0]], training=True).numpy().round(2)

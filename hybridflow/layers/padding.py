@@ -28,8 +28,8 @@ class ZeroPadding1D(_ZeroPadding):
 
     Args:
         padding: what is added: a number, one for each axis, or a pair for each.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.ZeroPadding1D((1, 2))(hf.ones((2, 5, 3))).shape
     (2, 8, 3)
@@ -43,8 +43,8 @@ class ZeroPadding2D(_ZeroPadding):
 
     Args:
         padding: what is added: a number, one for each axis, or a pair for each.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.ZeroPadding2D(((1, 0), (2, 2)))(hf.ones((2, 5, 5, 3))).shape
     (2, 6, 9, 3)
@@ -58,8 +58,8 @@ class ZeroPadding3D(_ZeroPadding):
 
     Args:
         padding: what is added: a number, one for each axis, or a pair for each.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.ZeroPadding3D()(hf.ones((2, 2, 2, 2, 3))).shape
     (2, 4, 4, 4, 3)
@@ -89,8 +89,8 @@ class Cropping1D(_Cropping):
 
     Args:
         cropping: what is cut off: a number, one for each axis, or a pair for each.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Cropping1D((1, 2))(hf.ones((2, 5, 3))).shape
     (2, 2, 3)
@@ -107,8 +107,8 @@ class Cropping2D(_Cropping):
 
     Args:
         cropping: what is cut off: a number, one for each axis, or a pair for each.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Cropping2D(((1, 0), (2, 2)))(hf.ones((2, 5, 5, 3))).shape
     (2, 4, 1, 3)
@@ -126,8 +126,8 @@ class Cropping3D(_Cropping):
 
     Args:
         cropping: what is cut off: a number, one for each axis, or a pair for each.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Cropping3D()(hf.ones((2, 3, 3, 3, 1))).shape
     (2, 1, 1, 1, 1)
@@ -159,8 +159,8 @@ class UpSampling1D(_UpSampling):
 
     Args:
         size: how often each element is repeated along each axis.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.UpSampling1D(3)(hf.ones((2, 5, 3))).shape
     (2, 15, 3)
@@ -174,9 +174,9 @@ class UpSampling2D(_UpSampling):
 
     Args:
         size: how often each element is repeated along each axis.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         interpolation: ``"nearest"``, ``"bilinear"`` or another way to read between pixels.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.UpSampling2D((2, 3))(hf.ones((2, 5, 5, 3))).shape
     (2, 10, 15, 3)
@@ -209,8 +209,8 @@ class UpSampling3D(_UpSampling):
 
     Args:
         size: how often each element is repeated along each axis.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.UpSampling3D()(hf.ones((2, 2, 2, 2, 3))).shape
     (2, 4, 4, 4, 3)

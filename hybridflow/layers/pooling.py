@@ -54,9 +54,9 @@ class GlobalAveragePooling1D(_GlobalPooling, one_tensor=True):
     channels]``.
 
     Args:
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        keepdims: whether the axes that are reduced stay, with the extent 1.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        keepdims: whether reduced axes are kept with size 1.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.GlobalAveragePooling1D()([[[1.0, 2.0], [3.0, 4.0]]])
     <Tensor f32[1,2] cpu>
@@ -78,9 +78,9 @@ class GlobalMaxPooling1D(_GlobalMax):
     """Global max pooling: ``[batch, steps, channels]`` to the maximum over the steps, ``[batch, channels]``.
 
     Args:
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        keepdims: whether the axes that are reduced stay, with the extent 1.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        keepdims: whether reduced axes are kept with size 1.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.GlobalMaxPooling1D()([[[1.0, 2.0], [3.0, 0.0]]])
     <Tensor f32[1,2] cpu>
@@ -94,9 +94,9 @@ class GlobalAveragePooling2D(_GlobalAverage):
     """Global average pooling: ``[batch, rows, columns, channels]`` to the mean over both, ``[batch, channels]``.
 
     Args:
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        keepdims: whether the axes that are reduced stay, with the extent 1.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        keepdims: whether reduced axes are kept with size 1.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.GlobalAveragePooling2D()(hf.ones((2, 5, 5, 3))).shape
     (2, 3)
@@ -109,9 +109,9 @@ class GlobalMaxPooling2D(_GlobalMax):
     """Global max pooling: ``[batch, rows, columns, channels]`` to the maximum over both, ``[batch, channels]``.
 
     Args:
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        keepdims: whether the axes that are reduced stay, with the extent 1.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        keepdims: whether reduced axes are kept with size 1.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.GlobalMaxPooling2D()(hf.ones((2, 5, 5, 3))).shape
     (2, 3)
@@ -125,9 +125,9 @@ class GlobalAveragePooling3D(_GlobalAverage):
     channels]``.
 
     Args:
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        keepdims: whether the axes that are reduced stay, with the extent 1.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        keepdims: whether reduced axes are kept with size 1.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.GlobalAveragePooling3D()(hf.ones((2, 4, 5, 5, 3))).shape
     (2, 3)
@@ -141,9 +141,9 @@ class GlobalMaxPooling3D(_GlobalMax):
     channels]``.
 
     Args:
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        keepdims: whether the axes that are reduced stay, with the extent 1.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        keepdims: whether reduced axes are kept with size 1.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.GlobalMaxPooling3D()(hf.ones((2, 4, 5, 5, 3))).shape
     (2, 3)
@@ -188,11 +188,11 @@ class MaxPooling1D(_MaxPooling):
     """Max pooling over steps: the largest element of each window over steps.
 
     Args:
-        pool_size: the extents of the window: a number, or one for each axis.
+        pool_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.MaxPooling1D()(hf.ones((2, 6, 3))).shape
     (2, 3, 3)
@@ -205,11 +205,11 @@ class MaxPooling2D(_MaxPooling):
     """Max pooling over images: the largest element of each window over images.
 
     Args:
-        pool_size: the extents of the window: a number, or one for each axis.
+        pool_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.MaxPooling2D()(hf.ones((2, 6, 6, 3))).shape
     (2, 3, 3, 3)
@@ -222,11 +222,11 @@ class MaxPooling3D(_MaxPooling):
     """Max pooling over volumes: the largest element of each window over volumes.
 
     Args:
-        pool_size: the extents of the window: a number, or one for each axis.
+        pool_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.MaxPooling3D()(hf.ones((2, 4, 4, 4, 3))).shape
     (2, 2, 2, 2, 3)
@@ -239,11 +239,11 @@ class AveragePooling1D(_AveragePooling):
     """Average pooling over steps: the mean of each window over steps.
 
     Args:
-        pool_size: the extents of the window: a number, or one for each axis.
+        pool_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.AveragePooling1D()(hf.ones((2, 6, 3))).shape
     (2, 3, 3)
@@ -256,11 +256,11 @@ class AveragePooling2D(_AveragePooling):
     """Average pooling over images: the mean of each window over images.
 
     Args:
-        pool_size: the extents of the window: a number, or one for each axis.
+        pool_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.AveragePooling2D()(hf.ones((2, 6, 6, 3))).shape
     (2, 3, 3, 3)
@@ -273,11 +273,11 @@ class AveragePooling3D(_AveragePooling):
     """Average pooling over volumes: the mean of each window over volumes.
 
     Args:
-        pool_size: the extents of the window: a number, or one for each axis.
+        pool_size: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"valid"`` or ``"same"``.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.AveragePooling3D()(hf.ones((2, 4, 4, 4, 3))).shape
     (2, 2, 2, 2, 3)

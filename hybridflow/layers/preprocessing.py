@@ -28,7 +28,7 @@ class Rescaling(Layer, one_tensor=True):
     Args:
         scale: what is multiplied.
         offset: what is added.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Rescaling(1 / 255)([0.0, 255.0])
     <Tensor f32[2] cpu> [0. 1.]
@@ -55,7 +55,7 @@ class Normalization(Layer, one_tensor=True):
         mean: the mean that is taken off; ``adapt`` finds it unless given.
         variance: the variance that is divided out; ``adapt`` finds it unless given.
         invert: whether the normalisation is undone.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.Normalization()
     >>> layer.adapt(np.array([[1.0, 10.0], [3.0, 30.0]]))
@@ -148,9 +148,9 @@ class CategoryEncoding(Layer, one_tensor=True):
     that counts these.
 
     Args:
-        num_tokens: how many categories there are.
+        num_tokens: the number of categories.
         output_mode: ``"int"``, ``"one_hot"``, ``"multi_hot"`` or ``"count"``.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.CategoryEncoding(4, "count")([[0, 1, 1]])
     <Tensor f32[1,4] cpu>
@@ -192,7 +192,7 @@ class Discretization(Layer, one_tensor=True):
     Args:
         bin_boundaries: the edges between bins.
         num_bins: how many bins ``adapt`` makes.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Discretization([0.0, 1.0, 2.0])([-1.5, 1.0, 3.4])
     <Tensor i64[3] cpu> [0 2 3]
@@ -253,7 +253,7 @@ class RandomFlip(Layer, one_tensor=True):
     Args:
         mode: ``"horizontal"``, ``"vertical"`` or ``"horizontal_and_vertical"``.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.RandomFlip("horizontal", seed=1)
     >>> x = hf.asarray([[[[1.0], [2.0]]]])

@@ -43,7 +43,7 @@ class RNN(Layer, one_tensor=True):
         stateful: whether the state of one batch is where the next begins.
         unroll: has no effect on results: whether the loop is traced step by step.
         zero_output_for_mask: whether results of masked steps are 0.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> class Sum(hf.layers.Layer):
     ...     state_size = 2
@@ -237,7 +237,7 @@ class SimpleRNN(_OfOneCell):
     Args:
         units: how many outputs, or elements of the state.
         *arguments: those of the class of the cell or layer, see there.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.SimpleRNN(4)(hf.ones((2, 5, 3))).shape
     (2, 4)
@@ -255,7 +255,7 @@ class LSTM(_OfOneCell):
     Args:
         units: how many outputs, or elements of the state.
         *arguments: those of the class of the cell or layer, see there.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.LSTM(4, return_sequences=True, return_state=True)
     >>> [x.shape for x in layer(hf.ones((2, 5, 3)))]
@@ -274,7 +274,7 @@ class GRU(_OfOneCell):
     Args:
         units: how many outputs, or elements of the state.
         *arguments: those of the class of the cell or layer, see there.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.GRU(4, return_sequences=True)(hf.ones((2, 5, 3))).shape
     (2, 5, 4)
@@ -301,7 +301,7 @@ class Bidirectional(Layer, one_tensor=True):
             a list.
         weights: the first values of the weights.
         backward_layer: the layer that goes backwards; a copy of the other unless given.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Bidirectional(hf.layers.GRU(4, return_sequences=True))(hf.ones((2, 5, 3))).shape
     (2, 5, 8)
@@ -411,7 +411,7 @@ class TimeDistributed(Wrapper, one_tensor=True):
 
     Args:
         layer: the layer that is wrapped.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.TimeDistributed(hf.layers.Dense(4))(hf.ones((2, 5, 3))).shape
     (2, 5, 4)

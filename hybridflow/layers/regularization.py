@@ -38,7 +38,7 @@ class GaussianNoise(_Noise):
     Args:
         stddev: the standard deviation of the noise.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.GaussianNoise(0.1, seed=1)
     >>> layer([1.0, 2.0])
@@ -62,9 +62,9 @@ class GaussianDropout(_Noise):
     rate)``.
 
     Args:
-        rate: which part of the elements is left out, from 0 to 1.
+        rate: the fraction of the elements to drop, from 0 to 1.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.GaussianDropout(0.2, seed=1)
     >>> hf.std(layer(hf.ones(10000), training=True)).item().__round__(2)
@@ -112,9 +112,9 @@ class SpatialDropout1D(_SpatialDropout):
     Dropout of whole channels of ``[batch, steps, channels]``: each is kept at all steps, or 0 at all.
 
     Args:
-        rate: which part of the elements is left out, from 0 to 1.
+        rate: the fraction of the elements to drop, from 0 to 1.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.SpatialDropout1D(0.5, seed=1)
     >>> x = layer(hf.ones((1, 3, 4)), training=True)
@@ -139,10 +139,10 @@ class SpatialDropout2D(_OfChannels):
     ``data_format="channels_first"`` of ``[batch, channels, rows, columns]``.
 
     Args:
-        rate: which part of the elements is left out, from 0 to 1.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        rate: the fraction of the elements to drop, from 0 to 1.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.SpatialDropout2D(0.5, seed=1)
     >>> x = layer(hf.ones((1, 3, 3, 4)), training=True)
@@ -158,10 +158,10 @@ class SpatialDropout3D(_OfChannels):
     ``data_format="channels_first"`` of ``[batch, channels, planes, rows, columns]``.
 
     Args:
-        rate: which part of the elements is left out, from 0 to 1.
-        data_format: ``"channels_last"`` or ``"channels_first"``; the former unless given.
+        rate: the fraction of the elements to drop, from 0 to 1.
+        data_format: ``"channels_last"``, the default, or ``"channels_first"``.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.SpatialDropout3D(0.5, seed=1)
     >>> x = layer(hf.ones((1, 2, 2, 2, 4)), training=True)
@@ -181,10 +181,10 @@ class AlphaDropout(_Noise):
     Source: Klambauer and others, "Self-Normalizing Neural Networks", 2017.
 
     Args:
-        rate: which part of the elements is left out, from 0 to 1.
+        rate: the fraction of the elements to drop, from 0 to 1.
         noise_shape: the shape of the mask, which is broadcast.
         seed: a number, a generator, or None for the global one.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.AlphaDropout(0.2, seed=1)
     >>> hf.std(layer(hf.random.normal((10000,)), training=True)).item().__round__(1)

@@ -31,7 +31,7 @@ class SpectralNormalization(Layer, one_tensor=True):
     Args:
         layer: the layer that is wrapped.
         power_iterations: how many steps of power iteration are made.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> layer = hf.layers.SpectralNormalization(hf.layers.Dense(2, kernel_initializer="ones"), power_iterations=3)
     >>> hf.round(100 * layer(hf.ones((1, 2)), training=True)).tolist()

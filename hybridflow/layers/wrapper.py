@@ -11,11 +11,11 @@ from hybridflow.layers.layer import Layer, as_layer
 class Wrapper(Layer):
     """A layer around another one, for subclasses, which define ``call``.
 
-    The layer inside is built for the inputs of this one.  Raises ArgumentTypeError for what is no layer.
+    The layer inside is built for the inputs of this one.  Raises ArgumentTypeError for what is not a layer.
 
     Args:
         layer: the layer that is wrapped.
-        **options: ``name``, ``dtype``, ``trainable`` and what else the base class takes.
+        **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> class Twice(hf.layers.Wrapper):
     ...     def call(self, inputs):

@@ -154,7 +154,7 @@ def cg(
         ``(...)``.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.linalg.cg(hf.asarray([[4.0, 0.0], [0.0, 2.0]]), hf.asarray([4.0, 4.0])).solution
     <Tensor f32[2] cpu> [1. 2.]
@@ -229,7 +229,7 @@ def gmres(
         ``(...)`` and ``converged`` ``(...)``.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.linalg.gmres(hf.asarray([[1.0, 1.0], [0.0, 2.0]]), hf.asarray([3.0, 4.0])).converged.item()
     True
@@ -357,7 +357,7 @@ def lanczos(A: Any, v0: Any, num_steps: int) -> LanczosResult:
         matrix, and ``basis`` ``(..., num_steps, n)`` with orthonormal rows.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.linalg.lanczos(hf.asarray([[2.0, 1.0], [1.0, 2.0]]), hf.asarray([1.0, 0.0]), 2).off_diagonal
     <Tensor f32[1] cpu> [1.]

@@ -51,7 +51,7 @@ class Loss(Configured):
     broadcasts when axes are put behind it.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
         dtype: the dtype of the loss.
 
@@ -162,7 +162,7 @@ class MeanSquaredError(_OfEach):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.MeanSquaredError()([[0.0, 0.0]], [[1.0, -3.0]])
@@ -178,7 +178,7 @@ class MeanAbsoluteError(_OfEach):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.MeanAbsoluteError()([[0.0, 0.0]], [[1.0, -3.0]])
@@ -194,7 +194,7 @@ class MeanAbsolutePercentageError(_OfEach):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 5.0]])
@@ -210,7 +210,7 @@ class MeanSquaredLogarithmicError(_OfEach):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.MeanSquaredLogarithmicError()([[0.0, 3.0]], [[0.0, 3.0]])
@@ -226,7 +226,7 @@ class LogCosh(_OfEach):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.LogCosh()([[0.0, 0.0]], [[0.0, 0.0]])
@@ -244,7 +244,7 @@ class Huber(_OfEach):
     Args:
         delta: where the loss goes from quadratic to linear.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.Huber()([[0.0, 0.0]], [[0.5, 3.0]])
@@ -275,7 +275,7 @@ class Poisson(_OfEach):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.Poisson()([[0.0, 0.0]], [[1.0, 2.0]])
@@ -291,7 +291,7 @@ class Hinge(_OfEach):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.Hinge()([[1.0, 0.0]], [[0.5, 0.5]])
@@ -307,7 +307,7 @@ class SquaredHinge(_OfEach):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.SquaredHinge()([[1.0, 0.0]], [[0.5, 0.5]])
@@ -323,7 +323,7 @@ class KLDivergence(_Ready):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.KLDivergence()([[0.5, 0.5]], [[0.5, 0.5]])
@@ -343,7 +343,7 @@ class CosineSimilarity(Loss):
     Args:
         axis: the axis of classes, or along which the loss is formed.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.CosineSimilarity()([[0.0, 1.0]], [[0.0, 2.0]])
@@ -391,10 +391,10 @@ class BinaryCrossentropy(_Crossentropy):
 
     Args:
         from_logits: whether predictions are logits rather than probabilities.
-        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        label_smoothing: label smoothing: the share of each label that is spread over all classes, from 0 to 1.
         axis: the axis of classes, or along which the loss is formed.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.BinaryCrossentropy(from_logits=True)([[1.0, 0.0]], [[2.0, 2.0]])
@@ -418,10 +418,10 @@ class CategoricalCrossentropy(_Crossentropy):
 
     Args:
         from_logits: whether predictions are logits rather than probabilities.
-        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        label_smoothing: label smoothing: the share of each label that is spread over all classes, from 0 to 1.
         axis: the axis of classes, or along which the loss is formed.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]])
@@ -449,7 +449,7 @@ class SparseCategoricalCrossentropy(Loss):
         ignore_class: a class whose elements do not count.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
         axis: the axis of classes, or along which the loss is formed.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.SparseCategoricalCrossentropy()([1], [[0.5, 0.5]])
@@ -534,9 +534,9 @@ class LossFunctionWrapper(Loss):
     Args:
         fn: a function of labels and predictions.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
-        **kwargs: arguments that are handed on by name.
+        **kwargs: keyword arguments, which are passed on.
 
     >>> cubed = hf.losses.LossFunctionWrapper(lambda y, p, power: hf.abs(p - y) ** power, power=3)
     >>> cubed([0.0, 0.0], [1.0, 2.0])
@@ -571,7 +571,7 @@ class CategoricalHinge(_Ready):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.CategoricalHinge()([[0.0, 1.0]], [[0.75, 0.5]])
@@ -596,10 +596,10 @@ class BinaryFocalCrossentropy(_Crossentropy):
         alpha: the weight of the one class; 1 less it is that of the other.
         gamma: how much less easy examples count.
         from_logits: whether predictions are logits rather than probabilities.
-        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        label_smoothing: label smoothing: the share of each label that is spread over all classes, from 0 to 1.
         axis: the axis of classes, or along which the loss is formed.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.BinaryFocalCrossentropy()([[1.0, 0.0]], [[0.5, 0.5]])
@@ -644,10 +644,10 @@ class CategoricalFocalCrossentropy(_Crossentropy):
         alpha: the weight of the one class; 1 less it is that of the other.
         gamma: how much less easy examples count.
         from_logits: whether predictions are logits rather than probabilities.
-        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        label_smoothing: label smoothing: the share of each label that is spread over all classes, from 0 to 1.
         axis: the axis of classes, or along which the loss is formed.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.CategoricalFocalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]])
@@ -689,7 +689,7 @@ class CategoricalGeneralizedCrossEntropy(Loss):
     Args:
         q: from 0, as the crossentropy, to 1, as the absolute error.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.CategoricalGeneralizedCrossEntropy()([1], [[0.75, 0.25]])
@@ -729,7 +729,7 @@ class Tversky(Loss):
         alpha: what false positives weigh.
         beta: what false negatives weigh.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         axis: the axis of classes, or along which the loss is formed.
         dtype: the dtype of the loss.
 
@@ -761,7 +761,7 @@ class Dice(Loss):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         axis: the axis of classes, or along which the loss is formed.
         dtype: the dtype of the loss.
 
@@ -793,7 +793,7 @@ class CTC(_Ready):
 
     Args:
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> round(hf.losses.CTC()([[1, 0]], hf.zeros((1, 2, 2))).item(), 4)  # 3 of 4 ways: 1-, -1, 11
@@ -830,7 +830,7 @@ class Circle(Loss):
         margin: how far apart the similarities should be.
         remove_diagonal: whether a sample is compared with itself.
         reduction: ``"sum_over_batch_size"``, ``"sum"``, ``"mean"``, ``"mean_with_sample_weight"`` or ``"none"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of the loss.
 
     >>> hf.losses.Circle()([0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).shape

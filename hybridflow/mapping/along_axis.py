@@ -23,7 +23,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
     Args:
         func1d: a function of a vector that returns a tensor.
         axis: the axis of the vectors.
-        arr: a tensor, or what becomes one: an array, a nested list or a number.
+        arr: a tensor, array, nested list or number.
         *args: further arguments of the function.
         **kwargs: the same by name.
 
@@ -31,7 +31,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
         A tensor in which the axes of what the function returns stand in the place of ``axis``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
         ArgumentTypeError: where the function returns no tensor.
 
     >>> hf.apply_along_axis(lambda x: x / hf.sum(x), 1, [[1.0, 3.0], [2.0, 2.0]])

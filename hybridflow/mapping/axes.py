@@ -49,7 +49,7 @@ def _axis(stage: str, axis: Any, name: str) -> int | None:
 def size_of(stage: str, given: Any, mapped: Sequence[tuple[str, Tensor, int]]) -> Extent:
     """How many examples there are: one extent along the mapped axes of all arguments.
 
-    Raises ShapeError where these differ, AxisError for an axis that is not there, ArgumentError where none is mapped.
+    Raises ShapeError where these differ, AxisError for an axis out of range, ArgumentError where none is mapped.
     """
     sizes = []
     for path, x, axis in mapped:

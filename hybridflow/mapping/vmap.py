@@ -32,32 +32,31 @@ def vmap(
 ) -> Callable[..., Any]:
     """Vectorising map: apply a function to many examples at once.
 
-    The function is traced with tensors that stand for one example: what depends on them has no value there. Branches
-    that differ between the examples are computed for all of them and chosen from; loops go on until all are done. What
-    may raise, or has an effect, happens only to examples that come to it; an effect for all of them before the next one
-    does.
+    The function is traced for one example, with tensors that have no values. If examples take different branches, all
+    branches are computed, and results are selected. Loops run until all examples are done. Errors and effects happen
+    only for examples that reach them, and each effect for all examples before the next effect.
 
-    May be nested, differentiated and compiled; what is differentiated or compiled may be mapped.
+    It can be nested, differentiated and compiled, and applied to differentiated or compiled functions.
 
     Args:
         function: a function of tensors.
-        in_axes: which axes of arguments hold the examples. An int for all arguments, or a tuple with an entry for each
-            positional one: an int, None for what is the same for all examples, or a tree of these. Arguments by keyword
+        in_axes: the axes of the arguments to map over. An int for all arguments, or a tuple with an entry for each
+            positional one: an int, None for an argument that all examples share, or a tree of these. Keyword arguments
             are mapped over axis 0.
-        out_axes: the same for results; None asks for one result that does not depend on the examples. Negative axes
-            count from the end.
-        axis_size: the number of examples, where no argument says it.
-        randomness: "different" draws other random numbers for each example, from generators that are split from those
-            outside. "same" draws the same for all, and "error" forbids it.
+        out_axes: the same for results; None for a result that does not depend on the examples. Negative axes count
+            from the end.
+        axis_size: the number of examples; needed if no argument is mapped.
+        randomness: "different" draws different random numbers for each example, from split generators. "same" draws
+            the same numbers for all, and "error" forbids drawing.
 
     Returns:
         A function of the same arguments that returns the results of all examples, stacked along ``out_axes``.
 
     Raises:
-        ShapeError: when arguments do not fit the axes.
-        AxisError: when an argument lacks its axis.
-        ArgumentError: when ``in_axes`` has not an entry for each argument by position.
-        ArgumentTypeError: when an entry has not the structure of its argument.
+        ShapeError: if mapped sizes differ.
+        AxisError: if an argument lacks its axis.
+        ArgumentError: if ``in_axes`` lacks an entry for a positional argument.
+        ArgumentTypeError: if the structure of an entry differs from that of its argument.
 
     >>> x = hf.asarray([[1.0, 2.0], [3.0, 4.0]])
     >>> hf.vmap(hf.vecdot, in_axes=(0, None))(x, hf.asarray([1.0, 10.0]))

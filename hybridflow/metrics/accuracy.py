@@ -24,7 +24,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
     Args:
         y_true: the true values, ``[..., n]``.
         y_pred: what was predicted, of the same shape.
-        threshold: from which prediction on an element counts as positive.
+        threshold: the prediction from which an element counts as positive.
 
     Returns:
         A float tensor of the shape ``[...]``.
@@ -78,7 +78,7 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
     Args:
         y_true: the true values, ``[..., classes]``.
         y_pred: what was predicted, of the same shape.
-        k: among how many of the highest scores the class has to be.
+        k: the number of highest scores that may contain the class.
 
     Returns:
         A float tensor of the shape ``[...]``, of zeros and ones.
@@ -98,7 +98,7 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
     Args:
         y_true: the numbers of the classes, ``[...]``.
         y_pred: what was predicted, ``[..., classes]``.
-        k: among how many of the highest scores the class has to be.
+        k: the number of highest scores that may contain the class.
 
     Returns:
         A float tensor of the shape ``[...]``, of zeros and ones.
@@ -118,7 +118,7 @@ class Accuracy(OfBatches):
     """Accuracy: the share of predictions that equal their labels.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.Accuracy()([1, 2, 3, 4], [0, 2, 3, 4])
@@ -136,9 +136,9 @@ class BinaryAccuracy(OfBatches):
     """The share of predictions on the label's side of the threshold.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
-        threshold: from which prediction on an element counts as positive.
+        threshold: the prediction from which an element counts as positive.
 
     >>> hf.metrics.BinaryAccuracy()([[1], [1], [0], [0]], [[0.98], [1], [0], [0.6]])
     <Tensor f32[] cpu> 0.75
@@ -160,7 +160,7 @@ class CategoricalAccuracy(OfBatches):
     """The share of samples whose largest prediction is that of the label, which is one-hot.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.CategoricalAccuracy()([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]])
@@ -178,7 +178,7 @@ class SparseCategoricalAccuracy(OfBatches):
     """The share of samples whose largest prediction is that of the label, which is a number.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.SparseCategoricalAccuracy()([1, 0], [[0.2, 0.8], [0.4, 0.6]])
@@ -206,8 +206,8 @@ class TopKCategoricalAccuracy(_TopK):
     """The share of samples whose label (one-hot) is among the ``k`` largest predictions.
 
     Args:
-        k: among how many of the highest scores the class has to be.
-        name: what it is called in logs.
+        k: the number of highest scores that may contain the class.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.TopKCategoricalAccuracy(k=1)([[0, 0, 1], [0, 1, 0]], [[0.1, 0.9, 0.8], [0.05, 0.95, 0]])
@@ -227,8 +227,8 @@ class SparseTopKCategoricalAccuracy(_TopK):
     """The share of samples whose label (a number) is among the ``k`` largest predictions.
 
     Args:
-        k: among how many of the highest scores the class has to be.
-        name: what it is called in logs.
+        k: the number of highest scores that may contain the class.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.SparseTopKCategoricalAccuracy(k=1)([2, 1], [[0.1, 0.9, 0.8], [0.05, 0.95, 0]])

@@ -131,8 +131,8 @@ class TruePositives(_AtThresholds):
     """The number of positives that are predicted so.
 
     Args:
-        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
-        name: what it is called in logs.
+        thresholds: the prediction from which an element counts as positive; 0.5 by default.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.TruePositives()([0, 1, 1, 1], [1, 0, 1, 1])
@@ -149,8 +149,8 @@ class FalsePositives(_AtThresholds):
     """The number of negatives that are predicted to be positive.
 
     Args:
-        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
-        name: what it is called in logs.
+        thresholds: the prediction from which an element counts as positive; 0.5 by default.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.FalsePositives()([0, 1, 0, 0], [0, 0, 1, 1])
@@ -167,8 +167,8 @@ class TrueNegatives(_AtThresholds):
     """The number of negatives that are predicted so.
 
     Args:
-        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
-        name: what it is called in logs.
+        thresholds: the prediction from which an element counts as positive; 0.5 by default.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.TrueNegatives()([0, 1, 0, 0], [1, 1, 0, 0])
@@ -185,8 +185,8 @@ class FalseNegatives(_AtThresholds):
     """The number of positives that are predicted to be negative.
 
     Args:
-        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
-        name: what it is called in logs.
+        thresholds: the prediction from which an element counts as positive; 0.5 by default.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.FalseNegatives()([0, 1, 1, 1], [0, 1, 0, 0])
@@ -222,10 +222,10 @@ class Precision(_OfChosen):
     """The share of predicted positives that are positive; 0 where none was predicted.
 
     Args:
-        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
+        thresholds: the prediction from which an element counts as positive; 0.5 by default.
         top_k: how many of the highest scores count as positive.
         class_id: the class that counts.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.Precision()([0, 1, 1, 1], [1, 0, 1, 1])
@@ -243,10 +243,10 @@ class Recall(_OfChosen):
     """The share of positives that are predicted so; 0 where there are none.
 
     Args:
-        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
+        thresholds: the prediction from which an element counts as positive; 0.5 by default.
         top_k: how many of the highest scores count as positive.
         class_id: the class that counts.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.Recall()([0, 1, 1, 1], [1, 0, 1, 1])
@@ -311,7 +311,7 @@ class SensitivityAtSpecificity(_AtBest):
 
     Args:
         specificity: the specificity wanted.
-        num_thresholds: how many thresholds are tried.
+        num_thresholds: the number of thresholds.
         **options: ``num_thresholds``, ``class_id``, ``name`` and ``dtype``.
 
     >>> hf.metrics.SensitivityAtSpecificity(0.5)([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8])
@@ -332,7 +332,7 @@ class SpecificityAtSensitivity(_AtBest):
 
     Args:
         sensitivity: the sensitivity wanted.
-        num_thresholds: how many thresholds are tried.
+        num_thresholds: the number of thresholds.
         **options: ``num_thresholds``, ``class_id``, ``name`` and ``dtype``.
 
     >>> hf.metrics.SpecificityAtSensitivity(0.5)([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8])
@@ -353,7 +353,7 @@ class PrecisionAtRecall(_AtBest):
 
     Args:
         recall: the recall wanted.
-        num_thresholds: how many thresholds are tried.
+        num_thresholds: the number of thresholds.
         **options: ``num_thresholds``, ``class_id``, ``name`` and ``dtype``.
 
     >>> hf.metrics.PrecisionAtRecall(0.5)([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8])
@@ -374,7 +374,7 @@ class RecallAtPrecision(_AtBest):
 
     Args:
         precision: the precision wanted.
-        num_thresholds: how many thresholds are tried.
+        num_thresholds: the number of thresholds.
         **options: ``num_thresholds``, ``class_id``, ``name`` and ``dtype``.
 
     >>> hf.metrics.RecallAtPrecision(0.8)([0, 0, 1, 1], [0, 0.5, 0.3, 0.9])
@@ -402,14 +402,14 @@ class AUC(_OverThresholds):
     ``label_weights`` if given.  ``from_logits``: predictions are logits, not probabilities.
 
     Args:
-        num_thresholds: how many thresholds are tried.
+        num_thresholds: the number of thresholds.
         curve: ``"ROC"`` or ``"PR"``.
         summation_method: ``"interpolation"``, ``"minoring"`` or ``"majoring"``.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
-        thresholds: from which predictions on an element counts as positive; 0.5 unless given.
+        thresholds: the prediction from which an element counts as positive; 0.5 by default.
         multi_label: whether each label has a curve of its own.
-        num_labels: how many labels there are.
+        num_labels: the number of labels.
         label_weights: what labels weigh.
         from_logits: whether predictions are logits rather than probabilities.
 
@@ -510,8 +510,8 @@ class FBetaScore(Metric):
     Args:
         average: ``"micro"``, ``"macro"``, ``"weighted"``, or None for each class.
         beta: how much recall weighs, compared with precision.
-        threshold: from which prediction on an element counts as positive.
-        name: what it is called in logs.
+        threshold: the prediction from which an element counts as positive.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> labels = [[1, 1, 1], [1, 0, 0], [1, 1, 0]]
@@ -574,8 +574,8 @@ class F1Score(FBetaScore):
 
     Args:
         average: ``"micro"``, ``"macro"``, ``"weighted"``, or None for each class.
-        threshold: from which prediction on an element counts as positive.
-        name: what it is called in logs.
+        threshold: the prediction from which an element counts as positive.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> labels = [[1, 1, 1], [1, 0, 0], [1, 1, 0]]

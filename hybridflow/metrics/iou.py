@@ -43,9 +43,9 @@ class IoU(Metric):
     ``ignore_class`` nothing counts.  A class out of range raises IndexRangeError.
 
     Args:
-        num_classes: how many classes there are.
+        num_classes: the number of classes.
         target_class_ids: the classes that count.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
         ignore_class: a class whose elements do not count.
         sparse_y_true: whether labels are numbers of classes rather than one-hot.
@@ -112,8 +112,8 @@ class MeanIoU(IoU):
     """The mean intersection over union of all classes, see ``IoU``.
 
     Args:
-        num_classes: how many classes there are.
-        name: what it is called in logs.
+        num_classes: the number of classes.
+        name: the name in logs.
         dtype: the dtype of its state and result.
         ignore_class: a class whose elements do not count.
         sparse_y_true: whether labels are numbers of classes rather than one-hot.
@@ -143,9 +143,9 @@ class OneHotIoU(IoU):
     scores, or class numbers (``sparse_y_pred``).
 
     Args:
-        num_classes: how many classes there are.
+        num_classes: the number of classes.
         target_class_ids: the classes that count.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
         ignore_class: a class whose elements do not count.
         sparse_y_pred: whether predictions are numbers of classes rather than a score for each.
@@ -173,8 +173,8 @@ class OneHotMeanIoU(MeanIoU):
     are scores, or class numbers (``sparse_y_pred``).
 
     Args:
-        num_classes: how many classes there are.
-        name: what it is called in logs.
+        num_classes: the number of classes.
+        name: the name in logs.
         dtype: the dtype of its state and result.
         ignore_class: a class whose elements do not count.
         sparse_y_pred: whether predictions are numbers of classes rather than a score for each.
@@ -201,8 +201,8 @@ class BinaryIoU(IoU):
 
     Args:
         target_class_ids: the classes that count.
-        threshold: from which prediction on an element counts as positive.
-        name: what it is called in logs.
+        threshold: the prediction from which an element counts as positive.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.BinaryIoU([0, 1], threshold=0.3)([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7])

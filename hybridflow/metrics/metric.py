@@ -33,7 +33,7 @@ class Metric(Configured):
 
     Args:
         dtype: the dtype of its state and result.
-        name: what it is called in logs.
+        name: the name in logs.
 
     >>> class Count(hf.metrics.Metric):
     ...     def __init__(self, **options):
@@ -114,7 +114,7 @@ class Metric(Configured):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """One with the arguments that ``get_config`` returned."""
+        """An instance with the arguments that ``get_config`` returned."""
         return cls(**config)
 
     def _there(self, y_pred: Any, values: Any, sample_weight: Any) -> Any:
@@ -138,7 +138,7 @@ class Sum(Metric):
     """The sum of all values, each times its weight.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.Sum()([1.0, 3.0, 5.0], sample_weight=[1.0, 1.0, 0.0])
@@ -184,7 +184,7 @@ class Mean(Averaging):
     Sums are kept in float64: the mean of 100 million values is as right as that of ten.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> loss = hf.metrics.Mean("loss")
@@ -206,9 +206,9 @@ class MeanMetricWrapper(Averaging):
 
     Args:
         fn: a function of labels and predictions.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
-        **kwargs: arguments that are handed on by name.
+        **kwargs: keyword arguments, which are passed on.
 
     >>> metric = hf.metrics.MeanMetricWrapper(lambda y, p: hf.abs(y - p), "distance")
     >>> metric([1.0, 2.0], [2.0, 4.0])

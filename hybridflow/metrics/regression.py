@@ -51,7 +51,7 @@ class MeanSquaredError(_OfLoss):
     """The mean of ``(y_pred - y_true)**2``.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.MeanSquaredError()([[0.0, 0.0]], [[1.0, -3.0]])
@@ -66,7 +66,7 @@ class RootMeanSquaredError(OfBatches):
     """The square root of the mean of ``(y_pred - y_true)**2``.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.RootMeanSquaredError()([[0.0, 0.0]], [[1.0, -7.0]])
@@ -88,7 +88,7 @@ class MeanAbsoluteError(_OfLoss):
     """The mean of ``|y_pred - y_true|``.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.MeanAbsoluteError()([[0.0, 0.0]], [[1.0, -3.0]])
@@ -103,7 +103,7 @@ class MeanAbsolutePercentageError(_OfLoss):
     """The mean of ``100 * |y_pred - y_true| / |y_true|``; labels count as 1e-7 or more.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 5.0]])
@@ -118,7 +118,7 @@ class MeanSquaredLogarithmicError(_OfLoss):
     """The mean of ``(log(1 + y_pred) - log(1 + y_true))**2``; both count as 1e-7 or more.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.MeanSquaredLogarithmicError()([[0.0, 3.0]], [[0.0, 3.0]])
@@ -133,7 +133,7 @@ class CosineSimilarity(OfBatches):
     """The mean cosine of the angle between labels and predictions along ``axis``.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
         axis: the axis of classes, or along which the value is formed.
 
@@ -154,7 +154,7 @@ class LogCoshError(_OfLoss):
     """The mean of ``log(cosh(y_pred - y_true))``.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.LogCoshError()([[0.0, 0.0]], [[0.0, 0.0]])
@@ -169,7 +169,7 @@ class Hinge(_OfLoss):
     """The mean of ``max(1 - y_true * y_pred, 0)``; labels of 0 count as -1.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.Hinge()([[1.0, 0.0]], [[0.5, 0.5]])
@@ -184,7 +184,7 @@ class SquaredHinge(_OfLoss):
     """The mean of ``max(1 - y_true * y_pred, 0)**2``; labels of 0 count as -1.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.SquaredHinge()([[1.0, 0.0]], [[0.5, 0.5]])
@@ -199,7 +199,7 @@ class KLDivergence(_OfLoss):
     """The mean of ``sum(y_true * log(y_true / y_pred))``.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.KLDivergence()([[0.5, 0.5]], [[0.5, 0.5]])
@@ -214,7 +214,7 @@ class Poisson(_OfLoss):
     """The mean of ``y_pred - y_true * log(y_pred)``.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.Poisson()([[0.0, 0.0]], [[1.0, 2.0]])
@@ -229,10 +229,10 @@ class BinaryCrossentropy(_OfLoss):
     """The mean binary cross entropy, see ``hf.losses.BinaryCrossentropy``.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
         from_logits: whether predictions are logits rather than probabilities.
-        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        label_smoothing: label smoothing: the share of each label that is spread over all classes, from 0 to 1.
         axis: the axis of classes, or along which the value is formed.
 
     >>> hf.metrics.BinaryCrossentropy()([[1.0, 0.0]], [[0.5, 0.5]])
@@ -254,10 +254,10 @@ class CategoricalCrossentropy(_OfLoss):
     """The mean cross entropy of one-hot labels, see ``hf.losses.CategoricalCrossentropy``.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
         from_logits: whether predictions are logits rather than probabilities.
-        label_smoothing: how much of the labels is spread evenly over all classes, from 0 to 1.
+        label_smoothing: label smoothing: the share of each label that is spread over all classes, from 0 to 1.
         axis: the axis of classes, or along which the value is formed.
 
     >>> hf.metrics.CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]])
@@ -281,7 +281,7 @@ class SparseCategoricalCrossentropy(_OfLoss):
     The loss of ``ignore_class`` is 0; where there are weights of samples, theirs do not count.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
         from_logits: whether predictions are logits rather than probabilities.
         ignore_class: a class whose elements do not count.
@@ -313,7 +313,7 @@ class R2Score(Metric):
         class_aggregation: how outputs are put together: ``"uniform_average"``, ``"variance_weighted_average"`` or
             None.
         num_regressors: how many independent variables there are, for the adjusted score.
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.R2Score()([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]])
@@ -376,7 +376,7 @@ class CategoricalHinge(_OfLoss):
     """The mean of ``max(0, 1 + largest of the others - the right one's)``, of scores and one-hot labels.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
 
     >>> hf.metrics.CategoricalHinge()([[0.0, 1.0]], [[0.5, 0.25]])
@@ -391,7 +391,7 @@ class PearsonCorrelation(OfBatches):
     """The mean of Pearson's correlation of labels and predictions along ``axis``.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
         axis: the axis of classes, or along which the value is formed.
 
@@ -415,7 +415,7 @@ class ConcordanceCorrelation(OfBatches):
     """The mean of Lin's concordance correlation of labels and predictions along ``axis``: how near they are to equal.
 
     Args:
-        name: what it is called in logs.
+        name: the name in logs.
         dtype: the dtype of its state and result.
         axis: the axis of classes, or along which the value is formed.
 

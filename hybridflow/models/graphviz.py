@@ -37,7 +37,7 @@ def plot_model(
         The text in the language of Graphviz.
 
     Raises:
-        ArgumentTypeError: for what is no model, or no path.
+        ArgumentTypeError: for what is not a model, or no path.
         ImportError: for a picture without ``pydot``.
 
     >>> import os, tempfile

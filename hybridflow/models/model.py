@@ -26,8 +26,8 @@ class Model(Trainer, Layer):
     is ``test_step``.
 
     Args:
-        *args: positional arguments that are handed on.
-        **kwargs: arguments that are handed on by name.
+        *args: positional arguments, which are passed on.
+        **kwargs: keyword arguments, which are passed on.
 
     >>> class Line(hf.Model):
     ...     def __init__(self):

@@ -16,10 +16,10 @@ from hybridflow.models.model import Model
 
 
 class Sequential(Model):
-    """Sequential model: layers, or any functions, each of which takes what the one before gives.
+    """Sequential model: a list of layers or functions, each of which is called with the previous one's result.
 
-    With ``hf.Input`` as the first of them, or an ``input_shape`` given to the first layer, layers are built as they are
-    added; otherwise when the model is first called.
+    If the first entry is an ``hf.Input``, or the first layer has an ``input_shape``, layers are built when they are
+    added. Otherwise they are built when the model is first called.
 
     Args:
         layers: layers, in order.

@@ -580,7 +580,7 @@ class CompileSettings:
 
 
 def floats(logs: Mapping[str, Any]) -> dict[str, Any]:
-    """What was logged as Python's floats, arrays where it is no scalar."""
+    """What was logged as Python's floats, arrays where it is not a scalar."""
     return {name: _float(value) for name, value in logs.items()}
 
 

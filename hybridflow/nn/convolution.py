@@ -48,7 +48,7 @@ def conv1d(
         A tensor with ``outputs`` channels.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[-1.0]]])
     <Tensor f32[1,2,1] cpu>
@@ -81,7 +81,7 @@ def conv2d(
         A tensor with ``outputs`` channels.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.conv2d(hf.ones((1, 3, 3, 1)), hf.ones((2, 2, 1, 1)), padding="SAME")[0, :, :, 0]
     <Tensor f32[3,3] cpu>
@@ -116,7 +116,7 @@ def conv3d(
         A tensor with ``outputs`` channels.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.conv3d(hf.ones((1, 2, 2, 2, 3)), hf.ones((2, 2, 2, 3, 1))).shape
     (1, 1, 1, 1, 1)
@@ -151,7 +151,7 @@ def convolution(
         A tensor with ``outputs`` channels.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.convolution(hf.ones((1, 5, 4)), hf.ones((3, 2, 6)), groups=2).shape
     (1, 3, 6)
@@ -188,7 +188,7 @@ def depthwise_conv2d(
         A tensor with ``channels * multiplier`` channels.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.depthwise_conv2d(hf.ones((1, 3, 3, 2)), hf.ones((2, 2, 2, 1))).shape
     (1, 2, 2, 2)
@@ -222,7 +222,7 @@ def separable_conv2d(
         A tensor with ``outputs`` channels.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.separable_conv2d(hf.ones((1, 3, 3, 2)), hf.ones((2, 2, 2, 1)), hf.ones((1, 1, 2, 5))).shape
     (1, 2, 2, 5)
@@ -259,7 +259,7 @@ def conv1d_transpose(
         A tensor of ``output_shape`` with ``outputs`` channels.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.conv1d_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], (1, 4, 1), strides=2)[0, :, 0]
     <Tensor f32[4] cpu> [ 1. 10.  2. 20.]
@@ -296,7 +296,7 @@ def conv2d_transpose(
         A tensor of ``output_shape`` with ``outputs`` channels.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.conv2d_transpose(hf.ones((1, 2, 2, 3)), hf.ones((2, 2, 4, 3)), (1, 4, 4, 4), strides=2).shape
     (1, 4, 4, 4)
@@ -331,7 +331,7 @@ def conv3d_transpose(
         A tensor of ``output_shape`` with ``outputs`` channels.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.conv3d_transpose(hf.ones((1, 1, 1, 1, 3)), hf.ones((2, 2, 2, 4, 3)), (2, 2, 2), strides=2).shape
     (1, 2, 2, 2, 4)

@@ -52,7 +52,7 @@ def relu(x: Any) -> Tensor:
     """Rectified linear unit (ReLU): ``max(x, 0)``; NaN stays NaN.  The derivative at 0 is 0.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -68,7 +68,7 @@ def relu6(x: Any) -> Tensor:
     """ReLU bounded by 6: ``min(max(x, 0), 6)``.  The derivative at 0 and 6 is 0.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -84,7 +84,7 @@ def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
     """Leaky ReLU: ``x`` where positive, ``alpha * x`` elsewhere.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         alpha: the slope below 0.
 
     Returns:
@@ -102,7 +102,7 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     """Exponential linear unit (ELU): ``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         alpha: the value for large negative ``x``, negated.
 
     Returns:
@@ -120,7 +120,7 @@ def selu(x: Any) -> Tensor:
     """The self-normalising ``elu`` of Klambauer et al.: scaled so that mean 0 and variance 1 are kept.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -137,7 +137,7 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
     the formula with tanh.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         approximate: whether the formula with tanh is taken.
 
     Returns:
@@ -158,7 +158,7 @@ def silu(x: Any) -> Tensor:
     """Sigmoid linear unit (SiLU): ``x * sigmoid(x)``, also called swish.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -178,7 +178,7 @@ def hard_sigmoid(x: Any) -> Tensor:
     """Hard sigmoid: ``x / 6 + 1/2`` limited to [0, 1].
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -195,7 +195,7 @@ def hard_swish(x: Any) -> Tensor:
     """Hard swish: ``x * hard_sigmoid(x)``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -212,7 +212,7 @@ def softplus(x: Any) -> Tensor:
     """Softplus: ``log(1 + exp(x))`` without overflow.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -229,7 +229,7 @@ def log_sigmoid(x: Any) -> Tensor:
     """Log-sigmoid: ``log(sigmoid(x))`` without underflow.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -245,7 +245,7 @@ def softsign(x: Any) -> Tensor:
     """Softsign: ``x / (1 + |x|)``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
 
     Returns:
         A float tensor of the shape of ``x``.
@@ -279,14 +279,14 @@ def softmax(x: Any, axis: Any = -1) -> Tensor:
     """Softmax: ``exp(x) / sum(exp(x))`` over ``axis`` without overflow.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: an axis, or several.
 
     Returns:
         A float tensor of the shape of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nn.softmax([0.0, 0.0, 0.0, 0.0])
     <Tensor f32[4] cpu> [0.25 0.25 0.25 0.25]
@@ -301,14 +301,14 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
     """The logarithm of ``softmax(x)``, exact where that underflows.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         axis: an axis, or several.
 
     Returns:
         A float tensor of the shape of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nn.log_softmax([0.0, 0.0])
     <Tensor f32[2] cpu> [-0.6931472 -0.6931472]
@@ -323,15 +323,15 @@ def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Mean and variance over ``axis``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
-        keepdims: whether the axes stay, with the extent 1.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
+        keepdims: whether reduced axes are kept with size 1.
 
     Returns:
         Two float tensors without the axes that were reduced: mean and variance.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nn.moments([1.0, 3.0], axis=0)
     (<Tensor f32[] cpu> 2.0, <Tensor f32[] cpu> 1.0)
@@ -345,7 +345,7 @@ def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, ep
     ``axis``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         scale: a factor that broadcasts; None for none.
         offset: what is added; None for nothing.
         axis: an axis, or several.
@@ -355,7 +355,7 @@ def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, ep
         A float tensor of the shape of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nn.layer_norm([[1.0, 3.0], [2.0, 8.0]], epsilon=0.0)
     <Tensor f32[2,2] cpu>
@@ -373,7 +373,7 @@ def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-6) -
     """RMS normalization: ``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over ``axis``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         scale: a factor that broadcasts; None for none.
         axis: an axis, or several.
         epsilon: what is added to the mean square.
@@ -382,7 +382,7 @@ def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-6) -
         A float tensor of the shape of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nn.rms_norm([3.0, 4.0], epsilon=0.0)
     <Tensor f32[2] cpu> [0.84852815 1.1313709 ]
@@ -404,15 +404,15 @@ def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
     """L2 normalization: ``x / sqrt(max(sum(x**2), epsilon))``, with the sum over ``axis``.
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
-        axis: an axis, several, or None for all.
+        x: a tensor, array, nested list or number.
+        axis: an axis, a tuple of axes, or None for all.
         epsilon: the least sum of squares.
 
     Returns:
         A float tensor of the shape of ``x``.
 
     Raises:
-        AxisError: for an axis that is not there.
+        AxisError: for an axis out of range.
 
     >>> hf.nn.l2_normalize([3.0, 4.0])
     <Tensor f32[2] cpu> [0.6 0.8]
@@ -433,7 +433,7 @@ def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, s
     Raises ArgumentError for a rate outside [0, 1).
 
     Args:
-        x: a tensor, or what becomes one: an array, a nested list or a number.
+        x: a tensor, array, nested list or number.
         rate: the probability, from 0 on and below 1.
         training: whether anything is left out.
         generator: where numbers are drawn from.

@@ -57,7 +57,7 @@ def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -
         A float scalar, or with "none" a tensor of losses.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.losses.mean_squared_error([0.0, 0.0], [1.0, -3.0])
     <Tensor f32[] cpu> 5.0
@@ -79,7 +79,7 @@ def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") 
         A float scalar, or with "none" a tensor of losses.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.losses.mean_absolute_error([0.0, 0.0], [1.0, -3.0])
     <Tensor f32[] cpu> 2.0
@@ -102,7 +102,7 @@ def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "m
         A float scalar, or with "none" a tensor of losses.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.losses.huber([0.0, 0.0], [0.5, 3.0])
     <Tensor f32[] cpu> 1.3125
@@ -128,7 +128,7 @@ def sigmoid_cross_entropy(labels: Any, logits: Any, reduction: str = "mean") -> 
         A float scalar, or with "none" a tensor of losses.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.losses.sigmoid_cross_entropy([1.0, 0.0], [2.0, 2.0])
     <Tensor f32[] cpu> 1.1269281
@@ -147,7 +147,7 @@ def softmax_cross_entropy(
     probabilities, of the shape of ``logits``.  ``label_smoothing`` shares that much probability evenly over all
     classes.  A class number out of range raises IndexRangeError when the loss is computed.
 
-    Raises ShapeError where the shapes do not fit each other and AxisError for an axis that is not there.
+    Raises ShapeError if the shapes do not match and AxisError for an axis out of range.
 
     Args:
         labels: class numbers or probabilities.

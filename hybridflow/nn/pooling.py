@@ -32,7 +32,7 @@ def max_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
-        ksize: the extents of the window: a number, or one for each axis.
+        ksize: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
         data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
@@ -41,7 +41,7 @@ def max_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
         A tensor in the dtype of ``input``, an element for each window and channel.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.max_pool1d([[[1.0], [3.0], [2.0]]], 2, 1, "VALID")[0, :, 0]
     <Tensor f32[2] cpu> [3. 3.]
@@ -55,7 +55,7 @@ def max_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
-        ksize: the extents of the window: a number, or one for each axis.
+        ksize: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
         data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
@@ -64,7 +64,7 @@ def max_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
         A tensor in the dtype of ``input``, an element for each window and channel.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.max_pool2d(hf.reshape(hf.arange(16.0), (1, 4, 4, 1)), 2, 2, "VALID")[0, :, :, 0]
     <Tensor f32[2,2] cpu>
@@ -80,7 +80,7 @@ def max_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
-        ksize: the extents of the window: a number, or one for each axis.
+        ksize: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
         data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
@@ -89,7 +89,7 @@ def max_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
         A tensor in the dtype of ``input``, an element for each window and channel.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.max_pool3d(hf.ones((1, 4, 4, 4, 2)), 2, 2, "VALID").shape
     (1, 2, 2, 2, 2)
@@ -105,7 +105,7 @@ def max_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: st
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
-        ksize: the extents of the window: a number, or one for each axis.
+        ksize: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
         data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
@@ -114,7 +114,7 @@ def max_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: st
         A tensor in the dtype of ``input``, an element for each window and channel.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.max_pool([[[1.0], [3.0], [2.0]]], 2, 1, "SAME")[0, :, 0]
     <Tensor f32[3] cpu> [3. 3. 2.]
@@ -129,7 +129,7 @@ def avg_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
-        ksize: the extents of the window: a number, or one for each axis.
+        ksize: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
         data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
@@ -138,7 +138,7 @@ def avg_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
         A tensor in the dtype of ``input``, an element for each window and channel.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.avg_pool1d([[[1.0], [3.0], [2.0]]], 2, 1, "SAME")[0, :, 0]
     <Tensor f32[3] cpu> [2.  2.5 2. ]
@@ -152,7 +152,7 @@ def avg_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
-        ksize: the extents of the window: a number, or one for each axis.
+        ksize: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
         data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
@@ -161,7 +161,7 @@ def avg_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
         A tensor in the dtype of ``input``, an element for each window and channel.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.avg_pool2d(hf.reshape(hf.arange(16.0), (1, 4, 4, 1)), 2, 2, "VALID")[0, :, :, 0]
     <Tensor f32[2,2] cpu>
@@ -177,7 +177,7 @@ def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
-        ksize: the extents of the window: a number, or one for each axis.
+        ksize: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
         data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
@@ -186,7 +186,7 @@ def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
         A tensor in the dtype of ``input``, an element for each window and channel.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.avg_pool3d(hf.ones((1, 4, 4, 4, 2)), 2, 2, "VALID").shape
     (1, 2, 2, 2, 2)
@@ -202,7 +202,7 @@ def avg_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: st
 
     Args:
         input: a tensor with batch and channels around the axes of the window.
-        ksize: the extents of the window: a number, or one for each axis.
+        ksize: the size of the window: a number, or one for each axis.
         strides: steps between windows: a number, or one for each axis.
         padding: ``"VALID"``, ``"SAME"``, or (before, after) for each axis.
         data_format: such as ``"NHWC"`` or ``"NCHW"``; channels last unless given.
@@ -211,7 +211,7 @@ def avg_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: st
         A tensor in the dtype of ``input``, an element for each window and channel.
 
     Raises:
-        ShapeError: where the shapes do not fit each other.
+        ShapeError: if the shapes do not match.
 
     >>> hf.nn.avg_pool([[[1.0], [3.0], [2.0]]], 2, 1, "VALID")[0, :, 0]
     <Tensor f32[2] cpu> [2.  2.5]

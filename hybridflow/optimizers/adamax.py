@@ -16,8 +16,8 @@ class Adamax(_AdamBase):
 
     Args:
         learning_rate: a number, a variable, a schedule, or a function without arguments.
-        beta_1: how much of the mean of gradients is kept at each step.
-        beta_2: how much of the mean of squared gradients is kept at each step.
+        beta_1: the decay rate of the mean of gradients.
+        beta_2: the decay rate of the mean of squared gradients.
         epsilon: a small number that keeps divisions finite.
         **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
             ``hf.optimizers.Optimizer`` takes.

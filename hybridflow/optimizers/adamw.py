@@ -16,7 +16,7 @@ class AdamW(Adam):
     Args:
         learning_rate: a number, a variable, a schedule, or a function without arguments.
         weight_decay: which part of the weights is taken off at each step, times the learning rate.
-        *args: positional arguments that are handed on.
+        *args: positional arguments, which are passed on.
         **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
             ``hf.optimizers.Optimizer`` takes.
 

@@ -48,9 +48,9 @@ def clip_by_norm(tensor: Any, clip_norm: Any, axis: int | tuple[int, ...] | None
     Tensors within the bound, which may be infinite, keep their bits, those of shape ``()`` and without elements too.
 
     Args:
-        tensor: a tensor, or what becomes one, ints as float32.
+        tensor: a tensor or array-like value, ints as float32.
         clip_norm: the largest norm. It may be a tensor, which the gradient flows through; it broadcasts.
-        axis: an axis, several, or None for all elements together.
+        axis: an axis, a tuple of axes, or None for all elements together.
 
     Returns:
         A tensor of the same shape and dtype.

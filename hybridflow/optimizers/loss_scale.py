@@ -131,7 +131,7 @@ class LossScaleOptimizer(Optimizer):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """One with the arguments that ``get_config`` returned, without its state."""
+        """An instance with the arguments that ``get_config`` returned, without its state."""
         inner = described_of(Optimizer, config["inner_optimizer"], "optimizers")
         return cls(**{**config, "inner_optimizer": inner})
 

@@ -42,7 +42,7 @@ class Muon(Adam):
         muon_b: the second coefficient of the iteration.
         muon_c: the third coefficient of the iteration.
         adam_lr_ratio: the learning rate of Adam, as a part of the other.
-        momentum: how much of the running value is kept at each step.
+        momentum: the decay rate of the running average.
         ns_steps: how many steps of Newton and Schulz are made.
         nesterov: whether the gradient is that of the next place.
         rms_rate: the root mean square that updates are scaled to.

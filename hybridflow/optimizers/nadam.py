@@ -19,7 +19,7 @@ class Nadam(_AdamBase):
     Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2015, with the momentum's warming up by 0.96.
 
     Args:
-        *args: positional arguments that are handed on.
+        *args: positional arguments, which are passed on.
         **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
             ``hf.optimizers.Optimizer`` takes.
 

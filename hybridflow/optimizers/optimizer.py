@@ -574,7 +574,7 @@ class Optimizer(Configured):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """One with the arguments that ``get_config`` returned, without its state."""
+        """An instance with the arguments that ``get_config`` returned, without its state."""
         arguments = dict(config)
         rate = arguments.get("learning_rate")
         if isinstance(rate, dict):

@@ -21,7 +21,7 @@ class RMSprop(Optimizer):
     Args:
         learning_rate: a number, a variable, a schedule, or a function without arguments.
         rho: how much of the running mean is kept at each step.
-        momentum: how much of the running value is kept at each step.
+        momentum: the decay rate of the running average.
         epsilon: a small number that keeps divisions finite.
         centered: whether squares are taken about the running mean.
         **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else

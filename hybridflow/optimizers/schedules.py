@@ -65,7 +65,7 @@ class ExponentialDecay(LearningRateSchedule):
         decay_steps: in how many steps the rate is multiplied by ``decay_rate`` once.
         decay_rate: what the rate is multiplied by.
         staircase: whether the exponent is rounded down.
-        name: what the schedule is called.
+        name: the name of the schedule.
 
     >>> hf.optimizers.schedules.ExponentialDecay(0.1, decay_steps=10, decay_rate=0.5)(20)
     <Tensor f64[] cpu> 0.025
@@ -93,7 +93,7 @@ class InverseTimeDecay(LearningRateSchedule):
         decay_steps: in how many steps ``decay_rate`` is added once.
         decay_rate: what is added to the divisor.
         staircase: whether ``step / decay_steps`` is rounded down.
-        name: what the schedule is called.
+        name: the name of the schedule.
 
     >>> hf.optimizers.schedules.InverseTimeDecay(0.1, decay_steps=10, decay_rate=0.5)(20)
     <Tensor f64[] cpu> 0.05
@@ -125,7 +125,7 @@ class PiecewiseConstantDecay(LearningRateSchedule):
     Args:
         boundaries: the last step of each value but the last one, increasing.
         values: the rates, one more than there are boundaries.
-        name: what the schedule is called.
+        name: the name of the schedule.
 
     Raises:
         ArgumentError: unless the boundaries increase and there is one value more than there are boundaries.
@@ -168,7 +168,7 @@ class PolynomialDecay(LearningRateSchedule):
         end_learning_rate: the rate that stays after that.
         power: the exponent; 1 for a straight line.
         cycle: whether the decay begins anew, over twice, three times... as many steps.
-        name: what the schedule is called.
+        name: the name of the schedule.
 
     >>> hf.optimizers.schedules.PolynomialDecay(0.1, decay_steps=10, end_learning_rate=0.0)(5)
     <Tensor f64[] cpu> 0.05
@@ -209,7 +209,7 @@ class CosineDecay(LearningRateSchedule):
         initial_learning_rate: the rate at step 0.
         decay_steps: how many steps the decay takes.
         alpha: the share of the rate that remains.
-        name: what the schedule is called.
+        name: the name of the schedule.
         warmup_target: the rate that is reached in a straight line before the decay; None for no warm-up.
         warmup_steps: how many steps the warm-up takes.
 
@@ -253,7 +253,7 @@ class CosineDecayRestarts(LearningRateSchedule):
         t_mul: how many times as long each one is.
         m_mul: how many times as high each one is.
         alpha: the share of the rate that remains.
-        name: what the schedule is called.
+        name: the name of the schedule.
 
     >>> hf.optimizers.schedules.CosineDecayRestarts(0.1, first_decay_steps=10)(10)
     <Tensor f64[] cpu> 0.1

@@ -19,7 +19,7 @@ class SGD(Optimizer):
 
     Args:
         learning_rate: a number, a variable, a schedule, or a function without arguments.
-        momentum: how much of the running value is kept at each step.
+        momentum: the decay rate of the running average.
         nesterov: whether the gradient is that of the next place.
         **options: ``weight_decay``, ``clipnorm``, ``clipvalue``, ``global_clipnorm``, ``use_ema`` and what else
             ``hf.optimizers.Optimizer`` takes.

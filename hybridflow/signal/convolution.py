@@ -27,7 +27,7 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "
     """The convolution of two signals with equally many axes.
 
     Args:
-        in1: a tensor, or what becomes one.
+        in1: a tensor or array-like value.
         in2: another one.
         mode: "full" for all that overlaps, "valid" for where one lies within the other, "same" for the middle of
             "full" in the shape of ``in1``.
@@ -51,7 +51,7 @@ def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = 
     """The cross-correlation of two signals: the convolution of the first with the second's conjugate backwards.
 
     Args:
-        in1: a tensor, or what becomes one.
+        in1: a tensor or array-like value.
         in2: another one.
         mode: "full" for all that overlaps, "valid" for where one lies within the other, "same" for the middle of
             "full" in the shape of ``in1``.
@@ -75,7 +75,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = 
     """The convolution of two signals by Fourier transforms; along axes that are left out they broadcast.
 
     Args:
-        in1: a tensor, or what becomes one; integers become float32.
+        in1: a tensor or array-like value; integers become float32.
         in2: another one.
         mode: "full", "same" or "valid", as of ``convolve``.
         axes: the axes of the convolution, by default all.

@@ -26,7 +26,7 @@ def dct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | 
     Type 2 is *the* cosine transform: ``2 * sum(x[j] * cos(pi * k * (j + 0.5) / n))``.
 
     Args:
-        x: a tensor, or what becomes one; integers become float32.
+        x: a tensor or array-like value; integers become float32.
         type: 1, 2, 3 or 4.
         n: elements that are transformed: ``x`` is cut or padded with zeros; by default all.
         axis: the axis along which they lie.
@@ -38,7 +38,7 @@ def dct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | 
 
     Raises:
         ArgumentError: for another type or norm, or where ``n`` is too small.
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
         DTypeError: for complex numbers.
 
     >>> hf.signal.dct([1.0, 1.0, 1.0, 1.0])
@@ -52,7 +52,7 @@ def idct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str |
     """The inverse of ``dct`` of the same type and norm.
 
     Args:
-        x: a tensor, or what becomes one; integers become float32.
+        x: a tensor or array-like value; integers become float32.
         type: 1, 2, 3 or 4.
         n: elements that are transformed: ``x`` is cut or padded with zeros; by default all.
         axis: the axis along which they lie.
@@ -63,7 +63,7 @@ def idct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str |
 
     Raises:
         ArgumentError: for another type or norm, or where ``n`` is too small.
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
         DTypeError: for complex numbers.
 
     >>> hf.signal.idct([8.0, 0.0, 0.0, 0.0])

@@ -35,7 +35,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: Any = 
 
     Raises:
         ShapeError: where coefficients are no vectors, or empty, or ``zi`` does not fit.
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
 
     >>> hf.signal.lfilter([1.0], [1.0, -0.5], [1.0, 0.0, 0.0, 0.0])
     <Tensor f32[4] cpu> [1.    0.5   0.25  0.125]

@@ -40,9 +40,9 @@ def frame(
     Frames are a view of the signal: what is computed of them reads the signal itself.
 
     Args:
-        signal: a tensor, or what becomes one.
+        signal: a tensor or array-like value.
         frame_length: samples of a frame.
-        frame_step: samples from one frame's beginning to the next one's.
+        frame_step: samples between the starts of adjacent frames.
         pad_end: whether the last frames go on behind the end, with ``pad_value`` there; else they are left out.
         pad_value: the number behind the end.
         axis: the axis of samples.
@@ -52,7 +52,7 @@ def frame(
 
     Raises:
         ArgumentError: where a length or a step is below 1.
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
 
     >>> hf.signal.frame([1, 2, 3, 4, 5], 3, 2)
     <Tensor i64[2,3] cpu>
@@ -79,14 +79,14 @@ def overlap_and_add(signal: ArrayLike, frame_step: Any) -> Tensor:
 
     Args:
         signal: a tensor of shape ``(..., frames, frame_length)``.
-        frame_step: samples from one frame's beginning to the next one's.
+        frame_step: samples between the starts of adjacent frames.
 
     Returns:
         A tensor of shape ``(..., (frames - 1) * frame_step + frame_length)``.
 
     Raises:
         ArgumentError: where the step is below 1.
-        ShapeError: for what has fewer than two axes.
+        ShapeError: for fewer than two axes.
 
     >>> hf.signal.overlap_and_add([[1, 1, 1], [2, 2, 2]], 2)
     <Tensor i64[5] cpu> [1 1 3 2 2]

@@ -38,7 +38,7 @@ def stft(
     Args:
         signal: real samples, ``(..., samples)``.
         frame_length: samples of a frame.
-        frame_step: samples from one frame's beginning to the next one's.
+        frame_step: samples between the starts of adjacent frames.
         fft_length: samples of a transform, behind those of the frame zeros; by default the least power of two that
             is no less than ``frame_length``.
         window: a function of a length and ``dtype=``, which gives the weights of a frame's samples; the weights
@@ -72,7 +72,7 @@ def istft(
     Args:
         spectra: what ``stft`` returns, ``(..., frames, fft_length // 2 + 1)``.
         frame_length: samples of a frame.
-        frame_step: samples from one frame's beginning to the next one's.
+        frame_step: samples between the starts of adjacent frames.
         fft_length: samples of a transform; by default the least power of two that is no less than ``frame_length``.
         window: that of ``stft``.
 
@@ -121,7 +121,7 @@ def spectrogram(
     Args:
         signal: real samples, ``(..., samples)``.
         frame_length: samples of a frame.
-        frame_step: samples from one frame's beginning to the next one's.
+        frame_step: samples between the starts of adjacent frames.
         fft_length: samples of a transform, behind those of the frame zeros; by default the least power of two that
             is no less than ``frame_length``.
         window: a function of a length and ``dtype=``, which gives the weights of a frame's samples; the weights
@@ -213,7 +213,7 @@ def linear_to_mel_weight_matrix(
 
     Raises:
         ArgumentError: where a number of bins is below 1, or the edges are not 0 <= lower < upper <= sample_rate / 2.
-        DTypeError: for a dtype that is no float.
+        DTypeError: for a dtype that is not a float.
 
     >>> hf.signal.linear_to_mel_weight_matrix(2, 5, 8000, 0.0, 4000.0).shape
     (5, 2)

@@ -50,7 +50,7 @@ def hann_window(window_length: Any, periodic: bool = True, dtype: DTypeLike = "f
 
     Raises:
         ArgumentError: for a negative length.
-        DTypeError: for a dtype that is no float.
+        DTypeError: for a dtype that is not a float.
 
     >>> hf.signal.hann_window(4)
     <Tensor f32[4] cpu> [0.  0.5 1.  0.5]
@@ -73,7 +73,7 @@ def hamming_window(window_length: Any, periodic: bool = True, dtype: DTypeLike =
 
     Raises:
         ArgumentError: for a negative length.
-        DTypeError: for a dtype that is no float.
+        DTypeError: for a dtype that is not a float.
 
     >>> hf.signal.hamming_window(4)
     <Tensor f32[4] cpu> [0.08 0.54 1.   0.54]
@@ -96,7 +96,7 @@ def kaiser_window(window_length: Any, beta: float = 12.0, dtype: DTypeLike = "fl
 
     Raises:
         ArgumentError: for a negative length.
-        DTypeError: for a dtype that is no float.
+        DTypeError: for a dtype that is not a float.
 
     >>> hf.signal.kaiser_window(3, beta=0.0)
     <Tensor f32[3] cpu> [1. 1. 1.]
@@ -126,7 +126,7 @@ def kaiser_bessel_derived_window(window_length: Any, beta: float = 12.0, dtype: 
 
     Raises:
         ArgumentError: for a length that is odd or negative.
-        DTypeError: for a dtype that is no float.
+        DTypeError: for a dtype that is not a float.
 
     >>> hf.signal.kaiser_bessel_derived_window(2)
     <Tensor f32[2] cpu> [0.70710677 0.70710677]
@@ -155,7 +155,7 @@ def vorbis_window(window_length: Any, dtype: DTypeLike = "float32") -> Tensor:
 
     Raises:
         ArgumentError: for a length that is odd or negative.
-        DTypeError: for a dtype that is no float.
+        DTypeError: for a dtype that is not a float.
 
     >>> hf.signal.vorbis_window(2)
     <Tensor f32[2] cpu> [0.70710677 0.70710677]

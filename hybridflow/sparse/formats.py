@@ -207,8 +207,8 @@ class COO(SparseBase):
         dense_shape: the shape of the dense tensor.
 
     Raises:
-        ShapeError: where the parts do not fit each other.
-        DTypeError: for indices that are no integers.
+        ShapeError: if the parts do not match.
+        DTypeError: for indices that are not integers.
         IndexRangeError: for an index out of range.
 
     Example:
@@ -358,7 +358,7 @@ class COO(SparseBase):
             A tensor of the axes that are left.
 
         Raises:
-            AxisError: where there is no such axis.
+            AxisError: for an axis out of range.
 
         Example:
             >>> hf.sparse.from_dense([[1.0, 0.0], [2.0, 3.0]]).sum(axis=1).tolist()
@@ -415,8 +415,8 @@ class CSR(SparseBase):
         shape: the shape of the matrix.
 
     Raises:
-        ShapeError: where the parts do not fit each other.
-        DTypeError: for indices that are no integers.
+        ShapeError: if the parts do not match.
+        DTypeError: for indices that are not integers.
         IndexRangeError: for a column out of range.
         ArgumentError: for splits that go backwards, or do not begin at 0 and end at the number of entries.
 

@@ -331,7 +331,7 @@ def reduce_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Raises:
         ArgumentTypeError: where ``x`` is dense.
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
 
     Example:
         >>> hf.sparse.reduce_sum(hf.sparse.from_dense([[1, 2], [0, 4]]), axis=0).tolist()
@@ -353,7 +353,7 @@ def reduce_max(x: Any, axis: Any = -1) -> Tensor:
 
     Raises:
         ArgumentTypeError: where ``x`` is dense.
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
 
     Example:
         >>> hf.sparse.reduce_max(hf.sparse.from_dense([[1, 2], [-3, 0]])).tolist()
@@ -375,7 +375,7 @@ def reduce_min(x: Any, axis: Any = -1) -> Tensor:
 
     Raises:
         ArgumentTypeError: where ``x`` is dense.
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
 
     Example:
         >>> hf.sparse.reduce_min(hf.sparse.from_dense([[1, 2], [-3, 0]])).tolist()
@@ -465,7 +465,7 @@ def concat(axis: Any, sp_inputs: Any) -> Any:
     Raises:
         ArgumentError: for no tensor.
         ArgumentTypeError: where one is dense.
-        AxisError: where there is no such axis.
+        AxisError: for an axis out of range.
         ShapeError: where extents differ.
 
     Example:

@@ -130,7 +130,7 @@ def create_file_writer(
         max_queue: for programs that pass it; the system's buffer is all that comes between.
         flush_millis: for programs that pass it; ``flush`` empties that buffer.
         filename_suffix: what the file's name ends with.
-        name: for programs that pass it; it has no say.
+        name: accepted for compatibility; it has no effect.
 
     Returns:
         An ``hf.summary.SummaryWriter``.
@@ -220,7 +220,7 @@ def flush(writer: SummaryWriter | None = None) -> None:
     """Have on the disk what was written.
 
     Args:
-        writer: a writer; None for that of the block around.
+        writer: a writer; None for the step of the enclosing block.
 
     Returns:
         None.
@@ -249,10 +249,10 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
     writer and a step that are said outside of it are those of the call. Without a writer nothing is written.
 
     Args:
-        name: what the summary is called.
+        name: the name of the summary.
         data: one number: a tensor ``[]``, or what becomes one.
-        step: the step, an int or an integer tensor ``[]``; None for that of the block around.
-        description: a text in Markdown beside it.
+        step: the step, an int or an integer tensor ``[]``; None for the step of the enclosing block.
+        description: a description in Markdown.
 
     Returns:
         None.
@@ -275,11 +275,11 @@ def histogram(name: str, data: Any, step: Any = None, buckets: int = 30, descrip
     """Write a histogram of the elements of a tensor.
 
     Args:
-        name: what the summary is called.
+        name: the name of the summary.
         data: a tensor of any shape, of numbers.
-        step: the step, an int or an integer tensor ``[]``; None for that of the block around.
+        step: the step, an int or an integer tensor ``[]``; None for the step of the enclosing block.
         buckets: the number of buckets.
-        description: a text in Markdown beside it.
+        description: a description in Markdown.
 
     Returns:
         None.
@@ -299,11 +299,11 @@ def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, descript
     """Write pictures as PNG files.
 
     Args:
-        name: what the summary is called.
+        name: the name of the summary.
         data: a tensor ``[k, height, width, channels]`` of floats from 0 to 1, or uint8, with 1 to 4 channels.
-        step: the step, an int or an integer tensor ``[]``; None for that of the block around.
+        step: the step, an int or an integer tensor ``[]``; None for the step of the enclosing block.
         max_outputs: the largest number of pictures.
-        description: a text in Markdown beside it.
+        description: a description in Markdown.
 
     Returns:
         None.
@@ -331,13 +331,13 @@ def audio(
     """Write sounds as WAV files.
 
     Args:
-        name: what the summary is called.
+        name: the name of the summary.
         data: a tensor ``[k, frames, channels]`` of floats from -1 to 1.
         sample_rate: frames in a second.
-        step: the step, an int or an integer tensor ``[]``; None for that of the block around.
+        step: the step, an int or an integer tensor ``[]``; None for the step of the enclosing block.
         max_outputs: the largest number of sounds.
         encoding: "wav" or None.
-        description: a text in Markdown beside it.
+        description: a description in Markdown.
 
     Returns:
         None.
@@ -359,10 +359,10 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
     """Write a text in Markdown, or a list of them.
 
     Args:
-        name: what the summary is called.
+        name: the name of the summary.
         data: the text, or a list of texts.
-        step: the step, an int or an integer tensor ``[]``; None for that of the block around.
-        description: a text in Markdown beside it.
+        step: the step, an int or an integer tensor ``[]``; None for the step of the enclosing block.
+        description: a description in Markdown.
 
     Returns:
         None.

@@ -185,7 +185,7 @@ class CompiledTrace:
         one, where each input lies, unless the program has one device all the same.
 
         Captured tensors are constants of the program, and go where it runs; so do small arguments and variables, and
-        those that are no tensors yet, for which there is None.
+        those that are not tensors yet, for which there is None.
         """
         arguments = list(arguments)
         if not self._is_placed:

@@ -36,7 +36,7 @@ class GuardSink(Protocol):
     """What takes note of that which a program depends on besides its inputs, while that is traced."""
 
     def opaque_array(self, value: Any, /) -> None:
-        """The elements of an object that is no array of NumPy's were read."""
+        """The elements of an object that is not an array of NumPy's were read."""
 
     def shared_memory(self, tensor: Any, array: Any, /) -> None:
         """The elements of a tensor over the memory of an array that its owner may change were read."""

@@ -58,7 +58,7 @@ def select(code: Tensor, values: Sequence[Any], frame: FrameType | None = None, 
 
 
 def common_scalars(values: Sequence[Any]) -> Sequence[Tensor] | None:
-    """Scalars as tensors of one dtype; None if there is none that holds them all, or if some are no scalars."""
+    """Scalars as tensors of one dtype; None if there is none that holds them all, or if some are not scalars."""
     weak = _common_weak(values)
     if weak is not None:
         return [weak.tensor(value) for value in values]

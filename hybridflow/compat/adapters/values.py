@@ -117,7 +117,7 @@ class DType:
 
 
 class _Text(DType):
-    """``tf.string``, of features of records: texts are no tensors, but Python's own."""
+    """``tf.string``, of features of records: texts are not tensors, but Python's own."""
 
     @property
     def name(self) -> str:

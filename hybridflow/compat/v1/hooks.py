@@ -120,7 +120,7 @@ class StopAtStepHook(SessionRunHook):
 
 
 class NanLossDuringTrainingError(RuntimeError):
-    """A loss is no number."""
+    """A loss is not a number."""
 
     def __str__(self) -> str:
         return "NaN loss during training."
