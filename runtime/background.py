@@ -1,9 +1,11 @@
-"""Work behind: what makes later calls faster is made by one thread of low priority while programs run.
+"""Work behind: what makes later calls faster is made by threads of their own while programs run.
 
-One piece of work follows the other.  None of it begins where the process is to run on one thread, whose callers make
-themselves what they need.  A fork waits for the piece that is at work, and goes on with the others in both processes;
-so does a child that finds the thread at work nevertheless.  The end of the process waits for that piece, too, as LLVM's
-memory goes then, and drops the others.
+There are two queues, each with one thread, in which one piece of work follows the other: one of low priority, for
+better code of what runs already, and one for what calls do without until it is there.  On a busy machine low priority
+may mean seconds for a tenth of a second's work.  None of it begins where the process is to run on one thread, whose
+callers make themselves what they need.  A fork waits for the pieces that are at work, and goes on with the others in
+both processes; so does a child that finds a thread at work nevertheless.  The end of the process waits for those
+pieces, too, as LLVM's memory goes then, and drops the others.
 """
 
 from __future__ import annotations
@@ -22,9 +24,7 @@ from hybridflow.runtime.threads import thread_count
 
 _NICENESS = 10  # a tenth of the time of what else wants the core
 
-_waiting: deque[Callable[[], object]] = deque()  # the first one is at work, if there is a thread
-_thread: uninterruptible.Job[None] | None = None
-_lock = fork_safe_locks.make()  # around the two; taken by work that is apart alone, and as a process forks or ends
+_lock = fork_safe_locks.make()  # around the queues; taken by work that is apart alone, and as a process forks or ends
 _is_held = False  # whether no piece of work begins for now
 
 
@@ -37,80 +37,97 @@ def is_on() -> bool:
     return (words[THREADS] or thread_count.number()) > 1
 
 
-def begin(work: Callable[[], object]) -> bool:
+class _Queue:
+    """Pieces of work, and the thread that does them."""
+
+    def __init__(self, niceness: int) -> None:
+        self._niceness = niceness
+        self.waiting: deque[Callable[[], object]] = deque()  # the first one is at work, if there is a thread
+        self.thread: uninterruptible.Job[None] | None = None
+
+    def add(self, work: Callable[[], object]) -> bool:
+        with _lock:
+            self.waiting.append(work)
+            if self.go_on():
+                return True
+            self.waiting.remove(work)
+            return False
+
+    def go_on(self) -> bool:
+        """Have a thread, if there is work; False where none can be had."""
+        if self.thread is None and self.waiting and not _is_held:
+            try:
+                self.thread = uninterruptible.Job(self._run, is_waited_for=False)
+            except RuntimeError:
+                return False
+        return True
+
+    def _run(self) -> None:
+        if self._niceness and sys.platform == "linux":  # elsewhere a thread's number may be that of another process
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._niceness)
+        _here.is_behind = True
+        while True:
+            with _lock:
+                if _is_held or not self.waiting:
+                    self.thread = None
+                    return
+                work = self.waiting[0]
+            try:
+                with gc_pause.paused():  # in this thread it would run finalizers of the user's
+                    work()
+            except StoppedError:
+                continue
+            except BaseException:  # whatever it is: who waits for the thread would wait for good if it ended here
+                pass
+            with _lock:
+                if self.waiting and self.waiting[0] is work:
+                    self.waiting.popleft()
+
+
+_needed, _better = _Queue(0), _Queue(_NICENESS)
+_queues = (_needed, _better)
+
+
+def begin(work: Callable[[], object], is_needed: bool = False) -> bool:
     """Have ``work`` done behind, after what was asked for before; False where it is not to be or no thread can be had.
+    What ``is_needed`` for calls to be fast at all has a thread of its own, whose priority is not low.
 
     It may be run again from its beginning, in the child of a fork.  Its errors are dropped: who needs what it makes
     meets them again."""
-    return is_on() and uninterruptible.run_uninterruptible(lambda: _begin(work))
+    queue = _needed if is_needed else _better
+    return is_on() and uninterruptible.run_uninterruptible(lambda: queue.add(work))
 
 
 def check() -> None:
     """In work that has parts: raises StoppedError where it is to end, which ``_run`` takes."""
-    if _is_held and _is_behind():
+    if _is_held and is_behind():
         raise StoppedError
+
+
+def is_at_work() -> bool:
+    """Whether there is a thread behind."""
+    return any(queue.thread is not None for queue in _queues)
 
 
 def wait() -> None:
     """Wait until nothing is at work behind any more.  The thread itself, where a finalizer of the user's may run, does
     not wait for itself."""
-    while (thread := _thread) is not None and not _is_behind():
-        thread.wait()
+    while not is_behind() and (threads := [queue.thread for queue in _queues if queue.thread is not None]):
+        for thread in threads:
+            thread.wait()
 
 
-def _is_behind() -> bool:
+def is_behind() -> bool:
+    """Whether the running thread is one of those behind."""
     return getattr(_here, "is_behind", False)
 
 
 _here = threading.local()
 
 
-def _begin(work: Callable[[], object]) -> bool:
-    with _lock:
-        _waiting.append(work)
-        if _go_on():
-            return True
-        _waiting.remove(work)
-        return False
-
-
-def _go_on() -> bool:
-    """Have a thread, if there is work; False where none can be had."""
-    global _thread
-    if _thread is None and _waiting and not _is_held:
-        try:
-            _thread = uninterruptible.Job(_run, is_waited_for=False)
-        except RuntimeError:
-            return False
-    return True
-
-
-def _run() -> None:
-    global _thread
-    if sys.platform == "linux":  # elsewhere the number of a thread may be that of another process
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
-    _here.is_behind = True
-    while True:
-        with _lock:
-            if _is_held or not _waiting:
-                _thread = None
-                return
-            work = _waiting[0]
-        try:
-            with gc_pause.paused():  # in this thread it would run finalizers of the user's
-                work()
-        except StoppedError:
-            continue
-        except BaseException:  # whatever it is: who waits for the thread would wait for good if it ended here
-            pass
-        with _lock:
-            if _waiting and _waiting[0] is work:
-                _waiting.popleft()
-
-
 def _hold() -> None:
-    """Before a fork: wait for the part that is at work."""
+    """Before a fork: wait for the parts that are at work."""
     global _is_held
     _is_held = True
     wait()
@@ -119,18 +136,19 @@ def _hold() -> None:
 def _let_go() -> None:
     global _is_held
     _is_held = False
-    if _waiting:
+    if any(queue.waiting for queue in _queues):
         uninterruptible.run_uninterruptible(_resume)
 
 
 def _resume() -> None:
     with _lock:
-        _go_on()
+        for queue in _queues:
+            queue.go_on()
 
 
 def _let_go_in_child() -> None:
-    global _thread
-    _thread = None
+    for queue in _queues:
+        queue.thread = None
     _let_go()
 
 
@@ -138,7 +156,8 @@ def _finish() -> None:
     """As the process ends."""
     global _is_held
     _is_held = True
-    _waiting.clear()
+    for queue in _queues:
+        queue.waiting.clear()
 
 
 atexit.register(_finish)  # before ``apart`` waits for threads

@@ -8,6 +8,7 @@ gradient can be explained.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ from hybridflow.eager.operands import as_tensor, exclusive
 from hybridflow.eager.taped_calls import TapedCall, taken_apart, tensors_among
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, entered, user_location
 from hybridflow.runtime import uninterruptible
-from hybridflow.runtime.calls.native_tape import make_native
+from hybridflow.runtime.calls import native_tape
 from hybridflow.runtime.calls.tape_log import Recording, natives
 
 if TYPE_CHECKING:
@@ -57,18 +58,19 @@ def passes(op: Any, dtype: np.dtype[Any]) -> bool:
     return op not in _CUTTING or (op is _CONVERT and is_inexact(dtype))
 
 
-_uses = 0  # tapes that were made, up to the one with which native code is loaded
+_uses_left: float = TAPES.threshold  # tapes that are made before native code is loaded
 
 
 def _note_use() -> None:
-    global _uses
-    _uses += 1
-    if _uses == TAPES.threshold:
+    global _uses_left
+    _uses_left -= 1
+    if _uses_left <= 0 and native_tape.is_ready(compiled_backward.passes):
+        _uses_left = math.inf  # it is tried once
         _load_native()
 
 
 def _load_native() -> bool:
-    return make_native(GradientTape, compiled_backward.passes)
+    return native_tape.make_native(GradientTape, compiled_backward.passes)
 
 
 natives.load = _load_native
@@ -146,7 +148,7 @@ class GradientTape(Recording):
         self._reasons: dict[int, tuple[Any, str]] | None = None
         self._forget()
         add_recorder(self)
-        if _uses < TAPES.threshold and now().trace is None:  # a trace records without native code
+        if _uses_left < math.inf and now().trace is None:  # a trace records without native code
             _note_use()
 
     def _forget(self) -> None:

@@ -47,7 +47,7 @@ def note_use(nbytes: int) -> None:
     """An operator was answered in Python, with a result of so many bytes."""
     global _uses_left
     _uses_left -= OPERATORS.threshold if nbytes >= LARGE else 1
-    if _uses_left <= 0:
+    if _uses_left <= 0 and _native_operators().is_ready():
         _uses_left = math.inf  # it is tried once
         make_native()
 

@@ -54,6 +54,9 @@ def install() -> dict[OpDef, Callable[..., Any]]:
     return _functions() if operators.install(native_ops()) else {}
 
 
+is_ready = operators.is_ready
+
+
 def give(op: OpDef, whole: Callable[..., Any]) -> None:
     """Let operators whose op this is call ``whole``, which tells a tape of it, where somebody has to be told."""
     for name, of_slot in _OPS.items():

@@ -19,7 +19,7 @@ from hybridflow.eager.call_signature import form_of, names_objects
 from hybridflow.eager.taped_calls import TapedCalls
 from hybridflow.errors import of_arguments, of_user
 from hybridflow.runtime import fork_safe_locks, uninterruptible
-from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.calls.entry import Dispatcher, note_use
 
 if TYPE_CHECKING:
     from hybridflow.runtime.calls.native_call import NativeCall
@@ -74,7 +74,9 @@ class PublicOp(Dispatcher):
         if form is None:
             return
         is_due = self._tier_up.is_due(form, names_objects(form)) and _planner is not None
-        if is_due and _planning.acquire(blocking=False):  # another thread's plan may wait
+        if not is_due or not note_use():  # a plan without native code is of no use
+            return
+        if _planning.acquire(blocking=False):  # another thread's plan may wait
             try:
                 self._plan(form, args, kwargs, result)
             finally:

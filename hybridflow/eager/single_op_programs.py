@@ -84,12 +84,10 @@ def shortcut(op: OpDef, types: Types, attrs: Attrs) -> Callable[..., Any] | None
     if op.calls_host:
         return functools.partial(_on_host, op, attrs)
     form_of = _FORMS.get(op.kind)
+    if form_of is None or len(types) > MAX_INPUTS or not entry.note_use() or entry.enable() is None:
+        return None
     out: Any = op.infer(*types, **attrs)
-    if isinstance(out, TupleType):
-        return None
-    if form_of is None or 0 in out.shape or len(types) > MAX_INPUTS:
-        return None
-    if not entry.note_use() or entry.enable() is None:
+    if isinstance(out, TupleType) or 0 in out.shape:
         return None
     form = form_of(op, types, attrs)
     executable = _executable(op, types, form, devices.CPU)

@@ -18,7 +18,7 @@ from hybridflow.core.tier_up import TAPED_CALLS, TierUp
 from hybridflow.core.variable import Variable
 from hybridflow.eager.call_signature import form_of
 from hybridflow.runtime import fork_safe_locks, uninterruptible
-from hybridflow.runtime.calls.entry import Dispatcher
+from hybridflow.runtime.calls.entry import Dispatcher, note_use
 
 if TYPE_CHECKING:
     from hybridflow.compiler.autodiff import Record
@@ -113,8 +113,8 @@ class TapedCalls:
 
     def _note(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
         """Count a call that was made op by op, and make a whole if there were enough."""
-        if not self._tier_up.is_due(form) or _maker is None or not _making.acquire(blocking=False):
-            return  # if it is due, the next call is, too, where another thread makes something
+        if not self._tier_up.is_due(form) or _maker is None or not note_use() or not _making.acquire(blocking=False):
+            return  # if it is due, the next call is, too, where native code is not ready or another thread is at it
         try:
             self._make(form, args, kwargs, result)
         finally:

@@ -11,13 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ops import TABLE
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.executable import executable_for
-from hybridflow.runtime import uninterruptible
-from hybridflow.runtime.calls import argument_specs as native
+from hybridflow.runtime.calls import argument_specs as native, entry
 from hybridflow.runtime.calls.native_call import NativeCall
 from hybridflow.runtime.calls.result_steps import Make, View
 
@@ -42,7 +38,10 @@ def view_call(args: Sequence[Any], kwargs: dict[str, Any], result: Any, is_const
     steps = [Make("view", view) for view in views]
     if results is result:
         steps.append(Make(type(results).__name__, takes=len(results)))
-    return NativeCall(_nothing(), arguments, keywords=tuple(kwargs), results=steps)
+    nothing = entry.nothing()
+    if nothing is None:
+        return None
+    return NativeCall(nothing, arguments, keywords=tuple(kwargs), results=steps)
 
 
 def _is_among(x: Any, values: Sequence[Any]) -> bool:
@@ -79,9 +78,3 @@ def _constant(array: Any) -> View | None:
     copy = np.array(array, order="C")
     copy.flags.writeable = False
     return View(copy, copy.dtype, 0, copy.shape, copy.strides)
-
-
-@uninterruptible.once
-def _nothing() -> Any:
-    """The program of no inputs and no outputs."""
-    return executable_for(GraphBuilder(TABLE, "nothing").finish([]))

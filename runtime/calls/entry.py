@@ -24,8 +24,8 @@ import numpy as np
 from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import ArgumentError, CompileError, of_user
-from hybridflow.runtime import fork_safe_locks, uninterruptible
-from hybridflow.runtime.calls import front_end, guard_steps, variable_locks
+from hybridflow.runtime import uninterruptible
+from hybridflow.runtime.calls import front_end, guard_steps, made_behind, variable_locks
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
 from hybridflow.runtime.calls.result_steps import tuple_of
 from hybridflow.runtime.calls.tape_log import Recording, TapeLog
@@ -138,6 +138,18 @@ def on_tensors(executable: Any) -> Callable[..., Any] | None:
         return None
 
 
+def nothing() -> Executable | None:
+    """The program of no inputs and no outputs, which nobody has to compile.  None where there is no native code."""
+    addresses = enable()
+    return None if addresses is None else _nothing(addresses["nothing"])
+
+
+@functools.cache
+def _nothing(address: int) -> Executable:
+    program = Program("nothing", host_target.detect(), "", "nothing", (), (), (), 0)
+    return Executable(program, machine_code.Code({"nothing": address}))
+
+
 def _of_call(name: str, call: NativeCall) -> Callable[..., Any] | None:
     addresses = enable()
     return None if addresses is None else native_functions.builtin(_definition(name, addresses[name]), call)
@@ -162,44 +174,12 @@ def is_due() -> bool:
     """Whether native code is there, or lies on disk, or there were enough calls by now.  To make it takes as long as
     thousands of them: programs that call a little, on a machine where nothing was called before, do without, and others
     do so until it has been made behind (see ``background``)."""
-    return bool(_enabled.made) or (_uses > flags.NATIVE_AFTER.value and _is_ready()) or bool(_is_kept())
+    return bool(_enabled.made) or (_uses > flags.NATIVE_AFTER.value and native_code.is_ready()) or bool(_is_kept())
 
 
-def _is_ready() -> bool:
-    """Whether native code is to be had without waiting, or whoever asks for it is to wait."""
-    return bool(_is_made) or flags.NATIVE_AFTER.value == 0 or not _is_begun()
-
-
-_is_made: list[bool] = []  # one item as soon as it was made behind, or that failed
-
-
-@uninterruptible.once
-def _is_begun() -> bool:
-    """Have it made behind; False where nothing is."""
-    from hybridflow.runtime import background  # only where there were enough calls
-
-    return background.begin(_make)
-
-
-def _make() -> None:
-    try:
-        pool = memory_pool.pool()
-        if pool is not None:
-            _code_for(pool)
-    finally:
-        _is_made.append(True)  # who comes next meets the error, if there is one
-
-
-def _code_for(pool: memory_pool.Pool) -> dict[str, int]:
-    """The native code, loaded."""
-    with _making:
-        if not _made:
-            _made.append(_loaded(pool, bool(flags.VERIFY.value)))
-        return _made[0]
-
-
-_making = fork_safe_locks.make()
-_made: list[dict[str, int]] = []
+def is_ready() -> bool:
+    """The same, whatever the number of calls."""
+    return bool(_enabled.made) or bool(_is_kept()) or native_code.is_ready()
 
 
 def when_enabled(work: Callable[[], object]) -> None:
@@ -232,10 +212,9 @@ def problem() -> str | None:
 def _enabled() -> dict[str, int] | str:
     """Addresses by symbol, or what is wrong: calls must work wherever Python does."""
     try:
-        pool = memory_pool.pool()
-        if pool is None:
+        if memory_pool.pool() is None:
             return memory_pool.problem() or "there is no pool"
-        addresses = _code_for(pool)
+        addresses = native_code.get()
     except (AttributeError, CompileError, OSError, TypeError) as error:  # no such symbol, field or library
         return f"native code does not load: {error}"
     definition = native_functions.method_def("__call__", addresses["call"], keywords=True)
@@ -328,6 +307,7 @@ def _module(checked: bool) -> tuple[Offsets, tuple[object, ...], tuple[str, ...]
         "elementwise",
         "fixed",
         "sample",
+        "nothing",
         "forget_state",
         *(("owned_references",) if checked else ()),
     )
@@ -342,7 +322,9 @@ def _module(checked: bool) -> tuple[Offsets, tuple[object, ...], tuple[str, ...]
     return places, settings, (*own, *TAPE_SYMBOLS, *SLOT_SYMBOLS)
 
 
-def _loaded(pool: memory_pool.Pool, checked: bool) -> dict[str, int]:
+def _loaded() -> dict[str, int]:
+    pool, checked = memory_pool.pool(), bool(flags.VERIFY.value)
+    assert pool is not None  # or nothing is enabled
     imports = {
         **common_imports(pool),
         "NativeCall_Type": id(_native_call().NativeCall),
@@ -360,7 +342,11 @@ def _loaded(pool: memory_pool.Pool, checked: bool) -> dict[str, int]:
         "closed": ctypes.addressof(variable_locks.closed),
     }
     places, settings, symbols = _module(checked)
-    return native_functions.load(lambda: _entry_code().build(places, checked), settings, symbols, imports)
+    return made_behind.load(lambda: _entry_code().build(places, checked), settings, symbols, imports)
+
+
+native_code = made_behind.MadeBehind(_loaded)
+"""Addresses by symbol."""
 
 
 @uninterruptible.loaded

@@ -94,6 +94,7 @@ def build(offsets: Offsets, checked: bool = False) -> str:
     _export(module, "answer", "attempt", keywords=True)
     _export(module, "bind", "try_bind", keywords=True)
     _sample(module)
+    module.function("nothing", I32, PTR, PTR, PTR, PTR).ret(i32(0))  # i32 nothing(buffers, dims, arena, host)
     _forget_state(module, offsets.tape)
     return str(module.ir)
 

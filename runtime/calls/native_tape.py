@@ -14,10 +14,10 @@ from typing import Any
 from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import fork_safe_locks, uninterruptible
-from hybridflow.runtime.calls import entry, front_end, tape_log
+from hybridflow.runtime.calls import entry, front_end, made_behind, tape_log
 from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.native import native_functions, object_layout
-from hybridflow.runtime.native.records import PassOffsets
+from hybridflow.runtime.native.records import Offsets, PassOffsets
 
 _METHODS = ("__enter__", "__exit__", "watch", "gradient")
 _LOG = ("entry", "place", "track")  # functions on logs, see ``tape_log.natives``
@@ -36,7 +36,7 @@ class BackwardPass:
 def make_native(tape_type: type[tape_log.Recording], passes: dict[bytes, Any]) -> bool:
     """Let native code answer the methods of a class, of which there is one; whether it does.  ``passes`` holds a Pass
     for the words of a log and of what is asked for (see ``TapeLog._key``)."""
-    addresses = _addresses(tape_type, passes)
+    addresses = _addresses(passes)
     if addresses is None:
         return False
     for name in _METHODS:
@@ -54,46 +54,73 @@ def _documented(name: str, method: Any) -> str:
     return f"{name}{given}\n--\n\n{inspect.getdoc(method) or ''}"
 
 
-_made: list[dict[str, int] | None] = []
+def is_ready(passes: dict[bytes, Any]) -> bool:
+    """Whether ``make_native`` does not wait, or is to; else what it needs is being made behind."""
+    are_entries, is_own = entry.is_ready(), bool(_is_kept()) or _native_code(passes).is_ready()  # both begin
+    return bool(_made) or (are_entries and is_own)
+
+
+_made: list[dict[str, int]] = []
 _making = fork_safe_locks.make()
 
 
-def _addresses(tape_type: type, passes: dict[bytes, Any]) -> dict[str, int] | None:
-    """Addresses by symbol, or None where tapes stay in Python; for the first class that there is."""
-    if not _made or _made[0] is None:  # what native code needs may have come since
+def _addresses(passes: dict[bytes, Any]) -> dict[str, int] | None:
+    """Addresses by symbol, or None where tapes stay in Python.  What native code needs may come later."""
+    if not _made:
         uninterruptible.run_uninterruptible(lambda: _make(passes))
-    return _made[0]
+    return _made[0] if _made else None
 
 
 def _make(passes: dict[bytes, Any]) -> None:
-    with _making:
-        if not _made or _made[0] is None:
-            _made[:] = [_loaded(passes)]
-
-
-def _loaded(passes: dict[bytes, Any]) -> dict[str, int] | None:
     """Load the code.  Logs are looked at natively from then on."""
-    pool, entries = memory_pool.pool(), entry.enable()
-    if pool is None or entries is None:
-        return None
-    checked = bool(flags.VERIFY.value)
+    with _making:
+        if _made or entry.enable() is None:
+            return
+        try:
+            result = _native_code(passes).get()
+        except (AttributeError, CompileError, OSError, TypeError):
+            return
+        for name in _LOG:
+            _definitions.append(native_functions.method_def(name, result[f"call_{name}"]))
+            tape_log.natives[name] = native_functions.builtin(_definitions[-1], None)
+        _made.append(result)
+
+
+def _native_code(passes: dict[bytes, Any]) -> made_behind.MadeBehind[dict[str, int]]:
+    """For the first class that there is."""
+    return _codes.setdefault("tape", made_behind.MadeBehind(lambda: _loaded(passes)))
+
+
+_codes: dict[str, made_behind.MadeBehind[dict[str, int]]] = {}
+
+
+@uninterruptible.once
+def _is_kept() -> bool:
+    if object_layout.problem() is not None:
+        return False
     try:
-        places = (
-            entry.offsets(),
-            PassOffsets(*(object_layout.slot_offset(BackwardPass, name) for name in BackwardPass.__slots__)),
-        )
-        imports = {**entry.common_imports(pool), "State_Type": id(type(front_end.known().reasons.idle))}
-        imports |= {f"Name{name}": id(name) for name in _NAMES}
-        imports |= {"Passes": id(passes), **{name: entries[name] for name in entry.TAPE_SYMBOLS}}
-        settings = ("tapes", places, *object_layout.SETTINGS, checked)
-        symbols = (*(name.strip("_") for name in _METHODS), *(f"call_{name}" for name in _LOG))
-        result = native_functions.load(lambda: _tape_code().build(*places, checked), settings, symbols, imports)
-    except (AttributeError, CompileError, OSError, TypeError):
-        return None
-    for name in _LOG:
-        _definitions.append(native_functions.method_def(name, result[f"call_{name}"]))
-        tape_log.natives[name] = native_functions.builtin(_definitions[-1], None)
-    return result
+        _, settings, symbols = _module(bool(flags.VERIFY.value))
+    except (AttributeError, OSError, TypeError):  # as in ``entry``
+        return False
+    return native_functions.is_kept(settings, symbols)
+
+
+def _module(checked: bool) -> tuple[tuple[Offsets, PassOffsets], tuple[object, ...], tuple[str, ...]]:
+    """What decides the text of the module; and its symbols."""
+    slots = (object_layout.slot_offset(BackwardPass, name) for name in BackwardPass.__slots__)
+    places = entry.offsets(), PassOffsets(*slots)
+    symbols = (*(name.strip("_") for name in _METHODS), *(f"call_{name}" for name in _LOG))
+    return places, ("tapes", places, *object_layout.SETTINGS, checked), symbols
+
+
+def _loaded(passes: dict[bytes, Any]) -> dict[str, int]:
+    pool, entries, checked = memory_pool.pool(), entry.native_code.get(), bool(flags.VERIFY.value)
+    assert pool is not None  # or there were no entries
+    places, settings, symbols = _module(checked)
+    imports = {**entry.common_imports(pool), "State_Type": id(type(front_end.known().reasons.idle))}
+    imports |= {f"Name{name}": id(name) for name in _NAMES}
+    imports |= {"Passes": id(passes), **{name: entries[name] for name in entry.TAPE_SYMBOLS}}
+    return made_behind.load(lambda: _tape_code().build(*places, checked), settings, symbols, imports)
 
 
 _definitions: list[native_functions.MethodDef] = []

@@ -14,11 +14,11 @@ from typing import Any
 from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import fork_safe_locks, uninterruptible
-from hybridflow.runtime.calls import entry, front_end
+from hybridflow.runtime.calls import entry, front_end, made_behind
 from hybridflow.runtime.calls.op_calls import ElementwiseOp, address_of
 from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.native import native_functions, object_layout
-from hybridflow.runtime.native.records import ARITHMETIC, COMPARISONS, OPS_OF_SLOTS, SLOTS, WORD
+from hybridflow.runtime.native.records import ARITHMETIC, COMPARISONS, OPS_OF_SLOTS, SLOTS, WORD, Offsets
 
 _NAME_WANT = "_want"  # the object whose address native code holds
 _covered: dict[str, Any] = {}  # what the Tensor class itself had under the names of the slots, None for nothing
@@ -106,22 +106,51 @@ def _kept(value: Any) -> Any:
     return value
 
 
+def is_ready() -> bool:
+    """Whether ``install`` and ``function`` do not wait, or are to; else what they need is being made behind."""
+    are_entries, is_own = entry.is_ready(), bool(_is_kept()) or _native_code.is_ready()  # both begin
+    return bool(_addresses.made) or (are_entries and is_own)
+
+
 @uninterruptible.once
 def _addresses() -> dict[str, int] | None:
     """Addresses by symbol, or None where operators stay in Python."""
-    pool, entries = memory_pool.pool(), entry.enable()
-    if pool is None or entries is None:
+    if entry.enable() is None:
         return None
-    checked = bool(flags.VERIFY.value)
-    symbols = ("unary", "binary", "slot_operators", "slot_functions", "slot_wholes", *sorted({*_methods().values()}))
-    places = entry.offsets()
-    settings = ("slots", places, *object_layout.SETTINGS, checked)
-    imports = {**entry.common_imports(pool), "Name_want": id(_NAME_WANT)}
-    imports |= {name: entries[name] for name in entry.SLOT_SYMBOLS}
     try:
-        return native_functions.load(lambda: _slot_code().build(places, checked), settings, symbols, imports)
+        return _native_code.get()
     except (CompileError, OSError):
         return None
+
+
+@uninterruptible.once
+def _is_kept() -> bool:
+    if object_layout.problem() is not None:
+        return False
+    try:
+        _, settings, symbols = _module(bool(flags.VERIFY.value))
+    except (AttributeError, OSError, TypeError):  # as in ``entry``
+        return False
+    return native_functions.is_kept(settings, symbols)
+
+
+def _module(checked: bool) -> tuple[Offsets, tuple[object, ...], tuple[str, ...]]:
+    """What decides the text of the module; and its symbols."""
+    symbols = ("unary", "binary", "slot_operators", "slot_functions", "slot_wholes", *sorted({*_methods().values()}))
+    places = entry.offsets()
+    return places, ("slots", places, *object_layout.SETTINGS, checked), symbols
+
+
+def _loaded() -> dict[str, int]:
+    pool, entries, checked = memory_pool.pool(), entry.native_code.get(), bool(flags.VERIFY.value)
+    assert pool is not None  # or there were no entries
+    places, settings, symbols = _module(checked)
+    imports = {**entry.common_imports(pool), "Name_want": id(_NAME_WANT)}
+    imports |= {name: entries[name] for name in entry.SLOT_SYMBOLS}
+    return made_behind.load(lambda: _slot_code().build(places, checked), settings, symbols, imports)
+
+
+_native_code = made_behind.MadeBehind(_loaded)
 
 
 @uninterruptible.loaded

@@ -72,11 +72,12 @@ def load(
 
 def is_kept(settings: Iterable[object], symbols: tuple[str, ...]) -> bool:
     """Whether the disk cache has the machine code of such a module."""
-    key = _key(settings, symbols)
+    key = key_of(settings, symbols)
     return key is not None and disk_cache.get(key) is not None
 
 
-def _key(settings: Iterable[object], symbols: tuple[str, ...]) -> str | None:
+def key_of(settings: Iterable[object], symbols: tuple[str, ...]) -> str | None:
+    """The key in the disk cache; None where there is none."""
     known = source()
     if known is None:
         return None
@@ -86,19 +87,33 @@ def _key(settings: Iterable[object], symbols: tuple[str, ...]) -> str | None:
 def _load(
     build: Callable[[], str], settings: Iterable[object], symbols: tuple[str, ...], imports: dict[str, int]
 ) -> dict[str, int]:
-    target = host_target.detect()
-    key = _key(settings, symbols)
-    imports = {"miss": ctypes.addressof(MISS), **imports}
+    key = key_of(settings, symbols)
+    return link(key, lambda: compiled(text_of(build)), symbols, imports).addresses
 
-    def compiled() -> bytes:
-        from hybridflow.runtime import gc_pause  # only where the disk has no machine code for it
 
-        with gc_pause.paused():  # in this thread it would run finalizers of the user's
-            text = build()
-        with gc_pause.given_way():  # as work behind holds the collector back
-            return machine_code.compile_object(text, target, use="runtime")
+def link(
+    key: str | None, compile_: Callable[[], bytes], symbols: tuple[str, ...], imports: dict[str, int]
+) -> machine_code.Code:
+    """The code as the disk cache has it under the key, or else that of ``compile_``, for the life of the process.
 
-    code = machine_code.cached_code(key, compiled, *symbols, imports=imports)
-    # Objects that outlive every module (an array freed at interpreter exit) still call this code: never unload it.
+    Objects that outlive every module (an array freed at interpreter exit) still call it: it is never unloaded."""
+    code = machine_code.cached_code(key, compile_, *symbols, imports={"miss": ctypes.addressof(MISS), **imports})
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
-    return code.addresses
+    return code
+
+
+def text_of(build: Callable[[], str]) -> str:
+    from hybridflow.runtime import gc_pause  # only where the disk has no machine code for it
+
+    with gc_pause.paused():  # in this thread it would run finalizers of the user's
+        return build()
+
+
+def compiled(text: str, level: int = machine_code.FULL) -> bytes:
+    """Machine code of a module for this machine."""
+    from hybridflow.runtime import gc_pause
+
+    with gc_pause.given_way():  # as work behind holds the collector back
+        if level != machine_code.FULL:
+            return machine_code.compile_image([text], host_target.detect(), "runtime", level)
+        return machine_code.compile_object(text, host_target.detect(), use="runtime")

@@ -120,7 +120,7 @@ def test_another_process_starts_at_level_2_where_it_was_made() -> None:
 def test_another_process_goes_on_where_level_2_was_not_made() -> None:
     with held():
         expected = bits(hf.function(normalized)(hf.asarray(X)))
-        background._waiting.clear()
+        background._better.waiting.clear()
         code_store.forget()
         before = code_store.counts().compiled
         g = hf.function(normalized)
@@ -137,21 +137,21 @@ def test_a_level_for_all(level: str) -> None:
         f = hf.function(normalized)
         f(hf.asarray(X))
         assert tiers_of(f).level == int(level) and tiers_of(f).is_last
-        assert not background._waiting
+        assert not background._better.waiting
 
 
 def test_one_thread_has_nothing_behind() -> None:
     thread_pool.set_threads(1)
     f = hf.function(normalized)
     f(hf.asarray(X))
-    assert tiers_of(f).level == 2 and not background._waiting and background._thread is None
+    assert tiers_of(f).level == 2 and not background._better.waiting and not background.is_at_work()
 
 
 def test_setting_one_thread_waits_for_what_is_behind() -> None:
     f = hf.function(normalized)
     f(hf.asarray(X))
     hf.config.set_num_threads(1)
-    assert background._thread is None and tiers_of(f).level == 2
+    assert not background.is_at_work() and tiers_of(f).level == 2
 
 
 def test_long_first_runs_start_at_level_2() -> None:
@@ -276,7 +276,7 @@ def test_tiers_that_outlive_their_code_keep_nobody_busy() -> None:
     try:
         assert not waiting.is_alive()
     finally:
-        background._waiting.clear()  # else it would go on for good
+        background._better.waiting.clear()  # else it would go on for good
     assert kept.level == 0
 
 
@@ -429,8 +429,8 @@ x = hf.asarray(np.ones((20, 30), np.float32))
 background._hold()
 functions = [hf.function(lambda x, k=k: hf.tanh(x @ hf.matrix_transpose(x)) + float(k)) for k in range(30)]
 for f in functions: f(x)
-background._waiting = Waiting(map(counted, background._waiting))
-print(len(background._waiting) > 20)
+background._better.waiting = Waiting(map(counted, background._better.waiting))
+print(len(background._better.waiting) > 20)
 background._let_go()
 """
     environment = {

@@ -23,19 +23,22 @@ from hybridflow.runtime.calls import entry
 from hybridflow.runtime.machine import machine_code
 
 compiled = []  # functions of modules of the runtime's own
-real = machine_code.compile_object
+real, real_image = machine_code.compile_object, machine_code.compile_image
 begun, gate = threading.Event(), threading.Event()  # work behind has begun; it may go on
 gate.set()
 
-def compile_object(text, target, use="program", **more):
-    if background._is_behind():
+def compile_image(texts, target, use="program", level=None):
+    if background.is_behind():
         begun.set()
         gate.wait()
+    return real_image(texts, target, use, level)
+
+def compile_object(text, target, use="program", **more):
     if use == "runtime":
         compiled.append(text.count("\\ndefine "))
     return real(text, target, use=use, **more)
 
-machine_code.compile_object = compile_object
+machine_code.compile_object, machine_code.compile_image = compile_object, compile_image
 f = hf.function(lambda x: hf.exp(x) * 2 + 1)
 x = hf.asarray(np.ones(8, np.float32))
 expected = (np.exp(np.ones(8)) * 2 + 1).astype(np.float32)
@@ -116,7 +119,7 @@ atexit.register(gate.set)
 gate.clear()
 for _ in range(40): call()
 begun.wait()
-print(background._thread is not None)
+print(background.is_at_work())
 """
     assert printed(program, "off", HF_NUM_THREADS="2") == ["True"]
 
@@ -136,7 +139,7 @@ for _ in range(5):
     except KeyboardInterrupt:
         caught += 1
 gate.set()
-while background._thread is not None:
+while background.is_at_work():
     try:
         os.kill(os.getpid(), signal.SIGINT)
         call()
@@ -200,7 +203,7 @@ os.register_at_fork(before=gate.set)  # before what waits for the part that is a
 gate.clear()
 for _ in range(40): call()
 begun.wait()
-print(background._thread is not None, flush=True)
+print(background.is_at_work(), flush=True)
 child = os.fork()
 call()
 background.wait(); call()
@@ -227,3 +230,91 @@ for k in range(3):
 print(len(g.signatures()))
 """
     assert printed(program, tmp_path) == ["1"]
+
+
+EVERY_OP = """
+from hybridflow.runtime.calls import native_tape, operators
+
+y = x * 0.5
+square = hf.asarray(np.ones((4, 4), np.float32))
+
+def gradient():
+    with hf.GradientTape() as tape:
+        tape.watch(x)
+        loss = hf.sum(x * x)
+    return tape.gradient(loss, x)
+
+ops = [
+    lambda: x + 1, lambda: x * y, lambda: square @ square, lambda: square[1:], lambda: hf.exp(x), lambda: hf.sum(x),
+    lambda: hf.maximum(x, y), lambda: hf.nn.softmax(square), lambda: hf.reshape(x, (2, 4)), lambda: hf.zeros((4, 4)),
+    lambda: hf.sort(x), lambda: hf.cumulative_sum(x), lambda: hf.concat([x, y], axis=0), lambda: f(x), gradient,
+]
+
+def bits():
+    return [op().numpy().tobytes() for op in ops]
+
+def loaded():
+    return len(compiled), len(entry._enabled.made), len(operators._addresses.made), len(native_tape._made)
+"""
+
+
+def test_no_op_waits_for_it_and_all_have_it_then(tmp_path: Path) -> None:
+    """Whatever is called however often: nothing but memory is made in the loop, and all is native afterwards."""
+    program = """
+background._hold()
+first = bits()
+for _ in range(60): assert bits() == first
+print(*loaded())
+background._let_go()
+background.wait()
+for _ in range(8): assert bits() == first
+background.wait()
+print(*loaded(), type(hf.Tensor.__add__).__name__, type(hf.GradientTape.watch).__name__)
+for _ in range(8): assert bits() == first
+"""
+    found = printed(EVERY_OP + program, tmp_path, HF_NUM_THREADS="2")
+    assert found == ["1", "0", "0", "0", "5", "1", "1", "1", "wrapper_descriptor", "method_descriptor"]
+
+
+def test_what_calls_need_does_not_wait_for_better_code_and_has_the_priority_of_the_process(tmp_path: Path) -> None:
+    program = """
+import os
+ends, nice = threading.Event(), []
+background.begin(lambda: (nice.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), ends.wait()))
+for _ in range(40): call()
+background.begin(lambda: nice.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), is_needed=True)
+while background._needed.thread is not None: background._needed.thread.wait()
+call()
+print(bool(entry._enabled.made), nice[1] == os.getpriority(os.PRIO_PROCESS, 0), nice[0] >= nice[1])
+ends.set()
+"""
+    assert printed(program, tmp_path, HF_NUM_THREADS="2") == ["True", "True", "True"]
+
+
+def test_code_that_is_made_quickly_passes_its_calls_on(tmp_path: Path) -> None:
+    program = """
+import ctypes
+places = []
+real_load = machine_code.load_object
+def load_object(image, *symbols, imports=None):
+    code = real_load(image, *symbols, imports=imports)
+    places.extend(address for symbol, address in code.addresses.items() if symbol.endswith(".better"))
+    return code
+machine_code.load_object = load_object
+ends = threading.Event()
+background.begin(ends.wait)
+first = bits()
+for _ in range(60): assert bits() == first
+while background._needed.thread is not None: background._needed.thread.wait()
+for _ in range(8): assert bits() == first
+while background._needed.thread is not None: background._needed.thread.wait()
+for _ in range(8): assert bits() == first
+words = lambda: [ctypes.c_uint64.from_address(place).value for place in places]
+print(*loaded()[1:], len(places) > 40, any(words()))
+ends.set()
+background.wait()
+print(all(words()), len(set(words())) == len(places))
+for _ in range(8): assert bits() == first
+"""
+    found = printed(EVERY_OP + program, tmp_path, HF_NUM_THREADS="2")
+    assert found == ["1", "1", "1", "True", "False", "True", "True"]

@@ -1,0 +1,130 @@
+"""Native modules of the runtime's own that calls do without until they have been made behind.
+
+What is made behind begins with code of LLVM's level 0, which takes a fifth of the time, and better code follows, to
+which the functions of the former pass their calls on: whoever has their addresses may keep them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from hybridflow import flags
+from hybridflow.runtime import fork_safe_locks, uninterruptible
+from hybridflow.runtime.machine import machine_code
+from hybridflow.runtime.native import native_functions
+
+T = TypeVar("T")
+
+
+class MadeBehind(Generic[T]):
+    """What ``compute`` returns, which takes as long as thousands of calls in Python.  ``get`` is for work that is
+    apart.  It computes once; errors are raised, and it is tried again next time."""
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute = compute
+        self._lock = fork_safe_locks.make()
+        self._made: list[T] = []
+        self._is_over: list[bool] = []  # one item as soon as it was made behind, or that failed
+        self._is_begun = uninterruptible.once(self._begin)
+
+    def get(self) -> T:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._compute())
+            return self._made[0]
+
+    def is_ready(self) -> bool:
+        """Whether it is to be had without waiting, or whoever asks for it is to wait; else it is being made behind."""
+        return bool(self._is_over) or flags.NATIVE_AFTER.value == 0 or not self._is_begun()
+
+    def _begin(self) -> bool:
+        """False where nothing is made behind."""
+        from hybridflow.runtime import background  # only where there were enough calls
+
+        return background.begin(self._run, is_needed=True)
+
+    def _run(self) -> None:
+        try:
+            self.get()
+        finally:
+            self._is_over.append(True)  # who comes next meets the error, if there is one
+
+
+def load(
+    build: Callable[[], str], settings: Iterable[object], symbols: tuple[str, ...], imports: dict[str, int]
+) -> dict[str, int]:
+    """As ``native_functions.load``, for what may be made behind.  The result has the addresses of better code as soon
+    as there is some: variables of the module have moved then."""
+    from hybridflow.runtime import background
+
+    key = native_functions.key_of(settings, symbols)
+    is_kept = native_functions.is_kept(settings, symbols)
+    if is_kept or not background.is_behind() or flags.VERIFY.value:  # code that counts has its counts in one place
+        return native_functions.load(build, settings, symbols, imports)
+    text = native_functions.text_of(build)
+    functions = [symbol for symbol in symbols if re.search(rf'^define [^@]*@"{symbol}"\(', text, re.MULTILINE)]
+    words = {symbol: _words(text, symbol) for symbol in symbols if symbol not in functions}
+    places = tuple(_PLACE.format(symbol) for symbol in functions)
+
+    def quickly() -> bytes:
+        return native_functions.compiled(_passing_on(text, functions), machine_code.QUICK)
+
+    first = native_functions.link(None, quickly, (*symbols, *places), imports).addresses
+    result = {symbol: first[symbol] for symbol in symbols}
+
+    def improve() -> None:
+        better = native_functions.link(key, lambda: native_functions.compiled(text), symbols, imports).addresses
+        result.update(better)
+        for symbol, count in words.items():
+            before, now = ((ctypes.c_uint64 * count).from_address(a[symbol]) for a in (first, better))
+            for k, word in enumerate(before):
+                now[k] = now[k] or word  # what was set meanwhile was set here
+        for symbol, place in zip(functions, places):
+            ctypes.c_uint64.from_address(first[place]).value = better[symbol]
+
+    background.begin(improve)
+    return result
+
+
+_PLACE = "{}.better"  # the variable that says where a function's better code is, 0 while there is none
+_PASSED_ON = """
+@"{place}" = global ptr null
+define {result} @"{name}"({parameters}) nounwind {{
+  %better = load atomic ptr, ptr @"{place}" acquire, align 8
+  %is_none = icmp eq ptr %better, null
+  br i1 %is_none, label %here, label %there
+here:
+  %first = musttail call {result} @"{name}.first"({parameters})
+  ret {first}
+there:
+  %second = musttail call {result} %better({parameters})
+  ret {second}
+}}
+"""
+
+
+def _passing_on(text: str, functions: Iterable[str]) -> str:
+    """The text of a module whose functions do what they did while their places are 0, and pass calls on after that."""
+    added = []
+    for name in functions:
+        found = re.search(rf'^define (\S+) @"{name}"\((.*)\)', text, re.MULTILINE)
+        assert found is not None, name
+        result, parameters = found.groups()
+        text = f'{text[: found.start()]}define {result} @"{name}.first"({text[found.start(2) :]}'
+        first, second = ("void", "void") if result == "void" else (f"{result} %first", f"{result} %second")
+        named = {"place": _PLACE.format(name), "name": name, "result": result, "parameters": parameters}
+        call = _PASSED_ON.format(first=first, second=second, **named)
+        if result == "void":
+            call = call.replace("%first = ", "").replace("%second = ", "")
+        added.append(call)
+    return "".join([text, *added])
+
+
+def _words(text: str, variable: str) -> int:
+    """How many words of 64 bits a variable has."""
+    found = re.search(rf'^@"{variable}" = global (?:\[(\d+) x )?(?:ptr|i64)\b', text, re.MULTILINE)
+    assert found is not None, variable
+    return int(found[1] or 1)
