@@ -120,8 +120,12 @@ def extent(name: str, what: str, value: Any) -> Extent:
 
 
 def whole(name: str, what: str, value: Any) -> Extent:
-    """An integer, or an expression over symbolic extents."""
-    return value if isinstance(value, Dim) else integer(name, what, value)
+    """An integer, or an expression over symbolic extents.  What stands for one that only the program knows, such as a
+    symbolic tensor, says by ``_to_extent`` which."""
+    if type(value) is int or isinstance(value, Dim):
+        return value
+    to_extent = getattr(value, "_to_extent", None)
+    return integer(name, what, value) if to_extent is None else to_extent()
 
 
 def shape(name: str, values: Sequence[Any]) -> Shape:

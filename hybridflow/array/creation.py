@@ -415,15 +415,18 @@ def _in_64_bits(value: Any) -> Any:
 
 def _number(value: Any, name: str) -> Any:
     """A bound of ``arange``."""
-    if weak_kind(value) is None:
-        bound = as_tensor(value, "arange")
+    if weak_kind(value) is None or (isinstance(value, Tensor) and dtypes.is_integer(value.dtype)):
+        bound = value if isinstance(value, Tensor) else as_tensor(value, "arange")
         if bound.size != 1:
             raise ShapeError("arange", f"{name} is {bound.type}; it must be one number.")
         if bound._known() is None:
-            raise TraceError(
-                "arange", f"{name} is {bound!r}, whose value does not exist while tracing, and it decides the shape. "
-                "For a loop write range(n), which takes a tensor; for a size make it a Python argument."
-            )  # fmt: skip
+            return bound._to_extent(
+                lambda: TraceError(
+                    "arange",
+                    f"{name} is {bound!r}, whose value does not exist while tracing, and it decides the shape. "
+                    "For a loop write range(n), which takes a tensor; for a size make it a Python argument.",
+                )
+            )
         value = bound.item()
     if isinstance(value, float) and not math.isfinite(value):
         raise ArgumentError("arange", f"{name} is {value}; it must be finite.")

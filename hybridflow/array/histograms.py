@@ -18,6 +18,7 @@ from hybridflow.array.elementwise import (
     greater_equal,
     less,
     logical_or,
+    maximum,
     multiply,
     subtract,
     where,
@@ -68,7 +69,7 @@ def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length
         x: integers of one axis, not negative.
         weights: what is added up, of the shape of ``x``.
         minlength: how many numbers are counted at least.
-        length: how many numbers are counted; required in compiled functions.
+        length: how many numbers are counted; unless given, calls find it.
 
     Returns:
         A tensor of one axis.
@@ -87,24 +88,42 @@ def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length
     if length is not None:
         return _counted(values, counted, type_rules.extent("bincount", "length", length))
     known = values._known()
-    if known is None:
-        raise TraceError(
+    if known is not None:
+        return _counted(values, counted, _length_of(known, minlength))
+    least = _least_length(minlength)
+    if values.shape[0] == 0:
+        return _counted(values, counted, least)
+    smallest, largest = min(values), max(values)
+    size = where(less(smallest, 0), smallest, maximum(add(largest, 1), least))._to_extent(
+        lambda: TraceError(
             "bincount",
             f"the result's size depends on the values of {values!r}; say how many numbers there may be, "
             "bincount(x, length=...), or call it outside of the traced function.",
         )
-    return _counted(values, counted, _length_of(known, minlength))
+    )
+    if size < 0:
+        raise _is_negative(size)
+    return _counted(values, counted, size)
 
 
 def _length_of(known: np.ndarray, minlength: Any) -> int:
     """How many numbers are counted, by those that there are."""
     if known.size and known.min() < 0:
-        raise ArgumentError("bincount", f"{known.min()} is among the numbers; they must not be negative.")
+        raise _is_negative(known.min())
+    least = _least_length(minlength)
+    largest = int(known.max()) + 1 if known.size else 0
+    return largest if largest > least else least
+
+
+def _is_negative(number: Any) -> ArgumentError:
+    return ArgumentError("bincount", f"{number} is among the numbers; they must not be negative.")
+
+
+def _least_length(minlength: Any) -> int:
     least = type_rules.integer("bincount", "minlength", minlength)
     if least < 0:
         raise ArgumentError("bincount", f"minlength is {least}; it must not be negative.")
-    largest = int(known.max()) + 1 if known.size else 0
-    return largest if largest > least else least
+    return least
 
 
 _PART = 1 << 18  # numbers that are counted at once

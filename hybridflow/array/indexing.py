@@ -21,9 +21,8 @@ from hybridflow.compiler.ir.types import Shape, is_static, same_extents
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.context import busy, reasons
 from hybridflow.core.promotion import default_float, default_int, to_dtype
-from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.tensor import Operators, Tensor, wrap
 from hybridflow.core.type_aliases import DTypeLike
-from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import (
     as_tensor,
@@ -72,7 +71,8 @@ _Entry = Any  # one of the four
 def getitem(x: Any, key: Any) -> Tensor:
     """``x[key]``: ints, slices, None, Ellipsis, integer arrays and bool masks, combined as NumPy combines them.
 
-    A mask's result has a size that depends on values, so a symbolic mask raises TraceError.
+    A mask's result has a size that depends on values, which calls of compiled functions find.  TraceError is raised in
+    what has to be one program.
     """
     out = _taken(x, key) if not busy.value or reasons.none_here() else None
     if out is not None:
@@ -147,7 +147,7 @@ def key_part(part: Any) -> Any:
         )
     if isinstance(part, float):
         raise ArgumentTypeError("getitem", f"{part!r} is a float; an index must be an integer. Use int(...) or //.")
-    if isinstance(part, (list, Tensor, Variable, np.ndarray, tuple, range)) or _is_foreign_array(part):
+    if isinstance(part, (list, Operators, np.ndarray, tuple, range)) or _is_foreign_array(part):
         if isinstance(part, (list, tuple, range)) and len(part) == 0:
             return as_tensor([], "getitem", default_int)
         index = as_tensor(part, "getitem")
@@ -245,14 +245,25 @@ def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
             "getitem", f"the mask {mask.type} does not have the shape of the axes it covers in {x.type}."
         )
     array = mask._known()
-    if array is None:
-        raise TraceError(
+    if array is not None:
+        return [Lookup(from_numpy(index, "getitem")) for index in np.nonzero(array)]
+    selection = _selection()
+    count = selection.count_nonzero(mask)._to_extent(
+        lambda: TraceError(
             "getitem",
             f"the mask {mask!r} selects as many elements as its values say, so the result has no shape while tracing. "
             "Keep the shape with hf.where(mask, x, 0), say how many there may be, hf.boolean_mask(x, mask, size=...), "
             "or select outside the traced function.",
         )
-    return [Lookup(from_numpy(index, "getitem")) for index in np.nonzero(array)]
+    )
+    return [Lookup(index) for index in selection.nonzero(mask, size=count)]
+
+
+@uninterruptible.loaded
+def _selection() -> Any:
+    from hybridflow.array import selection  # which looks elements up
+
+    return selection
 
 
 # ---- applying it

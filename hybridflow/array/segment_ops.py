@@ -1,7 +1,7 @@
 """Rows put together by the numbers of their segments, which need not be sorted.
 
 ``segment_ids`` has the shape of the first axes of ``data``, and the result a row for each of ``num_segments``: without
-it as many as the largest number says, which compiled functions cannot know.  Rows whose number is negative, or not
+it as many as the largest number says.  Rows whose number is negative, or not
 below ``num_segments``, are left out.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from hybridflow.array.elementwise import divide, greater_equal, less, logical_and, maximum, where
 from hybridflow.array.indexed_slices import IndexedSlices
 from hybridflow.array.indexing import getitem, scatter_add
-from hybridflow.array.reductions import sum_dtype
+from hybridflow.array.reductions import max as largest, sum_dtype
 from hybridflow.array.scattering import rows_largest, rows_multiplied, rows_smallest
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
@@ -40,7 +40,7 @@ def segment_sum(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
     Args:
         data: rows: a tensor of one axis or more.
         segment_ids: the segment of each row: integers; rows outside of 0 to ``num_segments`` - 1 are ignored.
-        num_segments: the number of segments; required in compiled functions.
+        num_segments: the number of segments; unless given, calls find it.
 
     Returns:
         A tensor of shape ``(num_segments, *data.shape[1:])``.
@@ -59,7 +59,7 @@ def segment_mean(data: ArrayLike, segment_ids: Any, num_segments: Any = None) ->
     Args:
         data: rows: a tensor of one axis or more.
         segment_ids: the segment of each row: integers; rows outside of 0 to ``num_segments`` - 1 are ignored.
-        num_segments: the number of segments; required in compiled functions.
+        num_segments: the number of segments; unless given, calls find it.
 
     Returns:
         A tensor of shape ``(num_segments, *data.shape[1:])``.
@@ -80,7 +80,7 @@ def segment_max(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
     Args:
         data: rows: a tensor of one axis or more.
         segment_ids: the segment of each row: integers; rows outside of 0 to ``num_segments`` - 1 are ignored.
-        num_segments: the number of segments; required in compiled functions.
+        num_segments: the number of segments; unless given, calls find it.
 
     Returns:
         A tensor of shape ``(num_segments, *data.shape[1:])``.
@@ -100,7 +100,7 @@ def segment_min(data: ArrayLike, segment_ids: Any, num_segments: Any = None) -> 
     Args:
         data: rows: a tensor of one axis or more.
         segment_ids: the segment of each row: integers; rows outside of 0 to ``num_segments`` - 1 are ignored.
-        num_segments: the number of segments; required in compiled functions.
+        num_segments: the number of segments; unless given, calls find it.
 
     Returns:
         A tensor of shape ``(num_segments, *data.shape[1:])``.
@@ -119,7 +119,7 @@ def segment_prod(data: ArrayLike, segment_ids: Any, num_segments: Any = None) ->
     Args:
         data: rows: a tensor of one axis or more.
         segment_ids: the segment of each row: integers; rows outside of 0 to ``num_segments`` - 1 are ignored.
-        num_segments: the number of segments; required in compiled functions.
+        num_segments: the number of segments; unless given, calls find it.
 
     Returns:
         A tensor of shape ``(num_segments, *data.shape[1:])``.
@@ -140,17 +140,26 @@ def _parts(stage: str, data: Any, segment_ids: Any, num_segments: Any) -> tuple[
         )
     if num_segments is None:
         known = ids._known()
-        if known is None:
-            raise TraceError(
-                stage,
-                f"how many segments there are depends on the values of {ids!r}; say so, "
-                f"{stage}(data, segment_ids, num_segments), or call it outside of the traced function.",
+        count: Extent
+        if known is not None:
+            count = max(int(known.max()) + 1, 0) if known.size else 0
+        else:
+            count = _segment_count(ids)._to_extent(
+                lambda: TraceError(
+                    stage,
+                    f"how many segments there are depends on the values of {ids!r}; say so, "
+                    f"{stage}(data, segment_ids, num_segments), or call it outside of the traced function.",
+                )
             )
-        count: Extent = max(int(known.max()) + 1, 0) if known.size else 0
     else:
         count = type_rules.extent(stage, "num_segments", num_segments)
     rows = product(ids.shape)
     return reshape_to(values, (rows, *values.shape[ids.ndim :])), reshape_to(ids, (rows,)), count
+
+
+def _segment_count(ids: Tensor) -> Tensor:
+    """As many as the largest number says."""
+    return filled(0, default_int, (), "segments") if product(ids.shape) == 0 else maximum(largest(ids) + 1, 0)
 
 
 def numbers(values: Any, stage: str) -> Tensor:

@@ -1,5 +1,5 @@
-"""Elements that are chosen by their values.  How many they are depends on these, so compiled functions are told how
-many there are to be (``size``): what is missing is filled up, what is too much is left out."""
+"""Elements that are chosen by their values.  How many they are depends on these: calls of compiled functions find it,
+or are told how many there are to be (``size``): what is missing is filled up, what is too much is left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hybridflow.array.elementwise import (
     where,
 )
 from hybridflow.array.indexing import take
-from hybridflow.array.reductions import count_nonzero, cumulative_sum
+from hybridflow.array.reductions import count_nonzero, cumulative_sum, min, sum
 from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import concat, reshape
 from hybridflow.array.sorting import argsort, sort
@@ -41,11 +41,12 @@ def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple
     """The positions of elements that are not zero, one int64 tensor per axis.
 
     With ``size`` there are so many: ``fill_value`` stands where there are fewer elements, and later ones are left out;
-    ``hf.count_nonzero`` says how many there were.  Raises TraceError without it in a compiled function.
+    ``hf.count_nonzero`` says how many there were.  Raises TraceError without it in what has to be one program, such as
+    a saved function, ``hf.vmap`` or a loop's body.
 
     Args:
         x: a tensor of one axis or more.
-        size: the number of positions; required in compiled functions.
+        size: the number of positions; unless given, calls find it.
         fill_value: the value that fills the rest.
 
     Returns:
@@ -61,14 +62,18 @@ def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple
         raise ShapeError("nonzero", "a scalar has no positions.")
     if size is None:
         array = x._known()
-        if array is None:
-            raise TraceError(
+        if array is not None:
+            return tuple(from_numpy(index, "nonzero") for index in np.nonzero(array))
+        wanted = count_nonzero(x)._to_extent(
+            lambda: TraceError(
                 "nonzero",
                 f"the result's size depends on the values of {x!r}; say how many there may be, nonzero(x, size=...), "
                 "call it outside, or use hf.where.",
             )
-        return tuple(from_numpy(index, "nonzero") for index in np.nonzero(array))
-    places, there = _indices(reshape(not_equal(x, 0), (-1,)), type_rules.extent("nonzero", "size", size))
+        )
+    else:
+        wanted = type_rules.extent("nonzero", "size", size)
+    places, there = _indices(reshape(not_equal(x, 0), (-1,)), wanted)
     positions = []
     for extent in reversed(x.shape):
         positions.append(where(there, remainder(places, extent) if extent != 0 else places, fill_value))
@@ -92,14 +97,14 @@ def boolean_mask(
     with ``fill_value`` or cut off.
 
     Raises AxisError for an axis out of range, and IndexRangeError where the mask has another shape than those
-    axes. In a compiled function it raises TraceError without ``size``.
+    axes. In what has to be one program, such as a saved function, it raises TraceError without ``size``.
 
     Args:
         tensor: what is taken from.
         mask: bools.
         axis: the first axis that the mask covers.
         name: has no effect.
-        size: the number of parts; required in compiled functions.
+        size: the number of parts; unless given, calls find it.
         fill_value: the value that fills the rest.
 
     Returns:
@@ -124,16 +129,19 @@ def boolean_mask(
     flat = reshape(x, (*x.shape[:start], -1, *x.shape[end:])) if x.size else x
     if size is None:
         array = chosen._known()
-        if array is None:
-            raise TraceError(
+        if array is not None:
+            if not x.size:
+                flat = reshape(x, (*x.shape[:start], array.size, *x.shape[end:]))
+            return take(flat, from_numpy(np.flatnonzero(array), "boolean_mask"), axis=start)
+        wanted = count_nonzero(chosen)._to_extent(
+            lambda: TraceError(
                 "boolean_mask",
                 f"the mask {chosen!r} selects as many parts as its values say; say how many there may be, "
                 "boolean_mask(x, mask, size=...), call it outside, or keep the shape with hf.where.",
             )
-        if not x.size:
-            flat = reshape(x, (*x.shape[:start], array.size, *x.shape[end:]))
-        return take(flat, from_numpy(np.flatnonzero(array), "boolean_mask"), axis=start)
-    wanted = type_rules.extent("boolean_mask", "size", size)
+        )
+    else:
+        wanted = type_rules.extent("boolean_mask", "size", size)
     if chosen.size == 0:
         shape = (*x.shape[:start], wanted, *x.shape[end:])
         return cast(filled(fill_value, x.dtype, shape, "boolean_mask"), x.dtype)
@@ -150,6 +158,12 @@ def unique_of(x: Tensor, size: Extent, fill_value: Any) -> Tensor:
         return filled(0 if fill_value is None else fill_value, x.dtype, (size,), "unique_values")
     places, there = _indices(_begins(flat), size)
     return where(there, take(flat, places), _filling(flat, fill_value))
+
+
+def count_distinct(x: Tensor, equal_nan: bool = False) -> Tensor:
+    """How many distinct elements there are."""
+    flat = reshape(x, (-1,))
+    return count_nonzero(_begins(sort(flat), equal_nan)) if flat.shape[0] != 0 else count_nonzero(flat)
 
 
 def unique_parts(
@@ -191,9 +205,9 @@ def _filling(ordered: Tensor, fill_value: Any) -> Tensor:
 def repeat(x: Any, repeats: Any, /, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
     """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
 
-    ``repeats`` is an int, or one int per element of the axis.  With ``size``, which compiled functions need where they
-    compute ``repeats``, the axis gets so many elements: ``fill_value`` stands where there are fewer, and later ones are
-    left out; ``hf.sum(repeats)`` says how many there were.  Numbers below 0 are then as 0.
+    ``repeats`` is an int, or one int per element of the axis.  With ``size`` the axis gets so many
+    elements: ``fill_value`` stands where there are fewer, and later ones are left out; ``hf.sum(repeats)`` says how
+    many there were.  Numbers below 0 are then as 0.
 
     Raises AxisError for an axis out of range, ShapeError for repeats of another number than the axis has elements.
 
@@ -201,7 +215,7 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None, *, size: int | None
         x: a tensor, array, nested list or number.
         repeats: how many times each element comes: a number, or one for each.
         axis: the axis; None for the flattened tensor.
-        size: how long the result is along ``axis``; required in compiled functions where ``repeats`` is a tensor.
+        size: how long the result is along ``axis``; unless given, calls find it.
         fill_value: the value that fills the rest.
 
     Returns:
@@ -220,11 +234,16 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None, *, size: int | None
         wanted = type_rules.extent("repeat", "size", size)
         return _repeated(x, as_tensor(repeats, "repeat", default_int), axis, wanted, fill_value)
     if isinstance(repeats, Tensor) and repeats._known() is None:
-        raise TraceError(
-            "repeat",
-            f"the result's size depends on the values of {repeats!r}; say how many there may be, "
-            "repeat(x, repeats, size=...), or call it outside of the traced function.",
+        given = as_tensor(repeats, "repeat", default_int)
+        total = _total(given) * (x.shape[axis] if given.size == 1 else 1)
+        wanted = total._to_extent(
+            lambda: TraceError(
+                "repeat",
+                f"the result's size depends on the values of {repeats!r}; say how many there may be, "
+                "repeat(x, repeats, size=...), or call it outside of the traced function.",
+            )
         )
+        return _repeated(x, given, axis, type_rules.extent("repeat", "shape", wanted), fill_value)
     extent = x.shape[axis]
     counts = to_shape(repeats, "repeat")
     if len(counts) == 1:
@@ -236,6 +255,14 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None, *, size: int | None
         raise ShapeError("repeat", f"{len(counts)} repeats for the {extent} elements along axis {axis} of {x.type}.")
     rows = [i for i, count in enumerate(counts) for _ in range(int(count))]
     return apply(TABLE["take"], x, as_tensor(rows, "repeat", default_int), axis=axis)
+
+
+def _total(counts: Tensor) -> Tensor:
+    """How many there are together; a negative one of them, if there is any."""
+    if counts.size == 0:
+        return filled(0, default_int, (), "repeat")
+    least = min(counts)
+    return where(less(least, 0), least, sum(counts))
 
 
 def _repeated(x: Tensor, counts: Tensor, axis: int, size: Extent, fill_value: Any) -> Tensor:

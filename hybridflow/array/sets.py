@@ -1,5 +1,5 @@
-"""Sets of elements.  How many there are depends on the values, so in compiled functions the ``unique_`` functions are
-told how many there may be.  NaN is equal to nothing, -0.0 to 0.0."""
+"""Sets of elements.  How many there are depends on the values: calls of compiled functions find it, or the ``unique_``
+functions are told how many there may be.  NaN is equal to nothing, -0.0 to 0.0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridflow.array.elementwise import equal, greater, logical_and, logical_not
 from hybridflow.array.searching import searchsorted
-from hybridflow.array.selection import unique_of, unique_parts
+from hybridflow.array.selection import count_distinct, unique_of, unique_parts
 from hybridflow.array.shapes import reshape
 from hybridflow.array.sorting import sort
 from hybridflow.compiler.ir import dtypes
@@ -61,11 +61,15 @@ def _unique(
         return UniqueAll(*unique_parts(x, type_rules.extent(stage, "size", size), fill_value))
     array = x._known()
     if array is None:
-        raise TraceError(
+        remedy = f"say how many there may be, {stage}(x, size=...), or " if axis is None else ""
+        refusal = TraceError(
             stage,
-            f"the result's size depends on the values of {x!r}; say how many there may be, {stage}(x, size=...), or "
-            "call it outside of the traced function.",
+            f"the result's size depends on the values of {x!r}; {remedy}call it outside of the traced function.",
         )
+        if axis is not None:
+            raise refusal
+        wanted = count_distinct(x, equal_nan)._to_extent(lambda: refusal)
+        return UniqueAll(*unique_parts(x, wanted, fill_value, equal_nan))
     array = array.astype(dtypes.compute_dtype(array.dtype), copy=False)  # NumPy knows no NaN of bfloat16
     shape, line, along = array.shape, x, axis
     if axis is None:
@@ -102,7 +106,7 @@ def unique(
 ) -> Any:
     """The distinct elements of ``x`` in ascending order (1-d), or its distinct parts along an axis.
 
-    With ``size``, which compiled functions need, there are so many, as in ``unique_values``; 0 stands where there are
+    With ``size`` there are so many, as in ``unique_values``; 0 stands where there are
     no positions and counts.
 
     Args:
@@ -112,7 +116,7 @@ def unique(
         return_counts: whether to say how often each occurs.
         axis: the axis along which parts are compared; None for single elements.
         equal_nan: whether NaN counts as one element, and not each as another.
-        size: the number of elements; required in compiled functions.
+        size: the number of elements; unless given, calls find it.
         fill_value: the value that fills the rest.
 
     Returns:
@@ -122,7 +126,7 @@ def unique(
         ArgumentError: for ``size`` together with an axis.
         ArgumentTypeError: for a flag that is neither True nor False.
         AxisError: for an axis out of range.
-        TraceError: without ``size`` in a compiled function.
+        TraceError: without ``size`` in what has to be one program, such as a saved function.
 
     >>> hf.unique([3, 1, 3], return_counts=True)
     (<Tensor i64[2] cpu> [1 3], <Tensor i64[2] cpu> [1 2])
@@ -150,12 +154,12 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
     Positions say where each occurs first in the flattened tensor. The inverse says which of them each element of ``x``
     is (in the shape of ``x``), and counts how often each occurs. Positions and counts are int64.
 
-    With ``size``, which compiled functions need, there are so many, as in ``unique_values``; 0 stands where there are
+    With ``size`` there are so many, as in ``unique_values``; 0 stands where there are
     no positions and counts. Elements of ``x`` that are larger than the last of them have the numbers from ``size`` on.
 
     Args:
         x: a tensor, array, nested list or number.
-        size: the number of elements; required in compiled functions.
+        size: the number of elements; unless given, calls find it.
         fill_value: the value that fills the rest.
 
     Returns:
@@ -171,12 +175,12 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
     """The distinct elements of ``x`` in ascending order (1-d), and how often each occurs, as int64.
 
-    With ``size``, which compiled functions need, there are so many, as in ``unique_values``, and the counts of what is
+    With ``size`` there are so many, as in ``unique_values``, and the counts of what is
     filled up are 0: ``hf.count_nonzero(counts)`` says how many there were.
 
     Args:
         x: a tensor, array, nested list or number.
-        size: the number of elements; required in compiled functions.
+        size: the number of elements; unless given, calls find it.
         fill_value: the value that fills the rest.
 
     Returns:
@@ -199,7 +203,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
 
     Args:
         x: a tensor, array, nested list or number.
-        size: the number of elements; required in compiled functions.
+        size: the number of elements; unless given, calls find it.
         fill_value: the value that fills the rest.
 
     Returns:
@@ -216,12 +220,12 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
     """The distinct elements of ``x`` in ascending order (1-d).
 
-    With ``size``, which compiled functions need, there are so many: ``fill_value``, the least element unless given,
+    With ``size`` there are so many: ``fill_value``, the least element unless given,
     stands where there are fewer, and larger ones are left out.
 
     Args:
         x: a tensor, array, nested list or number.
-        size: the number of elements; required in compiled functions.
+        size: the number of elements; unless given, calls find it.
         fill_value: the value that fills the rest.
 
     Returns:

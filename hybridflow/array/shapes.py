@@ -57,6 +57,7 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> T
         shape = np.asarray(shape).tolist()
     is_several = isinstance(shape, (tuple, list)) or (isinstance(shape, Tensor) and shape.ndim == 1)
     given: tuple[Any, ...] = tuple(shape) if is_several else (shape,)  # type: ignore[arg-type]
+    given = tuple([extent._to_extent() if isinstance(extent, Tensor) else extent for extent in given])
     if x._is_shapeless:
         x = x._of_shape(given)
     unknown = [k for k, extent in enumerate(given) if not isinstance(extent, Dim) and extent == -1]

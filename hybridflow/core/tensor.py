@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -350,6 +350,11 @@ class Tensor(Operators):
         if not is_integer(self.dtype):
             raise DTypeError("index", f"{self.type} is not an integer, so it cannot be an index or a size.")
         return int(self._single("index"))
+
+    def _to_extent(self, refusal: Callable[[], TraceError] | None = None) -> Extent:
+        """This integer as an extent: an int; in a trace also a symbol, where calls find which int that is.  Where they
+        cannot, it raises the ``refusal``, or what says that there is no value."""
+        return self.__index__()
 
     def __hash__(self) -> int:
         raise ArgumentTypeError(

@@ -382,6 +382,8 @@ def reshape_to(x: Tensor, shape: Shape) -> Tensor:
 
 def to_shape(shape: Any, stage: str) -> Shape:
     """``shape`` (an int, a symbolic extent, or several) as a tuple.  Raises ShapeError if an extent is negative."""
+    if isinstance(shape, Tensor) and shape._known() is None:
+        shape = [shape] if not shape.ndim else list(shape)
     if isinstance(shape, (np.ndarray, Tensor)):
         shape = np.asarray(shape).tolist()
     return type_rules.shape(stage, shape if isinstance(shape, (tuple, list)) else (shape,))

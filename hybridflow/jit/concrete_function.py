@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.autograph.runtime import tensor_range
 from hybridflow.compiler.ir import extents
 from hybridflow.compiler.ir.dtypes import float64, int64
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, substituted, value_at
@@ -51,7 +52,6 @@ from hybridflow.jit.recursion_error import endless
 from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
 from hybridflow.jit.value_key import value_key
 from hybridflow.tracing.compiled_trace import CompiledTrace
-from hybridflow.tracing.data_dependent_sizes import SizesWantedError
 from hybridflow.tracing.shape_env import RestartTrace, ShapeEnv, conditions_hold
 from hybridflow.tracing.symbolic_float import FLOAT, SymbolicFloat
 from hybridflow.tracing.symbolic_number import number_of
@@ -575,15 +575,15 @@ def _run(
     token = layer_context.enter_function()
     try:
         with tracing(trace), observing(trace, values):
-            result = python(*args, **kwargs)
+            result = tensor_range.materialize(python(*args, **kwargs))
     except RecursionError as error:
         deep = endless(binder.name, error)
         raise _undone(deep, trace) or deep from None
     except BaseException as error:
-        if trace.wants_sizes or isinstance(error, RestartTrace):
+        if trace.sizes_wanted or isinstance(error, RestartTrace):
             _undo(trace)
-            if trace.wants_sizes:
-                raise SizesWantedError from None
+            if trace.sizes_wanted:
+                raise trace.sizes_wanted from None
             raise
         fault = _undone(error, trace)
         if fault is not None:
@@ -593,10 +593,10 @@ def _run(
         raise
     finally:
         layer_context.leave_function(token)
-    if assumptions.must_restart or trace.wants_sizes:
+    if assumptions.must_restart or trace.sizes_wanted:
         _undo(trace)
-    if trace.wants_sizes:
-        raise SizesWantedError
+    if trace.sizes_wanted:
+        raise trace.sizes_wanted
     # Where variables were made, the next run finds what was set beside them.
     left = [] if trace.guard_builder is None or trace.created_variables else trace.guard_builder.collect_outputs(result)
     setting = AttributeWrites([(place.reference(), place.name) for place, _ in left]) if left else None

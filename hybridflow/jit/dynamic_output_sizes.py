@@ -1,5 +1,5 @@
-"""Calls of functions whose sizes a program finds, see ``tracing.found_sizes``: with those of the call before, and again
-where a program says that one is another."""
+"""Calls of functions whose sizes a program finds, see ``tracing.data_dependent_sizes``: with those of the call before,
+and again where a program says that one is another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from hybridflow.autograph.runtime import dynamic_list
+from hybridflow.autograph.runtime import dynamic_list, tensor_range
 from hybridflow.core.context import now
 from hybridflow.errors import ArgumentError
 from hybridflow.tracing.data_dependent_sizes import LENGTH, SizeKnownError, Sizes
@@ -42,7 +42,7 @@ class Sized:
             return self._python(*args, **kwargs)
         trace.sizes = found = Sizes(*sizes)
         try:
-            result = self._python(*args, **kwargs)
+            result = tensor_range.materialize(self._python(*args, **kwargs))
             values_set = [] if trace.guard_builder is None else trace.guard_builder.written_values()
             if values_set:
                 return dynamic_list.materialize_lists((result, values_set))[0]
@@ -60,16 +60,17 @@ class Sized:
 
 
 class SizedCalls:
-    """What calls a function with sizes.  ``run`` is the function as one that is traced and compiled."""
+    """What calls a function with sizes.  ``run`` is the function as one that is traced and compiled; ``sizes`` are
+    those of the last call."""
 
-    __slots__ = ("_known", "_sized", "run")
+    __slots__ = ("_sized", "run", "sizes")
 
     def __init__(self, sized: Sized, run: Callable[..., Any]) -> None:
         self._sized, self.run = sized, run
-        self._known: _Sizes = ((), ())  # what the last call had
+        self.sizes: _Sizes = ((), ())
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        sizes, are_found = self._known, not self._known[1]
+        sizes, are_found = self.sizes, not self.sizes[1]
         while True:
             self._sized.was_run = False
             try:
@@ -82,7 +83,7 @@ class SizedCalls:
                     raise
                 sizes, are_found = (sizes[0], ()), True  # traced for the lengths of another call
             else:
-                self._known = sizes
+                self.sizes = sizes
                 return dynamic_list.unpack(result) if self._sized.packs else result
 
 

@@ -389,6 +389,8 @@ class Function(Dispatcher, Generic[P, R]):
     @entered
     def explain(self, *args: Any, **kwargs: Any) -> inspection.Explanation:
         """What these arguments run: the signature, its program, kernels, memory, and why it was traced again."""
+        if self._sized is not None:
+            return self._sized.run.explain(self._sized.sizes, *args, **kwargs)
         concrete = self.get_concrete_function(*args, **kwargs)
         variant = self._cache.variant_of(concrete)
         if variant is None:
@@ -410,7 +412,7 @@ class Function(Dispatcher, Generic[P, R]):
     @entered
     def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> inspection.Text:
         """The program of these arguments as text.  Stages: see ``inspection.STAGES``."""
-        return inspection.ir(self.get_concrete_function(*args, **kwargs), stage)
+        return inspection.ir(self._program(args, kwargs), stage)
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., inspection.Text]:
         """TensorFlow's name for ``f.ir``: a function of the stage, of which "hlo" is the graph as traced and
@@ -452,6 +454,8 @@ class Function(Dispatcher, Generic[P, R]):
         """
         from hybridflow.jit import profiling
 
+        if self._sized is not None and current.trace is None:
+            return self._sized.run.profile(self._sized.sizes, *args, runs=runs, **kwargs)
         request = self._measured_request("profile", args, kwargs)
         concrete = self._answering(request)
         variant = self._cache.variant_of(concrete)
@@ -490,6 +494,8 @@ class Function(Dispatcher, Generic[P, R]):
         """
         from hybridflow.jit import tuning
 
+        if self._sized is not None and current.trace is None:
+            return self._sized.run.tune(self._sized.sizes, *args, runs=runs, **kwargs)
         request = self._measured_request("tune", args, kwargs)
         found = tuning.tune(self._answering(request), request.leaves, runs)
         self.cache_clear()
@@ -519,7 +525,7 @@ class Function(Dispatcher, Generic[P, R]):
             raise ArgumentError("diff", f"stage is {stage!r}; it is 'traced' or 'optimized'.")
         if not isinstance(other, Function):
             raise ArgumentTypeError("diff", f"{other!r:.60} is no function of hf.function.")
-        programs = [one.get_concrete_function(*args, **kwargs) for one in (self, other)]
+        programs = [one._program(args, kwargs) for one in (self, other)]
         return inspection.diff(programs[0], programs[1], stage)
 
     @entered
@@ -538,12 +544,16 @@ class Function(Dispatcher, Generic[P, R]):
         """
         from hybridflow.jit import report  # which few programs need
 
+        if self._sized is not None:
+            return self._sized.run.report(path, self._sized.sizes, *args, runs=runs, **kwargs)
         profile = self.profile(*args, runs=runs, **kwargs)
         request = self._request(*self._import_foreign_arrays(args, kwargs))
         report.write(path, report.of_function(self._answering(request), self.explain(*args, **kwargs), profile))
 
     def signatures(self) -> inspection.Table:
         """One row per signature in the cache."""
+        if self._sized is not None:
+            return self._sized.run.signatures()
         return inspection.signatures([(v.concrete, v.hits, v.refusal) for v in self._cache.variants()])
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
@@ -552,10 +562,14 @@ class Function(Dispatcher, Generic[P, R]):
 
     def retraces(self) -> list[Retrace]:
         """Why it was traced again, oldest first."""
+        if self._sized is not None:
+            return self._sized.run.retraces()
         return list(self._tracer.retraces.records)
 
     def concrete_functions(self) -> list[ConcreteFunction]:
         """The concrete functions in the cache, oldest first."""
+        if self._sized is not None:
+            return self._sized.run.concrete_functions()
         return [variant.concrete for variant in self._cache.variants()]
 
     def _valid_concrete_functions(self) -> list[ConcreteFunction]:
@@ -570,7 +584,13 @@ class Function(Dispatcher, Generic[P, R]):
         self._tracer.clear()
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ConcreteFunction]:
-        return [self.get_concrete_function(*args, **kwargs)] if args or kwargs else self.concrete_functions()
+        return [self._program(args, kwargs)] if args or kwargs else self.concrete_functions()
+
+    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteFunction:
+        """What calls with such arguments run; where they find sizes, with those of the last call."""
+        if self._sized is not None:
+            return self._sized.run.get_concrete_function(self._sized.sizes, *args, **kwargs)
+        return self.get_concrete_function(*args, **kwargs)
 
     @property
     def holds_objects(self) -> bool:
@@ -592,7 +612,7 @@ class Function(Dispatcher, Generic[P, R]):
         parts += [f"called by way of Python, since {v.refusal.reason}" for v in variants if v.refusal is not None][:1]
         last = self._tracer.retraces.describe_last(self._cache.count_calls())
         if self._sized is not None:
-            return f"<function {self._options.name}, whose calls find how long lists are: {self._sized.run!r}>"
+            return f"<function {self._options.name}, whose calls find sizes: {self._sized.run!r}>"
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
 
 

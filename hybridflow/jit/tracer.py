@@ -351,6 +351,7 @@ class Tracer:
             recording = _trace_session().GuardBuilder(self._options.name)
             trace.live_arrays = recording.live
             trace.guard_builder = recording
+            trace.may_want_sizes = True
             return session.observing(recording, self._python, self.binder.parameters, values)
 
         tracer = sys.gettrace()

@@ -1,9 +1,10 @@
-"""Sizes that a program finds: how long a list is whose length a tensor decides, and how much room it needs.
+"""Sizes that a program finds: what a mask selects, how long a list is whose length a tensor decides, and how much room
+it needs.
 
 A program knows its extents before it runs.  So calls of such a function are made with *sizes*, which are arguments of
-its own (``jit.sizing``): those of the call before.  The program checks them.  Where one is another it raises
-``SizeKnownError``, which says what it is, and the call is made again; as with every call that raises, variables are
-then as they were.  A size that nobody knows yet ends the trace: its program finds that size and no more.
+its own (``jit.dynamic_output_sizes``): those of the call before.  The program checks them.  Where one is another it
+raises ``SizeKnownError``, which says what it is, and the call is made again; as with every call that raises, variables
+are then as they were.  A size that nobody knows yet ends the trace: its program finds that size and no more.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from typing import Any, NoReturn
 import numpy as np
 
 from hybridflow.array import elementwise
+from hybridflow.array.shapes import reshape
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ops import Kind
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import scalar
+from hybridflow.eager.operands import cast, scalar
 from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.tracing.effect_token import ORDER, require
 from hybridflow.tracing.subtrace import SubTrace
+from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 from hybridflow.tracing.trace import Trace
 
 INITIAL_ROOM = 16  # items; twice as many each time that this is too few
@@ -38,14 +43,22 @@ ROOM, LENGTH = range(2)
 
 
 class SizesWantedError(BaseException):
-    """A trace needs sizes, and is not one that is given any.
+    """A trace needs sizes, and is not one that is given any.  ``reason`` is what to tell who cannot give them.
 
     No Exception: code that is traced must not catch it.
     """
 
-    @staticmethod
-    def refused(name: str) -> TraceError:
+    def __init__(self, reason: Exception | None = None) -> None:
+        super().__init__()
+        self.reason = reason
+
+    def refused(self, name: str) -> Exception:
         """The error for who cannot give any."""
+        return self.reason or self.of_list(name)
+
+    @staticmethod
+    def of_list(name: str) -> TraceError:
+        """The error where a list's length is such a size."""
         return TraceError(
             name,
             "how long a list is depends on a tensor, and calls find that in several runs. So it can be called, but is "
@@ -60,11 +73,12 @@ class SizeEndsTrace(BaseException):
 class Sizes:
     """The sizes that a trace is given, which it takes in the order in which they are wanted."""
 
-    __slots__ = ("_lengths", "_rooms", "_taken", "end_trace")
+    __slots__ = ("_lengths", "_rooms", "_taken", "end_trace", "extents")
 
     def __init__(self, rooms: Sequence[Any], lengths: Sequence[Any]) -> None:
         self._rooms, self._lengths = rooms, lengths
         self._taken = [0, 0]
+        self.extents: list[tuple[Any, Node, Any]] = []  # those that were taken: the trace, what computes it, the extent
         self.end_trace = False  # whether one of them is not known
 
     def room(self, initial: Any) -> tuple[int, Any]:
@@ -92,23 +106,24 @@ def _traces() -> list[Any]:
     return result
 
 
-def _sizes() -> Sizes:
-    """What the trace that goes on is given.  Raises SizesWantedError where that is nothing."""
+def _sizes(refusal: Callable[[], Exception] | None = None) -> Sizes:
+    """What the trace that goes on is given.  Raises SizesWantedError where that is nothing, and the ``refusal`` where
+    nobody could give it any."""
     traces = _traces()
     root = traces[-1]
-    if isinstance(root, SubTrace) or not isinstance(root, Trace):
-        raise SizesWantedError.refused(root.name)
+    if isinstance(root, SubTrace) or not isinstance(root, Trace) or not root.may_want_sizes:
+        raise SizesWantedError.of_list(root.name) if refusal is None else refusal()
     sizes: Sizes | None = root.sizes
     if sizes is None:
-        root.wants_sizes = True  # whatever becomes of the error
-        raise SizesWantedError
+        root.sizes_wanted = SizesWantedError(None if refusal is None else refusal())  # whatever becomes of the error
+        raise root.sizes_wanted
     for trace in traces:
         acts = any(v is ORDER for v in trace.assigned) if isinstance(trace, SubTrace) else trace._order is not None
         if acts:
             raise ConcretizationError(
                 "convert",
-                "the length of a list depends on a tensor, and before it is known the function prints or calls "
-                "Python, which would happen again when the length is found. Do that afterwards.",
+                "a size depends on a tensor, and before it is known the function prints or calls Python, which would "
+                "happen again when the size is found. Do that afterwards.",
             )
     return sizes
 
@@ -139,6 +154,52 @@ def length(count: Tensor, leave: Callable[[Tensor], Tensor]) -> Any:
         _end_with(number, size)
     _check_length(number, count, elementwise.equal(count, scalar(known, dtypes.int64, "convert")))
     return known
+
+
+class Branches:
+    """What the code is inside of, as far as tracing itself knows: nothing that a size may be handed out of."""
+
+    def can_leave(self) -> bool:
+        """Whether each call comes here once at the most: in no loop, in nothing that is traced for many examples."""
+        return not isinstance(now().trace, SubTrace)
+
+    def leave(self, count: Tensor) -> Tensor:
+        """``count`` outside of the branches that the code is in."""
+        return count
+
+
+branches = Branches()  # that of ``autograph.runtime``, once code is converted
+
+
+def extent_of(value: SymbolicTensor, refusal: Callable[[], Exception]) -> Any:
+    """An integer of the program as an extent: an int, or a symbol.  Raises the ``refusal`` where it may be several in
+    one run, as in a loop."""
+    if not branches.can_leave():
+        raise refusal()
+    sizes, traces = _sizes(refusal), _traces()
+    for trace, node, known in sizes.extents:
+        if any(trace is one for one in traces) and _is_same(node, value._node, _DEPTH):
+            return known
+    known = length(cast(reshape(value, ()), dtypes.int64), branches.leave)
+    sizes.extents.append((traces[0], value._node, known))
+    return known
+
+
+_DEPTH = 8  # of two computations that are compared
+
+
+def _is_same(one: Node, other: Node, depth: int) -> bool:
+    """Whether two nodes are sure to compute the same."""
+    if one is other:
+        return True
+    if not depth or one.op is not other.op or one.op.kind in (Kind.CONTROL, Kind.COLLECTIVE) or not one.inputs:
+        return False
+    return (
+        one.type == other.type
+        and len(one.inputs) == len(other.inputs)
+        and one.attrs == other.attrs
+        and all(_is_same(a, b, depth - 1) for a, b in zip(one.inputs, other.inputs))
+    )
 
 
 def _check_length(number: int, count: Tensor, ok: Tensor) -> None:

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import TensorType, is_static
 from hybridflow.core import devices, pytree
 from hybridflow.core.context import Tracer
 from hybridflow.core.shape import Shape
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager.dispatch import builder
 from hybridflow.errors import ConcretizationError, TraceError, called_by_user, is_internal, short_location
+from hybridflow.runtime import uninterruptible
 
 
 @pytree.declare_leaf
@@ -139,9 +142,21 @@ class SymbolicTensor(Tensor):
         )
 
     def __index__(self) -> int:
-        raise self._no_value(
+        raise self._no_size()
+
+    def _no_size(self) -> TraceError:
+        return self._no_value(
             "index", "a size or position taken from", "Index with hf.take(x, i), or make the size a Python argument."
         )
+
+    def _to_extent(self, refusal: Callable[[], TraceError] | None = None) -> Extent:
+        known = self._known()
+        if known is not None:
+            return wrap(known)._to_extent()
+        why = refusal or self._no_size
+        if not dtypes.is_integer(self.dtype) or self.size != 1:
+            raise why()
+        return _sizes().extent_of(self, why)
 
     def __reduce__(self) -> Any:
         raise self._no_value("pickle", "pickling", "Return it and pickle the result.", TraceError)
@@ -156,6 +171,14 @@ class SymbolicTensor(Tensor):
         node = self._node
         source = f" from {short_location(node.where)}" if node.where else ""
         return f'<sym {node.type}{source} "{node.op.name}">'
+
+
+@uninterruptible.loaded
+def _sizes() -> Any:
+    """What finds sizes for a trace: it computes with symbolic tensors."""
+    from hybridflow.tracing import data_dependent_sizes
+
+    return data_dependent_sizes
 
 
 _COMPREHENSIONS = frozenset(("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"))

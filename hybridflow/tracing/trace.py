@@ -145,13 +145,14 @@ class Trace:
         "guard_builder",
         "lifted",
         "live_arrays",
+        "may_want_sizes",
         "name",
         "numbers",
         "parent",
         "place",
         "sizes",
+        "sizes_wanted",
         "sources",
-        "wants_sizes",
     )
 
     def __init__(
@@ -179,7 +180,8 @@ class Trace:
         self.place: str | None = None  # the user's line of what is recorded, if not the one that runs
         self.guard_builder: GuardSink | None = None  # takes note of what the program depends on besides its inputs
         self.sizes: Any = None  # ``data_dependent_sizes.Sizes``, of a trace that is given some
-        self.wants_sizes = False  # whether it is given none, and needs some
+        self.may_want_sizes = False  # whether calls would find some for it
+        self.sizes_wanted: Any = None  # the ``SizesWantedError`` where it is given none, and needs some
         self.finished = False
         self.depends_on_identity = False  # whether something looked at which tensors are one object: see ``aliases``
         self.created_variables = False

@@ -48,7 +48,9 @@ def test_counts_of_a_given_length() -> None:
 
 def test_errors_of_counts() -> None:
     with pytest.raises(errors.TraceError, match=r"bincount\(x, length=...\)"):
-        hf.function(lambda x: hf.bincount(x))(hf.asarray([1]))
+        hf.function(lambda x: hf.bincount(x)).get_concrete_function(hf.asarray([1]))
+    with pytest.raises(errors.ArgumentError, match="-2 is among the numbers"):
+        hf.function(lambda x: hf.bincount(x))(hf.asarray([1, -2]))
     with pytest.raises(errors.ArgumentError, match="-2 is among the numbers"):
         hf.bincount([1, -2])
     with pytest.raises(errors.DTypeError, match="must be integers"):

@@ -133,9 +133,9 @@ def test_nonzero_of_constants_and_of_traced_values():
     f = hf.function(lambda x: x[hf.nonzero(np.array([True]))[0]])
     assert f(hf.ones(1)).tolist() == [1.0]
     with pytest.raises(errors.TraceError):
-        hf.function(lambda x: hf.nonzero(x)[0])(hf.ones(1))
+        hf.function(lambda x: hf.nonzero(x)[0]).get_concrete_function(hf.ones(1))
     with pytest.raises(errors.TraceError):
-        hf.function(lambda x: x[x > 0])(hf.ones(1))
+        hf.function(lambda x: x[x > 0]).get_concrete_function(hf.ones(1))
 
 
 def test_scattering_into_an_empty_axis():

@@ -95,7 +95,7 @@ def test_dtypes_and_what_is_not_finite() -> None:
 def test_errors_of_segments() -> None:
     x = hf.ones((3, 2))
     with pytest.raises(errors.TraceError, match=r"segment_max\(data, segment_ids, num_segments\)"):
-        hf.function(lambda i: hf.segment_max(x, i))(hf.asarray([0, 1, 2]))
+        hf.function(lambda i: hf.segment_max(x, i)).get_concrete_function(hf.asarray([0, 1, 2]))
     for ids in ([0, 1], 0, [[0, 1]]):
         with pytest.raises(errors.ShapeError, match="first axes"):
             hf.segment_sum(x, ids, 2)

@@ -83,6 +83,9 @@ RIGHT = {
         np.float32(2) * p, p * np.float32(2), np.float64(2) * n, np.int32(2) + n, n + np.int8(3),
         np.sqrt(p), np.maximum(p, q), np.add(n, m), np.float32(1.5) < p, n == np.int64(2)
     """,
+    "sizes": """
+        x[:n], x[n - 1:], hf.zeros(n), hf.ones((n, 2)), hf.arange(n), hf.repeat(x, m), hf.broadcast_to(p, (n,))
+    """,
     "of two kinds": """
         mix * 0.5, x * mix, mix / 2, isinstance(mix, (int, float)), float(mix), int(mix), hf.maximum(x,
         mix), mix > 1, x + mix + n
@@ -98,8 +101,6 @@ REFUSED = {
     "n is m": "Compare with ==",
     "operator.is_(a, True)": "Compare with ==",
     "(1, 2, 3)[:n]": "a size or position",
-    "x[:n]": "a size or position",
-    "hf.zeros((n,))": "a size or position",
     "chr(n)": "a size or position",
     "f'{n}'": "not known while tracing",
     "f'{[n, 1]}'": "not known while tracing",

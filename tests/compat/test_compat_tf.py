@@ -272,7 +272,7 @@ def test_what_values_decide_is_said_of_the_function_that_was_called(name: str) -
     assert hf.compat.v1  # which wraps them: that is no name to tell
     function(N)
     with pytest.raises(hf.errors.TraceError, match=rf"^\[{name}\] .*do(es)? not exist while tracing\..*{remedy}"):
-        hf.function(function, strict=True)(N)
+        hf.function(function, strict=True).get_concrete_function(N)
 
 
 def test_sizes_that_do_not_depend_on_values_are_known_in_functions() -> None:

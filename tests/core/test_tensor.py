@@ -471,8 +471,6 @@ def trace(body, *args):
         (lambda x: np.asarray(x), "Return it"),
         (lambda x: x.item(), "Return it"),
         (lambda x: x.tolist(), "Return it"),
-        (lambda x: x[x > 0], r"hf\.where"),
-        (lambda x: hf.nonzero(x), r"hf\.where"),
     ],
 )
 def test_a_traced_tensor_has_no_value(body, remedy):
@@ -480,13 +478,17 @@ def test_a_traced_tensor_has_no_value(body, remedy):
         trace(body, hf.ones((3,)))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [lambda x: operator.index(hf.astype(x[0], hf.int64)), lambda x: hf.zeros((hf.astype(x[0], hf.int64),))],
-)
-def test_sizes_that_tensors_decide_are_refused_where_all_has_to_be_compiled(body):
+@pytest.mark.parametrize("body", [lambda x: x[x > 0], lambda x: hf.nonzero(x)])
+def test_one_program_has_one_size(body):
+    with pytest.raises(errors.TraceError, match=r"hf\.where.*test_tensor\.py:\d+"):
+        hf.function(body).get_concrete_function(hf.ones((3,)))
+
+
+def test_sizes_that_tensors_decide_are_refused_where_all_has_to_be_compiled():
     with pytest.raises(errors.ConcretizationError, match=r"Python argument.*test_tensor\.py:\d+"):
-        hf.function(body, strict=True)(hf.ones((3,)))
+        hf.function(lambda x: operator.index(hf.astype(x[0], hf.int64)), strict=True)(hf.ones((3,)))
+    with pytest.raises(errors.ConcretizationError, match=r"Python argument.*test_tensor\.py:\d+"):
+        hf.function(lambda x: hf.zeros((hf.astype(x[0], hf.int64),))).get_concrete_function(hf.ones((3,)))
 
 
 def test_repr_while_tracing_names_the_line():

@@ -272,7 +272,10 @@ def test_softmax_sddmm_and_extremes() -> None:
         (lambda: hf.sparse.eye(2).transpose((0, 0)), errors.ArgumentError),
         (lambda: hf.sparse.eye(2) + hf.sparse.eye(3), errors.ShapeError),
         (lambda: hf.sparse.softmax(np.ones((2, 2))), errors.ArgumentTypeError),
-        (lambda: hf.function(lambda x: hf.sparse.from_dense(x))(hf.ones((2, 2))), errors.TraceError),
+        (
+            lambda: hf.function(lambda x: hf.sparse.from_dense(x)).get_concrete_function(hf.ones((2, 2))),
+            errors.TraceError,
+        ),
     ],
 )
 def test_bad_parts(make: object, kind: type[Exception]) -> None:

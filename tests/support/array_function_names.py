@@ -69,7 +69,7 @@ What differs of the functions with NumPy's names:
 
 - integers and bools become float32 where NumPy has float64;
 - nothing is changed in place: `hf.put_along_axis` returns a copy;
-- sizes that depend on values need `size=` in compiled functions: `hf.unique`, `hf.nonzero`;
+- sizes that depend on values are found by calls; a saved function is told them, `size=`: `hf.unique`, `hf.nonzero`;
 - `hf.partition` sorts all elements, which is a partition;
 - `hf.interp` keeps NaN, with one point, too;
 - all of them can be compiled, mapped, and differentiated where a derivative exists.

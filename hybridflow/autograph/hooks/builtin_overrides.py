@@ -25,7 +25,7 @@ from hybridflow.autograph.hooks.per_choice import known_of_each
 from hybridflow.autograph.runtime import conditional, dynamic_list
 from hybridflow.autograph.runtime.choices import Choice
 from hybridflow.autograph.runtime.iterables import Reversed, enumerate_space, rows_of, zip_tensors
-from hybridflow.autograph.runtime.tensor_range import TensorRange, zip_ranges
+from hybridflow.autograph.runtime.tensor_range import ArangeRange, TensorRange, zip_ranges
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import current
@@ -151,7 +151,7 @@ def _arange(made_of: Callable[[Any, Any], Any]) -> Callable[[Function], Function
                 return make(*args, **kwargs)
             dtype = kwargs.get("dtype")
             array = functools.partial(make, *args, **kwargs)
-            return TensorRange(*bounds, made=lambda number: made_of(number, dtype), array=array)
+            return ArangeRange(*bounds, made=lambda number: made_of(number, dtype), make=array)
 
         return call
 

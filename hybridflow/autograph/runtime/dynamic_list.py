@@ -440,7 +440,7 @@ def _check_regions() -> None:
     trace: Any = now().trace
     while isinstance(trace, SubTrace):
         if not any(trace is region for region in known):
-            raise data_dependent_sizes.SizesWantedError.refused(trace.name)
+            raise data_dependent_sizes.SizesWantedError.of_list(trace.name)
         trace = trace.parent
 
 
@@ -641,15 +641,9 @@ def materialize_lists(value: Any) -> Any:
 
 def _count_outside(count: Tensor) -> Tensor:
     """``count`` in the trace of the function itself; 1 where the code that has it is not come to."""
-    sides = [side for side in _branches_inside_out() if side.region is not None]
-    trace: Any = now().trace
-    for side in sides:
-        if side.condition is None or side.region is not trace:
-            raise not_known()
-        trace = trace.parent
-    if isinstance(trace, SubTrace):
+    if not data_dependent_sizes.branches.can_leave():
         raise not_known()
-    for side in sides:
+    for side in [side for side in _branches_inside_out() if side.region is not None]:
         region = side.region
         pred, truth = side.condition
         side.leave()
@@ -658,9 +652,26 @@ def _count_outside(count: Tensor) -> Tensor:
             none = scalar(1, dtypes.int64, _STAGE)
         both = [(region, count), (other, none)]
         regions, counts = zip(*(both if truth else reversed(both)))
-        trace = now().trace
+        trace: Any = now().trace
         (count,) = emit_cond(SymbolicTensor(pred, trace), regions, [[x] for x in counts])
     return count
+
+
+class _Branches(data_dependent_sizes.Branches):
+    def can_leave(self) -> bool:
+        sides = [side for side in _branches_inside_out() if side.region is not None]
+        trace: Any = now().trace
+        for side in sides:
+            if side.condition is None or side.region is not trace:
+                return False
+            trace = trace.parent
+        return not isinstance(trace, SubTrace)
+
+    def leave(self, count: Tensor) -> Tensor:
+        return _count_outside(count)
+
+
+data_dependent_sizes.branches = _Branches()
 
 
 def _branches_inside_out() -> list[Any]:

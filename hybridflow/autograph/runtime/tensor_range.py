@@ -10,8 +10,9 @@ from hybridflow.array import elementwise
 from hybridflow.array.shapes import reshape
 from hybridflow.autograph.runtime.iterables import IterationSpace, TensorIterable, iterable_over
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core.tensor import Tensor
-from hybridflow.eager.operands import cast
+from hybridflow.core import pytree
+from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ConcretizationError, DTypeError, ShapeError, TraceError
 from hybridflow.tracing import number_errors
 from hybridflow.tracing.symbolic_number import number_of, number_tensor
@@ -53,15 +54,12 @@ class Counted(IterationSpace):
 
 class TensorRange(IterationSpace):
     """``range`` of numbers of which a tensor decides.  ``made`` is what an iteration is given instead of the number
-    itself; ``array`` makes the array of all, and raises an error that says why it cannot.
+    itself.
 
     Where the step is known an iteration's index is its number; else iterations are counted.
     """
 
-    def __init__(
-        self, *bounds: Any, made: Callable[[Any], Any] | None = None, array: Callable[[], Any] | None = None
-    ) -> None:
-        self._array = array
+    def __init__(self, *bounds: Any, made: Callable[[Any], Any] | None = None) -> None:
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         start, stop, step = (integer(bound, "an index or a size") for bound in (start, stop, step))
         self._values = made
@@ -138,16 +136,59 @@ class TensorRange(IterationSpace):
         raise self._unknown()
 
     __bool__ = __array__ = __len__
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = (
-        lambda self, other: self.__len__()
-    )
 
     def _unknown(self) -> TraceError:
-        if self._array is not None:
-            self._array()
         return ConcretizationError(
             "range", "how many numbers a range over a tensor has is not known while tracing. Use for i in range(n)."
         )
+
+
+class ArangeRange(TensorRange, Operators):
+    """``arange`` of numbers of which a tensor decides: a range to a ``for`` statement, a tensor to all else.  ``make``
+    makes that tensor, and raises an error where calls cannot find how long it is."""
+
+    def __init__(self, *bounds: Any, made: Callable[[Any], Any], make: Callable[[], Any]) -> None:
+        super().__init__(*bounds, made=made)
+        self._make = make
+
+    def _whole(self) -> Tensor:
+        return as_tensor(self._make(), "arange")
+
+    @property
+    def shape(self) -> Any:
+        return self._whole().shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._whole().dtype
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._whole()[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._whole())
+
+    def __len__(self) -> int:
+        return len(self._whole())
+
+    def __bool__(self) -> bool:
+        return bool(self._whole())
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._whole().__array__(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._whole(), name)
+
+
+def materialize(value: Any) -> Any:
+    """A value in which all ranges that are tensors are that."""
+    leaves, structure = pytree.flatten(value)
+    if not any(type(leaf) is ArangeRange for leaf in leaves):
+        return value
+    return pytree.unflatten(structure, [leaf._whole() if type(leaf) is ArangeRange else leaf for leaf in leaves])
 
 
 def _item_of_range(start: int, stop: int, step: int, position: int) -> int:

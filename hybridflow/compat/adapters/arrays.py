@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.array import scattering
-from hybridflow.autograph.runtime.tensor_range import TensorRange
+from hybridflow.autograph.runtime.tensor_range import ArangeRange
 from hybridflow.compat.adapters.values import (
     Extents,
     TensorShape,
     array_of,
     as_dtype,
+    as_extent,
+    as_extents,
     axes,
     check_channels_last,
     convert_to_tensor,
     count_up_to,
     extents,
-    known_values,
     operand,
     operands,
 )
@@ -66,7 +66,11 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     tensors = [bound for bound in (first, last, delta) if isinstance(bound, SymbolicTensor)]
     if tensors:
         kind = tensors[0].dtype if dtype is None else dtype
-        return TensorRange(first, last, delta, made=lambda number: hf.astype(number, kind))
+        return ArangeRange(
+            *(first, last, delta),
+            made=lambda number: hf.astype(number, kind),
+            make=lambda: hf.arange(first, last, delta, dtype=kind),
+        )
     bounds = [array_of(x).item() if isinstance(x, Operators) else x for x in (first, last, delta)]
     given = [x.dtype for x in (first, last, delta) if isinstance(x, (Operators, np.generic))]
     if dtype is None:
@@ -108,10 +112,10 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     if not dtypes.is_float(low.dtype):
         low, high = (hf.astype(x, dtypes.float64) for x in (low, high))  # as TensorFlow divides ints
     if not low.ndim and not isinstance(low, SymbolicTensor) and not isinstance(high, SymbolicTensor):
-        return hf.linspace(low.item(), high.item(), int(num), dtype=low.dtype)
-    step = hf.linspace(0.0, 1.0, int(num), dtype=low.dtype)
-    whole = hf.expand_dims(low, axis=0) + hf.reshape(step, (-1, *[1] * low.ndim)) * hf.expand_dims(high - low, axis=0)
-    return hf.moveaxis(whole, 0, axis)
+        return hf.linspace(low.item(), high.item(), as_extent(num), dtype=low.dtype)
+    step = hf.linspace(0.0, 1.0, as_extent(num), dtype=low.dtype)
+    spread = hf.expand_dims(low, axis=0) + hf.reshape(step, (-1, *[1] * low.ndim)) * hf.expand_dims(high - low, axis=0)
+    return hf.moveaxis(spread, 0, axis)
 
 
 def one_hot(
@@ -128,7 +132,7 @@ def one_hot(
     numbers = operand(indices)
     if dtypes.is_float(numbers.dtype):  # labels of arrays, which Keras's data often are
         numbers = hf.astype(numbers, dtypes.int64)
-    result = hf.one_hot(numbers, int(depth), -1 if axis is None else axis, kind)
+    result = hf.one_hot(numbers, as_extent(depth), -1 if axis is None else axis, kind)
     if on_value is None and off_value is None:
         return result
     on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
@@ -212,12 +216,8 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
 
 def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None) -> Any:
     """``tf.pad``."""
-    pairs = [[*map(_whole, pair)] for pair in (array_of(paddings) if isinstance(paddings, Operators) else paddings)]
+    pairs = [as_extents(pair) for pair in (list(operand(paddings)) if isinstance(paddings, Operators) else paddings)]
     return hf.pad(operand(tensor), pairs, mode.lower(), constant_values)
-
-
-def _whole(value: Any) -> Any:
-    return value if type(value) is Dim else operator.index(value)
 
 
 def gather(
@@ -242,9 +242,16 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None =
 
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     """``tf.slice``: a size of -1 is all that is left."""
-    starts, sizes = axes(begin), axes(size)
-    key = tuple([slice(b, None if s == -1 else b + s) for b, s in zip(starts, sizes)])
-    return operand(input_)[key]
+    x, starts = operand(input_), list(operand(begin)) if isinstance(begin, Operators) else list(begin)
+    key = []
+    for axis, (start, extent) in enumerate(zip(starts, as_extents(size), strict=True)):
+        if isinstance(start, SymbolicTensor) and not (isinstance(extent, int) and extent == -1):
+            x = hf.take(x, start + hf.arange(extent), axis=axis)  # one program for all starts
+            key.append(slice(None))
+        else:
+            start = as_extent(start)
+            key.append(slice(start, None if isinstance(extent, int) and extent == -1 else start + extent))
+    return x[tuple(key)]
 
 
 def strided_slice(
@@ -274,7 +281,13 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
 
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
     """``tf.roll``."""
-    return hf.roll(operand(input), axes(shift), axes(axis))
+    return hf.roll(operand(input), _shifts(shift), axes(axis))
+
+
+def _shifts(shift: Any) -> Any:
+    if isinstance(shift, Operators):
+        return tuple(as_extents(shift)) if shift.ndim else as_extent(shift)
+    return axes(shift)
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
@@ -368,7 +381,7 @@ def argsort(
 
 def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: str | None = None) -> TopK:
     """``tf.math.top_k``."""
-    values, indices = hf.top_k(operand(input), int(k))
+    values, indices = hf.top_k(operand(input), as_extent(k))
     return TopK(values, hf.astype(indices, index_type))
 
 
@@ -606,8 +619,8 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     """``tf.dynamic_stitch``: elements at the places that are given for them, of equal ones the last."""
     rest = operand(data[0]).shape[operand(indices[0]).ndim :]
     rows = [hf.reshape(operand(x), (-1, *rest)) for x in data]
-    remedy = "Give the indices as lists or arrays"
-    every = np.concatenate([np.ravel(known_values(i, "dynamic_stitch", remedy)) for i in indices])
-    result = hf.zeros((int(every.max()) + 1 if every.size else 0, *rest), rows[0].dtype).copy()
+    every = hf.concat([hf.reshape(operand(i), (-1,)) for i in indices])
+    count = count_up_to(every, "dynamic_stitch", "Give the indices as lists or arrays")
+    result = hf.zeros((count, *rest), rows[0].dtype).copy()
     result[every] = hf.concat(rows, axis=0)
     return result

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.values import array_of, known_values, operand
+from hybridflow.compat.adapters.values import array_of, as_extent, extent_by, operand
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
@@ -109,13 +109,13 @@ def _chosen(overlaps: Any, scores: Any, most: int, limit: Any, least: Any, sigma
     return tuple(hf.stack(part, axis=-1) for part in (places, values, found))  # type: ignore[return-value]
 
 
-def _some(scores: Any, most: Any) -> int:
-    return min(int(array_of(most)), int(scores.shape[-1]))
+def _some(scores: Any, most: Any) -> Any:
+    return min(as_extent(most), int(scores.shape[-1]))
 
 
-def _how_many(found: Any) -> int:
+def _how_many(found: Any) -> Any:
     remedy = "Use tf.image.non_max_suppression_padded with pad_to_max_output_size=True"
-    return int(np.count_nonzero(known_values(found, "image.non_max_suppression", remedy)))
+    return extent_by(found, hf.count_nonzero, "image.non_max_suppression", remedy)
 
 
 def non_max_suppression(

@@ -9,7 +9,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.draws import generator_of
-from hybridflow.compat.adapters.values import array_of, operand, saturate_cast
+from hybridflow.compat.adapters.values import as_extents, operand, saturate_cast
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.nn.image_resize import SAMPLERS, resized
@@ -225,7 +225,7 @@ def resize(
 ) -> Any:
     """``tf.image.resize``: float32, but by "nearest".  Raises ArgumentError for a method that is not there."""
     x = _picture("resize", images)
-    height, width = (int(n) for n in array_of(size))
+    height, width = as_extents(size)
     if preserve_aspect_ratio:
         scale = min(height / x.shape[_ROWS], width / x.shape[_COLUMNS])
         height, width = round(x.shape[_ROWS] * scale), round(x.shape[_COLUMNS] * scale)

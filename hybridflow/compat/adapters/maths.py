@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.values import Extents, axes, count_up_to, known_values, operand, operands
+from hybridflow.compat.adapters.values import Extents, axes, count_up_to, extent_by, operand, operands
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, ShapeError
@@ -268,10 +268,10 @@ def confusion_matrix(
     return hf.reshape(flat, (classes, classes))
 
 
-def _count(segment_ids: Any) -> int:
+def _count(segment_ids: Any) -> Any:
     """How many segments there are, by the number of the last one."""
     remedy = "Use the function of unsorted segments, which is told how many there are"
-    return int(known_values(segment_ids, "math.segment", remedy)[-1]) + 1
+    return extent_by(segment_ids, lambda ids: ids[-1] + 1, "math.segment", remedy)
 
 
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -393,22 +394,38 @@ def array_of(value: Any) -> np.ndarray:
     return np.asarray(value.numpy() if isinstance(value, (hf.Tensor, hf.Variable)) else value)
 
 
-def known_values(x: Any, stage: str, remedy: str) -> np.ndarray:
-    """The elements of what a size depends on.  Raises TraceError, with a remedy, for a tensor that has none yet."""
-    found = operand(x)._known() if isinstance(x, Operators) else np.asarray(x)
-    if found is None:
-        raise TraceError(
+def extent_by(x: Any, how: Callable[[hf.Tensor], Any], stage: str, remedy: str) -> Any:
+    """The extent that ``how`` makes of values.  Raises TraceError, with a remedy, where a traced function has none yet,
+    and calls cannot find it."""
+    value = operand(x)
+    return operand(how(value))._to_extent(
+        lambda: TraceError(
             stage,
             f"the result's size depends on the values of {x!r}, which do not exist while tracing. {remedy}, or call it "
             "outside of the traced function.",
         )
-    return np.asarray(found)
+    )
 
 
-def count_up_to(x: Any, stage: str, remedy: str) -> int:
-    """How many numbers there are from 0 to the largest, as ``known_values`` has them; none where there are none."""
-    found = known_values(x, stage, remedy)
-    return int(found.max()) + 1 if found.size else 0
+def as_extent(value: Any) -> Any:
+    """An integer as an extent, of a tensor in a traced function one that calls find."""
+    if isinstance(value, Operators):
+        return operand(value)._to_extent()
+    return value if type(value) is Dim else operator.index(value)
+
+
+def as_extents(values: Any) -> list[Any]:
+    """Several integers, which may be one tensor, as extents."""
+    return [as_extent(value) for value in (list(operand(values)) if isinstance(values, Operators) else values)]
+
+
+def _up_to(x: hf.Tensor) -> Any:
+    return hf.max(x) + 1 if x.size != 0 else 0
+
+
+def count_up_to(x: Any, stage: str, remedy: str) -> Any:
+    """How many numbers there are from 0 to the largest, see ``extent_by``; none where there are none."""
+    return extent_by(x, _up_to, stage, remedy)
 
 
 def extents(shape: Any) -> Any:

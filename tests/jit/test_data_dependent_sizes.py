@@ -1,0 +1,265 @@
+"""Sizes that depend on values: compiled calls find them, and give the bits that eager code gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hybridflow as hf
+from hybridflow import errors
+
+pytestmark = pytest.mark.code
+
+RNG = np.random.default_rng(7)
+WHOLE = [RNG.standard_normal(12).astype("f4") for _ in range(3)]
+WHOLE += [np.full(12, -1, "f4"), np.full(12, 2, "f4"), np.float32([np.nan, -0.0, np.inf] * 4), WHOLE[0]]
+COUNTS = [3, 5, 1, 0, 12, 7, 3]
+
+
+def leaves(result: Any) -> list[np.ndarray]:
+    return [np.asarray(x) for x in hf.tree.flatten(result)[0]]
+
+
+def agree(found: Any, expected: Any) -> None:
+    pairs = list(zip(leaves(found), leaves(expected), strict=True))
+    for one, other in pairs:
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        np.testing.assert_array_equal(one, other)
+        assert np.array_equal(np.signbit(one), np.signbit(other)) or np.isnan(one).any()
+
+
+def _branches(x: Any, n: Any) -> Any:
+    if hf.sum(x) > 0:
+        y = x[x > 0]
+        return hf.sum(y) * n
+    y = x[x <= 0][1:]
+    return hf.sum(y * y)
+
+
+def _walk(x: Any, n: Any) -> Any:
+    total = hf.zeros(())
+    for value in x[x > -0.5]:
+        total = total * 0.5 + value
+    return total
+
+
+def _count(x: Any, n: Any) -> Any:
+    chosen = x[x > 0]
+    if len(chosen) > 4:
+        return hf.sum(chosen)
+    return hf.zeros(()) + len(chosen)
+
+
+def _assigned(x: Any, n: Any) -> Any:
+    y = +x
+    y[x > 0] = hf.sort(x[x > 0])
+    y[:n] = 7
+    return y
+
+
+def _helper(x: Any) -> Any:
+    return hf.boolean_mask(x, x > 0.25)
+
+
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "mask": lambda x, n: x[x > 0],
+    "masks alike": lambda x, n: x[x > 0] * x[x > 0],
+    "mask and its rest": lambda x, n: hf.concat([x[x > 0], x[hf.logical_not(x > 0)]]),
+    "mask of a mask": lambda x, n: (lambda y: y[y < 1])(x[x > -1]),
+    "mask over two axes": lambda x, n: hf.reshape(x, (3, 4))[hf.reshape(x, (3, 4)) > 0],
+    "mask of rows": lambda x, n: hf.reshape(x, (4, 3))[hf.reshape(x, (4, 3))[:, 1] > 0],
+    "boolean_mask": lambda x, n: _helper(x),
+    "nonzero": lambda x, n: hf.nonzero(hf.reshape(x, (2, 6)) > 0),
+    "unique": lambda x, n: hf.unique(hf.floor(x), return_index=True, return_inverse=True, return_counts=True),
+    "unique_all": lambda x, n: tuple(hf.unique_all(hf.floor(x))),
+    "unique_values": lambda x, n: hf.unique_values(x > 0),
+    "repeat each": lambda x, n: hf.repeat(x, hf.astype(x > 0, hf.int64) * n),
+    "repeat": lambda x, n: hf.repeat(x, n),
+    "bincount": lambda x, n: hf.bincount(hf.astype(x > 0, hf.int64) * n, minlength=2),
+    "segment_sum": lambda x, n: hf.segment_sum(x, hf.astype(x > 0, hf.int64) * n - 1),
+    "prefix": lambda x, n: x[:n] * 2,
+    "suffix": lambda x, n: x[n:],
+    "window": lambda x, n: x[n : n + 3],
+    "last ones": lambda x, n: x[-n:],
+    "zeros": lambda x, n: hf.zeros((n, 2)) + n,
+    "shape that is a tensor": lambda x, n: hf.ones(hf.stack([n, n + 1])),
+    "reshape": lambda x, n: hf.reshape(x[: 2 * (n // 2)], (-1, 2)),
+    "reshape to n": lambda x, n: hf.reshape(hf.repeat(x, n + 1), (n + 1, -1)),
+    "broadcast_to": lambda x, n: hf.broadcast_to(x, (n, 12)),
+    "arange": lambda x, n: hf.arange(n),
+    "arange looked up": lambda x, n: x[hf.arange(n)],
+    "arange, computed with": lambda x, n: (hf.arange(0, n, 2) * 3 + 1).astype("float32") / 2,
+    "eye": lambda x, n: hf.eye(n),
+    "one_hot": lambda x, n: hf.one_hot(hf.asarray([0, 2]), n),
+    "pad": lambda x, n: hf.pad(x, ((n, 1),)),
+    "top_k": lambda x, n: hf.top_k(hf.where(hf.isnan(x), 0, x), n)[0],
+    "branches": _branches,
+    "a loop over them": _walk,
+    "how many": _count,
+    "assigned": _assigned,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_calls_find_sizes(name: str) -> None:
+    program = PROGRAMS[name]
+    compiled = hf.function(program)
+    for x, n in zip(map(hf.asarray, WHOLE), map(hf.asarray, COUNTS), strict=True):
+        try:
+            expected = program(x, n)
+        except errors.HybridflowError as error:
+            with pytest.raises(type(error)):
+                compiled(x, n)
+            continue
+        agree(compiled(x, n), expected)
+        agree(compiled(x, n), expected)
+
+
+@pytest.mark.parametrize("name", ["mask", "masks alike", "mask of a mask", "prefix", "branches", "unique_values"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_derivatives_pass_through_what_is_selected(name: str, threads: int) -> None:
+    program, compiled = PROGRAMS[name], hf.function(PROGRAMS[name])
+    before = hf.config.get_num_threads()
+    hf.config.set_num_threads(threads)
+    try:
+        for x, n in zip(map(hf.asarray, WHOLE[:5]), map(hf.asarray, COUNTS)):
+            found = []
+            for run in (program, compiled):
+                with hf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = hf.sum(hf.astype(run(x, n), hf.float32))
+                found.append(tape.gradient(y, x, unconnected_gradients="zero"))
+            agree(found[1], found[0])
+    finally:
+        hf.config.set_num_threads(before)
+
+
+def test_derivatives_inside_of_the_function() -> None:
+    def slope(x: Any) -> Any:
+        with hf.GradientTape() as tape:
+            tape.watch(x)
+            y = hf.mean(hf.exp(x[x > 0]))
+        return tape.gradient(y, x)
+
+    compiled = hf.function(slope)
+    for x in map(hf.asarray, WHOLE[:3]):
+        np.testing.assert_allclose(compiled(x), slope(x), rtol=1e-6)
+
+
+def test_one_program_serves_many_sizes() -> None:
+    @hf.function
+    def chosen(x: Any, limit: Any) -> Any:
+        return hf.sum(x[x > limit])
+
+    x = hf.asarray(np.arange(40, dtype="f4"))
+    for k in range(2, 38):
+        assert chosen(x, hf.asarray(float(k))).item() == sum(range(k + 1, 40))
+    traces = re.search(r"(\d+) traces", repr(chosen))
+    assert traces is not None
+    assert int(traces[1]) < 8
+
+
+def test_what_was_done_before_a_size_was_found_is_done_once() -> None:
+    count, weights = hf.Variable(0), hf.Variable(hf.zeros(3))
+
+    @hf.function
+    def step(x: Any) -> Any:
+        count.assign_add(1)
+        noise = hf.random.uniform((5,))
+        weights.assign_add(hf.ones(3))
+        chosen = x[x > 0]
+        weights.assign(weights * 2)
+        return hf.sum(chosen), noise
+
+    def eager(x: Any) -> Any:
+        return hf.sum(x[x > 0]), noise_of()
+
+    def noise_of() -> Any:
+        return hf.random.uniform((5,))
+
+    for k, x in enumerate(map(hf.asarray, WHOLE[:5]), 1):
+        hf.random.set_seed(k)
+        expected = eager(x)
+        hf.random.set_seed(k)
+        agree(step(x), expected)
+        assert count.item() == k
+    assert weights.numpy().tolist() == [62.0] * 3
+
+
+def test_what_cannot_be_found_is_refused_or_runs_eagerly() -> None:
+    x = hf.asarray(WHOLE[0])
+    with pytest.raises(errors.TraceError, match=r"selects as many elements .* \(test_data_dependent_sizes.py:\d+\)"):
+        hf.vmap(lambda row: hf.sum(row[row > 0]))(hf.reshape(x, (3, 4)))
+    f = hf.function(lambda x: x[x > 0])
+    with pytest.raises(errors.TraceError, match="size="):
+        f.get_concrete_function(x)
+    agree(f(x), x[x > 0])
+
+    def body(x: Any, k: Any) -> Any:
+        return x + hf.sum(x[x > 0])
+
+    with pytest.raises(errors.TraceError, match="selects"):
+        hf.function(lambda x: hf.scan(lambda c, k: (body(c, k), c), x, hf.arange(3)))(x)
+
+
+@pytest.mark.runs_eagerly
+def test_a_size_that_each_turn_of_a_loop_has_of_its_own_runs_eagerly() -> None:
+    def parts(x: Any, n: Any) -> Any:
+        total = hf.zeros(())
+        for k in range(n):
+            total += hf.sum(x[:k])
+        return total
+
+    x = hf.asarray(WHOLE[0])
+    for n in map(hf.asarray, (4, 0, 7)):
+        agree(hf.function(parts)(x, n), parts(x, n))
+
+
+def test_layers_and_models_refuse_them_while_they_are_made() -> None:
+    inputs = hf.layers.Input((4,))
+    with pytest.raises(errors.HybridflowError, match="selects"):
+        hf.layers.Lambda(lambda x: x[x > 0])(inputs)
+
+
+def test_a_signature_may_be_declared() -> None:
+    @hf.function(input_signature=[hf.TensorSpec([None])])
+    def positive(x: Any) -> Any:
+        return x[x > 0]
+
+    for n in (4, 7, 1, 0, 9):
+        x = hf.asarray(RNG.standard_normal(n).astype("f4"))
+        agree(positive(x), x[x > 0])
+
+
+def test_programs_of_the_last_sizes_can_be_looked_at() -> None:
+    f = hf.function(lambda x: hf.exp(x[x > 0]))
+    x = hf.asarray(WHOLE[0])
+    with pytest.raises(errors.TraceError, match="size="):
+        f.explain(x)
+    f(x)
+    count = int(np.count_nonzero(WHOLE[0] > 0))
+    assert f"f32[{count}]" in f.ir(x)
+    assert f"int {count}" in str(f.explain(x))
+    assert len(f.kernels(x)) > 0
+    assert len(f.profile(x, runs=2).kernels) > 0
+    assert f.diff(f, x) == ""
+    assert f.concrete_functions()
+
+
+def test_errors_after_a_size_are_those_of_eager_code() -> None:
+    @hf.function
+    def wrong(x: Any, n: Any) -> Any:
+        return x[x > 0] + hf.zeros(n)
+
+    x = hf.asarray([1.0, -1.0, 2.0, 3.0])
+    for n in (2, 4, 5):
+        with pytest.raises(errors.ShapeError):
+            wrong(x, hf.asarray(n))
+    assert wrong(x, hf.asarray(3)).tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(errors.ShapeError, match="negative"):
+        hf.function(lambda n: hf.zeros(n))(hf.asarray(-2))
