@@ -7,6 +7,7 @@ import gc
 import math
 import os
 import re
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -180,6 +181,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if "HF_OPT" not in os.environ:
         os.environ["HF_OPT"] = "0"
         flags.OPT.value = "0"
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as it is in what shells run behind
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # processes that tests start have it, too
     config.pluginmanager.register(run_order)
     config.pluginmanager.register(case_samples)
     config.pluginmanager.register(room_times)

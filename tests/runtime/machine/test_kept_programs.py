@@ -120,7 +120,8 @@ def test_damage_is_as_if_nothing_were_there(compiled):
     (entry,) = disk_cache.entries()
     disk_cache.clear()
     lines = program_cache._lines(graph())
-    key = program_cache._key(graph(), AVX512, (False, False, False), lines, ["a.py:1", "a.py:2"])
+    choices = program_cache.measured_schedules.choices_for(AVX512)
+    key = program_cache._key(graph(), AVX512, (False, False, False), lines, ["a.py:1", "a.py:2"], choices)
     for payload in (b"", b"nonsense", b"\x80\x05N.", program_cache._written(made, ["a.py:1", "a.py:2"])[:-9]):
         disk_cache.put(key, payload)
         assert [e.digest for e in disk_cache.entries()] == [entry.digest]
