@@ -256,7 +256,7 @@ def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
             "or select outside the traced function.",
         )
     )
-    return [Lookup(index) for index in selection.nonzero(mask, size=count)]
+    return [Lookup(index) for index in selection.found_positions(mask, count)]
 
 
 @uninterruptible.loaded
