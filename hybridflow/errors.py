@@ -185,6 +185,10 @@ def _parameters(function: Callable[..., Any]) -> str:
     return str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
 
 
+class TraceEnd(BaseException):
+    """What ends a trace that another one follows.  No Exception: code that is traced must not catch it."""
+
+
 class HybridflowError(Exception):
     """Base of all hybridflow errors.
 

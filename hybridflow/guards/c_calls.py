@@ -18,6 +18,7 @@ import numpy as np
 
 from hybridflow.core.context import current
 from hybridflow.effects.printing import print_later
+from hybridflow.errors import TraceEnd
 from hybridflow.guards import c_function_models
 from hybridflow.guards.attribute_reads import (
     MISSING,
@@ -237,10 +238,11 @@ def _context_variable(recording: GuardBuilder, f: Any, variable: contextvars.Con
 
 
 def _exception_state(recording: GuardBuilder, f: Any) -> Any:
-    """``sys.exc_info``: that nothing is being handled can be asked again."""
-    if sys.exc_info()[1] is None:
+    """``sys.exc_info``: that nothing is being handled can be asked again; what ends a trace no call will meet."""
+    error = sys.exc_info()[1]
+    if error is None:
         recording.add_guard(recording.root(f, f"sys.{f.__name__}"), "call", _nothing_is_handled)
-    else:
+    elif not isinstance(error, TraceEnd):
         recording.note(unknown, f)
     return f()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from hybridflow import spans
 from hybridflow.core import transaction
 from hybridflow.core.call_binding import Binder
-from hybridflow.errors import TraceError, user_location
+from hybridflow.errors import TraceEnd, TraceError, user_location
 from hybridflow.jit import argument_aliasing, stance
 from hybridflow.jit.cache_key import Key
 from hybridflow.jit.concrete_function import (
@@ -48,11 +48,8 @@ _permit = _UndoPermit()
 fork_safe_locks.thread_states.append(_permit)
 
 
-class _PermitWantedError(BaseException):
-    """A trace turned out to change objects of others, in a call without a permit: the call begins again with one.
-
-    No Exception: it is no error that another trace may mend.
-    """
+class _PermitWantedError(TraceEnd):
+    """A trace turned out to change objects of others, in a call without a permit: the call begins again with one."""
 
 
 class Options(NamedTuple):
@@ -320,9 +317,9 @@ class Tracer:
             if created:
                 # The variables exist now.  The body must find them, as it will in every later call: a body that would
                 # make them again is an error, and what computed their first values is no part of the program.
-                self._was_traced = True
                 variant, recording, _ = self._trace_once(key, leaves, False, fail_on_specialization)
-            self._was_traced = True
+            # What ends where a size is found has not come to all variables.
+            self._was_traced |= not variant.concrete.staged.trace.ends_early
             if variant.guards is None:
                 self._get_session().unguarded(recording, self._options.strict)
             elif self._options.strict:

@@ -22,7 +22,7 @@ from hybridflow.compiler.ops import Kind
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, scalar
-from hybridflow.errors import ConcretizationError, TraceError
+from hybridflow.errors import ConcretizationError, TraceEnd, TraceError
 from hybridflow.tracing.effect_token import ORDER, require
 from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
@@ -42,11 +42,8 @@ class SizeKnownError(Exception):
 ROOM, LENGTH = range(2)
 
 
-class SizesWantedError(BaseException):
-    """A trace needs sizes, and is not one that is given any.  ``reason`` is what to tell who cannot give them.
-
-    No Exception: code that is traced must not catch it.
-    """
+class SizesWantedError(TraceEnd):
+    """A trace needs sizes, and is not one that is given any.  ``reason`` is what to tell who cannot give them."""
 
     def __init__(self, reason: Exception | None = None) -> None:
         super().__init__()
@@ -66,7 +63,7 @@ class SizesWantedError(BaseException):
         )
 
 
-class SizeEndsTrace(BaseException):
+class SizeEndsTrace(TraceEnd):
     """A trace is over, as nobody knows a size yet: its program finds that."""
 
 

@@ -20,18 +20,15 @@ from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, never_negative
 from hybridflow.compiler.ir.polynomial import Quotient
 from hybridflow.compiler.ir.types import MAX_SIZE, Shape, is_static, product, shape_fault
 from hybridflow.core.context import now
-from hybridflow.errors import ShapeError, SymbolicExtentError, user_location
+from hybridflow.errors import ShapeError, SymbolicExtentError, TraceEnd, user_location
 
 _TIMES = 1 << 12  # so many times the elements of an argument can be counted: that is less than 2**48 bytes
 _WORD = 2**63 - 1  # the greatest number of a program
 _TYPICAL = 1 << 20  # what a symbol is taken for where no call is traced: larger than any number written in a program
 
 
-class RestartTrace(BaseException):
-    """The trace that is going on knows more of its arguments now, and has to begin anew.
-
-    No Exception: code that is traced must not catch it.
-    """
+class RestartTrace(TraceEnd):
+    """The trace that is going on knows more of its arguments now, and has to begin anew."""
 
 
 class ShapeEnv:

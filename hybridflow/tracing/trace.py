@@ -195,6 +195,11 @@ class Trace:
         # What programs made of this trace, and of those that have it as parent, call by number.
         self.functions: list[Callable[..., Any]] = [] if parent is None else parent.functions
 
+    @property
+    def ends_early(self) -> bool:
+        """Whether it ends where a size is wanted that nobody knows."""
+        return self.sizes is not None and self.sizes.end_trace
+
     @classmethod
     def of_graph(cls, graph: Graph, sources: Sequence[Any], assumptions: ShapeEnv) -> Trace:
         """The trace of a graph that a file holds: ``finish`` returns that graph.  Its ``sources`` are a variable or a

@@ -191,6 +191,44 @@ def test_what_was_done_before_a_size_was_found_is_done_once() -> None:
     assert weights.numpy().tolist() == [62.0] * 3
 
 
+def test_layers_are_built_before_and_after_a_size_is_found() -> None:
+    before, after = hf.layers.Dense(4), hf.layers.Dense(2)
+
+    def program(x: Any) -> Any:
+        y = before(x[:, None])
+        return after(y[x > 0])
+
+    class Chosen(hf.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return hf.sum(x[x > 0])
+
+    layer = Chosen()
+    for run in (program, lambda x: layer(x) * 2):
+        compiled = hf.function(run)
+        for x in map(hf.asarray, WHOLE[:3]):
+            found = compiled(x)
+            agree(found, run(x))
+        assert "anew" not in repr(compiled)
+
+
+def test_a_loss_may_leave_out_what_has_no_label() -> None:
+    rows = RNG.standard_normal((64, 3)).astype("f4")
+    labels = np.where(RNG.random((64, 1)) < 0.4, np.nan, rows.sum(1, keepdims=True)).astype("f4")
+
+    def loss(labels: Any, found: Any) -> Any:
+        known = hf.isfinite(labels)
+        return hf.mean(hf.square(labels[known] - found[known]))
+
+    histories = []
+    for run_eagerly in (False, True):
+        hf.random.set_seed(1)
+        model = hf.models.Sequential([hf.layers.Input((3,)), hf.layers.Dense(1)])
+        model.compile("sgd", loss, run_eagerly=run_eagerly)
+        histories.append(model.fit(rows, labels, batch_size=16, epochs=3, shuffle=False, verbose=0).history["loss"])
+    assert histories[0] == histories[1]
+    assert histories[0][-1] < histories[0][0]
+
+
 def test_what_cannot_be_found_is_refused_or_runs_eagerly() -> None:
     x = hf.asarray(WHOLE[0])
     with pytest.raises(errors.TraceError, match=r"selects as many elements .* \(test_data_dependent_sizes.py:\d+\)"):
