@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from hybridflow.core import pytree
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, OnnxError
 from hybridflow.jit.concrete_function import ARGUMENT, RESULT, ConcreteFunction
-from hybridflow.onnx.composites import PATTERNS
+from hybridflow.onnx.composites import Composite, composite_of
 from hybridflow.onnx.element_types import element_of
 from hybridflow.onnx.library import onnx
 from hybridflow.saved.saving import program_of
@@ -48,8 +49,9 @@ def save(
         path: the file.
         input_signature: a TensorSpec for each argument.
         opset: the version of ONNX's operators, 13 to 24.
-        exact: whether each operation is written by itself. Otherwise softmax and GELU are operators of ONNX, which
-            other libraries may compute in another order.
+        exact: whether each operation is written by itself. Otherwise operators of ONNX stand for several: activations,
+            normalizations, pooling, means, products and convolutions with a bias. Other libraries may compute them in
+            another order.
 
     Returns:
         The path of the file.
@@ -180,6 +182,8 @@ class Writer:
         self.weights: list[Any] = []
         self.names: dict[Any, str] = {}
         self.taken: set[str] = set()
+        self.arrays: dict[str, np.ndarray] = {}  # of the weights
+        self._uses: collections.Counter[Node] = collections.Counter()
         self._symbols: dict[str, str] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
@@ -197,6 +201,7 @@ class Writer:
         if array.nbytes <= 64 and key in self._constants:
             return self._constants[key]
         name = self.named(label)
+        self.arrays[name] = array
         self.weights.append(onnx().numpy_helper.from_array(np.asarray(array, order="C"), name))
         if array.nbytes <= 64:
             self._constants[key] = name
@@ -206,6 +211,9 @@ class Writer:
         return self.constant(np.array(values, np.int64))
 
     def emit(self, op: str, *inputs: str, label: str | None = None, **attributes: Any) -> str:
+        if op in _VIEWS and all(name in self.arrays for name in inputs):  # a view of a weight is a weight
+            arrays = [self.arrays[name] for name in inputs]
+            return self.constant(_VIEWS[op](*arrays, **attributes), label or inputs[0])
         name = self.named(_identifier(label or op.lower()))
         self.nodes.append(onnx().helper.make_node(op, list(inputs), [name], **attributes))
         return name
@@ -229,6 +237,50 @@ class Writer:
         if key not in self.names:
             self.names[key] = _spread(self, node)
         return self.names[key]
+
+    # ---- values of images with channels first, as ONNX has them: beside those with channels last, whose transpositions
+    # are left out where nobody reads them
+
+    def first(self, node: Node) -> str:
+        """The name of a value with the last axis behind the first one."""
+        key = "first", node
+        if key not in self.names:
+            ndim = len(node.shape)
+            self.names[key] = self.transposed(self.value(node), [0, ndim - 1, *range(1, ndim - 1)])
+        return self.names[key]
+
+    def has_first(self, node: Node) -> bool:
+        return ("first", node) in self.names
+
+    def keep_first(self, node: Node, name: str) -> str:
+        """The name with channels last of a value that has been written with channels first."""
+        self.names["first", node] = name
+        return self.transposed(name, [0, *range(2, len(node.shape)), 1])
+
+    def _firsts_of(self, node: Node) -> dict[Any, str] | None:
+        """Names of the operands with channels first, where one of them has been written so."""
+        ndim = len(node.shape)
+        if not 3 <= ndim <= 5 or not any(self.has_first(x) and len(x.shape) == ndim for x in node.inputs):
+            return None
+        result: dict[Any, str] = {}
+        for source in node.inputs:
+            if source.op.name == "broadcast" and not self.has_first(source):
+                name = self._spread_first(source)
+                result["spread", source] = name
+            else:
+                name = self.first(source)
+            result[source] = name
+        return result
+
+    def _spread_first(self, node: Node) -> str:
+        """The operand of a broadcast with axes of one element where it has none, channels first."""
+        (source,), axes, ndim = node.inputs, node.attrs["axes"], len(node.shape)
+        places = [0 if k == 0 else 1 if k == ndim - 1 else k + 1 for k in axes]
+        order = sorted(range(len(axes)), key=places.__getitem__)
+        name = self.transposed(self.value(source), order)
+        missing = [k for k in range(min(places, default=ndim), ndim) if k not in places]
+        missing = [k - min(places, default=ndim) for k in missing]
+        return self.emit("Unsqueeze", name, self.integers(*missing)) if missing else name
 
     @contextmanager
     def inner(self) -> Iterator[list[Any]]:
@@ -284,19 +336,61 @@ class Writer:
     # ---- graphs
 
     def nodes_of(self, graph: Graph) -> None:
+        self._uses.update(graph.outputs)
+        for node in graph.nodes:
+            self._uses.update(node.inputs)
         for node in graph.nodes:
             if node.op.name == "broadcast" or node in self.names:
                 continue
-            pattern = None if self.exact else PATTERNS.get(node.op.name)
-            composite = None if pattern is None else pattern(node)
-            if composite is not None and composite.since <= self.opset:
-                operand = self.value(composite.operand)
-                self.names[node] = self.emit(composite.op, operand, **composite.attributes)
+            composite = None if self.exact else composite_of(node, self.opset)
+            if composite is not None:
+                self.names[node] = self._composed(node, composite)
+                continue
+            if not self.exact and node.op.name == "add" and (name := self._with_bias(node)) is not None:
+                self.names[node] = name
                 continue
             rule = RULES.get(node.op.name)
             if rule is None:
                 self.refuse(node)
-            self.names[node] = rule(self, node)  # type: ignore[misc]
+            firsts = self._firsts_of(node) if node.op.name in ELEMENTWISE else None
+            if firsts is None:
+                self.names[node] = rule(self, node)  # type: ignore[misc]
+                continue
+            before = {key: self.names[key] for key in firsts if key in self.names}
+            self.names.update(firsts)
+            name = rule(self, node)  # type: ignore[misc]
+            for key in firsts:
+                del self.names[key]
+            self.names.update(before)
+            self.names[node] = self.keep_first(node, name)
+
+    def _composed(self, node: Node, composite: Composite) -> str:
+        source = composite.operands[0]
+        assert isinstance(source, Node)
+        if composite.op == "ReduceMean":
+            return _folded(self, composite.op, source, list(composite.attributes["axes"]))
+        is_like = composite.op in ("Relu", "Clip", "Gelu") and self.has_first(source)
+        is_first = composite.channels_first or is_like
+        names = [self.first(source) if is_first else self.value(source)]
+        for operand in composite.operands[1:]:
+            if operand is None:
+                names.append("")
+            else:
+                names.append(self.constant(operand) if isinstance(operand, np.ndarray) else self.value(operand))
+        while not names[-1]:  # some runtimes crash over a name without a value at the end
+            names.pop()
+        name = self.emit(composite.op, *names, **composite.attributes)
+        return self.keep_first(node, name) if is_first else name
+
+    def _with_bias(self, node: Node) -> str | None:
+        """A convolution whose result is read by nobody but by what adds a vector to it."""
+        source, bias = node.inputs
+        parts: Any = self.names.get(("convolution", source))
+        is_along = bias.op.name == "broadcast" and tuple(bias.attrs["axes"]) == (len(node.shape) - 1,)
+        if parts is None or not is_along or self._uses[source] != 1:
+            return None
+        (vector,) = bias.inputs
+        return self.keep_first(node, self.emit("Conv", *parts[0], self.value(vector), **parts[1]))
 
     def refuse(self, node: Node, why: str = "") -> None:
         raise OnnxError(
@@ -321,6 +415,14 @@ class Writer:
 
     def like(self, node: Node, value: float) -> str:
         return self.constant(np.array(value, node.dtype))
+
+
+# Views of weights, which are weights.
+_VIEWS: dict[str, Callable[..., np.ndarray]] = {
+    "Reshape": lambda x, shape: x.reshape([x.shape[k] if n == 0 else n for k, n in enumerate(shape.tolist())]),
+    "Transpose": lambda x, perm: x.transpose(perm),
+    "Unsqueeze": lambda x, axes: np.expand_dims(x, tuple(axes.tolist())),
+}
 
 
 def _spread(w: Writer, node: Node) -> str:
@@ -410,6 +512,12 @@ for _name, _op in {
     "where": "Where",
 }.items():
     RULES[_name] = _elementwise(_op)
+
+ELEMENTWISE = {
+    *RULES,
+    *("convert", "not_equal", "square", "rsqrt", "expm1", "log1p", "logaddexp", "log2", "log10", "erfc", "copysign"),
+    *("trunc", "isfinite", "remainder", "floor_divide", "multiply_add"),
+}
 
 
 @rule("convert")
@@ -529,6 +637,11 @@ def _multiply_add(w: Writer, node: Node) -> str:
 
 @rule("reshape")
 def _reshape(w: Writer, node: Node) -> str:
+    (source,) = node.inputs
+    parts: Any = w.names.get(("convolution", source))
+    if parts is not None and node.shape == (*source.shape[:-2], source.shape[-2] * source.shape[-1]):
+        w.names["convolution", node] = parts  # groups and their outputs are one axis, as they are in ONNX
+        return w.keep_first(node, parts[2])
     return w.reshaped(w.value(node.inputs[0]), node.shape)
 
 
@@ -548,6 +661,10 @@ def _slice(w: Writer, node: Node) -> str:
     if not axes:
         return w.value(source)
     starts, ends, steps = ([attrs[part][k] for k in axes] for part in ("start", "stop", "step"))
+    if w.has_first(source):
+        places = w.integers(*(_place_first(k, source) for k in axes))
+        parts = (w.extents(starts), w.extents(ends), places, w.integers(*steps))
+        return w.keep_first(node, w.emit("Slice", w.first(source), *parts))
     return w.emit("Slice", w.value(source), w.extents(starts), w.extents(ends), w.integers(*axes), w.integers(*steps))
 
 
@@ -571,6 +688,9 @@ def _reversed(w: Writer, name: str, axes: Sequence[int]) -> str:
 
 @rule("concat")
 def _concat(w: Writer, node: Node) -> str:
+    if any(w.has_first(source) for source in node.inputs):
+        axis = _place_first(node.attrs["axis"], node)
+        return w.keep_first(node, w.emit("Concat", *(w.first(source) for source in node.inputs), axis=axis))
     return w.emit("Concat", *(w.value(source) for source in node.inputs), axis=node.attrs["axis"])
 
 
@@ -579,6 +699,10 @@ def _pad(w: Writer, node: Node) -> str:
     (source,), attrs = node.inputs, node.attrs
     value = attrs["value"]
     fill = w.constant(np.asarray(getattr(value, "array", value), node.dtype).reshape(()))
+    if w.has_first(source) and not any(attrs["interior"]):
+        order = [0, len(source.shape) - 1, *range(1, len(source.shape) - 1)]
+        pads = [attrs[side][k] for side in ("low", "high") for k in order]
+        return w.keep_first(node, w.emit("Pad", w.first(source), w.extents(pads), fill))
     name, shape = w.value(source), list(source.shape)
     for axis, more in enumerate(attrs["interior"]):
         if more:
@@ -630,8 +754,21 @@ def _iota(w: Writer, node: Node) -> str:
 # ---- folds
 
 
-def _folded(w: Writer, op: str, name: str, axes: list[int]) -> str:
+def _place_first(axis: int, node: Node) -> int:
+    """Where an axis lies with channels first."""
+    return 0 if axis == 0 else 1 if axis == len(node.shape) - 1 else axis + 1
+
+
+def _folded(w: Writer, op: str, source: Node | str, axes: list[int]) -> str:
     """Axes became operands of ReduceSum in opset 13, and of the others in 18."""
+    if isinstance(source, str):
+        name = source
+    else:
+        inner = set(range(1, len(source.shape) - 1))
+        if w.has_first(source) and (inner <= set(axes) or len(source.shape) - 1 in axes):  # others keep their order
+            name, axes = w.first(source), sorted(_place_first(axis, source) for axis in axes)
+        else:
+            name = w.value(source)
     if not axes:
         return name
     if op == "ReduceSum" or w.opset >= 18:
@@ -640,7 +777,7 @@ def _folded(w: Writer, op: str, name: str, axes: list[int]) -> str:
 
 
 def _fold(op: str) -> Rule:
-    return lambda w, node: _folded(w, op, w.value(node.inputs[0]), list(node.attrs["axes"]))
+    return lambda w, node: _folded(w, op, node.inputs[0], list(node.attrs["axes"]))
 
 
 for _name, _op in {"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin", "prod": "ReduceProd"}.items():
@@ -708,13 +845,17 @@ def _convolve(w: Writer, node: Node) -> str:
     count = len(f.shape) - 3
     groups, own = x.shape[-2:]
     outputs = f.shape[-1]
-    image, extents = w.value(x), list(x.shape[1 : count + 1])
-    for axis, more in enumerate(attrs["interior"]):
-        if more:
-            image = _apart(w, image, [x.shape[0], *extents, groups, own], axis + 1, more, w.like(x, 0))
-            extents[axis] = (extents[axis] - 1) * (more + 1) + 1
-    image = w.reshaped(image, [x.shape[0], *extents, groups * own])
-    image = w.transposed(image, [0, count + 1, *range(1, count + 1)])
+    source = x.inputs[0] if x.op.name == "reshape" else x
+    if source.shape == (*x.shape[:-2], groups * own) and not any(attrs["interior"]):
+        image = w.first(source)
+    else:
+        image, extents = w.value(x), list(x.shape[1 : count + 1])
+        for axis, more in enumerate(attrs["interior"]):
+            if more:
+                image = _apart(w, image, [x.shape[0], *extents, groups, own], axis + 1, more, w.like(x, 0))
+                extents[axis] = (extents[axis] - 1) * (more + 1) + 1
+        image = w.reshaped(image, [x.shape[0], *extents, groups * own])
+        image = w.transposed(image, [0, count + 1, *range(1, count + 1)])
     weight = w.transposed(w.value(f), [count + 1, count + 2, count, *range(count)])
     weight = w.reshaped(weight, [groups * outputs, own, *f.shape[:count]])
     pads = [*attrs["low"], *attrs["high"]]
@@ -724,9 +865,9 @@ def _convolve(w: Writer, node: Node) -> str:
         around = [0, 0, *attrs["low"], 0, 0, *attrs["high"]]
         image = w.emit("Pad", image, w.integers(*around), w.like(x, 0))
         pads = [0] * (2 * count)
-    out = w.emit(
-        "Conv", image, weight, strides=list(attrs["step"]), dilations=list(attrs["dilation"]), pads=pads, group=groups
-    )
+    how = {"strides": list(attrs["step"]), "dilations": list(attrs["dilation"]), "pads": pads, "group": groups}
+    out = w.emit("Conv", image, weight, **how)
+    w.names["convolution", node] = (image, weight), how, out  # type: ignore[assignment]
     out = w.transposed(out, [0, *range(2, count + 2), 1])
     return w.reshaped(out, node.shape)
 

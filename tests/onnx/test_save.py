@@ -248,3 +248,105 @@ def test_what_cannot_be_saved_says_why(tmp_path: Path) -> None:
     with pytest.raises(hf.errors.ArgumentError):
         hf.onnx.save(hf.function(lambda x: x), tmp_path / "x.onnx")
     assert not (tmp_path / "x.onnx").exists()
+
+
+def ops_of(proto: Any) -> list[str]:
+    return [node.op_type for node in proto.graph.node if node.op_type != "Identity"]
+
+
+OPERATORS: dict[str, tuple[Callable[[], list[Any]], tuple[int, ...], list[str]]] = {
+    "batch normalization": (lambda: [layers.BatchNormalization(scale=False)], (5,), ["BatchNormalization"]),
+    "of images": (
+        lambda: [layers.BatchNormalization(center=False, epsilon=0.01)],
+        (4, 3, 5),
+        ["Transpose", "BatchNormalization", "Transpose"],
+    ),
+    "layer normalization": (lambda: [layers.LayerNormalization()], (4, 5), ["LayerNormalization"]),
+    "without an offset": (lambda: [layers.LayerNormalization(center=False)], (4, 5), ["LayerNormalization"]),
+    "without a scale": (lambda: [layers.LayerNormalization(scale=False)], (4, 5), ["LayerNormalization"]),
+    "activations": (
+        lambda: [layers.ReLU(), layers.Dense(4), layers.ReLU(max_value=6)],
+        (5,),
+        ["Relu", "Gemm", "Clip"],
+    ),
+    "a network of images": (
+        lambda: [
+            layers.Conv2D(6, 3, padding="same", activation="relu"),
+            layers.BatchNormalization(),
+            layers.DepthwiseConv2D(3, padding="same", strides=2),
+            layers.ReLU(max_value=6),
+            layers.MaxPooling2D(3, 2, padding="same"),
+            layers.AveragePooling2D((1, 2), 1),
+            layers.SeparableConv2D(5, 2),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(3),
+        ],
+        (13, 12, 4),
+        ["Transpose", "Conv", "Relu", "BatchNormalization", "Conv", "Clip", "MaxPool", "AveragePool", "Conv", "Conv",
+         "ReduceMean", "Gemm"],
+    ),
+    "a series": (
+        lambda: [layers.Conv1D(6, 3, activation="gelu"), layers.MaxPooling1D(2), layers.GlobalMaxPooling1D()],
+        (13, 4),
+        ["Transpose", "Conv", "Gelu", "MaxPool", "ReduceMax"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_what_several_operations_compute_is_one_operator(name: str, tmp_path: Path) -> None:
+    parts, shape, wanted = OPERATORS[name]
+    model = network(shape, *parts())
+    for weight in model.weights:
+        weight.assign(RNG.uniform(0.5, 1.5, weight.shape).astype(F32))
+    x = floats(2, *shape)
+    proto = check(model, tmp_path, [x], ulp=64)
+    assert ops_of(proto) == wanted
+    path = hf.onnx.save(model, tmp_path / "exact.onnx", exact=True)
+    plain = onnx.load(path)
+    assert {"BatchNormalization", "LayerNormalization", "MaxPool", "Relu", "Gemm"}.isdisjoint(ops_of(plain))
+    np.testing.assert_allclose(hf.onnx.load(path)(x), model(x), rtol=2e-5, atol=2e-6)
+    assert all(input_ for node in proto.graph.node for input_ in node.input[-1:])  # no name without a value at the end
+
+
+def test_images_join_branch_and_are_reduced_in_the_order_of_onnx(tmp_path: Path) -> None:
+    class Branches(hf.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.wide, self.narrow = layers.Conv2D(4, 3, padding="same"), layers.Conv2D(4, 1)
+            self.gate = layers.Dense(4)
+
+        def call(self, x: Any) -> Any:
+            y = self.wide(x)
+            z = hf.maximum(y + self.narrow(x), 0.0)
+            gate = hf.nn.sigmoid(self.gate(hf.mean(z, axis=(1, 2))))
+            joined = hf.concat([z * hf.reshape(gate, (-1, 1, 1, 4)), y, x], axis=-1)
+            rows = hf.reshape(hf.mean(y, axis=2), (-1, 6, 1, 4))
+            return (
+                joined,
+                hf.max(joined, axis=-1),
+                hf.sum(joined, axis=1),
+                joined[:, 1:-1, ::2, :3],
+                hf.where(y > 0, z, 2 * y) - rows,
+                hf.pad(y, [(0, 0), (1, 0), (0, 2), (0, 0)], constant_values=-1.0),
+            )
+
+    model = Branches()
+    x = floats(2, 6, 5, 3)
+    model(x)
+    check(model, tmp_path, [x], signature=[Spec(["n", 6, 5, 3])], ulp=512)
+
+
+def test_what_only_looks_like_pooling_or_a_norm_is_none(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        pool = hf.maximum(hf.maximum(x[:, 1:6:2], x[:, 1:7:2]), x[:, 1:8:2][:, :3])
+        left_over = hf.maximum(x[:, 0:3:2], x[:, 1:4:2])
+        mean = hf.mean(x, axis=1, keepdims=True)
+        other = (x - mean) / hf.sqrt(hf.mean((x - mean) ** 2, axis=2, keepdims=True) + 0.1)
+        third = hf.sum(x, axis=1) / 9.0
+        return pool, left_over, other, third, hf.minimum(hf.maximum(x, 2.0), 1.0)
+
+    x = floats(2, 8, 3)
+    function = hf.function(f, input_signature=[Spec(["n", 8, 3])])
+    proto = check(function, tmp_path, [x], ulp=4)
+    assert {"MaxPool", "LayerNormalization", "ReduceMean", "Clip"}.isdisjoint(ops_of(proto))
