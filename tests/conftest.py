@@ -100,6 +100,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="of a test with more than N cases, N and a sixteenth of the others, as the order decides (default: all)",
     )
+    parser.addoption(
+        "--part",
+        default="",
+        metavar="K/N",
+        help="of the tests that are not slow, the K-th of N parts, which the order deals out (default: all)",
+    )
     parser.addoption("--fuzz", type=int, default=120, metavar="N", help="number of random programs (default 120)")
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")
 

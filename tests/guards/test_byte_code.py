@@ -28,6 +28,7 @@ from hybridflow.guards import instrumented_code
 from tests.support.guard_lab import Warnings
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.every_python
 GONE = "/nowhere/program.py"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.case_samples import drawn, has_its_turn, shared_values
+from tests.support.case_samples import drawn, has_its_turn, is_in_part, shared_values
 
 pytestmark = pytest.mark.code
 
@@ -71,3 +71,12 @@ def test_cases_that_one_test_goes_through(some: Callable[..., list[Any]], pytest
 def test_half_of_slow_tests_have_their_turn() -> None:
     turns = [has_its_turn(f"{seed} tests/test_x.py::test_y") for seed in range(200)]
     assert 70 < sum(turns) < 130
+
+
+def test_each_test_is_in_one_part_and_in_another_one_with_another_seed() -> None:
+    tests = [f"tests/test_x.py::test_{k}" for k in range(200)]
+    for seed in (1, 2):
+        firsts, seconds = ({test for test in tests if is_in_part(seed, test, part)} for part in ("1/2", "2/2"))
+        assert firsts | seconds == set(tests) and not firsts & seconds and 70 < len(firsts) < 130
+    assert firsts != {test for test in tests if is_in_part(1, test, "1/2")}
+    assert all(is_in_part(1, test, "1/1") for test in tests)

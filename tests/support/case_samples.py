@@ -6,6 +6,9 @@ values come again, four times on average, each value is among them: each operati
 and dtypes.  Another seed draws others, and so does another version of Python: a case is left out of many runs in a row
 by chance alone.  A test that looks at one name or file of the package in each case has the mark ``every_case``, and
 runs whole.  Where cases take long, or are very many, the mark ``sample(n, part)`` says other numbers.
+
+``--part K/N`` leaves the others of N parts to other versions of Python: the seed deals them out, and each test that is
+neither slow nor to run on every Python is in one.
 """
 
 from __future__ import annotations
@@ -85,11 +88,21 @@ def has_its_turn(key: str) -> bool:
     return hashlib.blake2b(f"{key} slow".encode()).digest()[0] % 2 == 0
 
 
+def is_in_part(seed: int, test: str, part: str) -> bool:
+    """Whether a test belongs to the part ``K/N``."""
+    number, count = map(int, part.split("/"))
+    return int.from_bytes(hashlib.blake2b(f"{seed} part {test}".encode()).digest()[:8]) % count == number - 1
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.option.sample:
-        return
-    slow = [item for item in items if item.get_closest_marker("slow") is not None]
-    left = [item for item in slow if not has_its_turn(_key(config, item.nodeid))]
+    def runs(item: pytest.Item) -> bool:
+        if item.get_closest_marker("slow") is not None:
+            return not config.option.sample or has_its_turn(_key(config, item.nodeid))
+        if not config.option.part or item.get_closest_marker("every_python") is not None:
+            return True
+        return is_in_part(config.option.order_seed, item.nodeid, config.option.part)
+
+    left = [item for item in items if not runs(item)]
     if left:
         config.hook.pytest_deselected(items=left)
         gone = set(left)
